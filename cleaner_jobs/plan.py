@@ -1,0 +1,52 @@
+"""Values that travel between the driver and the tasks of a cleaning round."""
+
+from dataclasses import dataclass
+
+from storage.segment import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveProducer:
+    """What the log knows of a producer that is not expired (spec C-10.1)."""
+
+    producer_id: int
+    producer_epoch: int
+    last_data_offset: int | None  # None: only a marker was seen in this epoch
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentGroup:
+    """Adjacent segments that become one segment, named after the first (spec C-9, C-14.1)."""
+
+    segments: tuple[Segment, ...]
+
+    @property
+    def base_offset(self) -> int:
+        return self.segments[0].base_offset
+
+    @property
+    def log_bytes(self) -> int:
+        return sum(segment.log_bytes for segment in self.segments)
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlan:
+    """One log of a round: what is to be read and rewritten, and by which settings."""
+
+    log_id: int  # the place in the round, dirtiest first
+    log_dir: str
+    topic: str
+    partition: int
+    path: str  # the partition directory
+    first_dirty_offset: int
+    first_uncleanable_offset: int  # exclusive; a segment's base offset; the next checkpoint
+    groups: tuple[SegmentGroup, ...]
+    delete_retention_ms: int
+    index_interval_bytes: int
+    segment_index_bytes: int
+    max_message_bytes: int
+    active_producers: tuple[ActiveProducer, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"

@@ -1,0 +1,1 @@
+"""The driver of a cleaning round: survey, select, launch the jobs, verify, swap in, report."""

@@ -1,0 +1,15 @@
+"""Errors of the driver, each with the exit code that the command line ends with."""
+
+from storage.errors import LogCompactionError
+
+
+class ConfigError(LogCompactionError):
+    """A setting is unknown or impossible; the message names it and where it stands. Exit code 2."""
+
+
+class RefusedError(LogCompactionError):
+    """It is not safe to work here: lock held, unclean shutdown, not a log directory. Exit code 3."""
+
+
+class CleaningFailedError(LogCompactionError):
+    """The round as a whole failed: no Java, Spark did not start, a job was lost. Exit code 1."""

@@ -1,0 +1,69 @@
+"""The outcome of a round as values; how they are shown is in `report_table` and `report_json`."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+REPORT_SCHEMA_VERSION = 1
+
+
+class LogStatus(StrEnum):
+    CLEANED = "cleaned"  # rewritten, swapped in, checkpointed
+    WOULD_CLEAN = "would-clean"  # dry run: what a real run would do
+    PASSED_OVER = "passed-over"  # not eligible; reason says why
+    SET_ASIDE = "set-aside"  # eligible, but refused or damaged; left as it was; reason says why
+    FAILED = "failed"  # an error that is not the data's: full disk, changed under us, lost task
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What happened to the records and batches of one log, or of all. Records, not bytes, unless named."""
+
+    records_read: int = 0
+    records_kept: int = 0
+    dropped_superseded: int = 0  # a later record of the same key stands in the range
+    dropped_tombstone: int = 0  # the latest of its key, without a value, past its delete horizon
+    dropped_null_key: int = 0  # without a key
+    batches_read: int = 0
+    batches_kept: int = 0  # verbatim or rebuilt, the empty ones among them
+    batches_rebuilt: int = 0
+    batches_emptied: int = 0  # kept as a header without records
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(*(getattr(self, n) + getattr(other, n) for n in self.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class LogReport:
+    log_dir: str
+    topic: str
+    partition: int
+    status: LogStatus
+    reason: str | None = None
+    first_dirty_offset: int | None = None
+    first_uncleanable_offset: int | None = None  # exclusive; the checkpoint after the round
+    segments_before: int = 0  # of the rewritten range, as all of these
+    segments_after: int = 0
+    bytes_before: int = 0  # of .log files
+    bytes_after: int = 0
+    counts: Counts = field(default_factory=Counts)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseReport:
+    """How long a step of the round took, and how many bytes of .log it worked through."""
+
+    name: str  # survey, select, scan, resolve, rewrite, swap, ...
+    seconds: float
+    log_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CleaningReport:
+    version: str  # of this project
+    run_id: str
+    dry_run: bool
+    as_of_ms: int  # the clock of every horizon and lag
+    started_at_ms: int
+    seconds: float
+    logs: tuple[LogReport, ...]  # in the order of the round, then those passed over
+    phases: tuple[PhaseReport, ...]

@@ -1,0 +1,15 @@
+"""A segment of a log as its files stand on disk: names, sizes and times, no contents."""
+
+from typing import NamedTuple
+
+
+class Segment(NamedTuple):
+    """One `.log` file and the index files beside it."""
+
+    base_offset: int
+    log_bytes: int
+    index_bytes: int | None  # None: there is no such file
+    time_index_bytes: int | None
+    txn_index_bytes: int | None
+    log_mtime_ns: int
+    log_inode: int
