@@ -1,0 +1,57 @@
+"""Names of the directories of a log directory and of the files of a partition directory.
+
+A segment file is its base offset in twenty digits and a suffix; what is half-done has a second
+suffix. A partition directory is `<topic>-<partition>`, split at the last `-`. Source: Kafka,
+LogFileUtils, LocalLog.parseTopicPartitionName; spec F-1.2 to F-2.5.
+"""
+
+import re
+
+LOG = ".log"
+INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TXN_INDEX = ".txnindex"
+SNAPSHOT = ".snapshot"
+
+CLEANED = ".cleaned"  # being written by the cleaner
+SWAP = ".swap"  # complete, about to take its place
+DELETED = ".deleted"  # to be unlinked later
+
+SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)  # in Kafka's order of renames
+UNFINISHED_SUFFIXES = (CLEANED, SWAP, DELETED)
+OFFSET_DIGITS = 20
+
+_MAX_LONG = 2**63 - 1
+_MAX_INT = 2**31 - 1
+_PARTITION = re.compile(r"0|[1-9][0-9]*", re.ASCII)  # "t-07" would be partition 7 a second time
+_SPECIAL_DIR = re.compile(r"\S+-\S+\.\S+-(?:delete|future|stray)", re.ASCII)
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    """Give the name of the file of a segment, or of the snapshot at an offset."""
+    assert 0 <= base_offset <= _MAX_LONG, base_offset
+    return f"{base_offset:0{OFFSET_DIGITS}d}{suffix}"
+
+
+def offset_of(name: str) -> int | None:
+    """Give the offset before the first dot (F-2.3); None where Kafka would fail to find one."""
+    digits, dot, _ = name.partition(".")
+    if not dot or not (digits.isascii() and digits.isdigit()):
+        return None
+    offset = int(digits)
+    return offset if offset <= _MAX_LONG else None
+
+
+def parse_partition_dir(name: str) -> tuple[str, int] | None:
+    """Give topic and partition; None for a special directory (F-1.3) and for an invalid name."""
+    if is_special_dir(name):
+        return None
+    topic, dash, digits = name.rpartition("-")
+    if not dash or not topic or not _PARTITION.fullmatch(digits) or int(digits) > _MAX_INT:
+        return None
+    return topic, int(digits)
+
+
+def is_special_dir(name: str) -> bool:
+    """Say whether the directory is queued for deletion, a replica being moved, or kept aside."""
+    return _SPECIAL_DIR.fullmatch(name) is not None

@@ -1,0 +1,159 @@
+"""Access to files, and what each operation promises. The one module that imports fsspec.
+
+In-place work needs three promises: a rename replaces its target in one step, bytes that were synced
+outlive a power cut, and so do names once their directory was synced. Local file systems (network
+ones with POSIX semantics included) give them through the calls below, which are the operating
+system's own: fsspec's local backend never syncs, and its move may copy. No other fsspec backend
+states these promises, so none is taken for in-place work (spec C-15.4, F-13.3).
+
+Errors are the operating system's (OSError, with the path in it), but for UnsupportedBackendError.
+"""
+
+import contextlib
+import os
+from typing import NamedTuple
+
+from storage.errors import UnsupportedBackendError
+
+_LOCAL_PROTOCOLS = ("file", "local")
+
+
+class Entry(NamedTuple):
+    """What a directory listing tells of a name."""
+
+    name: str
+    is_dir: bool
+    size_bytes: int  # 0 for a directory
+    mtime_ns: int  # 0 for a directory
+    inode: int
+
+
+def require_in_place(url: str) -> str:
+    """Give the absolute local path of a plain path or a file:// URL.
+
+    Raise UnsupportedBackendError for everything else, also for a protocol nobody knows.
+    """
+    if "://" not in url and "::" not in url:
+        return os.path.abspath(url)
+    import fsspec  # only here: a plain path should not wait 0.1 s for it
+
+    protocol = url.partition("::")[0] if "::" in url else url.partition("://")[0]
+    if protocol in _LOCAL_PROTOCOLS:
+        return os.path.abspath(str(fsspec.get_filesystem_class("file")._strip_protocol(url)))
+    known = "backend" if protocol in fsspec.available_protocols() else "unknown backend"
+    raise UnsupportedBackendError(
+        f"{url}: {known} {protocol!r} has no stated promise of an atomic rename; "
+        "logs are compacted in place on local and network file systems only"
+    )
+
+
+def list_directory(path: str) -> list[Entry]:
+    """List a directory, in no order. Links are followed; what vanishes meanwhile is left out.
+
+    Promises no snapshot: a name that comes or goes during the call may be there or not.
+    """
+    entries = []
+    with os.scandir(path) as names:
+        for item in names:
+            try:
+                if item.is_dir():
+                    entries.append(Entry(item.name, True, 0, 0, item.inode()))
+                    continue
+                stat = item.stat()
+            except FileNotFoundError:
+                continue
+            entries.append(
+                Entry(item.name, False, stat.st_size, stat.st_mtime_ns, stat.st_ino),
+            )
+    return entries
+
+
+def read_bytes(path: str) -> bytes:
+    """Give the whole file."""
+    with open(path, "rb") as source:
+        return source.read()
+
+
+def read_range(path: str, position: int, length: int) -> bytes:
+    """Give length bytes from position; fewer only where the file ends before."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        data = os.pread(descriptor, length, position)
+        while 0 < len(data) < length:  # Linux gives at most 2 GiB a call
+            more = os.pread(descriptor, length - len(data), position + len(data))
+            if not more:
+                break
+            data += more
+        return data
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(path: str, data: bytes) -> None:
+    """Make path hold exactly data. After a crash it holds the old bytes or the new, never a mix.
+
+    The new file has the owner and mode of the old one, or else the owner of its directory: the
+    broker seldom runs as the user who runs this. A crash may leave `<path>.tmp`, which Kafka
+    overwrites too.
+    """
+    temporary = f"{path}.tmp"  # beside its target, so that the rename stays on one file system
+    try:
+        with open(temporary, "wb") as out:
+            out.write(data)
+            out.flush()
+            _adopt_owner(out.fileno(), path)
+            os.fsync(out.fileno())  # the bytes, before the name points at them
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(temporary)
+        raise
+    sync_directory(os.path.dirname(path))  # the name
+
+
+def _adopt_owner(descriptor: int, path: str) -> None:
+    try:
+        model = os.stat(path)
+        os.fchmod(descriptor, model.st_mode & 0o7777)
+    except FileNotFoundError:
+        model = os.stat(os.path.dirname(path) or ".")
+    mine = os.fstat(descriptor)
+    if (mine.st_uid, mine.st_gid) != (model.st_uid, model.st_gid):
+        with contextlib.suppress(PermissionError):  # only root may give files away
+            os.fchown(descriptor, model.st_uid, model.st_gid)
+
+
+def sync_file(path: str) -> None:
+    """Return once the bytes of the file are on disk. Says nothing of its name."""
+    _sync(path, os.O_RDONLY)
+
+
+def sync_directory(path: str) -> None:
+    """Return once the names in the directory are on disk, with every rename and removal so far."""
+    _sync(path or ".", os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: str, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def rename(source: str, target: str) -> None:
+    """Rename in one step, over target if it exists. On disk only after sync_directory.
+
+    Both must be on one file system: across two the call fails and changes nothing.
+    """
+    os.replace(source, target)
+
+
+def remove(path: str) -> None:
+    """Remove a file. On disk only after sync_directory; FileNotFoundError if it is not there."""
+    os.remove(path)
+
+
+def set_mtime_ns(path: str, mtime_ns: int) -> None:
+    """Set the modification time, and the access time with it."""
+    os.utime(path, ns=(mtime_ns, mtime_ns))

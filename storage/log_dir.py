@@ -1,0 +1,199 @@
+"""What stands in a log directory: its partitions, and the segments and snapshots of each.
+
+Everything here comes from names, sizes and times; only `log_end_offset` opens files. Nothing is
+locked and nothing changed: beside a live broker, what vanishes meanwhile is left out.
+Source: Kafka, LogManager.loadLogs, LogLoader; spec F-1, F-2, F-12.9.
+"""
+
+import os
+from typing import NamedTuple
+
+from storage import filesystem, offset_index, segment_reader
+from storage.clean_shutdown import CLEAN_SHUTDOWN
+from storage.errors import CorruptFileError
+from storage.file_names import (
+    INDEX,
+    LOG,
+    OFFSET_DIGITS,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT,
+    TIME_INDEX,
+    TXN_INDEX,
+    UNFINISHED_SUFFIXES,
+    file_name,
+    is_special_dir,
+    offset_of,
+    parse_partition_dir,
+)
+from storage.filesystem import Entry
+from storage.meta_properties import META_PROPERTIES
+from storage.offset_index import OffsetPosition
+from storage.segment import Segment
+
+_KAFKA_DIRS = {
+    "__cluster_metadata-0": "the metadata log of KRaft",
+    "remote-log-index-cache": "a cache of indexes of remote segments",
+}
+# Kafka takes the offset from every name that ends so, and fails where there is none (F-2.5).
+_NUMBERED = (*SEGMENT_SUFFIXES, SNAPSHOT, *UNFINISHED_SUFFIXES[:2])
+
+
+class PartitionListing(NamedTuple):
+    """The files of one partition directory."""
+
+    topic: str
+    partition: int
+    path: str
+    segments: tuple[Segment, ...]  # by rising base offset
+    snapshot_offsets: tuple[int, ...]  # rising
+    unfinished: tuple[str, ...]  # names ending in .cleaned, .swap or .deleted
+    stray: tuple[str, ...]  # names that a loading broker would trip over
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class LogDirListing(NamedTuple):
+    """The partitions of a log directory, and what else was found there."""
+
+    path: str
+    partitions: tuple[PartitionListing, ...]  # by topic, then partition
+    ignored: tuple[tuple[str, str], ...]  # directories that hold no log to work on: name, reason
+    has_clean_shutdown: bool
+    has_meta_properties: bool
+
+
+def list_log_dir(path: str) -> LogDirListing:
+    """List every partition of a log directory. OSError if the directory itself cannot be listed."""
+    partitions = []
+    ignored = []
+    files = set()
+    for entry in filesystem.list_directory(path):
+        if not entry.is_dir:
+            files.add(entry.name)
+            continue
+        topic_partition = parse_partition_dir(entry.name)
+        if topic_partition is None or entry.name in _KAFKA_DIRS:
+            ignored.append((entry.name, _why_ignored(entry.name)))
+            continue
+        try:
+            partitions.append(list_partition(os.path.join(path, entry.name), *topic_partition))
+        except OSError as error:  # gone, or not to be read: the others go on
+            ignored.append((entry.name, f"cannot be listed: {error.strerror}"))
+    return LogDirListing(
+        path,
+        tuple(sorted(partitions)),
+        tuple(sorted(ignored)),
+        CLEAN_SHUTDOWN in files,
+        META_PROPERTIES in files,
+    )
+
+
+def list_partition(path: str, topic: str, partition: int) -> PartitionListing:
+    """List one partition directory."""
+    segment_files: dict[str, dict[str, Entry]] = {}  # twenty digits -> suffix -> file
+    snapshots: list[int] = []
+    unfinished: list[str] = []
+    stray: list[str] = []
+    for entry in filesystem.list_directory(path):
+        if entry.is_dir:
+            continue
+        name = entry.name
+        prefix, _, kind = name.partition(".")
+        suffix = f".{kind}"
+        regular = len(prefix) == OFFSET_DIGITS and offset_of(name) is not None
+        if regular and suffix in SEGMENT_SUFFIXES:
+            segment_files.setdefault(prefix, {})[suffix] = entry
+        elif regular and suffix == SNAPSHOT:
+            snapshots.append(int(prefix))
+        elif name.endswith(_NUMBERED) and not regular:
+            stray.append(name)
+        elif name.endswith(UNFINISHED_SUFFIXES):
+            unfinished.append(name)
+    segments = [
+        _segment(int(digits), by_suffix)
+        for digits, by_suffix in segment_files.items()
+        if LOG in by_suffix  # an index by itself is removed by the broker when it loads
+    ]
+    return PartitionListing(
+        topic,
+        partition,
+        path,
+        tuple(sorted(segments)),
+        tuple(sorted(snapshots)),
+        tuple(sorted(unfinished)),
+        tuple(sorted(stray)),
+    )
+
+
+def log_end_offset(partition: PartitionListing) -> int:
+    """Give the offset after the last record of the log (F-12.9).
+
+    Walks the batch headers of the last segment from its last index entry. Raise CorruptFileError
+    where the entry does not point at its batch, or the log does not end with a whole one. 0 for a
+    log without segments, of which only the log start offset says where it is.
+    """
+    if not partition.segments:
+        return 0
+    segment = partition.segments[-1]
+    log_path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
+    start = _last_indexed(partition.path, segment)
+    end_offset = segment.base_offset
+    for position, header in segment_reader.read_batch_headers(log_path, start.position):
+        if header.base_offset < end_offset:
+            problem = f"base offset {header.base_offset}, expected {end_offset} or more"
+            raise CorruptFileError(log_path, position, problem)
+        end_offset = header.next_offset
+    return end_offset
+
+
+def _last_indexed(path: str, segment: Segment) -> OffsetPosition:
+    """Give the last index entry, after a look at whether it is one of this log."""
+    if not segment.index_bytes:
+        return OffsetPosition(segment.base_offset, 0)
+    index_path = os.path.join(path, file_name(segment.base_offset, INDEX))
+    log_path = os.path.join(path, file_name(segment.base_offset, LOG))
+    entry = offset_index.read_last(index_path, segment.base_offset)
+    if entry.position == 0:
+        return entry
+    if not _is_batch_with(entry, log_path, segment.log_bytes):
+        at = f"offset {entry.offset} at byte {entry.position}"
+        problem = f"the last entry, {at}, does not lead to that batch of the log"
+        raise CorruptFileError(index_path, segment.index_bytes, problem)
+    return entry
+
+
+def _is_batch_with(entry: OffsetPosition, log_path: str, log_bytes: int) -> bool:
+    if not 0 < entry.position < log_bytes:
+        return False
+    try:
+        _, header = next(segment_reader.read_batch_headers(log_path, entry.position))
+    except (CorruptFileError, StopIteration):
+        return False
+    return header.base_offset <= entry.offset
+
+
+def _why_ignored(name: str) -> str:
+    if name in _KAFKA_DIRS:
+        return _KAFKA_DIRS[name]
+    if is_special_dir(name):
+        return "being deleted, moved or kept aside by the broker"
+    return "not named like a partition: a broker that starts here would fail"
+
+
+def _segment(base_offset: int, files: dict[str, Entry]) -> Segment:
+    log = files[LOG]
+    return Segment(
+        base_offset,
+        log.size_bytes,
+        _size(files.get(INDEX)),
+        _size(files.get(TIME_INDEX)),
+        _size(files.get(TXN_INDEX)),
+        log.mtime_ns,
+        log.inode,
+    )
+
+
+def _size(entry: Entry | None) -> int | None:
+    return None if entry is None else entry.size_bytes
