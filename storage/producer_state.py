@@ -1,0 +1,233 @@
+"""Active producers and open transactions of a log, as a broker that loads it has them.
+
+The newest sound snapshot is taken, what has expired in it left out, and the batches from there to
+the log end offset replayed, by their headers. Replayed producers do not expire. Source: Kafka,
+ProducerStateManager, ProducerAppendInfo, UnifiedLog.rebuildProducerState; spec C-23.4, C-23.5,
+F-14.3, F-14.4.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from storage import filesystem, offset_index, producer_snapshot, record_batch, segment_reader
+from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
+from storage.producer_snapshot import ProducerEntry
+from storage.record_batch import NO_PRODUCER_EPOCH, NO_TIMESTAMP, BatchHeader
+from storage.segment import Segment
+
+PRODUCER_ID_EXPIRATION_MS = 86_400_000
+
+_MARKER_KEY = Struct(">hh")  # version, type
+_MARKER_VALUE = Struct(">hi")  # version, coordinator epoch; newer ones may have more
+_ABORT, _COMMIT = 0, 1
+
+
+class CompletedTxn(NamedTuple):
+    """A transaction with data whose marker was met in the replay."""
+
+    producer_id: int
+    first_offset: int
+    marker_offset: int
+
+
+class ProducerState(NamedTuple):
+    """The producers of a log at its end, by producer id."""
+
+    entries: dict[int, ProducerEntry]
+    first_unstable_offset: int | None  # of the oldest open transaction, but not below the log start
+    completed: tuple[CompletedTxn, ...] = ()  # in the order of their markers
+    passed_over: tuple[str, ...] = ()  # snapshots that could not be read, and why
+
+    def first_unstable_below(self, high_watermark: int) -> int | None:
+        """Give the first unstable offset where followers have not got everything yet (C-4.5).
+
+        A transaction whose marker is not below the high watermark is as undecided as an open one.
+        """
+        offsets = [t.first_offset for t in self.completed if t.marker_offset >= high_watermark]
+        if self.first_unstable_offset is not None:
+            offsets.append(self.first_unstable_offset)
+        return min(offsets, default=None)
+
+
+def load_producer_state(
+    path: str,
+    snapshot_offsets: Sequence[int],
+    segments: Sequence[Segment],
+    log_start_offset: int,
+    log_end_offset: int,
+    now_ms: int,
+    expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
+    clean_shutdown: bool = True,
+) -> ProducerState:
+    """Build the state of the log in a partition directory; segments by rising base offset.
+
+    Raise CorruptFileError where a replayed batch is damaged or contradicts what came before it.
+    After a clean shutdown without any snapshot there are no producers, whatever the log holds.
+    """
+    kept = _kept_snapshots(snapshot_offsets, segments)
+    if not kept and clean_shutdown:
+        return ProducerState({}, None)
+    usable = [offset for offset in kept if log_start_offset < offset <= log_end_offset]
+    replay = _Replay()
+    start = replay.load_newest(path, usable, now_ms, expiration_ms)
+    if start is None:
+        start = log_start_offset
+    for log_path, position, header in _batches(path, segments, start, log_end_offset):
+        replay.apply(header, log_path, position)
+    return replay.state(log_start_offset)
+
+
+class _Replay:
+    """Producers by id, brought forward batch by batch. At most one transaction of each is open."""
+
+    def __init__(self) -> None:
+        self.entries: dict[int, ProducerEntry] = {}
+        self.completed: list[CompletedTxn] = []
+        self.passed_over: list[str] = []
+
+    def load_newest(
+        self, path: str, offsets: Sequence[int], now_ms: int, expiration_ms: int
+    ) -> int | None:
+        """Take the newest snapshot that can be read, and give its offset."""
+        for offset in sorted(offsets, reverse=True):
+            try:
+                entries = producer_snapshot.read(os.path.join(path, file_name(offset, SNAPSHOT)))
+            except (CorruptFileError, FileNotFoundError) as error:  # as Kafka: the next older one
+                self.passed_over.append(str(error))
+                continue
+            self.entries = {
+                entry.producer_id: entry
+                for entry in entries
+                if not _is_expired(entry, now_ms, expiration_ms)
+            }
+            return offset
+        return None
+
+    def apply(self, header: BatchHeader, log_path: str, position: int) -> None:
+        """Let one batch of an idempotent or transactional producer change the state (C-23.5)."""
+        known = self.entries.get(header.producer_id) or _unknown(header.producer_id)
+        if not header.is_control:
+            if known.current_txn_first_offset is not None and not header.is_transactional:
+                problem = f"a batch outside the open transaction of producer {header.producer_id}"
+                raise CorruptFileError(log_path, position, problem)
+            self.entries[header.producer_id] = _after_data(known, header)
+        elif not header.records_count:
+            self.entries[header.producer_id] = known
+        else:
+            coordinator_epoch, timestamp = _read_marker(header, log_path, position)
+            if known.current_txn_first_offset is not None:
+                transaction = known.producer_id, known.current_txn_first_offset, header.base_offset
+                self.completed.append(CompletedTxn(*transaction))
+            self.entries[header.producer_id] = _after_marker(
+                known, header, coordinator_epoch, timestamp
+            )
+
+    def state(self, log_start_offset: int) -> ProducerState:
+        open_since = [
+            entry.current_txn_first_offset
+            for entry in self.entries.values()
+            if entry.current_txn_first_offset is not None
+        ]
+        first_unstable = max(min(open_since), log_start_offset) if open_since else None
+        completed = tuple(
+            txn._replace(first_offset=max(txn.first_offset, log_start_offset))
+            for txn in self.completed
+        )
+        return ProducerState(self.entries, first_unstable, completed, tuple(self.passed_over))
+
+
+def _kept_snapshots(offsets: Sequence[int], segments: Sequence[Segment]) -> list[int]:
+    """Leave out what Kafka deletes on loading (F-14.4): snapshots at no segment's base offset.
+
+    But the newest of those stays if it is not below the last segment.
+    """
+    bases = {segment.base_offset for segment in segments}
+    newest_elsewhere = max((offset for offset in offsets if offset not in bases), default=-1)
+    last_base = max(bases, default=-1)
+    return [
+        offset
+        for offset in offsets
+        if offset in bases or (offset == newest_elsewhere and offset >= last_base)
+    ]
+
+
+def _batches(
+    path: str, segments: Sequence[Segment], start: int, end: int
+) -> Iterator[tuple[str, int, BatchHeader]]:
+    """Yield the batches of producers from offset start to offset end: log, position, header."""
+    for number, segment in enumerate(segments):
+        is_last = number + 1 == len(segments)
+        if segment.base_offset >= end or not (is_last or segments[number + 1].base_offset > start):
+            continue
+        log_path = os.path.join(path, file_name(segment.base_offset, LOG))
+        first = _position_of(path, segment, start)
+        for position, header in segment_reader.read_batch_headers(log_path, first):
+            if header.base_offset >= end:
+                break
+            if header.last_offset >= start and header.producer_id >= 0:
+                yield log_path, position, header
+
+
+def _position_of(path: str, segment: Segment, offset: int) -> int:
+    """Give a position at or before the batch that holds offset."""
+    if offset <= segment.base_offset or not segment.index_bytes:
+        return 0
+    index_path = os.path.join(path, file_name(segment.base_offset, INDEX))
+    entries = offset_index.read(index_path)
+    offset_index.check(entries, segment.log_bytes, index_path)
+    return offset_index.search(entries, segment.base_offset, offset).position
+
+
+def _is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
+    is_open = entry.current_txn_first_offset is not None
+    return not is_open and now_ms - entry.timestamp >= expiration_ms
+
+
+def _unknown(producer_id: int) -> ProducerEntry:
+    return ProducerEntry(producer_id, NO_PRODUCER_EPOCH, None, None, 0, NO_TIMESTAMP, None, None)
+
+
+def _after_data(known: ProducerEntry, header: BatchHeader) -> ProducerEntry:
+    txn_first_offset = known.current_txn_first_offset
+    if header.is_transactional and txn_first_offset is None:
+        txn_first_offset = header.base_offset
+    return ProducerEntry(
+        producer_id=known.producer_id,
+        producer_epoch=header.producer_epoch,
+        last_sequence=header.last_sequence,
+        last_offset=header.last_offset,
+        offset_delta=header.last_offset_delta,
+        timestamp=header.max_timestamp,
+        coordinator_epoch=known.coordinator_epoch,
+        current_txn_first_offset=txn_first_offset,
+    )
+
+
+def _after_marker(
+    known: ProducerEntry, header: BatchHeader, coordinator_epoch: int, timestamp: int
+) -> ProducerEntry:
+    if known.producer_epoch != header.producer_epoch:  # a new epoch starts without data
+        known = _unknown(known.producer_id)
+    return known._replace(
+        producer_epoch=header.producer_epoch,
+        timestamp=timestamp,
+        coordinator_epoch=coordinator_epoch,
+        current_txn_first_offset=None,
+    )
+
+
+def _read_marker(header: BatchHeader, log_path: str, position: int) -> tuple[int, int]:
+    """Give coordinator epoch and timestamp of the marker in a control batch."""
+    batch = filesystem.read_range(log_path, position, header.size_bytes)
+    record = record_batch.decode_records(batch, header, log_path, position)[0]
+    key, value = record.key or b"", record.value or b""
+    if len(key) < _MARKER_KEY.size or len(value) < _MARKER_VALUE.size:
+        raise CorruptFileError(log_path, position, "marker of a transaction is cut short")
+    kind = _MARKER_KEY.unpack_from(key)[1]
+    if kind not in (_ABORT, _COMMIT):
+        problem = f"control record type {kind} of producer {header.producer_id}, expected a marker"
+        raise UnsupportedFormatError(log_path, position, problem)
+    return _MARKER_VALUE.unpack_from(value)[1], record.timestamp
