@@ -1,0 +1,101 @@
+"""A fleet: many logs in one log directory, as built and as Kafka's cleaner left each of them.
+
+`oracle fleet` makes it: `before/` and `after/`, `fleet.json` with the clock and Kafka's outcome of
+every log, `topic-configs.json`. It is checked by one round over a copy of `before/`.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from tests.oracle import compare, kafka
+from tests.oracle.random_script import Operation
+
+Clean = Callable[[Path, Path, int], None]  # log directory, topic configurations, clock in ms
+
+
+class Kafkas(StrEnum):
+    """What became of a log in Kafka's hands."""
+
+    CLEANED = "cleaned"
+    LEFT = "left as it was"
+    FAILED = "failed"  # it would be marked uncleanable; the outcome is nobody's model
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    partition: str  # TOPIC-PARTITION
+    kafkas: Kafkas
+    problems: tuple[str, ...]  # none: ours is as Kafka's
+    untouched: bool  # ours left every file as it was
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    root: Path
+
+    @property
+    def before(self) -> Path:
+        return self.root / "before"
+
+    @property
+    def after(self) -> Path:
+        return self.root / "after"
+
+    @property
+    def topic_configs(self) -> Path:
+        return self.root / "topic-configs.json"
+
+    @property
+    def now_ms(self) -> int:
+        return int(self._outcome()["now_ms"])
+
+    def _outcome(self) -> Any:
+        return json.loads((self.root / "fleet.json").read_text())
+
+    def kafkas(self) -> dict[str, Kafkas]:
+        """Kafka's outcome by TOPIC-PARTITION. A script that Kafka refuses to build is a mistake."""
+        outcome = {}
+        for name, result in self._outcome()["results"].items():
+            assert "build_error" not in result, f"{name}: {result['build_error']}"
+            if "clean_error" in result:
+                outcome[name] = Kafkas.FAILED
+            else:
+                outcome[name] = Kafkas.CLEANED if result["cleaned"] else Kafkas.LEFT
+        return outcome
+
+    def check(self, clean: Clean, actual: Path) -> tuple[list[str], list[Verdict]]:
+        """Clean a copy of before/ in one round: problems of the directory, then of each log."""
+        shutil.copytree(self.before, actual)
+        clean(actual, self.topic_configs, self.now_ms)
+        whole = list(compare.log_dir_differences(self.before, self.after, actual))
+        return whole, [self._verdict(*item, actual) for item in sorted(self.kafkas().items())]
+
+    def _verdict(self, name: str, kafkas: Kafkas, actual: Path) -> Verdict:
+        before, after, ours = (d / name for d in (self.before, self.after, actual))
+        if not ours.is_dir():
+            return Verdict(name, kafkas, ("the directory is gone",), untouched=False)
+        untouched = not any(compare.differences(before, before, ours))
+        if kafkas is Kafkas.FAILED:  # ours may refuse it, too, or clean it without a model
+            lost = not untouched and compare.latest_values(before) != compare.latest_values(ours)
+            return Verdict(name, kafkas, ("latest values were lost",) if lost else (), untouched)
+        problems = list(compare.differences(before, after, ours))
+        want, have = (compare.checkpoint_entries(d).get(name) for d in (self.after, actual))
+        if want != have:
+            problems.append(f"cleaner-offset-checkpoint: {want} expected, {have} found")
+        return Verdict(name, kafkas, tuple(problems), untouched)
+
+
+def build(scripts: Iterable[tuple[str, list[Operation]]], root: Path) -> Fleet:
+    """Let Kafka write and clean the logs of these scripts, each named for its file."""
+    folder = root / "scripts"
+    folder.mkdir(parents=True)
+    for name, script in scripts:
+        lines = "".join(json.dumps(line) + "\n" for line in script)
+        (folder / f"{name}.jsonl").write_text(lines)
+    kafka.run("fleet", folder, root)
+    return Fleet(root)

@@ -1,0 +1,153 @@
+"""Random logs that Kafka's cleaner and ours must leave in the same bytes.
+
+python -m tests.conformance.random_logs [--count 200] [--first-seed N | --seed N …] [--keep DIR]
+
+Seeds are fresh in each run unless given, and printed. Each fleet of logs is cleaned in one round of
+`compactor run`. A failing log's seed and first difference are printed and its files kept; exit 1.
+"""
+
+import argparse
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.conformance import fleet
+from tests.conformance.fleet import Fleet, Kafkas, Verdict
+from tests.oracle import compare, kafka
+from tests.oracle.random_script import ScriptOptions, random_script
+
+PROJECT = Path(__file__).parents[2]
+SEEDS = 2**31
+DONE, SOME_SET_ASIDE = 0, 4  # exit codes of `compactor run`
+FLEET_SIZE = 200
+
+
+class RoundFailedError(Exception):
+    """`compactor run` ended with an exit code that says it did not do its work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Which random logs are asked for; what the compactor does not cover yet is left out."""
+
+    txn: bool
+    legacy: bool
+
+
+def run_compactor(log_dir: Path, topic_configs: Path, now_ms: int) -> None:
+    """One round in a process of its own; what it printed is kept beside the log directory."""
+    options = ["--topic-configs", str(topic_configs), "--as-of", str(now_ms)]
+    argv = [sys.executable, "-m", "compactor", "run", str(log_dir), *options]
+    printed = log_dir.with_name(f"{log_dir.name}.out")
+    with printed.open("w") as out:
+        done = subprocess.run(argv, cwd=PROJECT, stdout=out, stderr=subprocess.STDOUT, check=False)
+    if done.returncode not in (DONE, SOME_SET_ASIDE):
+        tail = printed.read_text()[-4000:]
+        raise RoundFailedError(f"compactor run ended with {done.returncode}:\n{tail}")
+
+
+def build_fleet(seeds: Sequence[int], kinds: Kinds, root: Path) -> Fleet:
+    scripts = []
+    for seed in seeds:
+        name = f"seed-{seed}"
+        options = ScriptOptions(topic=name, txn=kinds.txn, legacy=kinds.legacy)
+        scripts.append((name, random_script(seed, options)))
+    return fleet.build(scripts, root)
+
+
+def check_fleet(seeds: Sequence[int], kinds: Kinds, root: Path) -> tuple[bool, list[Verdict]]:
+    """Build, clean, compare, tell what is wrong; True where nothing is."""
+    built = build_fleet(seeds, kinds, root)
+    try:
+        whole, verdicts = built.check(run_compactor, root / "actual")
+    except RoundFailedError as error:
+        _say(str(error))
+        return False, []
+    for problem in whole:
+        _say(f"log directory: {problem}")
+    for verdict in verdicts:
+        if verdict.problems:
+            _tell(built, verdict)
+    return not whole and not any(verdict.problems for verdict in verdicts), verdicts
+
+
+def _tell(built: Fleet, verdict: Verdict) -> None:
+    seed = verdict.partition.removeprefix("seed-").rsplit("-", 1)[0]
+    more = f" (and {len(verdict.problems) - 1} more)" if len(verdict.problems) > 1 else ""
+    _say(f"seed {seed}, {verdict.kafkas} by Kafka: {verdict.problems[0]}{more}")
+    try:
+        pair = (built.root / folder / verdict.partition for folder in ("after", "actual"))
+        _say(f"  {compare.first_other_line(*pair) or 'the same batches and records'}")
+    except kafka.OracleFailedError as error:
+        _say(f"  Kafka cannot read it: {error}")
+
+
+def _summary(verdicts: Sequence[Verdict], failed: int, seconds: float) -> str:
+    kafkas = Counter(str(verdict.kafkas) for verdict in verdicts)
+    by_kafka = ", ".join(f"{count} {outcome}" for outcome, count in sorted(kafkas.items()))
+    where_kafka_failed = [v for v in verdicts if v.kafkas is Kafkas.FAILED]
+    ours = sum(not v.untouched for v in where_kafka_failed)
+    extra = f"; of those that Kafka failed on, ours cleaned {ours}" if where_kafka_failed else ""
+    counts = f"{len(verdicts) - failed} passed, {failed} failed"
+    return f"{seconds:.0f} s; by Kafka: {by_kafka or 'nothing'}{extra}\n{counts}"
+
+
+def _seeds(args: argparse.Namespace) -> list[int]:
+    if args.seed:
+        return list(args.seed)
+    if args.first_seed is not None:
+        return list(range(args.first_seed, args.first_seed + args.count))
+    return random.SystemRandom().sample(range(SEEDS), args.count)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="random_logs", description=__doc__)
+    parser.add_argument("--count", type=int, default=FLEET_SIZE)
+    parser.add_argument("--first-seed", type=int, help="this seed and those after it")
+    parser.add_argument("--seed", type=int, action="append", help="only this seed; may be repeated")
+    parser.add_argument("--keep", type=Path, help="work here and leave everything")
+    parser.add_argument("--txn", action="store_true", help="with transactions")
+    parser.add_argument("--legacy", action="store_true", help="with message formats 0 and 1")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str]) -> int:
+    args = _parse(arguments)
+    seeds, kinds = _seeds(args), Kinds(args.txn, args.legacy)
+    root = args.keep or Path(tempfile.mkdtemp(prefix="conformance-"))
+    root.mkdir(parents=True, exist_ok=True)
+    _say(f"seeds {' '.join(map(str, seeds))}")
+    started, verdicts, all_right, failed = time.monotonic(), list[Verdict](), True, 0
+    for at in range(0, len(seeds), FLEET_SIZE):
+        part = root / f"fleet-{at // FLEET_SIZE}"
+        right, found = check_fleet(seeds[at : at + FLEET_SIZE], kinds, part)
+        verdicts += found
+        failed += sum(bool(verdict.problems) for verdict in found) + (not found)
+        all_right = all_right and right
+        if right and not args.keep:
+            shutil.rmtree(part)
+    _say(_summary(verdicts, failed, time.monotonic() - started))
+    if not all_right:
+        _say(f"kept in {root}; again: python -m tests.conformance.random_logs --seed N")
+    elif not args.keep:
+        shutil.rmtree(root)
+    return 0 if all_right else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except kafka.OracleUnavailableError as unavailable:
+        sys.exit(str(unavailable))
