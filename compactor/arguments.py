@@ -1,0 +1,164 @@
+"""The words of the command line to values; what is impossible is refused by the name of its option.
+
+Nothing is created or changed here. Every refusal is a UsageError, but for a LOG_DIR on a backend
+without a stated promise.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from compactor.exit_codes import UsageError
+from storage.file_names import LOG, parse_partition_dir
+from storage.filesystem import require_in_place
+from storage.meta_properties import META_PROPERTIES
+
+REPORT_EXTENSIONS = (".json",)
+MAX_TIME_MS = 253_402_300_799_999  # the last millisecond of the year 9999
+
+_MASTER = re.compile(
+    r"local|local\[(\*|[1-9]\d{0,3})(,[1-9]\d?)?\]|local-cluster\[[1-9]\d*,[1-9]\d*,[1-9]\d*\]"
+    r"|spark://\S+|k8s://\S+|yarn"
+)
+
+
+def log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:
+    """Local paths of the log directories, each known to be one in which this user may work."""
+    found = tuple(require_in_place(path) for path in paths)
+    for path in found:
+        _check_log_dir(path, to_write)
+    by_place: dict[str, str] = {}
+    for path in found:
+        first = by_place.setdefault(os.path.realpath(path), path)
+        if first is not path:
+            raise UsageError(f"LOG_DIR {path}: given twice (also as {first})")
+    return found
+
+
+def as_of_ms(text: str | None, now_ms: int) -> int:
+    """Epoch milliseconds of `--as-of`: such a number, or ISO 8601, in UTC unless it has a zone."""
+    if text is None:
+        return now_ms
+    time_ms = _time_ms(text.strip())
+    if time_ms is None:
+        problem = "expected epoch milliseconds or ISO 8601, like 2026-11-20T12:00:00Z"
+        raise UsageError(f"--as-of {text}: {problem}")
+    if not 0 <= time_ms <= MAX_TIME_MS:
+        raise UsageError(f"--as-of {text}: outside of the years 1970 to 9999")
+    return time_ms
+
+
+def topic_pattern(option: str, text: str | None) -> str | None:
+    """A regular expression over topics, once it is known to be one."""
+    if text is not None:
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise UsageError(f"{option} {text}: not a regular expression: {error}") from error
+    return text
+
+
+def setting(text: str) -> tuple[str, str]:
+    """NAME=VALUE of `--set`."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise UsageError(f"--set {text}: expected NAME=VALUE, like delete.retention.ms=3600000")
+    return name.strip(), value.strip()
+
+
+def master(text: str | None) -> str | None:
+    """A Spark master URL of a known form."""
+    if text is not None and not _MASTER.fullmatch(text):
+        expected = "expected local[N], local[*], spark://HOST:PORT, k8s://URL or yarn"
+        raise UsageError(f"--master {text}: {expected}")
+    return text
+
+
+def report_file(path: str | None) -> str | None:
+    """Where the report goes: known by its extension, in a directory that can be written to."""
+    if path is None:
+        return None
+    extension = os.path.splitext(path)[1].lower()
+    if extension not in REPORT_EXTENSIONS:
+        expected = ", ".join(REPORT_EXTENSIONS)
+        raise UsageError(f"--report {path}: unknown extension {extension!r}, expected {expected}")
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise UsageError(f"--report {path}: there is no directory {folder}")
+    if os.path.isdir(path):
+        raise UsageError(f"--report {path}: is a directory")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"--report {path}: no permission to write in {folder}")
+    return path
+
+
+def work_dir(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
+    """A place for the run's own files, never in a log directory: no broker would start (F-1.4)."""
+    if path is None:
+        return None
+    if "://" in path and not path.startswith("file://"):
+        raise UsageError(f"--work-dir {path}: expected a path that driver and executors all reach")
+    local = require_in_place(path)
+    if os.path.exists(local) and not os.path.isdir(local):
+        raise UsageError(f"--work-dir {path}: is not a directory")
+    real = os.path.realpath(local)
+    for log_dir in in_log_dirs:
+        if os.path.commonpath([real, os.path.realpath(log_dir)]) == os.path.realpath(log_dir):
+            problem = "a broker that starts there would fail"
+            raise UsageError(f"--work-dir {path}: inside of log directory {log_dir}; {problem}")
+    existing = _nearest_existing(local)
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UsageError(f"--work-dir {path}: no permission to write in {existing}")
+    return local
+
+
+def readable_file(option: str, path: str | None) -> str | None:
+    """A file that can be opened; what is in it is for others to judge."""
+    if path is None:
+        return None
+    try:
+        with open(path, "rb"):
+            return path
+    except OSError as error:
+        raise UsageError(f"{option} {path}: {error.strerror}") from error
+
+
+def _check_log_dir(path: str, to_write: bool) -> None:
+    try:
+        with os.scandir(path) as entries:
+            names = [entry.name for entry in entries]
+    except OSError as error:
+        raise UsageError(f"LOG_DIR {path}: {error.strerror}") from error
+    if not os.access(path, os.X_OK):
+        raise UsageError(f"LOG_DIR {path}: Permission denied")
+    if META_PROPERTIES not in names and not any(parse_partition_dir(name) for name in names):
+        raise UsageError(f"LOG_DIR {path}: {_why_not_log_dir(path, names)}")
+    if to_write and not os.access(path, os.W_OK | os.X_OK):
+        problem = "no permission to write; --dry-run and plan only read"
+        raise UsageError(f"LOG_DIR {path}: {problem}")
+
+
+def _why_not_log_dir(path: str, names: list[str]) -> str:
+    if any(name.endswith(LOG) for name in names) and parse_partition_dir(os.path.basename(path)):
+        return f"is a partition directory; give the log directory, {os.path.dirname(path)}"
+    return f"not a log directory: no {META_PROPERTIES}, and nothing named TOPIC-PARTITION in it"
+
+
+def _time_ms(text: str) -> int | None:
+    if re.fullmatch(r"[+-]?\d+", text, re.ASCII):
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    since_epoch = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(
+        1970, 1, 1, tzinfo=UTC
+    )
+    return round(since_epoch.total_seconds() * 1000)
+
+
+def _nearest_existing(path: str) -> str:
+    while not os.path.exists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return path

@@ -1,0 +1,82 @@
+"""How a command ends: the exit code, its word, and the one line of text for an error.
+
+| code | word | when |
+|---|---|---|
+| 0 | ok | every eligible log was cleaned, or none was eligible |
+| 1 | failed | the round, or every log that was tried, failed |
+| 2 | usage | wrong arguments or configuration; LOG_DIR is missing, unreadable, not one |
+| 3 | refused | lock held, unclean shutdown, a backend without a promise |
+| 4 | partial | logs failed or were set aside, or findings; what could be done is done |
+| 130 | interrupted | Ctrl-C (SIGTERM: 143) |
+
+5 (a threshold that was asked for is exceeded) is not used yet.
+"""
+
+from enum import IntEnum
+
+from compactor.errors import ConfigError, RefusedError
+from compactor.printable import one_line
+from compactor.report import CleaningReport, LogStatus
+from storage.errors import LogCompactionError, UnsupportedBackendError
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    REFUSED = 3
+    PARTIAL = 4
+    INTERRUPTED = 130  # 128 + SIGINT, as shells count
+    TERMINATED = 143  # 128 + SIGTERM
+
+    @property
+    def word(self) -> str:
+        """The status in the verdict; a terminated run is an interrupted one."""
+        return "interrupted" if self is ExitCode.TERMINATED else self.name.lower()
+
+
+class UsageError(ConfigError):
+    """An argument of the command line is impossible; the message names the argument."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived: what Ctrl-C does, with a code of its own."""
+
+
+def exit_code_of_report(report: CleaningReport) -> ExitCode:
+    """The code of a round that came to its end."""
+    statuses = {log.status for log in report.logs}
+    if statuses.isdisjoint({LogStatus.FAILED, LogStatus.SET_ASIDE}):
+        return ExitCode.OK
+    done = statuses & {LogStatus.CLEANED, LogStatus.WOULD_CLEAN}
+    return ExitCode.FAILED if LogStatus.FAILED in statuses and not done else ExitCode.PARTIAL
+
+
+def exit_code_of_error(error: BaseException) -> ExitCode:
+    match error:
+        case Terminated():
+            return ExitCode.TERMINATED
+        case KeyboardInterrupt():
+            return ExitCode.INTERRUPTED
+        case ConfigError():
+            return ExitCode.USAGE
+        case RefusedError() | UnsupportedBackendError():
+            return ExitCode.REFUSED
+    return ExitCode.FAILED
+
+
+def error_line(error: BaseException) -> str:
+    """What went wrong in one line; without a full stop, so that what was changed can follow it."""
+    match error:
+        case Terminated():
+            text = "terminated"
+        case KeyboardInterrupt():
+            text = "interrupted"
+        case LogCompactionError():
+            text = str(error)
+        case OSError() if error.strerror:
+            names = [str(n) for n in (error.filename, error.filename2) if n is not None]
+            text = f"{' -> '.join(names)}: {error.strerror}" if names else error.strerror
+        case _:
+            text = f"internal error: {type(error).__name__}: {error}"
+    return one_line(text).rstrip(".")

@@ -1,0 +1,172 @@
+"""How far a round has come: a bar for each stage on a terminal, plain lines elsewhere.
+
+The engine tells a ProgressSink; who listens is decided here. rich is imported for a terminal alone.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from compactor.printable import printable
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+SWAP_STAGE = "swap"  # the stage that changes log directories; its units are finished groups
+LINE_INTERVAL_SECONDS = 10.0
+
+
+class ProgressSink(Protocol):
+    def stage(self, name: str, total: int) -> None:
+        """A stage of total units begins (0: not known), and with it the one before is over."""
+
+    def advance(self, done: int) -> None:
+        """So many units of the stage are done in all; not how many more than at the last call."""
+
+    def message(self, text: str) -> None:
+        """Something an operator wants to know now, in one line."""
+
+
+@contextmanager
+def open_progress(stream: TextIO) -> Iterator[ProgressSink]:
+    """A sink for stream, usually standard error; the last stage is closed on the way out."""
+    if stream.isatty():
+        with _terminal_bars(stream) as bars:
+            yield bars
+        return
+    lines = PlainProgress(stream, time.monotonic)
+    try:
+        yield lines
+    except BaseException:
+        lines.close("stopped at")
+        raise
+    lines.close()
+
+
+class PlainProgress:
+    """A line when a stage is over, and one every ten seconds of a long one."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float]) -> None:
+        self._stream, self._clock = stream, clock
+        self._name: str | None = None
+        self._total = self._done = 0
+        self._began = self._last_line = 0.0
+
+    def stage(self, name: str, total: int) -> None:
+        self.close()
+        self._name, self._total, self._done = name, total, 0
+        self._began = self._last_line = self._clock()
+
+    def advance(self, done: int) -> None:
+        self._done = done
+        now = self._clock()
+        if now - self._last_line >= LINE_INTERVAL_SECONDS:
+            self._last_line = now
+            self._write(f"{self._name}: {self._count()} after {now - self._began:.0f} s")
+
+    def message(self, text: str) -> None:
+        self._write(text)
+
+    def close(self, word: str = "done,") -> None:
+        """End the stage that is open, if one is."""
+        if self._name is not None:
+            seconds = self._clock() - self._began
+            self._write(f"{self._name}: {word} {self._count()} in {seconds:.1f} s")
+        self._name = None
+
+    def _count(self) -> str:
+        return f"{self._done} of {self._total}" if self._total else str(self._done)
+
+    def _write(self, text: str) -> None:
+        print(printable(text), file=self._stream, flush=True)
+
+
+class TerminalProgress:
+    """One bar a stage; those that are over stay above."""
+
+    def __init__(self, bars: "Progress") -> None:
+        self._bars = bars
+        self._task: TaskID | None = None
+        self._total = 0
+
+    def stage(self, name: str, total: int) -> None:
+        self.close()
+        self._total = total
+        self._task = self._bars.add_task(printable(name), total=total or None)
+
+    def advance(self, done: int) -> None:
+        if self._task is not None:
+            self._bars.update(self._task, completed=done)
+
+    def message(self, text: str) -> None:
+        self._bars.console.print(printable(text), markup=False, highlight=False)
+
+    def close(self) -> None:
+        """End the stage that is open: a bar without a total would go on pulsing."""
+        if self._task is not None:
+            if not self._total:
+                self._bars.update(self._task, total=1, completed=1)
+            self._bars.stop_task(self._task)
+        self._task = None
+
+
+class ChangeWatch:
+    """Passes everything on, and remembers what the log directories have gone through."""
+
+    def __init__(self, sink: ProgressSink) -> None:
+        self._sink = sink
+        self._in_swap = False
+        self.swap_began = False
+        self.swapped_groups = 0
+
+    def stage(self, name: str, total: int) -> None:
+        self._in_swap = name == SWAP_STAGE
+        self.swap_began |= self._in_swap
+        self._sink.stage(name, total)
+
+    def advance(self, done: int) -> None:
+        if self._in_swap:
+            self.swapped_groups = done
+        self._sink.advance(done)
+
+    def message(self, text: str) -> None:
+        self._sink.message(text)
+
+    def what_was_changed(self) -> str:
+        """The sentence that ends an error message."""
+        if not self.swap_began:
+            return "Nothing was changed."
+        groups = "1 group" if self.swapped_groups == 1 else f"{self.swapped_groups} groups"
+        return (
+            f"{groups} of segments had been swapped in and stay; everything else is as it was, "
+            "and a log's checkpoint moves only when all of its groups are in."
+        )
+
+
+@contextmanager
+def _terminal_bars(stream: TextIO) -> Iterator[TerminalProgress]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    bars = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(file=stream),
+        redirect_stdout=False,  # stdout is the report's, perhaps a pipe's
+        redirect_stderr=False,
+    )
+    with bars:
+        terminal = TerminalProgress(bars)
+        try:
+            yield terminal
+        finally:
+            terminal.close()

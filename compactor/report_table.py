@@ -1,0 +1,146 @@
+"""A round's report for a person: tables that fit the terminal and never flood it."""
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from compactor.printable import one_line, printable, size_text
+from compactor.report import CleaningReport, Counts, LogReport, LogStatus
+from compactor.report_json import iso_time, mb_per_second
+from compactor.report_totals import (
+    ReasonGroup,
+    Totals,
+    dropped_by_reason,
+    group_reasons,
+    rewritten,
+    totals_of,
+)
+
+WIDE = 112  # columns from which each reason for dropping a record gets a column of its own
+SHOWN_LOGS = 40
+SHOWN_REASONS = 20
+SHOWN_NAMES = 3
+
+
+def report_view(report: CleaningReport, width: int) -> RenderableType:
+    """The whole report, to be printed on a console of that width."""
+    totals = totals_of(report)
+    parts: list[RenderableType] = [Text(_heading(report))]
+    logs = rewritten(report)
+    if logs:
+        parts.append(_logs_table(logs, totals, width))
+    trouble = [x for x in report.logs if x.status in (LogStatus.FAILED, LogStatus.SET_ASIDE)]
+    if trouble:
+        parts.append(_reasons_table("Not cleaned, left as they were", trouble))
+    passed_over = [log for log in report.logs if log.status is LogStatus.PASSED_OVER]
+    if passed_over:
+        parts.append(_reasons_table("Passed over", passed_over))
+    if report.phases:
+        parts.append(_phases_table(report))
+    parts.append(Text(_summary(report, totals)))
+    return Group(*parts)
+
+
+def _heading(report: CleaningReport) -> str:
+    what = "Dry run, nothing was written" if report.dry_run else "Compaction"
+    return f"{what}; as of {iso_time(report.as_of_ms)}"
+
+
+def _logs_table(logs: list[LogReport], totals: Totals, width: int) -> Table:
+    wide = width >= WIDE
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=len(logs) > 1)
+    several_dirs = len({log.log_dir for log in logs}) > 1
+    reasons = list(dropped_by_reason(Counts())) if wide else []
+    headings = ["offsets"] if wide else []
+    headings += ["segments", "size", "records"] + [r.replace("_", " ") for r in reasons]
+    headings += [] if wide else ["dropped"]
+    total = [""] if wide else []
+    total += _changes(totals, totals.counts, reasons, wide)
+    table.add_column("log", "total", overflow="fold")
+    for heading, footer in zip(headings, total, strict=True):
+        table.add_column(heading, footer, justify="right", no_wrap=heading != "dropped")
+    for log in logs[:SHOWN_LOGS]:
+        name = Text(printable(f"{log.topic}-{log.partition}"))
+        if several_dirs:
+            name.append(f"\n{printable(log.log_dir)}", "dim")
+        offsets = [f"{log.first_dirty_offset}–{log.first_uncleanable_offset}"] if wide else []
+        table.add_row(name, *offsets, *_changes(log, log.counts, reasons, wide))
+    if len(logs) > SHOWN_LOGS:
+        more = len(logs) - SHOWN_LOGS
+        table.add_row(Text(f"… and {more:,} more (all: --report FILE.json)", "dim"))
+    return table
+
+
+def _changes(log: LogReport | Totals, counts: Counts, reasons: list[str], wide: bool) -> list[str]:
+    dropped = dropped_by_reason(counts)
+    cells = [
+        f"{log.segments_before:,} → {log.segments_after:,}",
+        f"{size_text(log.bytes_before)} → {size_text(log.bytes_after)}",
+        f"{counts.records_read:,} → {counts.records_kept:,}",
+    ]
+    if wide:
+        return cells + [f"{dropped[reason]:,}" for reason in reasons]
+    told = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in dropped.items() if n]
+    return [*cells, "\n".join(told) or "0"]
+
+
+def _reasons_table(title: str, logs: list[LogReport]) -> Table:
+    table = Table(
+        title=Text(title, "bold"), title_justify="left", box=None, pad_edge=False, show_header=False
+    )
+    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+    groups = group_reasons(logs)
+    for group in groups[:SHOWN_REASONS]:
+        style = "red" if group.status is LogStatus.FAILED else ""
+        table.add_row(f"{len(group.names):,}", _reason(group, style))
+    if len(groups) > SHOWN_REASONS:
+        rest = sum(len(group.names) for group in groups[SHOWN_REASONS:])
+        table.add_row(f"{rest:,}", Text("for other reasons (all: --report FILE.json)", "dim"))
+    return table
+
+
+def _reason(group: ReasonGroup, style: str) -> Text:
+    names = ", ".join(printable(name) for name in group.names[:SHOWN_NAMES])
+    more = len(group.names) - SHOWN_NAMES
+    if more > 0:
+        names += f" and {more:,} more"
+    word = "failed: " if group.status is LogStatus.FAILED else ""
+    return Text(f"{word}{one_line(group.reason)}", style).append(f"\n{names}", "dim")
+
+
+def _phases_table(report: CleaningReport) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("phase")
+    for heading in ("seconds", "read", "MB/s"):
+        table.add_column(heading, justify="right")
+    for phase in report.phases:
+        rate = mb_per_second(phase)
+        table.add_row(
+            Text(printable(phase.name)),
+            f"{phase.seconds:.2f}",
+            size_text(phase.log_bytes) if phase.log_bytes else "",
+            "" if rate is None else f"{rate:,.1f}",
+        )
+    return table
+
+
+def _summary(report: CleaningReport, totals: Totals) -> str:
+    words = {
+        LogStatus.CLEANED: "cleaned",
+        LogStatus.WOULD_CLEAN: "would be cleaned",
+        LogStatus.FAILED: "failed",
+        LogStatus.SET_ASIDE: "set aside",
+        LogStatus.PASSED_OVER: "passed over",
+    }
+    counted = [f"{totals.logs[s]:,} {word}" for s, word in words.items() if totals.logs.get(s)]
+    logs = "Logs: " + (", ".join(counted) or "none found")
+    if not totals.bytes_before:
+        return f"{logs}. {report.seconds:.1f} s."
+    part = 1 - totals.bytes_after / totals.bytes_before
+    verb = "would go" if report.dry_run else "gone"
+    return (
+        f"{logs}. {size_text(totals.bytes_before)} → {size_text(totals.bytes_after)}, "
+        f"{part:.1%} {verb}, in {report.seconds:.1f} s."
+    )

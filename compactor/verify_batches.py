@@ -1,0 +1,232 @@
+"""Every batch of one `.log` file: framing, order, checksum, and that its records decode.
+
+A damaged batch does not hide the ones behind it as long as its length can be trusted; where it
+cannot, the rest of the file is not looked at. Rules: log-format F-3.3, F-4.1 to F-4.9, F-5, F-8.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from storage import batch_columns
+from storage.batch_columns import (
+    ATTRIBUTES,
+    BATCH_COLUMNS,
+    BATCH_HEADER_BYTES,
+    CODEC_MASK,
+    LAST_OFFSET,
+    LOG_OVERHEAD_BYTES,
+    MAX_TIMESTAMP,
+    POSITION,
+    RECORDS_COUNT,
+    SIZE,
+    SLACK_BYTES,
+    ByteArray,
+    Int64Array,
+    parse_records,
+    problem_text,
+    walk_batches,
+)
+from storage.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
+from storage.crc32c import crc32c
+from storage.record_batch import CHECKED_POSITION, CRC_POSITION, MAGIC_POSITION
+
+CHUNK_BYTES = 8 * 1024 * 1024
+ROWS = CHUNK_BYTES // BATCH_HEADER_BYTES + 1
+MAX_FINDINGS = 20  # of one file; one more says that there are others
+MIN_RECORD_BYTES = 7  # length, attributes, two deltas, two lengths, count of headers
+_FRAMED = (  # problems of a batch whose length is all right
+    batch_columns.NEGATIVE_COUNT,
+    batch_columns.BAD_CODEC,
+    batch_columns.OFFSETS_NOT_ASCENDING,
+    batch_columns.NEGATIVE_OFFSET_DELTA,
+)
+
+
+class Finding(NamedTuple):
+    """Something that is not as it should be, and where it was noticed."""
+
+    path: str
+    position: int
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.path}, byte {self.position}: {self.problem}"
+
+
+class SegmentColumns(NamedTuple):
+    """What the indexes are held against: one row for each batch that could be framed."""
+
+    positions: Int64Array
+    last_offsets: Int64Array
+    max_timestamps: Int64Array
+    end_position: int  # exclusive: how far the file could be framed
+    log_bytes: int  # of the framed batches
+    records: int
+
+
+class SegmentCheck:
+    """One pass over a `.log` file; findings gather in `findings`."""
+
+    def __init__(self, path: str, base_offset: int) -> None:
+        self.path = path
+        self.findings: list[Finding] = []
+        self._previous_offset = base_offset - 1
+        self._records = 0
+        self._payloads = np.empty(0, np.uint8)
+
+    def run(self) -> SegmentColumns:
+        """Check the file from its start to its end. OSError if it cannot be read."""
+        framed = [np.empty((0, 3), np.int64)]
+        end_position = log_bytes = 0
+        with open(self.path, "rb", buffering=0) as log:
+            size = os.fstat(log.fileno()).st_size
+            for rows, chunk, chunk_position in self._frames(log.fileno(), size):
+                self._check_checksums(rows, chunk, chunk_position)
+                self._check_records(rows, chunk, chunk_position)
+                framed.append(rows[:, (POSITION, LAST_OFFSET, MAX_TIMESTAMP)])
+                end_position = int(rows[-1, POSITION] + rows[-1, SIZE])
+                log_bytes += int(rows[:, SIZE].sum())
+        positions, last_offsets, max_timestamps = np.concatenate(framed).T
+        return SegmentColumns(
+            positions, last_offsets, max_timestamps, end_position, log_bytes, self._records
+        )
+
+    def _frames(self, log: int, size: int) -> Iterator[tuple[Int64Array, ByteArray, int]]:
+        """Yield rows of framed batches, the buffer they are in, and its place in the file."""
+        position, wanted = 0, CHUNK_BYTES
+        while position < size:
+            chunk, length = _read(log, position, min(wanted, size - position))
+            rows = np.empty((ROWS, BATCH_COLUMNS), np.int64)
+            count, framed_bytes, error, detail = walk_batches(
+                chunk, length, position, self._previous_offset, rows
+            )
+            if count:
+                self._previous_offset = int(rows[count - 1, LAST_OFFSET])
+                yield rows[:count], chunk, position
+            position += framed_bytes
+            if error:
+                self._find(position, problem_text(error, detail))
+                if error not in _FRAMED:
+                    return
+                position += _entry_bytes(chunk, framed_bytes)
+            elif not framed_bytes:  # a batch that is longer than the chunk, or than the file
+                wanted = _entry_bytes(chunk, 0) if length > MAGIC_POSITION else 0
+                if not length < wanted <= size - position:
+                    whole = f" of {wanted}" if wanted else ""
+                    self._find(position, f"batch is cut short: {size - position}{whole} bytes")
+                    return
+                continue
+            wanted = CHUNK_BYTES
+
+    def _check_checksums(self, rows: Int64Array, chunk: ByteArray, chunk_position: int) -> None:
+        view = chunk.data
+        for position, size in rows[:, (POSITION, SIZE)].tolist():
+            at = position - chunk_position
+            found = crc32c(view[at + CHECKED_POSITION : at + size])
+            expected = int.from_bytes(view[at + CRC_POSITION : at + CHECKED_POSITION], "big")
+            if found != expected:
+                problem = f"batch has CRC {expected:#010x}, its bytes give {found:#010x}"
+                self._find(position, problem)
+
+    def _check_records(self, rows: Int64Array, chunk: ByteArray, chunk_position: int) -> None:
+        rows = rows[rows[:, RECORDS_COUNT] > 0]
+        starts = rows[:, POSITION] - chunk_position
+        bounds = np.stack([starts + BATCH_HEADER_BYTES, starts + rows[:, SIZE]], axis=1)
+        plain = rows[:, ATTRIBUTES] & CODEC_MASK == 0
+        if plain.any():
+            self._parse(rows[plain], chunk, bounds[plain])
+        if not plain.all():
+            self._check_compressed(rows[~plain], chunk, bounds[~plain])
+
+    def _check_compressed(self, rows: Int64Array, chunk: ByteArray, bounds: Int64Array) -> None:
+        """Decompress and parse, several batches at a time as far as the buffer goes."""
+        view = chunk.data
+        pending: list[int] = []
+        unpacked: list[tuple[int, int]] = []
+        end = 0
+        for i, (start, stop) in enumerate(bounds.tolist()):
+            data = view[start:stop]
+            codec = int(rows[i, ATTRIBUTES]) & CODEC_MASK
+            try:
+                done = decompress_into(codec, data, self._payloads[:-SLACK_BYTES], end)
+                if done is None and pending:
+                    self._parse(rows[pending], self._payloads, np.array(unpacked, np.int64))
+                    pending, unpacked, end = [], [], 0
+                if done is None:
+                    done = self._decompress_into_larger(codec, data)
+            except DecompressionError as error:
+                self._find(int(rows[i, POSITION]), str(error))
+                continue
+            pending.append(i)
+            unpacked.append((end, done))
+            end = done
+        if pending:
+            self._parse(rows[pending], self._payloads, np.array(unpacked, np.int64))
+
+    def _decompress_into_larger(self, codec: int, data: memoryview) -> int:
+        """Decompress to the start of the buffer, which grows until the bytes fit."""
+        room = max(len(self._payloads) - SLACK_BYTES, CHUNK_BYTES, 4 * len(data))
+        while True:
+            if len(self._payloads) < room + SLACK_BYTES:
+                self._payloads = np.empty(room + SLACK_BYTES, np.uint8)
+            done = decompress_into(codec, data, self._payloads[:-SLACK_BYTES], 0)
+            if done is not None:
+                return done
+            if room >= MAX_DECOMPRESSED_BYTES:
+                raise DecompressionError("decompresses to more than 2147483647 bytes")
+            room = min(4 * room, MAX_DECOMPRESSED_BYTES)
+
+    def _parse(self, rows: Int64Array, payloads: ByteArray, bounds: Int64Array) -> None:
+        rows, bounds = self._without_impossible_counts(rows, bounds)
+        while len(rows):
+            count = int(rows[:, RECORDS_COUNT].sum())
+            columns = (
+                np.empty(count, np.uint64),
+                np.empty(count, np.uint64),
+                np.empty(count, np.int64),
+                np.empty(count, np.uint8),
+            )
+            secret = np.uint64(0), np.uint64(0)
+            filled, bad, error, detail = parse_records(
+                payloads, bounds, rows, (0, 0), secret, columns, 0
+            )
+            self._records += filled
+            if bad < 0:
+                return
+            self._find(int(rows[bad, POSITION]), problem_text(error, detail))
+            rows, bounds = rows[bad + 1 :], bounds[bad + 1 :]
+
+    def _without_impossible_counts(
+        self, rows: Int64Array, bounds: Int64Array
+    ) -> tuple[Int64Array, Int64Array]:
+        """Leave out batches that claim more records than their bytes could hold."""
+        possible = rows[:, RECORDS_COUNT] * MIN_RECORD_BYTES <= bounds[:, 1] - bounds[:, 0]
+        for position, count in rows[~possible][:, (POSITION, RECORDS_COUNT)].tolist():
+            self._find(position, f"{count} records cannot fit into the batch")
+        return rows[possible], bounds[possible]
+
+    def _find(self, position: int, problem: str) -> None:
+        if len(self.findings) < MAX_FINDINGS:
+            self.findings.append(Finding(self.path, position, problem))
+        elif len(self.findings) == MAX_FINDINGS:
+            self.findings.append(Finding(self.path, position, "more of the file is damaged"))
+
+
+def _read(log: int, position: int, size: int) -> tuple[ByteArray, int]:
+    """The bytes from position with slack behind, and how many (fewer if the file shrank)."""
+    chunk = np.zeros(size + SLACK_BYTES, np.uint8)
+    view = chunk.data[:size]
+    length = 0
+    while length < size:
+        read = os.preadv(log, [view[length:]], position + length)
+        if not read:
+            break
+        length += read
+    return chunk, length
+
+
+def _entry_bytes(chunk: ByteArray, at: int) -> int:
+    return int.from_bytes(chunk[at + 8 : at + 12].tobytes(), "big") + LOG_OVERHEAD_BYTES
