@@ -1,12 +1,12 @@
 """Values that travel between the driver and the tasks of a cleaning round."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from storage.segment import Segment
 
 
-@dataclass(frozen=True, slots=True)
-class ActiveProducer:
+class ActiveProducer(NamedTuple):
     """What the log knows of a producer that is not expired (spec C-10.1)."""
 
     producer_id: int

@@ -1,0 +1,256 @@
+"""Whole batches of a segment, a window at a time, checked and ready for the record kernels.
+
+A window is as many whole batches as fit a buffer of some MiB; a batch larger than that gets a
+window of its own. Compressed batches are decompressed into a second buffer, a run of batches at a
+time. Source of the framing: log-format F-3; of the growth: compaction C-12.6.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from cleaner_jobs.worker_buffers import WorkerBuffers
+from storage.batch_columns import (
+    ATTRIBUTES,
+    BAD_CODEC,
+    BAD_MAGIC,
+    BASE_OFFSET,
+    BATCH_COLUMNS,
+    BATCH_HEADER_BYTES,
+    CODEC_MASK,
+    CONTROL,
+    LAST_OFFSET,
+    LEGACY_MAGIC,
+    OK,
+    POSITION,
+    RECORDS_COUNT,
+    SIZE,
+    SLACK_BYTES,
+    TRANSACTIONAL,
+    ByteArray,
+    Int64Array,
+    problem_text,
+    walk_batches,
+)
+from storage.compression import DecompressionError, decompress_into
+from storage.crc32c import crc32c
+from storage.errors import CorruptFileError, UnsupportedFormatError
+
+WINDOW_BYTES = 16 << 20
+WINDOW_BATCHES = 1 << 16
+PAYLOAD_BYTES = 16 << 20  # decompressed at once, unless a single batch holds more
+MAX_PAYLOAD_BYTES = 2**31 - 1  # of a batch: what a buffer of Kafka's can hold
+MIN_RECORD_BYTES = 7
+MAX_RELATIVE_OFFSET = 2**31 - 1
+
+
+class Window(NamedTuple):
+    """Batches in a buffer that the next window overwrites."""
+
+    path: str
+    buffer: ByteArray
+    file_position: int  # of buffer[0]
+    rows: Int64Array  # (batches, BATCH_COLUMNS)
+
+    def batches(self) -> memoryview:
+        """The bytes of all batches of the window."""
+        end = int(self.rows[-1, POSITION] + self.rows[-1, SIZE]) - self.file_position
+        return self.buffer.data[:end]
+
+
+class Payloads(NamedTuple):
+    """The records of batches first:end of a window, decompressed if need be."""
+
+    first: int
+    end: int
+    buffer: ByteArray
+    bounds: Int64Array  # (end - first, 2): where each batch's records stand in buffer
+
+
+class WindowReader:
+    """Reads runs of whole batches from one open segment file."""
+
+    def __init__(self, path: str, base_offset: int, buffers: WorkerBuffers) -> None:
+        self.path = path
+        self._base_offset = base_offset
+        self._buffers = buffers
+        self._descriptor = os.open(path, os.O_RDONLY)
+
+    def __enter__(self) -> "WindowReader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+    def stat(self) -> os.stat_result:
+        return os.fstat(self._descriptor)
+
+    def windows(self, start: int, end: int) -> Iterator[Window]:
+        """Yield the batches in start:end. Raise CorruptFileError where end cuts one."""
+        position, previous_offset = start, self._base_offset - 1
+        rows = self._buffers.array("rows", WINDOW_BATCHES, np.int64, BATCH_COLUMNS)
+        window_bytes = WINDOW_BYTES
+        while position < end:
+            wanted = min(window_bytes, end - position)
+            buffer = self._buffers.array("window", max(wanted, WINDOW_BYTES) + SLACK_BYTES)
+            got = self._read(buffer, position, wanted)
+            count, framed, code, detail = walk_batches(buffer, got, position, previous_offset, rows)
+            if code != OK and not count:
+                raise _framing_error(self.path, position, code, detail)
+            if not count:
+                window_bytes = self._larger_window(buffer, position, got, end)
+                continue
+            window = Window(self.path, buffer, position, rows[:count])
+            self._check_offsets(window)
+            yield window
+            previous_offset = int(rows[count - 1, LAST_OFFSET])
+            position += framed
+            window_bytes = WINDOW_BYTES
+
+    def _read(self, buffer: ByteArray, position: int, wanted: int) -> int:
+        view, got = memoryview(buffer)[:wanted], 0
+        while got < wanted:
+            count = os.preadv(self._descriptor, [view[got:]], position + got)
+            if not count:
+                problem = f"the file ends here, {wanted - got} bytes before its listed size"
+                raise CorruptFileError(self.path, position + got, problem)
+            got += count
+        return got
+
+    def _larger_window(self, buffer: ByteArray, position: int, got: int, end: int) -> int:
+        """The size of the batch at position, which did not fit; an error where it cannot end."""
+        left = end - position
+        size = int.from_bytes(buffer[8:12].tobytes(), "big") + 12 if got >= 17 else 17
+        if size > left:
+            file_bytes = self.stat().st_size
+            if end < file_bytes:
+                problem = f"the offset index puts the start of a batch inside this one, at {end}"
+            else:
+                problem = f"a batch of {size} bytes or more is cut short, {left} are left"
+            raise CorruptFileError(self.path, position, problem)
+        return size
+
+    def _check_offsets(self, window: Window) -> None:
+        outside = window.rows[:, LAST_OFFSET] - self._base_offset > MAX_RELATIVE_OFFSET
+        if outside.any():
+            row = window.rows[int(outside.argmax())]
+            problem = (
+                f"offset {row[LAST_OFFSET]} is too far from the segment's base offset "
+                f"{self._base_offset}; such segments are not covered yet"
+            )
+            raise UnsupportedFormatError(self.path, int(row[POSITION]), problem)
+
+
+def _framing_error(path: str, position: int, code: int, detail: int) -> CorruptFileError:
+    unsupported = code in (BAD_MAGIC, LEGACY_MAGIC, BAD_CODEC)
+    kind = UnsupportedFormatError if unsupported else CorruptFileError
+    return kind(path, position, problem_text(code, detail))
+
+
+def check_checksums(window: Window) -> None:
+    """Raise CorruptFileError at the first batch whose CRC-32C is not the one it carries (F-4.2)."""
+    view = memoryview(window.buffer)
+    origin = window.file_position
+    for position, size in window.rows[:, : SIZE + 1].tolist():
+        at = position - origin
+        if int.from_bytes(view[at + 17 : at + 21], "big") != crc32c(view[at + 21 : at + size]):
+            raise _checksum_error(window.path, position, view[at : at + size])
+
+
+def check_batch_checksum(window: Window, i: int) -> None:
+    """As check_checksums, for one batch of the window."""
+    check_checksums(window._replace(rows=window.rows[i : i + 1]))
+
+
+def _checksum_error(path: str, position: int, batch: memoryview) -> CorruptFileError:
+    stored, computed = batch[17:21].hex(), crc32c(batch[21:])
+    return CorruptFileError(path, position, f"checksum {stored} is stored, {computed:08x} computed")
+
+
+def refuse_transactions(window: Window) -> None:
+    """Raise UnsupportedFormatError at the first transactional or control batch."""
+    found = window.rows[:, ATTRIBUTES] & (TRANSACTIONAL | CONTROL) != 0
+    if found.any():
+        row = window.rows[int(found.argmax())]
+        what = "control" if row[ATTRIBUTES] & CONTROL else "transactional"
+        problem = f"{what} batch at offset {row[BASE_OFFSET]}; transactions are not covered yet"
+        raise UnsupportedFormatError(window.path, int(row[POSITION]), problem)
+
+
+def payloads(window: Window, buffers: WorkerBuffers) -> Iterator[Payloads]:
+    """Yield the records of all batches of the window, in runs that share a buffer."""
+    codecs = window.rows[:, ATTRIBUTES] & CODEC_MASK
+    changes = np.flatnonzero(np.diff(codecs != 0)) + 1
+    edges = [0, *changes.tolist(), len(codecs)]
+    for first, end in zip(edges, edges[1:], strict=False):
+        if codecs[first] == 0:
+            bounds = buffers.array("bounds", WINDOW_BATCHES, np.int64, 2)[: end - first]
+            bounds[:, 1] = window.rows[first:end, POSITION] - window.file_position
+            bounds[:, 0] = bounds[:, 1] + BATCH_HEADER_BYTES
+            bounds[:, 1] += window.rows[first:end, SIZE]
+            run = Payloads(first, end, window.buffer, bounds)
+            check_counts(window, run)
+            yield run
+        else:
+            yield from _decompressed(window, first, end, buffers)
+
+
+def _decompressed(
+    window: Window, first: int, end: int, buffers: WorkerBuffers
+) -> Iterator[Payloads]:
+    bounds = buffers.array("bounds", WINDOW_BATCHES, np.int64, 2)
+    start = first
+    while start < end:
+        buffer = buffers.array("payload", PAYLOAD_BYTES + SLACK_BYTES)
+        filled, i = 0, start
+        while i < end:
+            behind = decompress_batch(window, i, buffer, filled)
+            if behind is None:
+                if i > start:
+                    break
+                buffer = _grow(window, i, buffers, len(buffer))
+                continue
+            bounds[i - start] = filled, behind
+            filled = behind
+            i += 1
+        run = Payloads(start, i, buffer, bounds[: i - start])
+        check_counts(window, run)
+        yield run
+        start = i
+
+
+def decompress_batch(window: Window, i: int, out: ByteArray, at: int) -> int | None:
+    """Put the records of batch i into out, and return the index behind them; None: no room.
+
+    Of a batch without records nothing is read, as Kafka reads nothing of it.
+    """
+    row = window.rows[i]
+    position = int(row[POSITION])
+    start = position - window.file_position
+    compressed = memoryview(window.buffer)[start + BATCH_HEADER_BYTES : start + int(row[SIZE])]
+    if row[RECORDS_COUNT] == 0:
+        return at
+    try:
+        codec = int(row[ATTRIBUTES]) & CODEC_MASK
+        return decompress_into(codec, compressed, out[: len(out) - SLACK_BYTES], at)
+    except DecompressionError as error:
+        raise CorruptFileError(window.path, position, str(error)) from error
+
+
+def _grow(window: Window, i: int, buffers: WorkerBuffers, room: int) -> ByteArray:
+    if room >= MAX_PAYLOAD_BYTES:
+        problem = f"the batch decompresses to more than {MAX_PAYLOAD_BYTES} bytes"
+        raise CorruptFileError(window.path, int(window.rows[i, POSITION]), problem)
+    return buffers.array("payload", min(2 * room, MAX_PAYLOAD_BYTES) + SLACK_BYTES)
+
+
+def check_counts(window: Window, run: Payloads) -> None:
+    """Raise CorruptFileError where a batch says that it has more records than its bytes can hold."""
+    room = (run.bounds[:, 1] - run.bounds[:, 0]) // MIN_RECORD_BYTES
+    lies = window.rows[run.first : run.end, RECORDS_COUNT] > room
+    if lies.any():
+        row = window.rows[run.first + int(lies.argmax())]
+        problem = f"records count {row[RECORDS_COUNT]} is more than the batch has room for"
+        raise CorruptFileError(window.path, int(row[POSITION]), problem)

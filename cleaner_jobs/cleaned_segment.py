@@ -1,0 +1,120 @@
+"""What a rewrite task leaves on disk for a segment group, checked before it is reported.
+
+The file is read back: every checksum, ascending offsets, every record parsed and its key hashed
+again; the indexes are made of what was read, not of what was meant to be written.
+Source: compaction C-13, C-14.
+"""
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from cleaner_jobs.batch_window import Window, WindowReader, check_checksums, payloads
+from cleaner_jobs.offset_map import sum_fingerprints
+from cleaner_jobs.record_columns import RecordColumns
+from cleaner_jobs.task_values import RoundSettings
+from cleaner_jobs.worker_buffers import WorkerBuffers
+from storage.batch_columns import LAST_OFFSET, MAX_TIMESTAMP, SIZE
+from storage.errors import UnsupportedFormatError
+from storage.segment_indexes import SegmentIndexes, build_indexes, check_capacity
+
+BATCH_FACTS = np.dtype([("size", "<i8"), ("last_offset", "<i8"), ("max_timestamp", "<i8")])
+NS_PER_MS = 1_000_000
+
+BatchFacts = NDArray[np.void]
+
+
+class CleanedLog(NamedTuple):
+    """What stands in a `.log` file that was written: enough for its indexes and for the proof."""
+
+    log_bytes: int
+    log_checksum: int
+    records: int
+    fingerprints: int
+    facts: BatchFacts  # BATCH_FACTS of each batch, in file order
+
+
+class BatchFactsCollector:
+    """Collects the facts of windows of batches."""
+
+    def __init__(self) -> None:
+        self._pieces: list[BatchFacts] = []
+
+    def add(self, window: Window) -> None:
+        facts = np.empty(len(window.rows), BATCH_FACTS)
+        facts["size"] = window.rows[:, SIZE]
+        facts["last_offset"] = window.rows[:, LAST_OFFSET]
+        facts["max_timestamp"] = window.rows[:, MAX_TIMESTAMP]
+        self._pieces.append(facts)
+
+    def all(self) -> BatchFacts:
+        return np.concatenate([np.empty(0, BATCH_FACTS), *self._pieces])
+
+
+def read_back(
+    path: str, base_offset: int, settings: RoundSettings, buffers: WorkerBuffers
+) -> CleanedLog:
+    """Check a written `.log` from end to end. Raise CorruptFileError where it is not sound."""
+    collector, columns = BatchFactsCollector(), RecordColumns(settings, buffers)
+    digest = xxhash.xxh3_64()
+    records = fingerprints = 0
+    log_bytes = os.path.getsize(path)
+    with WindowReader(path, base_offset, buffers) as reader:
+        for window in reader.windows(0, log_bytes):
+            check_checksums(window)
+            digest.update(window.batches())
+            collector.add(window)
+            for run in payloads(window, buffers):
+                columns.filled = 0
+                columns.parse(window, run, first_dirty_offset=0)
+                records += columns.filled
+                fingerprints += int(sum_fingerprints(columns.room_for(0), columns.filled))
+    return CleanedLog(
+        log_bytes, digest.intdigest(), records, fingerprints % (1 << 64), collector.all()
+    )
+
+
+def indexes_of(
+    facts: BatchFacts, path: str, base_offset: int, limits: tuple[int, int]
+) -> SegmentIndexes:
+    """The indexes of a cleaned segment. limits: index.interval.bytes and segment.index.bytes.
+
+    Raise UnsupportedFormatError where they do not fit: there Kafka's cleaner stops too (C-13.7).
+    """
+    interval_bytes, index_bytes = limits
+    indexes = build_indexes(
+        base_offset,
+        np.ascontiguousarray(facts["size"]),
+        np.ascontiguousarray(facts["last_offset"]),
+        np.ascontiguousarray(facts["max_timestamp"]),
+        interval_bytes,
+    )
+    problem = check_capacity(indexes, index_bytes)
+    if problem:
+        raise UnsupportedFormatError(path, 0, f"the cleaned segment cannot be indexed: {problem}")
+    return indexes
+
+
+def write_like(path: str, data: bytes, model: os.stat_result) -> None:
+    """Write a file with the owner, mode and modification time (in whole ms) of another, durably."""
+    with open(path, "xb") as out:
+        out.write(data)
+        out.flush()
+        finish_like(out.fileno(), model)
+
+
+def finish_like(descriptor: int, model: os.stat_result) -> None:
+    """Give an open, completely written file the owner, mode and time of another, and sync it.
+
+    The time is the broker's clock of timestamp-less data, in whole milliseconds (C-14.3).
+    """
+    os.fchmod(descriptor, model.st_mode & 0o7777)
+    mine = os.fstat(descriptor)
+    if (mine.st_uid, mine.st_gid) != (model.st_uid, model.st_gid):
+        os.fchown(descriptor, model.st_uid, model.st_gid)
+    mtime_ns = model.st_mtime_ns // NS_PER_MS * NS_PER_MS
+    os.utime(descriptor, ns=(mtime_ns, mtime_ns))
+    os.fsync(descriptor)

@@ -1,0 +1,280 @@
+"""One piece of a segment group, from its verdicts to files that are staged and checked."""
+
+import contextlib
+import os
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cleaner_jobs.batch_window import Window, WindowReader
+from cleaner_jobs.cleaned_segment import (
+    BatchFactsCollector,
+    CleanedLog,
+    finish_like,
+    indexes_of,
+    read_back,
+    write_like,
+)
+from cleaner_jobs.resolve import PartFiles, VerdictFiles
+from cleaner_jobs.retention import KeptBatches, delete_horizon
+from cleaner_jobs.rewrite import BatchRewriter, CleaningRules, OutputCounts
+from cleaner_jobs.task_values import LogRules, Piece, Rewritten, RoundSettings
+from cleaner_jobs.unchanged import check_unchanged
+from cleaner_jobs.worker_buffers import WorkerBuffers
+from storage.batch_columns import (
+    BATCH_COLUMNS,
+    REASON_MASK,
+    RECORDS_COUNT,
+    SUPERSEDED,
+    walk_batches,
+)
+from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
+
+
+class PieceContext(NamedTuple):
+    """What a task works with, for all its pieces."""
+
+    settings: RoundSettings
+    attempt: str  # goes into every name that the task writes
+    part_files: PartFiles
+    verdict_files: VerdictFiles
+    buffers: WorkerBuffers
+
+
+def staged_suffix(run_id: str, attempt: str) -> str:
+    """What is put behind a segment file's name while it is staged beside the live one.
+
+    A broker that starts ignores such a file (log-format F-2.5).
+    """
+    return f".compactor-{run_id}-{attempt}"
+
+
+def rewrite_piece(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
+    """Write what becomes of a piece, and check it; in a dry run only measure it.
+
+    Raise CorruptFileError, UnsupportedFormatError, LogChangedError or OSError, and leave nothing.
+    """
+    if _loses_nothing(piece, log, context):
+        stays = _left_in_place(piece, log, context)
+        if stays is not None:
+            return stays
+    if context.settings.dry_run:
+        return _measure(piece, log, context)
+    if piece.of > 1:
+        return _write_part_of_group(piece, log, context)
+    return _write_group(piece, log, context)
+
+
+def _loses_nothing(piece: Piece, log: LogRules, context: PieceContext) -> bool:
+    """Whether the group is one segment whose every batch would be copied."""
+    if piece.of > 1 or len(piece.sources) > 1:
+        return False
+    if any(
+        part.superseded
+        or part.null_keys
+        or part.expired
+        or part.tombstones_without_horizon
+        or part.empty_batches
+        for part in piece.parts
+    ):
+        return False
+    return not any(
+        len(context.verdict_files.superseded(verdict, piece.first_part + i))
+        for i in range(len(piece.parts))
+        for verdict in log.verdicts
+    )
+
+
+def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten | None:
+    """The result for a segment whose indexes, too, are what they would become; None otherwise."""
+    source = piece.sources[0]
+    collector, batches = BatchFactsCollector(), 0
+    with WindowReader(source.path, source.base_offset, context.buffers) as reader:
+        for window in reader.windows(0, source.log_bytes):
+            collector.add(window)
+            batches += len(window.rows)
+        check_unchanged(source, reader.stat())
+    indexes = indexes_of(collector.all(), source.path, source.base_offset, _limits(log))
+    stem = source.path.removesuffix(LOG)
+    same = (
+        _content(stem + INDEX) == indexes.offset_index
+        and _content(stem + TIME_INDEX) == indexes.time_index
+        and _content(stem + TXN_INDEX) is None
+    )
+    if not same:
+        return None
+    return Rewritten(
+        log_id=piece.log_id,
+        group=piece.group,
+        number=piece.number,
+        left_in_place=True,
+        log_file="",
+        index_file="",
+        time_index_file="",
+        facts_file="",
+        log_bytes=source.log_bytes,
+        log_checksum=0,
+        records_kept=sum(part.records for part in piece.parts),
+        kept_fingerprints=sum(p.candidate_fingerprints for p in piece.parts) % (1 << 64),
+        batches_kept=batches,
+        batches_rebuilt=0,
+        batches_emptied=0,
+    )
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as source:
+            return source.read()
+    except FileNotFoundError:
+        return None
+
+
+def _limits(log: LogRules) -> tuple[int, int]:
+    return log.index_interval_bytes, log.segment_index_bytes
+
+
+class _Measure:
+    """Takes whole batches in the place of a file, and keeps their facts."""
+
+    def __init__(self, base_offset: int, buffers: WorkerBuffers) -> None:
+        self._previous_offset, self._buffers = base_offset - 1, buffers
+        self.facts = BatchFactsCollector()
+
+    def write(self, data: memoryview) -> None:
+        taken, buffer = 0, np.frombuffer(data, np.uint8)
+        while taken < len(data):
+            rows = self._buffers.array("measured", 1 << 12, np.int64, BATCH_COLUMNS)
+            count, framed, _, _ = walk_batches(
+                buffer[taken:], len(data) - taken, taken, self._previous_offset, rows
+            )
+            assert count, "the output is not made of whole batches in order"
+            self.facts.add(Window("", buffer, 0, rows[:count]))
+            taken += framed
+
+
+def _measure(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
+    sink = _Measure(piece.sources[0].base_offset, context.buffers)
+    rewriter = BatchRewriter(_rules(log, context), sink, context.buffers)
+    _rewrite_sections(piece, log, context, rewriter)
+    log_bytes = rewriter.finish()
+    if piece.of == 1:
+        source = piece.sources[0]
+        indexes_of(sink.facts.all(), source.path, source.base_offset, _limits(log))
+    facts_file = "" if piece.of == 1 else _save_facts(piece, context, sink.facts.all())
+    return _result(piece, ("", "", "", facts_file), log_bytes, rewriter.counts)
+
+
+def _write_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
+    path = _work_path(piece, context, "log")
+    counts = _write_log(path, piece, log, context, model=None)
+    cleaned = read_back(path, piece.sources[0].base_offset, context.settings, context.buffers)
+    files = (path, "", "", _save_facts(piece, context, cleaned.facts))
+    return _checked(_result(piece, files, cleaned.log_bytes, counts), cleaned)
+
+
+def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
+    base_offset = piece.sources[0].base_offset
+    suffix = staged_suffix(context.settings.run_id, context.attempt)
+    names = [
+        os.path.join(log.path, file_name(base_offset, kind) + suffix)
+        for kind in (LOG, INDEX, TIME_INDEX)
+    ]
+    try:
+        model = os.stat(piece.sources[-1].path)
+        counts = _write_log(names[0], piece, log, context, model)
+        cleaned = read_back(names[0], base_offset, context.settings, context.buffers)
+        indexes = indexes_of(cleaned.facts, piece.sources[0].path, base_offset, _limits(log))
+        write_like(names[1], indexes.offset_index, model)
+        write_like(names[2], indexes.time_index, model)
+    except BaseException:
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(name)
+        raise
+    files = (names[0], names[1], names[2], "")
+    return _checked(_result(piece, files, cleaned.log_bytes, counts), cleaned)
+
+
+def _write_log(
+    path: str,
+    piece: Piece,
+    log: LogRules,
+    context: PieceContext,
+    model: os.stat_result | None,
+) -> OutputCounts:
+    """Write the cleaned batches; with a model, as a file that is to go live."""
+    with open(path, "xb", buffering=0) as out:
+        rewriter = BatchRewriter(_rules(log, context), out, context.buffers)
+        _rewrite_sections(piece, log, context, rewriter)
+        rewriter.finish()
+        if model is not None:
+            finish_like(out.fileno(), model)
+    return rewriter.counts
+
+
+def _rules(log: LogRules, context: PieceContext) -> CleaningRules:
+    return CleaningRules(
+        KeptBatches.of(log.first_uncleanable_offset, log.active_producers),
+        delete_horizon(context.settings.now_ms, log.delete_retention_ms),
+    )
+
+
+def _rewrite_sections(
+    piece: Piece, log: LogRules, context: PieceContext, rewriter: BatchRewriter
+) -> None:
+    for number, part in enumerate(piece.parts, piece.first_part):
+        states = context.part_files.of(part).states(part)
+        for verdict in log.verdicts:
+            gone = context.verdict_files.superseded(verdict, number)
+            states[gone] = (states[gone] & ~np.uint8(REASON_MASK)) | np.uint8(SUPERSEDED)
+        for section in part.sections:
+            source = piece.sources[section.segment]
+            ordinal = section.first_ordinal
+            with WindowReader(source.path, source.base_offset, context.buffers) as reader:
+                for window in reader.windows(section.start, section.end):
+                    count = int(window.rows[:, RECORDS_COUNT].sum())
+                    rewriter.rewrite(window, states[ordinal : ordinal + count])
+                    ordinal += count
+                check_unchanged(source, reader.stat())
+
+
+def _work_path(piece: Piece, context: PieceContext, kind: str) -> str:
+    name = f"{piece.log_id}-{piece.group}-{piece.number}-{context.attempt}.{kind}"
+    return os.path.join(context.settings.work_dir, "pieces", name)
+
+
+def _save_facts(piece: Piece, context: PieceContext, facts: NDArray[np.void]) -> str:
+    path = _work_path(piece, context, "facts")
+    with open(path, "xb") as out:
+        out.write(facts.tobytes())
+    return path
+
+
+def _result(
+    piece: Piece, files: tuple[str, str, str, str], log_bytes: int, counts: OutputCounts
+) -> Rewritten:
+    return Rewritten(
+        piece.log_id,
+        piece.group,
+        piece.number,
+        False,
+        *files,
+        log_bytes,
+        0,
+        counts.records_kept,
+        0,
+        counts.kept,
+        counts.rebuilt,
+        counts.emptied,
+    )
+
+
+def _checked(result: Rewritten, cleaned: CleanedLog) -> Rewritten:
+    """What was read back takes the place of what was meant to be written."""
+    return result._replace(
+        log_checksum=cleaned.log_checksum,
+        records_kept=cleaned.records,
+        kept_fingerprints=cleaned.fingerprints,
+    )

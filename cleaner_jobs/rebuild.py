@@ -1,0 +1,269 @@
+"""Kernels that write batches anew: fewer records, another time base, or a header alone.
+
+Source: Kafka, MemoryRecords.buildRetainedRecordsInto, MemoryRecordsBuilder and
+DefaultRecordBatch.writeEmptyHeader (compaction C-11.9 to C-11.14). The checksum is left to the
+caller, who has a faster one.
+"""
+
+import numpy as np
+from numba import njit
+
+from cleaner_jobs.retention import COPY, DROP, EMPTY, REBUILD_WITH_HORIZON, Int32Array
+from storage.batch_columns import (
+    ATTRIBUTES,
+    BASE_SEQUENCE,
+    BASE_TIMESTAMP,
+    BATCH_HEADER_BYTES,
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD_BYTES,
+    MAX_TIMESTAMP,
+    OK,
+    POSITION,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    REASON_MASK,
+    RECORDS_COUNT,
+    SIZE,
+    TRANSACTIONAL,
+    ByteArray,
+    Int64Array,
+    read_varint,
+    read_varlong,
+)
+from storage.memory_access import copy_bytes, store_be_int16, store_be_int32, store_be_int64
+
+# why a batch was not rebuilt by the kernel
+NOT_CANONICAL = 1  # sound, but its fields are not in the form that Kafka writes: rebuild it slowly
+NEGATIVE_TIMESTAMP = 2  # Kafka's builder refuses these three, C-11.14
+NO_SEQUENCE = 3
+NO_EPOCH = 4
+REFUSALS = {
+    NEGATIVE_TIMESTAMP: "record {} of the batch has a negative timestamp",
+    NO_SEQUENCE: "batch of an idempotent producer without a base sequence",
+    NO_EPOCH: "batch of an idempotent producer without a producer epoch",
+}
+
+# A record grows by at most nine bytes of timestamp delta and four of length.
+GROWTH_BYTES_PER_RECORD = 13
+PRESERVED_ATTRIBUTES = 0x07 | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
+
+
+@njit(inline="always")
+def _varint_bytes(value):  # type: ignore[no-untyped-def]
+    zigzag = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> np.int64(63))
+    size = 1
+    while zigzag >= np.uint64(0x80):
+        zigzag >>= np.uint64(7)
+        size += 1
+    return size
+
+
+@njit(inline="always")
+def _write_varint(out, at, value):  # type: ignore[no-untyped-def]
+    zigzag = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> np.int64(63))
+    while zigzag >= np.uint64(0x80):
+        out[at] = np.uint8((zigzag & np.uint64(0x7F)) | np.uint64(0x80))
+        zigzag >>= np.uint64(7)
+        at += 1
+    out[at] = np.uint8(zigzag)
+    return at + 1
+
+
+@njit(inline="always")
+def _canonical_length(payload, at):  # type: ignore[no-untyped-def]
+    """Return a length, the position behind it, and whether it is written as Kafka writes it."""
+    value, behind = read_varint(payload, at)
+    return value, behind, behind - at == _varint_bytes(value) and value >= -1
+
+
+@njit(inline="always")
+def _is_canonical(payload, at, end):  # type: ignore[no-untyped-def]
+    """Whether a record, from its offset delta on, is in the form in which Kafka writes it.
+
+    Header keys beyond ASCII count as not canonical: Kafka decodes and encodes them (C-11.11 b).
+    """
+    delta, behind = read_varint(payload, at)
+    if behind - at != _varint_bytes(delta):
+        return False
+    at = behind
+    for _ in range(2):  # key and value
+        length, at, fine = _canonical_length(payload, at)
+        if not fine:
+            return False
+        if length > 0:
+            at += length
+    count, at, fine = _canonical_length(payload, at)
+    if not fine:
+        return False
+    for _ in range(count):
+        length, at, fine = _canonical_length(payload, at)
+        if not fine:
+            return False
+        for i in range(at, at + length):
+            if payload[i] >= np.uint8(0x80):
+                return False
+        at += length
+        length, at, fine = _canonical_length(payload, at)
+        if not fine:
+            return False
+        if length > 0:
+            at += length
+    return at == end
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def rebuild_records(
+    payload: ByteArray,
+    at: int,
+    row: Int64Array,
+    states: ByteArray,
+    new_horizon_ms: int,
+    out: ByteArray,
+    out_at: int,
+) -> tuple[int, int, int, int, int]:
+    """Write the kept records of one batch to out, with deltas from the new base timestamp.
+
+    payload: its (decompressed) records begin at position `at`; they have been parsed before, so
+    lengths are sound. states: uint8 of its records. new_horizon_ms: the horizon it is to be given,
+    or -1: keep what it has. out: with room for the records and GROWTH_BYTES_PER_RECORD for each.
+    Returns the position behind what was written, base timestamp, max timestamp, and a reason why
+    the batch was not rebuilt (OK if it was) with the record's number.
+    """
+    if row[PRODUCER_ID] >= 0 and row[BASE_SEQUENCE] < 0 and row[ATTRIBUTES] & CONTROL == 0:
+        return out_at, 0, 0, NO_SEQUENCE, 0
+    if row[PRODUCER_ID] >= 0 and row[PRODUCER_EPOCH] == -1:
+        return out_at, 0, 0, NO_EPOCH, 0
+    source_base = row[BASE_TIMESTAMP]
+    log_append_time = row[ATTRIBUTES] & LOG_APPEND_TIME != 0
+    base = new_horizon_ms
+    if base < 0 and row[ATTRIBUTES] & DELETE_HORIZON != 0:
+        base = source_base
+    has_base = base >= 0
+    latest = row[MAX_TIMESTAMP] if log_append_time else np.int64(-1)
+    for j in range(row[RECORDS_COUNT]):
+        length, body = read_varint(payload, at)
+        end = body + length
+        if states[j] & np.uint8(REASON_MASK) == 0:
+            delta, rest = read_varlong(payload, body + 1)
+            if not _is_canonical(payload, rest, end):
+                return out_at, 0, 0, NOT_CANONICAL, j
+            timestamp = row[MAX_TIMESTAMP] if log_append_time else source_base + delta
+            if timestamp < -1:
+                return out_at, 0, 0, NEGATIVE_TIMESTAMP, j
+            if not has_base:
+                base = timestamp
+                has_base = True
+            if timestamp > latest:
+                latest = timestamp
+            new_delta = timestamp - base
+            out_at = _write_varint(out, out_at, 1 + _varint_bytes(new_delta) + end - rest)
+            out[out_at] = 0
+            out_at = _write_varint(out, out_at + 1, new_delta)
+            copy_bytes(out, out_at, payload, rest, end - rest)
+            out_at += end - rest
+        at = end
+    return out_at, base, latest, OK, 0
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def write_header(
+    source: ByteArray,
+    source_at: int,
+    out: ByteArray,
+    at: int,
+    size: int,
+    times: tuple[int, int, bool],
+    records_count: int,
+) -> None:
+    """Write the 61-byte header of a rebuilt batch, all but its checksum.
+
+    What is not named here is the source batch's, whose header stands at source_at. size: of the
+    whole batch. times: base timestamp, max timestamp, whether the base is a delete horizon.
+    """
+    base_timestamp, max_timestamp, has_horizon = times
+    copy_bytes(out, at, source, source_at, BATCH_HEADER_BYTES)
+    store_be_int32(out, at + 8, size - LOG_OVERHEAD_BYTES)
+    out[at + 21] = 0
+    out[at + 22] = np.uint8(source[source_at + 22] & np.uint8(PRESERVED_ATTRIBUTES))
+    if has_horizon:
+        out[at + 22] |= np.uint8(DELETE_HORIZON)
+    store_be_int64(out, at + 27, base_timestamp)
+    store_be_int64(out, at + 35, max_timestamp)
+    store_be_int32(out, at + 57, records_count)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def write_empty_batch(
+    source: ByteArray, source_at: int, max_timestamp: int, out: ByteArray, at: int
+) -> None:
+    """Write a batch without records in the place of the one at source_at (C-11.9), no checksum."""
+    write_header(source, source_at, out, at, BATCH_HEADER_BYTES, (-1, max_timestamp, False), 0)
+    kept_bits = np.uint8(LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
+    store_be_int16(out, at + 21, np.int64(source[source_at + 22] & kept_bits))
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def has_horizon_after(row: Int64Array, new_horizon_ms: int) -> bool:
+    """Whether a rebuilt batch carries a delete horizon; a negative one is not kept (E-36)."""
+    if new_horizon_ms >= 0:
+        return True
+    return row[ATTRIBUTES] & DELETE_HORIZON != 0 and row[BASE_TIMESTAMP] >= 0
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def rewrite_batches(
+    buffer: ByteArray,
+    file_position: int,
+    rows: Int64Array,
+    verdict: tuple[ByteArray, Int32Array, ByteArray],
+    horizon_ms: int,
+    out: ByteArray,
+    spans: Int64Array,
+) -> tuple[int, int, int, int, int]:
+    """Write to out what becomes of batches that need no codec: copied, rebuilt, emptied, dropped.
+
+    buffer: holds the batches; buffer[0] is at file_position. verdict: actions and kept records of
+    each batch, states of each record. horizon_ms: of this round. spans: (>= batches, 2), filled with
+    where in out the batches stand that need a checksum.
+    Returns bytes written, number of spans, and the batch at which it stopped (-1 if none) with the
+    reason and its detail.
+    """
+    actions, kept_records, states = verdict
+    at = 0
+    span = 0
+    record = 0
+    for i in range(rows.shape[0]):
+        source_at = rows[i, POSITION] - file_position
+        count = rows[i, RECORDS_COUNT]
+        if actions[i] == COPY:
+            copy_bytes(out, at, buffer, source_at, rows[i, SIZE])
+            at += rows[i, SIZE]
+        elif actions[i] == EMPTY:
+            write_empty_batch(buffer, source_at, rows[i, MAX_TIMESTAMP], out, at)
+            spans[span, 0] = at
+            at += BATCH_HEADER_BYTES
+            spans[span, 1] = at
+            span += 1
+        elif actions[i] != DROP:
+            new_horizon_ms = horizon_ms if actions[i] == REBUILD_WITH_HORIZON else np.int64(-1)
+            end, base, latest, code, detail = rebuild_records(
+                buffer,
+                source_at + BATCH_HEADER_BYTES,
+                rows[i],
+                states[record : record + count],
+                new_horizon_ms,
+                out,
+                at + BATCH_HEADER_BYTES,
+            )
+            if code != OK:
+                return at, span, i, code, detail
+            times = (base, latest, has_horizon_after(rows[i], new_horizon_ms))
+            write_header(buffer, source_at, out, at, end - at, times, kept_records[i])
+            spans[span, 0] = at
+            spans[span, 1] = end
+            span += 1
+            at = end
+        record += count
+    return at, span, -1, OK, 0

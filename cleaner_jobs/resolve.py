@@ -1,0 +1,208 @@
+"""Resolve: merge the parts of a log, a hash partition at a time, into verdicts on its records.
+
+Source: compaction C-7, C-11.2; the order of parts is the order of the log.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from cleaner_jobs.offset_map import (
+    ENTRY_BYTES,
+    ENTRY_WORDS,
+    collect_verdict,
+    merge_latest,
+    select_entries,
+    table_slots,
+)
+from cleaner_jobs.task_values import Part, Verdict
+from cleaner_jobs.worker_buffers import WorkerBuffers
+from storage.errors import CorruptFileError
+
+INDEX_WORDS = 2  # start of a part's ordinals, and their checksum
+INDEX_BYTES = 8 * INDEX_WORDS
+MERGE_ENTRIES = 1 << 21  # merged at once: 48 MiB of entries, 32 MiB of table
+
+
+class PartFile:
+    """Reads blocks that scan tasks wrote, and checks them against their checksums."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor = os.open(path, os.O_RDONLY)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def edges(self, part: Part, partition: int) -> tuple[int, int, int]:
+        """Where a hash partition's entries start and end, in entries, and their checksum."""
+        partitions = 1 << part.partition_bits
+        at = part.block_at + part.entries * ENTRY_BYTES
+        start, end = np.frombuffer(self._read(at + 8 * partition, 16), np.uint64).tolist()
+        checksum_at = at + 8 * (partitions + 1 + partition)
+        (checksum,) = np.frombuffer(self._read(checksum_at, 8), np.uint64).tolist()
+        return start, end, checksum
+
+    def entries(self, part: Part, partition: int) -> NDArray[np.uint64]:
+        """The (n, 3) entries of one hash partition of a part."""
+        start, end, checksum = self.edges(part, partition)
+        at = part.block_at + start * ENTRY_BYTES
+        data = self._read(at, (end - start) * ENTRY_BYTES)
+        if xxhash.xxh3_64_intdigest(data) != checksum:
+            raise CorruptFileError(self._path, at, "entries of the map are not what was written")
+        return np.frombuffer(data, np.uint64).reshape(-1, ENTRY_WORDS)
+
+    def states(self, part: Part) -> NDArray[np.uint8]:
+        """A state byte for each record of a part, free to be changed."""
+        partitions = 1 << part.partition_bits
+        at = part.block_at + part.entries * ENTRY_BYTES
+        data = self._read(at, 8 * (2 * partitions + 1) + part.records)
+        if xxhash.xxh3_64_intdigest(data) != part.block_checksum:
+            raise CorruptFileError(self._path, at, "record states are not what was written")
+        return np.frombuffer(bytearray(data[8 * (2 * partitions + 1) :]), np.uint8)
+
+    def _read(self, at: int, length: int) -> bytes:
+        data = os.pread(self._descriptor, length, at)
+        if len(data) != length:
+            raise CorruptFileError(self._path, at, f"{len(data)} of {length} bytes are there")
+        return data
+
+
+class PartFiles:
+    """The part files of a task, each opened once."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, PartFile] = {}
+
+    def of(self, part: Part) -> PartFile:
+        if part.file not in self._files:
+            self._files[part.file] = PartFile(part.file)
+        return self._files[part.file]
+
+    def __enter__(self) -> "PartFiles":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+
+def resolve_partition(
+    parts: Sequence[Part],
+    partition: int,
+    files: PartFiles,
+    out: tuple[BinaryIO, str],
+    buffers: WorkerBuffers,
+) -> Verdict:
+    """Merge one hash partition of one log and write its verdict. parts: all of the log, in order."""
+    slices = [files.of(part).edges(part, partition) for part in parts]
+    total = sum(end - start for start, end, _ in slices)
+    turns = 1 << max(0, (total - 1).bit_length() - (MERGE_ENTRIES - 1).bit_length())
+    found: list[list[NDArray[np.uint32]]] = [[] for _ in parts]
+    superseded = expired = fingerprints = 0
+    for turn in range(turns):
+        for number, verdict in enumerate(
+            _merge_turn(parts, partition, (turn, turns), files, buffers)
+        ):
+            ordinals, gone, checksum = verdict
+            if len(ordinals):
+                found[number].append(ordinals)
+            superseded += len(ordinals)
+            expired += gone
+            fingerprints += checksum
+    return Verdict(
+        parts[0].log_id,
+        partition,
+        out[1],
+        _write_verdict(found, out[0]),
+        len(parts),
+        superseded,
+        expired,
+        fingerprints % (1 << 64),
+    )
+
+
+def _merge_turn(
+    parts: Sequence[Part],
+    partition: int,
+    turn: tuple[int, int],
+    files: PartFiles,
+    buffers: WorkerBuffers,
+) -> Iterator[tuple[NDArray[np.uint32], int, int]]:
+    """Yield for each part its superseded ordinals, expired count and their fingerprints."""
+    number, turns = turn
+    shift = 64 - (turns.bit_length() - 1)
+    edges, filled = [0], 0
+    for part in parts:
+        source = files.of(part).entries(part, partition)
+        entries = buffers.keep("merge", filled + len(source), filled, np.uint64, ENTRY_WORDS)
+        filled = select_entries(source, entries, filled, shift, number)
+        edges.append(filled)
+    entries = buffers.array("merge", filled, np.uint64, ENTRY_WORDS)
+    slots = table_slots(filled)
+    table = buffers.array("merge table", slots, np.uint64)[:slots]
+    superseded = buffers.array("merge superseded", filled)
+    merge_latest(entries, filled, table, superseded)
+    for part, start, end in zip(parts, edges, edges[1:], strict=False):
+        ordinals = np.empty(end - start, np.uint32)
+        count, expired, checksum = collect_verdict(
+            entries[start:end], superseded[start:end], part.first_record_offset, ordinals
+        )
+        yield ordinals[:count], expired, int(checksum)
+
+
+def _write_verdict(found: list[list[Any]], out: BinaryIO) -> int:
+    """Write a verdict block, and return where it stands."""
+    index = np.zeros((len(found) + 1, INDEX_WORDS), np.uint64)
+    block_at, start = out.tell(), 0
+    for number, pieces in enumerate(found):
+        digest = xxhash.xxh3_64()
+        index[number, 0] = start
+        for piece in pieces:
+            digest.update(piece)
+            start += len(piece)
+        index[number, 1] = digest.intdigest()
+    index[len(found), 0] = start
+    out.write(index.data)
+    for pieces in found:
+        for piece in pieces:
+            out.write(piece.data)
+    return block_at
+
+
+class VerdictFiles:
+    """Reads the verdicts of logs, a part at a time."""
+
+    def __init__(self) -> None:
+        self._descriptors: dict[str, int] = {}
+
+    def __enter__(self) -> "VerdictFiles":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for descriptor in self._descriptors.values():
+            os.close(descriptor)
+
+    def superseded(self, verdict: Verdict, number: int) -> NDArray[np.uint32]:
+        """The ordinals of the records of part `number` of the log that other parts supersede."""
+        index_at = verdict.block_at + number * INDEX_BYTES
+        start, checksum, end, _ = np.frombuffer(
+            self._read(verdict, index_at, 2 * INDEX_BYTES), np.uint64
+        ).tolist()
+        at = verdict.block_at + (verdict.parts + 1) * INDEX_BYTES + 4 * start
+        data = self._read(verdict, at, 4 * (end - start))
+        if xxhash.xxh3_64_intdigest(data) != checksum:
+            raise CorruptFileError(verdict.file, at, "a verdict is not what was written")
+        return np.frombuffer(data, np.uint32)
+
+    def _read(self, verdict: Verdict, at: int, length: int) -> bytes:
+        if verdict.file not in self._descriptors:
+            self._descriptors[verdict.file] = os.open(verdict.file, os.O_RDONLY)
+        data = os.pread(self._descriptors[verdict.file], length, at)
+        if len(data) != length:
+            raise CorruptFileError(verdict.file, at, f"{len(data)} of {length} bytes are there")
+        return data

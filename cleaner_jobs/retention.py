@@ -1,0 +1,106 @@
+"""Keep or drop: what becomes of each batch, once it is known which of its records go.
+
+Source: Kafka, Cleaner.cleanInto, MemoryRecords.filterTo (compaction C-10, C-11.6), for batches of
+format v2 outside of transactions.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from cleaner_jobs.plan import ActiveProducer
+from storage.batch_columns import (
+    ATTRIBUTES,
+    DELETE_HORIZON,
+    LAST_OFFSET,
+    PRODUCER_ID,
+    REASON_MASK,
+    RECORDS_COUNT,
+    TOMBSTONE,
+    ByteArray,
+    Int64Array,
+)
+
+DROP, COPY, REBUILD, REBUILD_WITH_HORIZON, EMPTY = range(5)
+MAX_INT64 = 2**63 - 1
+
+Int32Array = NDArray[np.int32]
+
+
+class KeptBatches(NamedTuple):
+    """Which batches stay, at least as an empty header, though none of their records does."""
+
+    first_uncleanable_offset: int  # C-10.5: the last batch before it
+    producer_ids: Int64Array  # C-10.4: ascending, of the active producers with data
+    last_data_offsets: Int64Array
+
+    @classmethod
+    def of(
+        cls, first_uncleanable_offset: int, producers: Iterable[ActiveProducer]
+    ) -> "KeptBatches":
+        known = sorted(
+            (p.producer_id, p.last_data_offset) for p in producers if p.last_data_offset is not None
+        )
+        return cls(
+            first_uncleanable_offset,
+            np.array([producer_id for producer_id, _ in known], np.int64),
+            np.array([offset for _, offset in known], np.int64),
+        )
+
+
+def delete_horizon(now_ms: int, delete_retention_ms: int) -> int:
+    """The horizon that a round gives; -1, none, where the sum does not fit 64 bits (C-11.8)."""
+    horizon_ms = now_ms + delete_retention_ms
+    return horizon_ms if horizon_ms <= MAX_INT64 else -1
+
+
+@njit(inline="always")
+def _is_kept_empty(row, kept_batches):  # type: ignore[no-untyped-def]
+    first_uncleanable_offset, producer_ids, last_data_offsets = kept_batches
+    if row[LAST_OFFSET] + 1 == first_uncleanable_offset:
+        return True
+    if row[PRODUCER_ID] < 0 or producer_ids.shape[0] == 0:
+        return False
+    i = np.searchsorted(producer_ids, row[PRODUCER_ID])
+    return (
+        i < producer_ids.shape[0]
+        and producer_ids[i] == row[PRODUCER_ID]
+        and last_data_offsets[i] == row[LAST_OFFSET]
+    )
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def decide_batches(
+    rows: Int64Array,
+    states: ByteArray,
+    kept_batches: tuple[int, Int64Array, Int64Array],
+    actions: ByteArray,
+    kept_records: Int32Array,
+) -> None:
+    """Fill what is to be done with each batch, and how many of its records stay.
+
+    rows: (n, BATCH_COLUMNS). states: one uint8 per record of those batches, in order. actions,
+    kept_records: (>= n,), filled.
+    """
+    record = 0
+    for i in range(rows.shape[0]):
+        kept = 0
+        has_tombstone = False
+        for _ in range(rows[i, RECORDS_COUNT]):
+            state = states[record]
+            record += 1
+            if state & np.uint8(REASON_MASK) == 0:
+                kept += 1
+                if state & np.uint8(TOMBSTONE):
+                    has_tombstone = True
+        kept_records[i] = kept
+        needs_horizon = has_tombstone and rows[i, ATTRIBUTES] & DELETE_HORIZON == 0
+        if kept == 0:
+            actions[i] = EMPTY if _is_kept_empty(rows[i], kept_batches) else DROP
+        elif needs_horizon:
+            actions[i] = REBUILD_WITH_HORIZON
+        else:
+            actions[i] = COPY if kept == rows[i, RECORDS_COUNT] else REBUILD

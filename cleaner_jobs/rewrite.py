@@ -1,0 +1,270 @@
+"""Rewrite: a piece of a segment group and its verdicts in; a cleaned stretch of log out.
+
+Whole batches that lose nothing are copied; the others are rebuilt (by kernels, or field by field
+where a batch is not in the form in which Kafka writes it), emptied or dropped.
+Source: compaction C-10 to C-12.
+"""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cleaner_jobs.batch_window import Window, check_batch_checksum, decompress_batch
+from cleaner_jobs.rebuild import (
+    GROWTH_BYTES_PER_RECORD,
+    NOT_CANONICAL,
+    REFUSALS,
+    has_horizon_after,
+    rebuild_records,
+    rewrite_batches,
+    write_header,
+)
+from cleaner_jobs.retention import (
+    DROP,
+    EMPTY,
+    REBUILD,
+    REBUILD_WITH_HORIZON,
+    KeptBatches,
+    decide_batches,
+)
+from cleaner_jobs.worker_buffers import WorkerBuffers
+from storage.batch_columns import (
+    ATTRIBUTES,
+    BATCH_HEADER_BYTES,
+    CODEC_MASK,
+    DELETE_HORIZON,
+    OK,
+    POSITION,
+    REASON_MASK,
+    RECORDS_COUNT,
+    SIZE,
+    SLACK_BYTES,
+    ByteArray,
+    Int64Array,
+)
+from storage.compression import Codec, compress
+from storage.crc32c import crc32c
+from storage.errors import UnsupportedFormatError
+from storage.record_batch import BatchOptions, decode_header, decode_records, encode_batch
+
+OUTPUT_BYTES = 24 << 20
+
+
+class Sink(Protocol):
+    def write(self, data: memoryview, /) -> object: ...
+
+
+class CleaningRules(NamedTuple):
+    """What decides, beside the verdict, what becomes of a batch of one log."""
+
+    kept_batches: KeptBatches
+    horizon_ms: int  # given by this round; -1: none (C-11.8)
+
+
+class OutputCounts:
+    """How many batches went out, and how; and how many records."""
+
+    def __init__(self) -> None:
+        self.kept = self.rebuilt = self.emptied = self.records_kept = 0
+
+    def add(self, actions: ByteArray, kept_records: NDArray[np.int32]) -> None:
+        self.records_kept += int(kept_records.sum())
+        counts = np.bincount(actions, minlength=REBUILD_WITH_HORIZON + 2)
+        self.kept += len(actions) - int(counts[DROP])
+        self.rebuilt += int(counts[REBUILD] + counts[REBUILD_WITH_HORIZON])
+        self.emptied += int(counts[EMPTY])
+
+
+class _Output:
+    """A buffer in front of a sink: many batches, one write."""
+
+    def __init__(self, sink: Sink, buffers: WorkerBuffers) -> None:
+        self._sink, self._buffers = sink, buffers
+        self._filled = 0
+        self.written_bytes = 0
+
+    def room(self, length: int) -> ByteArray:
+        """Where the next `length` bytes go; they count once they are taken."""
+        held = self._buffers.array("out", OUTPUT_BYTES)
+        if self._filled + length > len(held):
+            self.flush()
+            held = self._buffers.array("out", length)
+        return held[self._filled :]
+
+    def take(self, length: int) -> None:
+        self._filled += length
+
+    def flush(self) -> None:
+        if self._filled:
+            held = self._buffers.array("out", OUTPUT_BYTES)
+            write_whole(self._sink, held.data[: self._filled])
+            self.written_bytes += self._filled
+            self._filled = 0
+
+
+def write_whole(sink: Sink, data: memoryview) -> None:
+    """Write all of data; an unbuffered file may take less at a time (Linux: at most 2 GiB)."""
+    while len(data):
+        taken = sink.write(data)
+        data = data[taken if isinstance(taken, int) else len(data) :]
+
+
+class BatchRewriter:
+    """Writes to a sink what becomes of windows of batches, in order."""
+
+    def __init__(self, rules: CleaningRules, sink: Sink, buffers: WorkerBuffers) -> None:
+        self._rules, self._buffers = rules, buffers
+        self._output = _Output(sink, buffers)
+        self.counts = OutputCounts()
+
+    def finish(self) -> int:
+        """Write what is held back; returns the bytes of all that was written."""
+        self._output.flush()
+        return self._output.written_bytes
+
+    def rewrite(self, window: Window, states: NDArray[np.uint8]) -> None:
+        """states: one for each record of the window. Raise UnsupportedFormatError, C-11.14."""
+        count = len(window.rows)
+        actions = self._buffers.array("actions", count)[:count]
+        kept = self._buffers.array("kept", count, np.int32)[:count]
+        decide_batches(window.rows, states, self._rules.kept_batches, actions, kept)
+        self.counts.add(actions, kept)
+        rebuilt = (actions == REBUILD) | (actions == REBUILD_WITH_HORIZON)
+        for i in np.flatnonzero(rebuilt).tolist():  # what is corrupt gets no fresh checksum
+            check_batch_checksum(window, i)
+        packed = rebuilt & (window.rows[:, ATTRIBUTES] & CODEC_MASK != 0)
+        ordinals = np.zeros(count + 1, np.int64)
+        np.cumsum(window.rows[:, RECORDS_COUNT], out=ordinals[1:])
+        start = 0
+        for i in [*np.flatnonzero(packed).tolist(), count]:
+            self._rewrite_plain(window, (start, i), (actions, kept, states), ordinals)
+            if i < count:
+                its_states = states[ordinals[i] : ordinals[i + 1]]
+                self._rebuild_packed(window, i, (int(actions[i]), int(kept[i]), its_states))
+            start = i + 1
+
+    def _rewrite_plain(
+        self,
+        window: Window,
+        span: tuple[int, int],
+        verdict: tuple[ByteArray, NDArray[np.int32], NDArray[np.uint8]],
+        ordinals: Int64Array,
+    ) -> None:
+        """Batches span[0]:span[1], which need no codec, however many of them are rebuilt."""
+        start, end = span
+        actions, kept, states = verdict
+        while start < end:
+            rows = window.rows[start:end]
+            records = int(ordinals[end] - ordinals[start])
+            bound = int(rows[:, SIZE].sum()) + GROWTH_BYTES_PER_RECORD * records + SLACK_BYTES
+            out = self._output.room(bound)
+            spans = self._buffers.array("spans", len(rows), np.int64, 2)
+            written, fresh, stopped, code, detail = rewrite_batches(
+                window.buffer,
+                window.file_position,
+                rows,
+                (actions[start:end], kept[start:end], states[ordinals[start] : ordinals[end]]),
+                self._rules.horizon_ms,
+                out,
+                spans,
+            )
+            _seal_batches(out, spans[:fresh])
+            self._output.take(written)
+            if stopped < 0:
+                return
+            i = start + stopped
+            its_states = states[ordinals[i] : ordinals[i + 1]]
+            self._rebuild_by_field(window, i, (int(actions[i]), its_states), (code, detail))
+            start = i + 1
+
+    def _rebuild_packed(
+        self, window: Window, i: int, verdict: tuple[int, int, NDArray[np.uint8]]
+    ) -> None:
+        """A compressed batch: decompress, filter, compress with the codec's defaults (C-11.11 d)."""
+        action, kept, states = verdict
+        row = window.rows[i]
+        payload, end = _decompress(window, i, self._buffers)
+        horizon_ms = self._rules.horizon_ms if action == REBUILD_WITH_HORIZON else -1
+        room = end + GROWTH_BYTES_PER_RECORD * len(states) + SLACK_BYTES
+        plain = self._buffers.array("plain", room)
+        behind, base, latest, code, detail = rebuild_records(
+            payload, 0, row, states, horizon_ms, plain, 0
+        )
+        if code != OK:
+            self._rebuild_by_field(window, i, (action, states), (code, detail))
+            return
+        packed = compress(Codec(int(row[ATTRIBUTES]) & CODEC_MASK), plain.data[:behind])
+        size = BATCH_HEADER_BYTES + len(packed)
+        out = self._output.room(size)
+        out.data[BATCH_HEADER_BYTES:size] = packed
+        times = (base, latest, has_horizon_after(row, horizon_ms))
+        source_at = int(row[POSITION]) - window.file_position
+        write_header(window.buffer, source_at, out, 0, size, times, kept)
+        _seal_batch(out.data, 0, size)
+        self._output.take(size)
+
+    def _rebuild_by_field(
+        self,
+        window: Window,
+        i: int,
+        verdict: tuple[int, NDArray[np.uint8]],
+        reason: tuple[int, int],
+    ) -> None:
+        """A batch with over-long varints, odd lengths or header keys beyond ASCII."""
+        code, detail = reason
+        action, states = verdict
+        row = window.rows[i]
+        position = int(row[POSITION])
+        if code != NOT_CANONICAL:
+            raise UnsupportedFormatError(window.path, position, REFUSALS[code].format(detail))
+        at = position - window.file_position
+        batch = memoryview(window.buffer)[at : at + int(row[SIZE])]
+        header = decode_header(batch, position, window.path)
+        records = decode_records(batch, header, window.path, position)
+        kept = [r for r, state in zip(records, states, strict=True) if not state & REASON_MASK]
+        if any(record.timestamp < -1 for record in kept):
+            raise UnsupportedFormatError(window.path, position, "a record has a negative timestamp")
+        horizon_ms: int | None = None
+        if action == REBUILD_WITH_HORIZON:
+            horizon_ms = self._rules.horizon_ms
+        elif header.attributes & DELETE_HORIZON:
+            horizon_ms = header.base_timestamp
+        options = BatchOptions(
+            base_offset=header.base_offset,
+            last_offset=header.last_offset,
+            partition_leader_epoch=header.partition_leader_epoch,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+            is_transactional=header.is_transactional,
+            is_control=header.is_control,
+            log_append_time_ms=header.max_timestamp if header.is_log_append_time else None,
+            delete_horizon_ms=horizon_ms if horizon_ms is not None and horizon_ms >= 0 else None,
+        )
+        data = encode_batch(kept, header.codec, options)
+        out = self._output.room(len(data))
+        out.data[: len(data)] = data
+        self._output.take(len(data))
+
+
+def _decompress(window: Window, i: int, buffers: WorkerBuffers) -> tuple[ByteArray, int]:
+    """The records of batch i, in a buffer with slack behind them, and where they end there."""
+    room = max(1 << 20, 4 * int(window.rows[i, SIZE]))
+    while True:
+        payload = buffers.array("payload", room + SLACK_BYTES)
+        end = decompress_batch(window, i, payload, 0)
+        if end is not None:
+            return payload, end
+        room = 2 * len(payload)  # the scan has seen that it fits what a batch may hold
+
+
+def _seal_batches(out: ByteArray, spans: Int64Array) -> None:
+    view = out.data
+    for start, end in spans.tolist():
+        _seal_batch(view, start, end)
+
+
+def _seal_batch(view: memoryview, start: int, end: int) -> None:
+    """Give the batch at start:end the checksum of what it holds (F-4.2)."""
+    view[start + 17 : start + 21] = crc32c(view[start + 21 : end]).to_bytes(4, "big")

@@ -1,0 +1,205 @@
+"""Scan: read stretches of logs, check every checksum, hash every key; leave parts of the map.
+
+What a part is, and when one ends: at the end of its segment group, when a million records are in
+it, or when its offsets would no longer fit 32 bits. Source: compaction C-7.
+"""
+
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+import xxhash
+
+from cleaner_jobs.batch_window import (
+    Payloads,
+    Window,
+    WindowReader,
+    check_checksums,
+    payloads,
+    refuse_transactions,
+)
+from cleaner_jobs.offset_map import (
+    ENTRY_WORDS,
+    mark_superseded,
+    pack_part,
+    table_slots,
+)
+from cleaner_jobs.record_columns import RecordColumns
+from cleaner_jobs.task_values import Part, RoundSettings, Section, Stretch
+from cleaner_jobs.unchanged import LogChangedError, check_unchanged
+from cleaner_jobs.worker_buffers import WorkerBuffers
+from storage.batch_columns import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    DELETE_HORIZON,
+    EXPIRED,
+    LAST_OFFSET,
+    NULL_KEY,
+    POSITION,
+    REASON_MASK,
+    RECORDS_COUNT,
+    SIZE,
+    TOMBSTONE,
+    Int64Array,
+)
+from storage.errors import CorruptFileError
+
+PART_RECORDS = 1 << 20
+MAX_PART_OFFSETS = 1 << 32
+
+
+class _Run(NamedTuple):
+    """Batches of one window that go to one part."""
+
+    window: Window
+    payloads: Payloads
+
+
+class PartBuilder:
+    """Collects the records of consecutive stretches of one group, and writes parts of them."""
+
+    def __init__(
+        self, settings: RoundSettings, out: BinaryIO, out_path: str, buffers: WorkerBuffers
+    ) -> None:
+        self._settings, self._out, self._out_path = settings, out, out_path
+        self._buffers = buffers
+        self._columns = RecordColumns(settings, buffers)
+        self._start(None)
+
+    def _start(self, stretch: Stretch | None) -> None:
+        self._stretch = stretch
+        self._columns.filled = 0
+        self._first_offset = -1
+        self._sections: list[Section] = []
+        self._log_bytes = self._batches = self._empty = self._tombstones = 0
+
+    def add(self, stretch: Stretch, run: _Run) -> Iterator[Part]:
+        """Take in batches of a stretch; yield the parts that are complete before them."""
+        rows = run.window.rows[run.payloads.first : run.payloads.end]
+        held = self._stretch
+        if held is not None and (held.log_id, held.group) != (stretch.log_id, stretch.group):
+            yield from self.finish()
+        if self._batches and (
+            self._columns.filled + int(rows[:, RECORDS_COUNT].sum()) > PART_RECORDS
+            or int(rows[-1, LAST_OFFSET]) - self._first_offset >= MAX_PART_OFFSETS
+        ):
+            yield from self.finish()
+        if not self._batches:
+            self._start(stretch)
+            self._first_offset = int(rows[0, BASE_OFFSET])
+        self._stretch = stretch
+        self._take(stretch, run, rows)
+
+    def _take(self, stretch: Stretch, run: _Run, rows: Int64Array) -> None:
+        before = self._columns.filled
+        self._columns.parse(run.window, run.payloads, stretch.first_dirty_offset)
+        start, end = int(rows[0, POSITION]), int(rows[-1, POSITION] + rows[-1, SIZE])
+        first_offset, last_offset = int(rows[0, BASE_OFFSET]), int(rows[-1, LAST_OFFSET])
+        last = self._sections[-1] if self._sections else None
+        if last is not None and last.segment == stretch.segment and last.end == start:
+            self._sections[-1] = last._replace(end=end, last_offset=last_offset)
+        else:
+            self._sections.append(
+                Section(stretch.segment, start, end, before, first_offset, last_offset)
+            )
+        self._log_bytes += end - start
+        self._batches += len(rows)
+        self._empty += int((rows[:, RECORDS_COUNT] == 0).sum())
+        self._tombstones += self._tombstones_without_horizon(rows, before)
+
+    def _tombstones_without_horizon(self, rows: Int64Array, before: int) -> int:
+        states = self._columns.room_for(0)[3][before : self._columns.filled]
+        without = np.repeat(rows[:, ATTRIBUTES] & DELETE_HORIZON == 0, rows[:, RECORDS_COUNT])
+        keyed = states & REASON_MASK != NULL_KEY
+        return int(np.count_nonzero(without & keyed & (states & TOMBSTONE != 0)))
+
+    def finish(self) -> Iterator[Part]:
+        """Yield the part that is being collected, if it has a batch."""
+        if not self._batches:
+            return
+        stretch, count = self._stretch, self._columns.filled
+        assert stretch is not None
+        columns = self._columns.room_for(0)
+        table = self._buffers.array("table", table_slots(count), np.int32)
+        superseded = mark_superseded(columns, 0, count, table[: table_slots(count)])
+        entries = self._buffers.array("entries", count, np.uint64, ENTRY_WORDS)
+        starts = np.zeros((1 << stretch.partition_bits) + 1, np.uint64)
+        kept, fingerprints = pack_part(
+            columns, count, self._first_offset, stretch.partition_bits, entries, starts
+        )
+        states = columns[3][:count]
+        block_at = self._out.tell()
+        block_checksum = self._write(entries[:kept], starts, states)
+        yield Part(
+            stretch.log_id,
+            stretch.group,
+            self._out_path,
+            block_at,
+            block_checksum,
+            kept,
+            stretch.partition_bits,
+            self._first_offset,
+            self._log_bytes,
+            self._batches,
+            count,
+            superseded,
+            int(np.count_nonzero(states & REASON_MASK == NULL_KEY)),
+            int(np.count_nonzero(states & REASON_MASK == EXPIRED)),
+            int(fingerprints),
+            self._tombstones,
+            self._empty,
+            tuple(self._sections),
+        )
+        self._start(None)
+
+    def _write(self, entries: np.ndarray, starts: np.ndarray, states: np.ndarray) -> int:  # type: ignore[type-arg]
+        edges = starts.astype(np.int64)
+        checksums = np.array(
+            [
+                xxhash.xxh3_64_intdigest(entries[start:end])
+                for start, end in zip(edges, edges[1:], strict=False)
+            ],
+            np.uint64,
+        )
+        digest = xxhash.xxh3_64()
+        self._out.write(entries.data)
+        for array in (starts, checksums, states):
+            self._out.write(array.data)
+            digest.update(array)
+        return digest.intdigest()
+
+
+def scan_stretches(
+    stretches: list[Stretch],
+    settings: RoundSettings,
+    out_path: str,
+    buffers: WorkerBuffers,
+) -> Iterator[Part | tuple[int, Exception]]:
+    """Scan stretches in order; yield parts, or a log's id and the error that sets it aside.
+
+    After an error the rest of that log's stretches are passed over: its parts are of no use.
+    """
+    failed: set[int] = set()
+    with open(out_path, "wb", buffering=0) as out:
+        builder = PartBuilder(settings, out, out_path, buffers)
+        for stretch in stretches:
+            if stretch.log_id in failed:
+                continue
+            try:
+                yield from _scan_stretch(stretch, builder, buffers)
+            except (CorruptFileError, LogChangedError, OSError) as error:
+                failed.add(stretch.log_id)
+                builder = PartBuilder(settings, out, out_path, buffers)
+                yield stretch.log_id, error
+        yield from builder.finish()
+
+
+def _scan_stretch(stretch: Stretch, builder: PartBuilder, buffers: WorkerBuffers) -> Iterator[Part]:
+    with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
+        check_unchanged(stretch.source, reader.stat())
+        for window in reader.windows(stretch.start, stretch.end):
+            check_checksums(window)
+            refuse_transactions(window)
+            for run in payloads(window, buffers):
+                yield from builder.add(stretch, _Run(window, run))
+        check_unchanged(stretch.source, reader.stat())

@@ -1,0 +1,199 @@
+"""Values that travel to tasks and come back from them, as rows of plain numbers and names.
+
+A task finds its own in a JSON file of the run's work directory; what it returns is one Arrow row a
+value. Nothing here is one value a record or a batch: a part stands for up to a million records.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from cleaner_jobs.plan import ActiveProducer
+
+
+class RoundSettings(NamedTuple):
+    """What every task of the round must know. The hash key makes these files private."""
+
+    run_id: str
+    work_dir: str
+    now_ms: int
+    hash_key_low: int
+    hash_key_high: int
+    dry_run: bool
+
+
+class Source(NamedTuple):
+    """A segment's `.log` as it was when the round was planned."""
+
+    path: str
+    base_offset: int
+    log_bytes: int
+    log_mtime_ns: int
+    log_inode: int
+
+
+class Stretch(NamedTuple):
+    """A run of whole batches of one segment."""
+
+    log_id: int
+    group: int  # number of the segment group in its log
+    segment: int  # number of the segment in its group
+    start: int  # position in the file
+    end: int  # exclusive
+    source: Source
+    first_dirty_offset: int
+    partition_bits: int  # the log's keys are spread over 2 ** partition_bits hash partitions
+
+
+class Section(NamedTuple):
+    """The records of one segment that a part covers."""
+
+    segment: int
+    start: int  # position in the file
+    end: int
+    first_ordinal: int  # in the part
+    first_offset: int  # of the first batch
+    last_offset: int  # of the last batch
+
+
+class Part(NamedTuple):
+    """What a scan task found in consecutive stretches of one group, and where it left the details.
+
+    In file at block_at, one behind the other: map entries, where each hash partition starts in
+    them, a checksum for each partition's entries, a state byte for each record.
+    """
+
+    log_id: int
+    group: int
+    file: str
+    block_at: int
+    block_checksum: int  # of all but the entries
+    entries: int
+    partition_bits: int
+    first_record_offset: int  # entries are relative to it
+    log_bytes: int
+    batches: int
+    records: int
+    superseded: int  # within the part
+    null_keys: int
+    expired: int  # at most: tombstones past their horizon, unless another part supersedes them
+    candidate_fingerprints: int  # sum, modulo 2^64, over the entries
+    tombstones_without_horizon: int  # of batches that must get one if such a record stays
+    empty_batches: int
+    sections: tuple[Section, ...]
+
+
+class Verdict(NamedTuple):
+    """What a resolve task decided for one hash partition of one log, and where it wrote it.
+
+    In file at block_at: for each part, and once more, where its ordinals start and their checksum
+    (two uint64); then the ordinals (uint32) of the records that another part supersedes.
+    """
+
+    log_id: int
+    partition: int
+    file: str
+    block_at: int
+    parts: int  # of the log
+    superseded: int
+    expired: int
+    dropped_fingerprints: int  # of both
+
+
+class Piece(NamedTuple):
+    """Consecutive parts of one group that one task rewrites, and what it is to leave.
+
+    Where a group has one piece, the task finishes the destination segment itself.
+    """
+
+    log_id: int
+    group: int
+    number: int
+    of: int  # pieces of the group
+    parts: tuple[Part, ...]
+    first_part: int  # number of parts[0] among the parts of the log, as the verdicts know it
+    sources: tuple[Source, ...]  # of the whole group
+
+
+class LogRules(NamedTuple):
+    """What a rewrite task must know of a log."""
+
+    log_id: int
+    path: str  # the partition directory
+    first_uncleanable_offset: int
+    delete_retention_ms: int
+    index_interval_bytes: int
+    segment_index_bytes: int
+    active_producers: tuple[ActiveProducer, ...]
+    verdicts: tuple[Verdict, ...]  # of all its hash partitions
+
+
+class Rewritten(NamedTuple):
+    """What a rewrite task made of a piece."""
+
+    log_id: int
+    group: int
+    number: int
+    left_in_place: bool  # the one segment of the group would come out as it is
+    log_file: str  # staged, or "" where nothing was written
+    index_file: str
+    time_index_file: str
+    facts_file: str  # of a piece among several: BATCH_FACTS, of which the indexes are made
+    log_bytes: int
+    log_checksum: int
+    records_kept: int
+    kept_fingerprints: int
+    batches_kept: int
+    batches_rebuilt: int
+    batches_emptied: int
+
+
+class TaskProblem(NamedTuple):
+    """Why a log cannot be cleaned. kind: corrupt, unsupported, changed or io."""
+
+    log_id: int
+    kind: str
+    path: str
+    position: int  # -1: none
+    problem: str
+
+
+def stretch_from(values: Sequence[Any]) -> Stretch:
+    """Give back what JSON made a list of; likewise the following."""
+    stretch = Stretch(*values)
+    return stretch._replace(source=Source(*stretch.source))
+
+
+def part_from(values: Sequence[Any]) -> Part:
+    part = Part(*values)
+    return part._replace(sections=tuple(Section(*section) for section in part.sections))
+
+
+def piece_from(values: Sequence[Any]) -> Piece:
+    piece = Piece(*values)
+    return piece._replace(
+        parts=tuple(part_from(part) for part in piece.parts),
+        sources=tuple(Source(*source) for source in piece.sources),
+    )
+
+
+def log_rules_from(values: Sequence[Any]) -> LogRules:
+    rules = LogRules(*values)
+    return rules._replace(
+        active_producers=tuple(ActiveProducer(*producer) for producer in rules.active_producers),
+        verdicts=tuple(Verdict(*verdict) for verdict in rules.verdicts),
+    )
+
+
+def save_task(path: str, task: dict[str, Any]) -> None:
+    """Write a task's values where only this user can read them."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        json.dump(task, out)
+
+
+def load_task(path: str) -> dict[str, Any]:
+    with open(path, encoding="utf-8") as source:
+        task: dict[str, Any] = json.load(source)
+    return task

@@ -1,0 +1,110 @@
+"""What a task does, whoever runs it: load its values, work through them, give back rows.
+
+A task may run twice, at once, in two places: it writes only under names with its attempt in them,
+and what it left counts only when the driver has its rows.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from cleaner_jobs.heartbeat import Heartbeat
+from cleaner_jobs.piece import PieceContext, rewrite_piece
+from cleaner_jobs.resolve import PartFiles, VerdictFiles, resolve_partition
+from cleaner_jobs.scan import scan_stretches
+from cleaner_jobs.task_values import (
+    Part,
+    RoundSettings,
+    TaskProblem,
+    load_task,
+    log_rules_from,
+    part_from,
+    piece_from,
+    stretch_from,
+)
+from cleaner_jobs.unchanged import LogChangedError
+from cleaner_jobs.worker_buffers import WORKER_BUFFERS
+from storage.errors import CorruptFileError, UnsupportedFormatError
+
+PROBLEM = "problem"  # kinds of rows
+PART = "part"
+VERDICT = "verdict"
+REWRITTEN = "rewritten"
+
+Row = tuple[str, str]  # kind, and the value as a JSON array
+
+
+def task_file(work_dir: str, stage: str, number: int) -> str:
+    return os.path.join(work_dir, "tasks", f"{stage}-{number}.json")
+
+
+def run_task(work_dir: str, stage: str, number: int, attempt: str) -> Iterator[Row]:
+    """Do task `number` of a stage; attempt is unique among all tries of all tasks of the run."""
+    task = load_task(task_file(work_dir, stage, number))
+    settings = RoundSettings(*task["settings"])
+    with Heartbeat(work_dir, stage, number, attempt) as heartbeat:
+        for kind, value in _STAGES[stage](task, settings, attempt, heartbeat):
+            yield kind, json.dumps(value)
+
+
+def _scan(
+    task: dict[str, Any], settings: RoundSettings, attempt: str, heartbeat: Heartbeat
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    path = os.path.join(settings.work_dir, "parts", f"{attempt}.parts")
+    stretches = [stretch_from(values) for values in task["stretches"]]
+    for found in scan_stretches(stretches, settings, path, WORKER_BUFFERS):
+        if isinstance(found, Part):
+            heartbeat.advance(found.log_bytes)
+            yield PART, found
+        else:
+            yield PROBLEM, problem_of(*found)
+
+
+def _resolve(
+    task: dict[str, Any], settings: RoundSettings, attempt: str, heartbeat: Heartbeat
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    path = os.path.join(settings.work_dir, "verdicts", f"{attempt}.verdicts")
+    logs = {log_id: [part_from(part) for part in parts] for log_id, parts in task["logs"]}
+    with PartFiles() as files, open(path, "wb", buffering=0) as out:
+        for log_id, partition in task["partitions"]:
+            parts = logs[log_id]
+            yield VERDICT, resolve_partition(parts, partition, files, (out, path), WORKER_BUFFERS)
+            heartbeat.advance(sum(p.log_bytes for p in parts) >> parts[0].partition_bits)
+
+
+def _rewrite(
+    task: dict[str, Any], settings: RoundSettings, attempt: str, heartbeat: Heartbeat
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    logs = {rules[0]: log_rules_from(rules) for rules in task["logs"]}
+    failed: set[int] = set()
+    with PartFiles() as part_files, VerdictFiles() as verdict_files:
+        context = PieceContext(settings, attempt, part_files, verdict_files, WORKER_BUFFERS)
+        for values in task["pieces"]:
+            piece = piece_from(values)
+            if piece.log_id in failed:
+                continue
+            try:
+                yield REWRITTEN, rewrite_piece(piece, logs[piece.log_id], context)
+            except (CorruptFileError, LogChangedError, OSError) as error:
+                failed.add(piece.log_id)
+                yield PROBLEM, problem_of(piece.log_id, error)
+            heartbeat.advance(sum(part.log_bytes for part in piece.parts))
+
+
+def problem_of(log_id: int, error: Exception) -> TaskProblem:
+    """An error as data, for errors lose their type on the way to the driver."""
+    if isinstance(error, CorruptFileError):
+        kind = "unsupported" if isinstance(error, UnsupportedFormatError) else "corrupt"
+        return TaskProblem(log_id, kind, error.path, error.position, error.problem)
+    if isinstance(error, LogChangedError):
+        return TaskProblem(log_id, "changed", error.path, -1, error.problem)
+    assert isinstance(error, OSError)
+    return TaskProblem(log_id, "io", str(error.filename or ""), -1, error.strerror or str(error))
+
+
+_STAGES: dict[str, Callable[..., Iterator[tuple[str, tuple[Any, ...]]]]] = {
+    "scan": _scan,
+    "resolve": _resolve,
+    "rewrite": _rewrite,
+}

@@ -1,0 +1,256 @@
+"""Kernels that turn a buffer of v2 record batches into columns, without a Python object per record.
+
+`walk_batches` frames whole batches and fills one row of numbers for each; `parse_records` walks the
+records of framed batches and fills one entry per column for each record. Both answer with an error
+code and a place instead of raising, so that the caller can name file and position.
+Layout and strictness: Kafka, DefaultRecordBatch and DefaultRecord (log-format F-3.4, F-4.1, F-5).
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from storage.key_hash import hash_key
+from storage.memory_access import load_be_int16, load_be_int32, load_be_int64
+
+SLACK_BYTES = 64  # readable bytes that every buffer has behind its last batch
+BATCH_HEADER_BYTES = 61
+LOG_OVERHEAD_BYTES = 12  # base offset and length, which the length does not count
+
+# columns of a batch row
+POSITION, SIZE, BASE_OFFSET, LAST_OFFSET, ATTRIBUTES, BASE_TIMESTAMP, MAX_TIMESTAMP = range(7)
+PRODUCER_ID, PRODUCER_EPOCH, BASE_SEQUENCE, RECORDS_COUNT = range(7, 11)
+BATCH_COLUMNS = 11
+
+# attribute bits, F-4.3
+CODEC_MASK = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+DELETE_HORIZON = 0x40
+
+# state of a record: a reason to drop it, or 0, and what else is known of it
+KEEP, SUPERSEDED, NULL_KEY, EXPIRED = range(4)
+REASON_MASK = 0x03
+TOMBSTONE = 0x04
+CLEAN = 0x08  # below the first dirty offset: looked up in the map, not put there
+
+# what walk_batches and parse_records found wrong
+OK, BAD_SIZE, BAD_MAGIC, LEGACY_MAGIC, NEGATIVE_COUNT, BAD_CODEC, OFFSETS_NOT_ASCENDING = range(7)
+BAD_RECORD, BAD_RECORD_OFFSET, RECORDS_LEFT_OVER, NEGATIVE_OFFSET_DELTA = range(7, 11)
+PROBLEMS = {
+    BAD_SIZE: "batch length {} is below the smallest possible",
+    BAD_MAGIC: "magic {} is not a known message format",
+    LEGACY_MAGIC: "message format v{} is not covered yet",
+    NEGATIVE_COUNT: "records count {} is negative",
+    BAD_CODEC: "codec {} is not known",
+    OFFSETS_NOT_ASCENDING: "base offset {} is not above the last offset before it",
+    BAD_RECORD: "record {} of the batch does not parse within its length",
+    BAD_RECORD_OFFSET: "record {} of the batch has an offset out of order or outside of its batch",
+    RECORDS_LEFT_OVER: "{} bytes are left over behind the last record of the batch",
+    NEGATIVE_OFFSET_DELTA: "last offset delta {} is negative",
+}
+
+ByteArray = NDArray[np.uint8]
+Int64Array = NDArray[np.int64]
+UInt64Array = NDArray[np.uint64]
+
+
+def problem_text(code: int, detail: int) -> str:
+    return PROBLEMS[code].format(detail)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def walk_batches(
+    buffer: ByteArray, end: int, file_position: int, previous_offset: int, rows: Int64Array
+) -> tuple[int, int, int, int]:
+    """Frame the batches in buffer[:end] that are whole; a batch cut by the end is left for later.
+
+    file_position: where buffer[0] stands in its file. previous_offset: the last offset before it.
+    rows: (capacity, BATCH_COLUMNS) int64, filled from the top; the walk also ends when it is full.
+    Returns batches framed, bytes framed, error code (OK if none) and the number it found wrong; an
+    error is of the batch behind the framed ones.
+    """
+    count = 0
+    at = 0
+    while count < rows.shape[0] and at + 17 <= end:
+        size = load_be_int32(buffer, at + 8) + LOG_OVERHEAD_BYTES
+        magic = load_be_int16(buffer, at + 16) >> 8
+        if size < LOG_OVERHEAD_BYTES + 14:
+            return count, at, BAD_SIZE, size - LOG_OVERHEAD_BYTES
+        if magic < 0 or magic > 2:
+            return count, at, BAD_MAGIC, magic
+        if magic < 2:
+            return count, at, LEGACY_MAGIC, magic
+        if size < BATCH_HEADER_BYTES:
+            return count, at, BAD_SIZE, size - LOG_OVERHEAD_BYTES
+        if at + size > end:
+            break
+        row = rows[count]
+        base_offset = load_be_int64(buffer, at)
+        last_offset_delta = load_be_int32(buffer, at + 23)
+        attributes = load_be_int16(buffer, at + 21)
+        records_count = load_be_int32(buffer, at + 57)
+        if base_offset <= previous_offset:
+            return count, at, OFFSETS_NOT_ASCENDING, base_offset
+        if last_offset_delta < 0:
+            return count, at, NEGATIVE_OFFSET_DELTA, last_offset_delta
+        if records_count < 0:
+            return count, at, NEGATIVE_COUNT, records_count
+        if attributes & CODEC_MASK > 4:
+            return count, at, BAD_CODEC, attributes & CODEC_MASK
+        row[POSITION] = file_position + at
+        row[SIZE] = size
+        row[BASE_OFFSET] = base_offset
+        row[LAST_OFFSET] = base_offset + last_offset_delta
+        row[ATTRIBUTES] = attributes
+        row[BASE_TIMESTAMP] = load_be_int64(buffer, at + 27)
+        row[MAX_TIMESTAMP] = load_be_int64(buffer, at + 35)
+        row[PRODUCER_ID] = load_be_int64(buffer, at + 43)
+        row[PRODUCER_EPOCH] = load_be_int16(buffer, at + 51)
+        row[BASE_SEQUENCE] = load_be_int32(buffer, at + 53)
+        row[RECORDS_COUNT] = records_count
+        previous_offset = row[LAST_OFFSET]
+        at += size
+        count += 1
+    return count, at, OK, 0
+
+
+@njit(inline="always")
+def read_varint(buffer, position):  # type: ignore[no-untyped-def]
+    """Return a zig-zag varint and the position behind it; a position far out of range if malformed."""
+    byte = np.uint64(buffer[position])
+    position += 1
+    value = byte & np.uint64(0x7F)
+    shift = np.uint64(7)
+    while byte >= np.uint64(0x80):
+        if shift > np.uint64(28):
+            return np.int64(0), np.int64(1) << np.int64(60)
+        byte = np.uint64(buffer[position])
+        position += 1
+        value |= (byte & np.uint64(0x7F)) << shift
+        shift += np.uint64(7)
+    value &= np.uint64(0xFFFFFFFF)
+    return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), position
+
+
+@njit(inline="always")
+def read_varlong(buffer, position):  # type: ignore[no-untyped-def]
+    """As read_varint, for 64 bits."""
+    byte = np.uint64(buffer[position])
+    position += 1
+    value = byte & np.uint64(0x7F)
+    shift = np.uint64(7)
+    while byte >= np.uint64(0x80):
+        if shift > np.uint64(63):
+            return np.int64(0), np.int64(1) << np.int64(60)
+        byte = np.uint64(buffer[position])
+        position += 1
+        value |= (byte & np.uint64(0x7F)) << shift
+        shift += np.uint64(7)
+    return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), position
+
+
+@njit(inline="always")
+def skip_headers(buffer, position, end):  # type: ignore[no-untyped-def]
+    """Return the position behind a record's headers, or one beyond end if they are malformed."""
+    malformed = np.int64(1) << np.int64(60)
+    count, position = read_varint(buffer, position)
+    if count < 0 or position > end or count > end - position:
+        return malformed
+    for _ in range(count):
+        length, position = read_varint(buffer, position)
+        if length < 0 or position > end or length > end - position:
+            return malformed
+        position += length
+        length, position = read_varint(buffer, position)
+        if position > end or length > end - position:
+            return malformed
+        if length > 0:
+            position += length
+    return position
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def parse_records(
+    payloads: ByteArray,
+    bounds: Int64Array,
+    rows: Int64Array,
+    clock: tuple[int, int],
+    secret: tuple[np.uint64, np.uint64],
+    columns: Any,
+    filled: int,
+) -> tuple[int, int, int, int]:
+    """Walk the records of the batches in rows and append an entry for each to columns.
+
+    payloads: the (decompressed) records of batch i stand in bounds[i, 0]:bounds[i, 1], with
+    SLACK_BYTES readable behind the last. clock: (first dirty offset, now in ms). secret: the two
+    halves of the hash key. columns: first_hash, second_hash (uint64), offset (int64), state (uint8),
+    each with room for all records; filled: how many entries they hold already.
+    Returns entries held, then the index of the bad batch, error code and detail (or -1, OK, 0).
+    """
+    first_hash, second_hash, offsets, states = columns
+    first_dirty_offset, now_ms = clock
+    key_low, key_high = secret
+    for i in range(rows.shape[0]):
+        at = bounds[i, 0]
+        end = bounds[i, 1]
+        base_offset = rows[i, BASE_OFFSET]
+        last_offset = rows[i, LAST_OFFSET]
+        horizon_passed = (
+            rows[i, ATTRIBUTES] & DELETE_HORIZON != 0 and rows[i, BASE_TIMESTAMP] <= now_ms
+        )
+        previous_offset = base_offset - 1
+        for j in range(rows[i, RECORDS_COUNT]):
+            length, at = read_varint(payloads, at)
+            if at > end or length < 0 or length > end - at:
+                return filled, i, BAD_RECORD, j
+            record_end = at + length
+            _, at = read_varlong(payloads, at + 1)
+            if at > record_end:
+                return filled, i, BAD_RECORD, j
+            offset_delta, at = read_varint(payloads, at)
+            if at > record_end:
+                return filled, i, BAD_RECORD, j
+            key_length, at = read_varint(payloads, at)
+            if at > record_end or key_length > record_end - at:
+                return filled, i, BAD_RECORD, j
+            offset = base_offset + offset_delta
+            if offset <= previous_offset or offset > last_offset:
+                return filled, i, BAD_RECORD_OFFSET, j
+            previous_offset = offset
+            offsets[filled] = offset
+            state = np.uint8(KEEP)
+            if key_length >= 0:
+                hashes = hash_key(payloads, at, key_length, key_low, key_high)
+                first_hash[filled] = hashes[0]
+                second_hash[filled] = hashes[1]
+                at += key_length
+            else:
+                first_hash[filled] = np.uint64(0)
+                second_hash[filled] = np.uint64(0)
+                state = np.uint8(NULL_KEY)
+            value_length, at = read_varint(payloads, at)
+            if at > record_end or value_length > record_end - at:
+                return filled, i, BAD_RECORD, j
+            if value_length >= 0:
+                at += value_length
+            else:
+                state |= np.uint8(TOMBSTONE)
+                if horizon_passed and key_length >= 0:
+                    state |= np.uint8(EXPIRED)
+            if offset < first_dirty_offset:
+                state |= np.uint8(CLEAN)
+            if at < record_end and payloads[at] == 0:
+                at += 1
+            else:
+                at = skip_headers(payloads, at, record_end)
+            if at != record_end:
+                return filled, i, BAD_RECORD, j
+            states[filled] = state
+            filled += 1
+        if at != end and rows[i, RECORDS_COUNT] > 0:  # of an empty batch nothing is read
+            return filled, i, RECORDS_LEFT_OVER, end - at
+    return filled, -1, OK, 0
