@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Callable
 from enum import IntEnum
 
-import cramjam
 import numpy as np
 import numpy.typing as npt
 import zstandard
@@ -27,6 +26,7 @@ from storage.lz4_frame import (
     decompress_frame_into,
     decompress_single_block_into,
 )
+from storage.snappy_stream import SnappyStreamError, compress_stream, decompress_stream_into
 from storage.zstd_frame import (
     MAX_BLOCK_BYTES,
     FrameBounds,
@@ -143,67 +143,12 @@ def _gunzip_into(data: Bytes, out: ByteArray, at: int) -> int | None:
 
 # snappy
 
-_XERIAL_MAGIC = bytes.fromhex("82 534e41505059 00")
-_XERIAL_HEADER = _XERIAL_MAGIC + bytes.fromhex("00000001 00000001")  # version, compatible version
-_XERIAL_MAGIC_START = int.from_bytes(_XERIAL_MAGIC[:4], "big", signed=True)
-_SNAPPY_BLOCK_BYTES = 32768
-_SNAPPY_MAX_RATIO = 64  # a copy of 64 bytes takes no less than 2; allows for more than can be
-_LENGTH = struct.Struct(">i")
-_XERIAL_START = struct.Struct(">16si")  # header and length of the first block
-
-
-def _snappy(data: Bytes) -> bytes:
-    view = memoryview(data)
-    pieces: list[bytes] = [_XERIAL_HEADER]
-    for start in range(0, len(view), _SNAPPY_BLOCK_BYTES):
-        block = bytes(cramjam.snappy.compress_raw(view[start : start + _SNAPPY_BLOCK_BYTES]))
-        pieces += (_LENGTH.pack(len(block)), block)
-    return b"".join(pieces)
-
 
 def _unsnappy_into(data: Bytes, out: ByteArray, at: int) -> int | None:
-    """The blocks of a xerial stream; without its header one raw block, as librdkafka writes it."""
-    if len(data) > _XERIAL_START.size:
-        header, length = _XERIAL_START.unpack_from(data)
-        if header == _XERIAL_HEADER and length + _XERIAL_START.size == len(data):  # most are so
-            return _unsnappy_block_into(memoryview(data)[_XERIAL_START.size :], out, at)
-    return _unsnappy_stream_into(memoryview(data), out, at)
-
-
-def _unsnappy_stream_into(view: memoryview, out: ByteArray, at: int) -> int | None:
-    if view[:8] != _XERIAL_MAGIC:
-        return _unsnappy_block_into(view, out, at)
-    if len(view) < len(_XERIAL_HEADER):
-        raise DecompressionError("snappy: the stream header is cut short")
-    end, start = at, len(_XERIAL_HEADER)
-    while start < len(view):
-        if start + 4 > len(view):
-            raise DecompressionError("snappy: a block length is cut short")
-        (length,) = _LENGTH.unpack_from(view, start)
-        if length == _XERIAL_MAGIC_START:  # the header of a stream joined to the one before
-            start += len(_XERIAL_HEADER)
-            continue
-        start += 4
-        if not 0 <= length <= len(view) - start:
-            raise DecompressionError(f"snappy: a block of {length} bytes, {len(view) - start} left")
-        filled = _unsnappy_block_into(view[start : start + length], out, end)
-        if filled is None:
-            return None
-        end, start = filled, start + length
-    return end
-
-
-def _unsnappy_block_into(block: memoryview, out: ByteArray, at: int) -> int | None:
     try:
-        size: int = cramjam.snappy.decompress_raw_len(block)
-        if size > _SNAPPY_MAX_RATIO * len(block):  # or a few bytes could ask for gigabytes
-            raise DecompressionError(f"snappy: {len(block)} bytes cannot hold {size}")
-        if size > len(out) - at:
-            return None
-        cramjam.snappy.decompress_raw_into(block, out.data[at : at + size])
-    except cramjam.DecompressionError as error:
+        return decompress_stream_into(data, out, at)
+    except SnappyStreamError as error:
         raise DecompressionError(f"snappy: {error}") from error
-    return at + size
 
 
 # lz4
@@ -270,6 +215,8 @@ def _unzstd_frame_into(frame: memoryview, bounds: FrameBounds, room: memoryview)
         return 0  # skippable, or blocks without content
     if bounds.content_bytes is not None and bounds.content_bytes > len(room):
         return None
+    if not room:
+        return None  # the library's reader takes no empty buffer
     decompressor = _zstd_contexts.decompressor
     if bounds.max_content_bytes > _ZSTD_ONE_CALL_BYTES or bounds.max_content_bytes > len(room):
         reader = decompressor.stream_reader(frame)
@@ -283,7 +230,7 @@ def _unzstd_frame_into(frame: memoryview, bounds: FrameBounds, room: memoryview)
 _COMPRESS: dict[Codec, Callable[[Bytes], bytes]] = {
     Codec.NONE: bytes,
     Codec.GZIP: _gzip,
-    Codec.SNAPPY: _snappy,
+    Codec.SNAPPY: compress_stream,
     Codec.LZ4: compress_frame,
     Codec.ZSTD: _zstd,
 }
