@@ -12,11 +12,14 @@ from datetime import UTC, datetime
 from compactor.exit_codes import UsageError
 from storage.file_names import LOG, parse_partition_dir
 from storage.filesystem import require_in_place
+from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.meta_properties import META_PROPERTIES
+from storage.partition_metadata import PARTITION_METADATA
 
 REPORT_EXTENSIONS = (".json",)
 MAX_TIME_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 
+_PARTITION_FILES = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
 _MASTER = re.compile(
     r"local|local\[(\*|[1-9]\d{0,3})(,[1-9]\d?)?\]|local-cluster\[[1-9]\d*,[1-9]\d*,[1-9]\d*\]"
     r"|spark://\S+|k8s://\S+|yarn"
@@ -47,16 +50,6 @@ def as_of_ms(text: str | None, now_ms: int) -> int:
     if not 0 <= time_ms <= MAX_TIME_MS:
         raise UsageError(f"--as-of {text}: outside of the years 1970 to 9999")
     return time_ms
-
-
-def topic_pattern(option: str, text: str | None) -> str | None:
-    """A regular expression over topics, once it is known to be one."""
-    if text is not None:
-        try:
-            re.compile(text)
-        except re.error as error:
-            raise UsageError(f"{option} {text}: not a regular expression: {error}") from error
-    return text
 
 
 def setting(text: str) -> tuple[str, str]:
@@ -113,17 +106,6 @@ def work_dir(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
     return local
 
 
-def readable_file(option: str, path: str | None) -> str | None:
-    """A file that can be opened; what is in it is for others to judge."""
-    if path is None:
-        return None
-    try:
-        with open(path, "rb"):
-            return path
-    except OSError as error:
-        raise UsageError(f"{option} {path}: {error.strerror}") from error
-
-
 def _check_log_dir(path: str, to_write: bool) -> None:
     try:
         with os.scandir(path) as entries:
@@ -132,11 +114,22 @@ def _check_log_dir(path: str, to_write: bool) -> None:
         raise UsageError(f"LOG_DIR {path}: {error.strerror}") from error
     if not os.access(path, os.X_OK):
         raise UsageError(f"LOG_DIR {path}: Permission denied")
-    if META_PROPERTIES not in names and not any(parse_partition_dir(name) for name in names):
+    if META_PROPERTIES not in names and not any(_is_partition(path, name) for name in names):
         raise UsageError(f"LOG_DIR {path}: {_why_not_log_dir(path, names)}")
     if to_write and not os.access(path, os.W_OK | os.X_OK):
         problem = "no permission to write; --dry-run and plan only read"
         raise UsageError(f"LOG_DIR {path}: {problem}")
+
+
+def _is_partition(path: str, name: str) -> bool:
+    """Whether a name is a partition's, and something in it is a log's: `/etc` has `X11-6` too."""
+    if parse_partition_dir(name) is None:
+        return False
+    try:
+        with os.scandir(os.path.join(path, name)) as entries:
+            return any(e.name.endswith(LOG) or e.name in _PARTITION_FILES for e in entries)
+    except OSError:  # not a directory, or not to be read
+        return False
 
 
 def _why_not_log_dir(path: str, names: list[str]) -> str:

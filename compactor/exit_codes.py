@@ -12,6 +12,7 @@
 5 (a threshold that was asked for is exceeded) is not used yet.
 """
 
+from collections.abc import Iterable
 from enum import IntEnum
 
 from compactor.errors import ConfigError, RefusedError
@@ -45,11 +46,16 @@ class Terminated(KeyboardInterrupt):
 
 def exit_code_of_report(report: CleaningReport) -> ExitCode:
     """The code of a round that came to its end."""
-    statuses = {log.status for log in report.logs}
-    if statuses.isdisjoint({LogStatus.FAILED, LogStatus.SET_ASIDE}):
+    return exit_code_of_statuses(log.status for log in report.logs)
+
+
+def exit_code_of_statuses(statuses: Iterable[LogStatus]) -> ExitCode:
+    """The code for what became of the logs, or of those that a plan does not take on."""
+    found = set(statuses)
+    if found.isdisjoint({LogStatus.FAILED, LogStatus.SET_ASIDE}):
         return ExitCode.OK
-    done = statuses & {LogStatus.CLEANED, LogStatus.WOULD_CLEAN}
-    return ExitCode.FAILED if LogStatus.FAILED in statuses and not done else ExitCode.PARTIAL
+    done = found & {LogStatus.CLEANED, LogStatus.WOULD_CLEAN}
+    return ExitCode.FAILED if LogStatus.FAILED in found and not done else ExitCode.PARTIAL
 
 
 def exit_code_of_error(error: BaseException) -> ExitCode:

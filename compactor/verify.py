@@ -98,7 +98,7 @@ def _verify_partition(
     found.findings += _check_metadata_files(partition)
     bases = [segment.base_offset for segment in partition.segments]
     end_offset = None
-    for segment, next_base in zip(partition.segments, [*bases[1:], None], strict=True):
+    for segment, next_base in zip(partition.segments, [*bases[1:], None], strict=False):
         try:
             findings, columns = check_segment(partition.path, segment, next_base)
         except FileNotFoundError:  # deleted meanwhile: it is no longer part of the log

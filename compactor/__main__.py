@@ -1,0 +1,17 @@
+"""`python -m compactor`, and the file that spark-submit is given (`compactor --entry-file`).
+
+    spark-submit --master 'local[2]' "$(compactor --entry-file)" run LOG_DIR --topic-configs FILE
+
+spark-submit ends with the exit code of this file.
+"""
+
+import os
+import sys
+
+if not __package__:  # run as a file: Python looks for modules beside it, where `report` is ours
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+from compactor.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

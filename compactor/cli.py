@@ -1,0 +1,319 @@
+"""Arguments in, exit code out: the command line, and what it says when something goes wrong.
+
+typer turns the words into a Request and does nothing else; `main` carries it out, so that every
+error passes through one place. Of this project only light modules are imported before a command
+starts: `--version`, `--help` and `plan` never load Spark, Arrow or a kernel.
+"""
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from compactor import arguments, commands
+from compactor.commands import (
+    DumpArguments,
+    DumpFormat,
+    Format,
+    Result,
+    RoundArguments,
+    VerifyArguments,
+)
+from compactor.exit_codes import ExitCode, Terminated, error_line, exit_code_of_error
+from compactor.options import (
+    LOGS,
+    AsOf,
+    AssumeFullyReplicated,
+    Config,
+    Debug,
+    DumpLines,
+    Exclude,
+    Include,
+    LogDirs,
+    Master,
+    OutputFormat,
+    Report,
+    Setting,
+    TopicConfigs,
+    WorkDir,
+)
+from compactor.output import forgive_encodings, print_error, print_line
+from compactor.printable import one_line
+from compactor.report_json import JsonObject, to_line, to_text, verdict
+from compactor.version import version
+
+NOTHING_CHANGED = "Nothing was changed."
+_ClickUsageError: type[Exception] = typer.BadParameter.__bases__[0]  # newer typers bring their own
+
+
+class Request(NamedTuple):
+    """What the words ask for."""
+
+    command: str
+    carry_out: Callable[[], Result | None]  # None: a stream of lines that needs no verdict
+    format: Format
+    report: str | None
+    debug: bool
+
+
+app = typer.Typer(
+    name="compactor",
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="[bold]Examples[/]\n\n"
+    "compactor plan /data/kafka --topic-configs topics.json\n\n"
+    "compactor run /data/kafka --topic-configs topics.json --dry-run\n\n"
+    "compactor run /disk1/kafka /disk2/kafka --include '__consumer_offsets' --report last.json\n\n"
+    "compactor verify /data/kafka orders-7\n\n"
+    "[bold]Exit codes[/]\n\n"
+    "0 done, or nothing was eligible; 1 failed; 2 wrong usage or configuration; 3 refused; "
+    "4 part of the logs failed or were set aside, or verify found something",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print_line(f"compactor {version()}")
+        raise typer.Exit()
+
+
+def _show_entry_file(wanted: bool) -> None:
+    if wanted:
+        print_line(os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py"))
+        raise typer.Exit()
+
+
+@app.callback()
+def compactor(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="show it")
+    ] = False,
+    entry_file: Annotated[
+        bool,
+        typer.Option(
+            "--entry-file",
+            is_eager=True,
+            callback=_show_entry_file,
+            help="path of the file for spark-submit: spark-submit $(compactor --entry-file) run …",
+        ),
+    ] = False,
+) -> None:
+    """Compact Kafka log directories without a broker, in parallel on Spark."""
+
+
+@app.command()
+def plan(  # one parameter an option: this is how typer is told of them
+    log_dir: LogDirs,
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    as_of: AsOf = None,
+    assume_fully_replicated: AssumeFullyReplicated = False,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Show which logs are eligible, filthiest first, and why the others are not. Reads metadata.
+
+    [dim]compactor plan /data/kafka --topic-configs topics.json[/]
+    """
+    wanted = RoundArguments(
+        log_dirs=tuple(log_dir),
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        include=include,
+        exclude=exclude,
+        as_of=as_of,
+        assume_fully_replicated=assume_fully_replicated,
+        format=format_,
+    )
+    return Request("plan", lambda: commands.plan(wanted), format_, report, debug)
+
+
+@app.command()
+def run(  # one parameter an option: this is how typer is told of them
+    log_dir: LogDirs,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            rich_help_panel=LOGS,
+            help="everything but writing; its counts are those of a real run",
+        ),
+    ] = False,
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    as_of: AsOf = None,
+    assume_fully_replicated: AssumeFullyReplicated = False,
+    work_dir: WorkDir = None,
+    master: Master = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Compact every eligible log in one round. The broker of these directories has to be stopped.
+
+    [dim]compactor run /data/kafka --topic-configs topics.json --dry-run[/]
+    """
+    wanted = RoundArguments(
+        log_dirs=tuple(log_dir),
+        dry_run=dry_run,
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        include=include,
+        exclude=exclude,
+        as_of=as_of,
+        assume_fully_replicated=assume_fully_replicated,
+        work_dir=work_dir,
+        master=master,
+        format=format_,
+        debug=debug,
+    )
+    return Request("run", lambda: commands.run(wanted), format_, report, debug)
+
+
+@app.command()
+def dump(
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="a file of a log directory, or a partition")
+    ],
+    format_: DumpLines = DumpFormat.TEXT,
+    debug: Debug = False,
+) -> Request:
+    """Show the batches and records of a file or a partition, or the entries of an index.
+
+    [dim]compactor dump /data/kafka/orders-7/00000000000000000000.log --format json[/]
+    """
+    wanted = DumpArguments(path, format_)
+    return Request("dump", lambda: commands.dump(wanted, print_line), Format.TABLE, None, debug)
+
+
+@app.command()
+def verify(
+    log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR")],
+    topic_partition: Annotated[
+        str | None, typer.Argument(metavar="[TOPIC-PARTITION]", show_default=False)
+    ] = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Check every checksum, order, index, snapshot and checkpoint. Reads only.
+
+    [dim]compactor verify /data/kafka orders-7[/]
+    """
+    wanted = VerifyArguments(log_dir, topic_partition, format_)
+    return Request("verify", lambda: commands.verify(wanted), format_, report, debug)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Carry out the words of the command line; the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    forgive_encodings()
+    try:
+        parsed = _parse(words or ["--help"])
+    except _ClickUsageError as error:
+        return _end_of_usage_error(words, error)
+    if isinstance(parsed, int) or parsed is None:  # help or version was shown
+        return ExitCode.USAGE if not words else ExitCode.OK
+    with _sigterm_as_interrupt():
+        return _carry_out(parsed)
+
+
+def _parse(words: list[str]) -> Request | int | None:
+    parsed: Any = typer.main.get_command(app)(words, prog_name="compactor", standalone_mode=False)
+    assert parsed is None or isinstance(parsed, Request | int), parsed
+    return parsed
+
+
+def _carry_out(request: Request) -> int:
+    report: str | None = None
+    try:
+        report = arguments.report_file(request.report)
+        result = request.carry_out()
+    except (Exception, KeyboardInterrupt) as error:
+        stopped = error if isinstance(error, commands.StoppedError) else None
+        cause = stopped.cause if stopped else error
+        if request.debug:
+            traceback.print_exception(cause)
+        code, line = exit_code_of_error(cause), error_line(cause)
+        _complain(line, stopped.changed if stopped else NOTHING_CHANGED)
+        if exit_code_is_ours(cause) and not request.debug:
+            print_error("compactor: --debug shows where this comes from")
+        result = Result(verdict(request.command, code, line))
+    if result is None:
+        return ExitCode.OK
+    return _end(request, result, report)
+
+
+def exit_code_is_ours(error: BaseException) -> bool:
+    """Whether an error is none that was foreseen."""
+    return error_line(error).startswith("internal error")
+
+
+def _end(request: Request, result: Result, report: str | None) -> int:
+    """Write the report, then the verdict as the last line; the exit code."""
+    document = result.document
+    code = int(document["exit_code"])
+    if report is not None:
+        try:
+            _write_report(report, document)
+        except OSError as error:
+            _complain(error_line(error), "The report was not written; the command itself is over.")
+            code = code or ExitCode.FAILED
+    shown = document if request.format is Format.JSON else result.verdict or document
+    print_line(to_line({**shown, "exit_code": code}))
+    return code
+
+
+def _write_report(path: str, document: JsonObject) -> None:
+    """In one step, so that whoever collects reports never sees half of one."""
+    temporary = f"{path}.tmp"
+    with open(temporary, "w", encoding="utf-8") as out:
+        out.write(to_text(document))
+    os.replace(temporary, path)
+
+
+def _end_of_usage_error(words: list[str], error: Exception) -> int:
+    message = one_line(str(getattr(error, "format_message", error.__str__)())).rstrip(".")
+    command = next((word for word in words if not word.startswith("-")), "compactor")
+    known = command in ("plan", "run", "dump", "verify")
+    _complain(message, f"{NOTHING_CHANGED} See: compactor{f' {command}' if known else ''} --help")
+    if known and command != "dump":
+        print_line(to_line(verdict(command, ExitCode.USAGE, message)))
+    return ExitCode.USAGE
+
+
+def _complain(line: str, changed: str) -> None:
+    already_said = "nothing was changed" in line.lower()
+    stop = "" if line.endswith(("?", "!")) else "."
+    print_error(f"compactor: {line}{stop}" + ("" if already_said else f" {changed}"))
+
+
+@contextmanager
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does: schedulers send it."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

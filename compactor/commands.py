@@ -1,0 +1,209 @@
+"""What each command does, from checked arguments to a result; how it ends is `cli`'s affair.
+
+The survey, the engine and whatever shows something are imported when a command needs them, so
+that none waits for what it does not use.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from compactor import arguments
+from compactor.config import Config, load_config, with_filters
+from compactor.exit_codes import ExitCode, UsageError, exit_code_of_statuses
+from compactor.output import discard_output, print_line
+from compactor.printable import printable, size_text
+from compactor.progress import ChangeWatch, ProgressSink, open_progress
+from compactor.report import CleaningReport
+from compactor.report_json import JsonObject, report_document, report_verdict, verdict
+from storage.filesystem import require_in_place
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from compactor.round_plan import RoundPlan
+    from compactor.verify import Verification
+
+PIPE_WIDTH = 120  # columns where standard output is no terminal: a log file or a mail
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
+class DumpFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundArguments:
+    """The words of `plan` and `run`, as they were given."""
+
+    log_dirs: tuple[str, ...]
+    dry_run: bool = False
+    topic_configs: str | None = None
+    config: str | None = None
+    settings: tuple[str, ...] = ()
+    include: str | None = None
+    exclude: str | None = None
+    as_of: str | None = None
+    assume_fully_replicated: bool = False
+    work_dir: str | None = None
+    master: str | None = None
+    format: Format = Format.TABLE
+    debug: bool = False
+
+
+class DumpArguments(NamedTuple):
+    path: str
+    format: DumpFormat
+
+
+class VerifyArguments(NamedTuple):
+    log_dir: str
+    topic_partition: str | None
+    format: Format
+
+
+class Result(NamedTuple):
+    """What a command leaves behind: everything it knows, and the verdict alone."""
+
+    document: JsonObject  # begins with the fields of the verdict
+    verdict: JsonObject | None = None  # None: the document is short enough to be one
+
+
+class StoppedError(Exception):
+    """An error that came when log directories may have been changed already."""
+
+    def __init__(self, cause: BaseException, changed: str) -> None:
+        super().__init__(str(cause))
+        self.cause, self.changed = cause, changed
+
+
+def plan(wanted: RoundArguments) -> Result:
+    """Survey and select, and show what a round would take on."""
+    from compactor.plan_table import plan_document, plan_view
+
+    round_plan = _plan(wanted, arguments.log_dirs(wanted.log_dirs, to_write=False))
+    document = plan_document(round_plan)
+    code = exit_code_of_statuses(log.status for log in round_plan.passed_over)
+    begin = verdict("plan", code)
+    if wanted.format is Format.TABLE:
+        _show(lambda width: plan_view(round_plan, width))
+    return Result(begin | document, begin)
+
+
+def run(wanted: RoundArguments) -> Result:
+    """One round, dry or real."""
+    log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=not wanted.dry_run)
+    work_dir = arguments.work_dir(wanted.work_dir, log_dirs)
+    master = arguments.master(wanted.master)
+    round_plan = _plan(wanted, log_dirs)
+
+    from compactor.cleaner_manager import RunSettings, run_round
+
+    settings = RunSettings(
+        dry_run=wanted.dry_run, work_dir=work_dir, master=master, debug=wanted.debug
+    )
+    with _watched(open_progress(sys.stderr)) as progress:
+        report = run_round(round_plan, settings, progress)
+    if wanted.format is Format.TABLE:
+        show_report(report)
+    return Result(report_document(report), report_verdict(report))
+
+
+def dump(wanted: DumpArguments, emit: Callable[[str], None]) -> None:
+    """Every line of the dump to emit."""
+    path = require_in_place(wanted.path)
+    if not os.path.exists(path):
+        raise UsageError(f"PATH {wanted.path}: No such file or directory")
+
+    from compactor.dump import dump as lines_of
+
+    for line in lines_of(path, wanted.format.value):
+        emit(line if wanted.format is DumpFormat.JSON else printable(line))
+
+
+def verify(wanted: VerifyArguments) -> Result:
+    """Check everything, show what was found."""
+    (log_dir,) = arguments.log_dirs([wanted.log_dir], to_write=False)
+
+    from compactor import verify as verifier
+
+    with open_progress(sys.stderr) as progress:
+        found = verifier.verify(log_dir, wanted.topic_partition, progress)
+    code = ExitCode.PARTIAL if found.findings else ExitCode.OK
+    begin = verdict("verify", code) | verifier.verification_document(found)
+    if wanted.format is Format.TABLE:
+        _show_verification(found)
+    findings = [verifier.finding_document(finding) for finding in found.findings]
+    return Result(begin | {"findings": findings}, begin)
+
+
+def show_report(report: CleaningReport) -> None:
+    """The tables of a round on standard output."""
+    from compactor.report_table import report_view
+
+    _show(lambda width: report_view(report, width))
+
+
+def _plan(wanted: RoundArguments, log_dirs: tuple[str, ...]) -> "RoundPlan":
+    config = _config(wanted)
+    as_of_ms = arguments.as_of_ms(wanted.as_of, time.time_ns() // 1_000_000)
+
+    from compactor.round_plan import plan_round
+
+    return plan_round(log_dirs, config, as_of_ms)
+
+
+def _config(wanted: RoundArguments) -> Config:
+    settings = dict(arguments.setting(text) for text in wanted.settings)
+    config = load_config(wanted.config, wanted.topic_configs, settings)
+    config = with_filters(config, wanted.include, wanted.exclude)
+    if wanted.assume_fully_replicated:
+        config = replace(config, assume_fully_replicated=True)
+    return config
+
+
+@contextmanager
+def _watched(progress: AbstractContextManager[ProgressSink]) -> Iterator[ProgressSink]:
+    """A sink under which an error becomes a StoppedError that knows what was changed."""
+    with progress as sink:
+        watch = ChangeWatch(sink)
+        try:
+            yield watch
+        except (Exception, KeyboardInterrupt) as error:
+            raise StoppedError(error, watch.what_was_changed()) from error
+
+
+def _show(view: "Callable[[int], RenderableType]") -> None:
+    console = _console()
+    try:
+        console.print(view(console.width))
+    except BrokenPipeError:
+        discard_output()
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    return Console(file=sys.stdout, width=width, highlight=False, markup=False)
+
+
+def _show_verification(found: "Verification") -> None:
+    for finding in found.findings:
+        print_line(printable(str(finding)))
+    what = (
+        f"{found.partitions:,} partitions, {found.segments:,} segments, {found.batches:,} batches, "
+        f"{found.records:,} records, {size_text(found.log_bytes)}"
+    )
+    count = f"{len(found.findings):,} findings" if found.findings else "all sound"
+    print_line(f"{what}: {count}")

@@ -1,0 +1,104 @@
+"""The options that commands share, as typer is told of them: names, help, panel of the help."""
+
+from typing import Annotated
+
+import typer
+
+from compactor.commands import DumpFormat, Format
+
+LOGS, CONFIGURATION, OUTPUT, SPARK = "Logs", "Configuration", "Output", "Spark"
+
+LogDirs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="LOG_DIR", help="log directories of one broker (log.dirs)", show_default=False
+    ),
+]
+TopicConfigs = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        rich_help_panel=CONFIGURATION,
+        help="JSON: {topic: {topic configuration name: value}}, as kafka-configs names them",
+    ),
+]
+Config = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        rich_help_panel=CONFIGURATION,
+        help="defaults and patterns of topics, as TOML",
+    ),
+]
+Setting = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        rich_help_panel=CONFIGURATION,
+        help="a topic configuration for every topic, over all files; may be repeated",
+    ),
+]
+Include = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REGEX", rich_help_panel=LOGS, help="only topics that the expression matches whole"
+    ),
+]
+Exclude = Annotated[
+    str | None,
+    typer.Option(metavar="REGEX", rich_help_panel=LOGS, help="none of the topics that it matches"),
+]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        rich_help_panel=LOGS,
+        help="clock of every horizon and lag: epoch milliseconds or ISO 8601 (UTC unless it has a "
+        "zone); by default now",
+    ),
+]
+AssumeFullyReplicated = Annotated[
+    bool,
+    typer.Option(
+        "--assume-fully-replicated",
+        rich_help_panel=LOGS,
+        help="take the end of each log for its high watermark",
+    ),
+]
+WorkDir = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        rich_help_panel=SPARK,
+        help="for the run's own files; on a cluster a path that all executors share",
+    ),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        rich_help_panel=SPARK,
+        help="Spark master; by default what spark-submit set, or all cores of this host",
+    ),
+]
+Report = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", rich_help_panel=OUTPUT, help="write the whole report there too (.json)"
+    ),
+]
+OutputFormat = Annotated[
+    Format,
+    typer.Option(
+        "--format",
+        rich_help_panel=OUTPUT,
+        help="json: one JSON object on standard output, everything else on standard error",
+    ),
+]
+DumpLines = Annotated[
+    DumpFormat, typer.Option("--format", help="text, or a JSON object for each line")
+]
+Debug = Annotated[
+    bool, typer.Option("--debug", rich_help_panel=OUTPUT, help="tracebacks and Spark's own log")
+]
