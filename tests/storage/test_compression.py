@@ -31,8 +31,8 @@ CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
 PLAIN = two_records("NONE")[HEADER_BYTES:]
 MEBIBYTE = 1 << 20
 
-# One record of that many bytes of text(), key "k", 1000 ms, as Kafka 4.3.1 wrote it: size and CRC of
-# the batch. Sizes lie at the limits of hash tables, blocks and windows.
+# One record of that many bytes of text(), key "k", 1000 ms, as Kafka 4.3.1 wrote it: size and CRC
+# of the batch. Sizes lie at the limits of hash tables, blocks and windows.
 VALUE_BYTES = (
     1,
     14,
