@@ -8,21 +8,18 @@ F-14.3, F-14.4.
 
 import os
 from collections.abc import Iterator, Sequence
-from struct import Struct
 from typing import NamedTuple
 
 from storage import filesystem, offset_index, producer_snapshot, record_batch, segment_reader
+from storage.control_record import decode_coordinator_epoch, decode_type
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
 from storage.producer_snapshot import ProducerEntry
+from storage.record import MalformedRecordError
 from storage.record_batch import NO_PRODUCER_EPOCH, NO_TIMESTAMP, BatchHeader
 from storage.segment import Segment
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000
-
-_MARKER_KEY = Struct(">hh")  # version, type
-_MARKER_VALUE = Struct(">hi")  # version, coordinator epoch; newer ones may have more
-_ABORT, _COMMIT = 0, 1
 
 
 class CompletedTxn(NamedTuple):
@@ -223,11 +220,11 @@ def _read_marker(header: BatchHeader, log_path: str, position: int) -> tuple[int
     """Give coordinator epoch and timestamp of the marker in a control batch."""
     batch = filesystem.read_range(log_path, position, header.size_bytes)
     record = record_batch.decode_records(batch, header, log_path, position)[0]
-    key, value = record.key or b"", record.value or b""
-    if len(key) < _MARKER_KEY.size or len(value) < _MARKER_VALUE.size:
-        raise CorruptFileError(log_path, position, "marker of a transaction is cut short")
-    kind = _MARKER_KEY.unpack_from(key)[1]
-    if kind not in (_ABORT, _COMMIT):
-        problem = f"control record type {kind} of producer {header.producer_id}, expected a marker"
-        raise UnsupportedFormatError(log_path, position, problem)
-    return _MARKER_VALUE.unpack_from(value)[1], record.timestamp
+    try:
+        kind = decode_type(record.key)
+        if kind.is_marker:
+            return decode_coordinator_epoch(record.value), record.timestamp
+    except MalformedRecordError as error:
+        raise CorruptFileError(log_path, position, str(error)) from error
+    problem = f"control record {kind.name} of producer {header.producer_id}, expected a marker"
+    raise UnsupportedFormatError(log_path, position, problem)

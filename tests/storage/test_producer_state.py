@@ -230,10 +230,10 @@ def test_a_batch_outside_the_open_transaction_of_its_producer_is_corrupt(tmp_pat
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
-        (bytes(3), bytes(6), "cut short"),
-        (bytes(4), bytes(5), "cut short"),
-        (None, None, "cut short"),
-        (b"\x00\x00\x00\x02", bytes(6), "control record type 2"),
+        (bytes(3), bytes(6), "key has 3 of 4 bytes"),
+        (bytes(4), bytes(5), "value has 5 of 6 bytes"),
+        (None, None, "key has 0 of 4 bytes"),
+        (b"\x00\x00\x00\x02", bytes(6), "control record LEADER_CHANGE of producer 40"),
     ],
 )
 def test_a_marker_that_is_none_is_refused(
