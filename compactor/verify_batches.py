@@ -35,12 +35,11 @@ from storage.record_batch import CHECKED_POSITION, CRC_POSITION, MAGIC_POSITION
 
 CHUNK_BYTES = 8 * 1024 * 1024
 ROWS = CHUNK_BYTES // BATCH_HEADER_BYTES + 1
-MAX_FINDINGS = 20  # of one file; one more says that there are others
+MAX_FINDINGS = 20  # of one file; then the rest is not looked at
 MIN_RECORD_BYTES = 7  # length, attributes, two deltas, two lengths, count of headers
 _FRAMED = (  # problems of a batch whose length is all right
     batch_columns.NEGATIVE_COUNT,
     batch_columns.BAD_CODEC,
-    batch_columns.OFFSETS_NOT_ASCENDING,
     batch_columns.NEGATIVE_OFFSET_DELTA,
 )
 
@@ -97,7 +96,7 @@ class SegmentCheck:
     def _frames(self, log: int, size: int) -> Iterator[tuple[Int64Array, ByteArray, int]]:
         """Yield rows of framed batches, the buffer they are in, and its place in the file."""
         position, wanted = 0, CHUNK_BYTES
-        while position < size:
+        while position < size and len(self.findings) <= MAX_FINDINGS:
             chunk, length = _read(log, position, min(wanted, size - position))
             rows = np.empty((ROWS, BATCH_COLUMNS), np.int64)
             count, framed_bytes, error, detail = walk_batches(
@@ -109,9 +108,12 @@ class SegmentCheck:
             position += framed_bytes
             if error:
                 self._find(position, problem_text(error, detail))
-                if error not in _FRAMED:
+                if error == batch_columns.OFFSETS_NOT_ASCENDING:
+                    self._previous_offset = detail - 1  # told once; the order starts anew here
+                elif error in _FRAMED:
+                    position += _entry_bytes(chunk, framed_bytes)
+                else:
                     return
-                position += _entry_bytes(chunk, framed_bytes)
             elif not framed_bytes:  # a batch that is longer than the chunk, or than the file
                 wanted = _entry_bytes(chunk, 0) if length > MAGIC_POSITION else 0
                 if not length < wanted <= size - position:
@@ -212,7 +214,7 @@ class SegmentCheck:
         if len(self.findings) < MAX_FINDINGS:
             self.findings.append(Finding(self.path, position, problem))
         elif len(self.findings) == MAX_FINDINGS:
-            self.findings.append(Finding(self.path, position, "more of the file is damaged"))
+            self.findings.append(Finding(self.path, position, "more is damaged from here on; the rest was not looked at"))
 
 
 def _read(log: int, position: int, size: int) -> tuple[ByteArray, int]:
