@@ -1,0 +1,179 @@
+"""Starts the Spark session and ends it: the one place that sets Spark options.
+
+There are three ways in. *Local*: Java is started here, with everything tuned for one machine. *A
+cluster* by its master URL: Java is started here as the driver; how executors run is for `extra`.
+*spark-submit*: Java is there already; whatever it was given on the command line or in
+`spark-defaults.conf` stands, and only what it leaves open is set.
+
+Java writes to `spark.log` in the work directory, so that the terminal stays the operator's.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from subprocess import TimeoutExpired
+from typing import IO, Any
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from cleaner_jobs.class_archive import archive_path
+from storage.errors import LogCompactionError
+
+LOG_NAME = "spark.log"
+DEFAULT_MASTER = "local[*]"
+SUBMITTED_VARIABLE = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the Python that it starts
+DAEMON_MODULE = "cleaner_jobs.worker_daemon"
+JAVA_EXIT_SECONDS = 20
+
+# Compiled by C1 alone: Java only schedules here, the work is in Python, and C2 takes seconds of
+# processor time from it at every start (24 s become 12 s, and 7 s with a class archive).
+LOCAL_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
+
+ALWAYS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",  # we draw our own
+    "spark.sql.adaptive.enabled": "false",  # it would merge partitions that we have balanced
+    "spark.python.worker.reuse": "true",
+    "spark.python.worker.faulthandler.enabled": "true",  # a kernel that crashes says where
+}
+LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+class SparkStartError(LogCompactionError):
+    """Spark did not start. Nothing was changed."""
+
+
+def build_session(
+    master: str | None, app_name: str, work_dir: str, extra: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Start Spark, or take the session that this process has. SparkStartError where that fails.
+
+    master: None for spark-submit's own, or else all cores of this machine. extra: Spark options
+    that win over those set here, but not over those of spark-submit.
+    """
+    if SparkContext._active_spark_context is not None:
+        return SparkSession.builder.getOrCreate()
+    log_path = Path(work_dir) / LOG_NAME
+    try:
+        if SUBMITTED_VARIABLE in os.environ:
+            return SparkSession(SparkContext(conf=_submitted_conf(master, app_name, extra or {})))
+        options = {
+            **session_options(master or DEFAULT_MASTER, work_dir, os.environ),
+            **(extra or {}),
+            "spark.app.name": app_name,
+        }
+        return SparkSession(_start_java_and_context(options, log_path))
+    except (PySparkException, Py4JError, OSError) as error:
+        raise SparkStartError(f"Spark did not start: {_cause(error, log_path)}") from error
+
+
+def end_session(session: SparkSession) -> None:
+    """Stop Spark, and Java with it if we started it. The process cannot start another afterwards.
+
+    Java ends when its standard input does, and stops the context and its workers on the way. To
+    stop the context first takes a second more: pyspark waits for its own accumulator server.
+    """
+    java = getattr(SparkContext._gateway, "proc", None)
+    if java is None:
+        session.stop()
+        return
+    accumulators: Any = session.sparkContext._accumulatorServer
+    accumulators.handle_error = lambda *_: None  # or it prints a traceback as its peer goes away
+    java.stdin.close()
+    try:
+        java.wait(JAVA_EXIT_SECONDS)
+    except TimeoutExpired:
+        java.kill()
+        java.wait()
+
+
+def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The options of a session whose Java is started here."""
+    options = {**ALWAYS, "spark.master": master}
+    if not is_local(master):
+        return options
+    java_options = [LOCAL_JAVA_OPTIONS, f"-Dlog4j2.configurationFile={_log4j_file().as_uri()}"]
+    archive = archive_path(environ, Path(pyspark.__file__).parent)
+    if archive.exists():
+        java_options.append(f'"-XX:SharedArchiveFile={archive}"')
+    return {
+        **options,
+        **LOOPBACK,
+        "spark.driver.memory": "1g",  # plans and outcomes; no record ever comes to the driver
+        "spark.driver.extraJavaOptions": " ".join(java_options),
+        "spark.local.dir": str(Path(work_dir).absolute()),
+        **_worker_options(),
+    }
+
+
+def is_local(master: str) -> bool:
+    """Whether tasks run in the driver's own Java. A local-cluster has executors like any other."""
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def _worker_options() -> dict[str, str]:
+    """Workers fork from a daemon that has the kernels loaded, out of this very source."""
+    source = str(Path(__file__).resolve().parent.parent)
+    paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        "spark.python.daemon.module": DAEMON_MODULE,
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
+    }
+
+
+def _submitted_conf(master: str | None, app_name: str, extra: Mapping[str, str]) -> SparkConf:
+    """What spark-submit was given, and ours where it says nothing."""
+    SparkContext._ensure_initialized()  # connects to spark-submit's Java, which holds its options
+    conf = SparkConf()
+    ours = {**ALWAYS, **extra, "spark.app.name": app_name}
+    if is_local(conf.get("spark.master", master or DEFAULT_MASTER) or ""):
+        ours = {**LOOPBACK, **_worker_options(), **ours}
+    for key, value in {"spark.master": master or DEFAULT_MASTER, **ours}.items():
+        conf.setIfMissing(key, value)
+    return conf
+
+
+def _start_java_and_context(options: Mapping[str, str], log_path: Path) -> SparkContext:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers take python3 of PATH
+    os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))  # or it is searched for
+    if is_local(options["spark.master"]):
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK["spark.driver.host"])
+    conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
+    if SparkContext._gateway is None:
+        with log_path.open("ab") as log:
+            SparkContext._ensure_initialized(gateway=_launch(conf, log))
+    return SparkContext(conf=conf)
+
+
+def _launch(conf: SparkConf, log: IO[bytes]) -> Any:  # untyped in pyspark, as py4j is
+    start: Any = launch_gateway
+    return start(conf, popen_kwargs={"stdout": log, "stderr": log})
+
+
+def _log4j_file() -> Path:
+    """In the source tree `conf/`; in an installed package a folder of its own."""
+    here = Path(__file__).resolve().parent
+    installed = here / "conf" / "log4j2.properties"
+    return installed if installed.exists() else here.parent / "conf" / "log4j2.properties"
+
+
+def _cause(error: Exception, log_path: Path) -> str:
+    """One line for the operator: Java's own words if it left any, or else Python's."""
+    try:
+        lines = log_path.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        lines = []
+    java_exception = getattr(error, "java_exception", None)
+    if java_exception is not None:
+        return f"{java_exception.toString().splitlines()[0]}"
+    told = [line for line in lines if re.search(r"error|exception|not found|unable", line, re.I)]
+    if told:
+        return f"{told[0].strip()} (more in {log_path})"
+    return str(error).strip().splitlines()[0]
