@@ -1,0 +1,233 @@
+"""Settings of a round: Kafka's defaults, a TOML file, `--topic-configs`, flags; the later wins.
+
+The TOML file is laid out as conf/compactor.toml, which tells of every setting. Nothing needs a
+file: the defaults are in the code (`compactor.topic_config`, and here).
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from compactor.errors import ConfigError
+from compactor.topic_config import (
+    BROKER_TOPICS,
+    MAX_INT,
+    SETTINGS,
+    Setting,
+    TopicConfig,
+    Value,
+    check_value,
+    check_values,
+    topic_config,
+)
+
+PRODUCER_ID_EXPIRATION_MS = 86_400_000  # what a broker has unless told otherwise (C-20.1)
+BROKER_SETTINGS: Mapping[str, Setting] = {
+    "producer.id.expiration.ms": Setting(PRODUCER_ID_EXPIRATION_MS, 1, MAX_INT),
+}
+_ROUND_KEYS = ("include", "exclude", "assume_fully_replicated")
+_TABLES = ("defaults", "topics", "broker", "round")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPattern:
+    """Values for all topics whose whole name a regular expression matches."""
+
+    match: re.Pattern[str]
+    values: Mapping[str, Value]
+    place: str  # where it stands, for people
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All settings of a round, checked. Topic values are in the order in which the later wins."""
+
+    defaults: Mapping[str, Value] = field(default_factory=dict)
+    defaults_place: str = "[defaults]"
+    patterns: tuple[TopicPattern, ...] = ()
+    topics: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+    overrides: Mapping[str, Value] = field(default_factory=dict)
+    producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
+    include: re.Pattern[str] | None = None  # over whole names of topics; None: every one
+    exclude: re.Pattern[str] | None = None  # wins over include
+    assume_fully_replicated: bool = False  # the high watermark is the log end offset (C-23.2)
+
+    def topic(self, name: str) -> TopicConfig:
+        """Give the configuration of one topic; ConfigError where its values do not go together."""
+        values: dict[str, Value] = {}
+        policy_source = ""
+        for place, layer in self._layers(name):
+            values.update(layer)
+            if "cleanup.policy" in layer:
+                policy_source = place
+        return topic_config(values, policy_source, f"topic {name}")
+
+    def _layers(self, topic: str) -> Iterator[tuple[str, Mapping[str, Value]]]:
+        """Yield place and values of every layer that says something of a topic; the last wins."""
+        yield self.defaults_place, self.defaults
+        yield "Kafka's own for this topic", BROKER_TOPICS.get(topic, {})
+        for pattern in self.patterns:
+            if pattern.match.fullmatch(topic):
+                yield pattern.place, pattern.values
+        yield "--topic-configs", self.topics.get(topic, {})
+        yield "--set", self.overrides
+
+
+def load_config(
+    config_path: str | None = None,
+    topic_configs_path: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Config:
+    """Read the files that are given and put the settings of the command line on top.
+
+    settings: names of topic configurations, then set for every topic, or of the broker's settings.
+    Raise ConfigError, with file and name, for whatever is unreadable, unknown or impossible.
+    """
+    config = Config() if config_path is None else parse_toml(_read(config_path), config_path)
+    if topic_configs_path is not None:
+        topics = parse_topic_configs(_read(topic_configs_path), topic_configs_path)
+        config = replace(config, topics=topics)
+    if settings:
+        of_broker = {name: value for name, value in settings.items() if name in BROKER_SETTINGS}
+        of_topics = {name: value for name, value in settings.items() if name not in of_broker}
+        overrides = check_values(of_topics, "--set")
+        config = replace(config, overrides=overrides, **_broker_fields(of_broker, "--set"))
+    topic_config(config.defaults, "", config.defaults_place)
+    for topic in config.topics:
+        config.topic(topic)  # so that what cannot go together is found before any log is looked at
+    return config
+
+
+def with_filters(config: Config, include: str | None, exclude: str | None) -> Config:
+    """Put the filters of the command line in place of those of the file."""
+    if include is not None:
+        config = replace(config, include=_regex(include, "--include"))
+    if exclude is not None:
+        config = replace(config, exclude=_regex(exclude, "--exclude"))
+    return config
+
+
+def parse_toml(text: str, path: str) -> Config:
+    """Parse and check the TOML file."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from error
+    _refuse_unknown(tables, _TABLES, path, "table")
+    broker = _flat(_table(tables, "broker", path))
+    place = f"[defaults] of {path}"
+    return Config(
+        defaults=check_values(_flat(_table(tables, "defaults", path)), place),
+        defaults_place=place,
+        patterns=tuple(_patterns(tables.get("topics", []), path)),
+        **_broker_fields(broker, f"[broker] of {path}"),
+        **_round_fields(_table(tables, "round", path), f"[round] of {path}"),
+    )
+
+
+def parse_topic_configs(text: str, path: str) -> dict[str, dict[str, Value]]:
+    """Parse and check `{topic: {topic configuration name: value}}`."""
+    try:
+        topics = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, path))
+    except ValueError as error:
+        raise ConfigError(f"{path}: not JSON: {error}") from error
+    if not isinstance(topics, dict):
+        raise ConfigError(f"{path}: expected an object of topics, found {topics!r:.40}")
+    checked = {}
+    for topic, values in topics.items():
+        if not isinstance(values, dict):
+            raise ConfigError(f"{path}: topic {topic}: expected an object, found {values!r:.40}")
+        checked[topic] = check_values(values, f"{path}: topic {topic}")
+    return checked
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8-sig") as source:
+            return source.read()
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}, byte {error.start}: not UTF-8") from error
+
+
+def _object(pairs: list[tuple[str, Any]], path: str) -> dict[str, Any]:
+    names = dict(pairs)
+    for name, _ in pairs if len(names) < len(pairs) else []:
+        if sum(other == name for other, _ in pairs) > 1:
+            raise ConfigError(f"{path}: {name!r} stands there twice")
+    return names
+
+
+def _table(tables: Mapping[str, Any], name: str, path: str) -> dict[str, Any]:
+    table = tables.get(name, {})
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: {name} is not a table: write [{name}]")
+    return table
+
+
+def _patterns(entries: object, path: str) -> Iterator[TopicPattern]:
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ConfigError(f"{path}: topics is not a list of tables: write [[topics]]")
+    for entry in entries:
+        if not isinstance(entry.get("match"), str):
+            raise ConfigError(f"{path}: [[topics]] without match, a regular expression")
+        place = f"[[topics]] {entry['match']!r} of {path}"
+        values = {name: value for name, value in entry.items() if name != "match"}
+        yield TopicPattern(_regex(entry["match"], place), check_values(_flat(values), place), place)
+
+
+def _broker_fields(values: Mapping[str, object], place: str) -> dict[str, Any]:
+    """Give fields of Config by broker settings."""
+    _refuse_unknown(values, tuple(BROKER_SETTINGS), place, "setting")
+    return {
+        name.replace(".", "_"): check_value(name, BROKER_SETTINGS[name], value, place)
+        for name, value in values.items()
+    }
+
+
+def _round_fields(values: Mapping[str, object], place: str) -> dict[str, Any]:
+    _refuse_unknown(values, _ROUND_KEYS, place, "setting")
+    fields: dict[str, Any] = {}
+    for name in ("include", "exclude"):
+        text = values.get(name, "")
+        if not isinstance(text, str):
+            raise ConfigError(f"{place}: {name} = {text!r}: expected a regular expression")
+        fields[name] = _regex(text, f"{place}: {name}") if text else None
+    assume = values.get("assume_fully_replicated", False)
+    if not isinstance(assume, bool):
+        raise ConfigError(f"{place}: assume_fully_replicated = {assume!r}: expected true or false")
+    return fields | {"assume_fully_replicated": assume}
+
+
+def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Undo TOML's reading of an unquoted `segment.bytes` as a table of a table."""
+    flat: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            flat |= {f"{name}.{rest}": inner for rest, inner in _flat(value).items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _regex(text: str, place: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ConfigError(f"{place}: {text!r} is not a regular expression: {error}") from error
+
+
+def _refuse_unknown(
+    found: Mapping[str, object], known: tuple[str, ...], place: str, kind: str
+) -> None:
+    for name in found:
+        if name not in known:
+            where = (
+                "; it is a topic configuration: put it in [defaults]" if name in SETTINGS else ""
+            )
+            hint = where or f", only {', '.join(known)}"
+            raise ConfigError(f"{place}: no {kind} is named {name!r}{hint}")

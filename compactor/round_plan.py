@@ -1,0 +1,258 @@
+"""The plan of a round: which logs of the log directories are cleaned, how far, and in what order.
+
+Reads metadata only, and changes nothing. Every log that is not taken gets a reason; whatever is
+wrong with one log or one directory sets it aside, and the others go on. Source: spec C-3 to C-5.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cleaner_jobs.plan import LogPlan
+from compactor import survey as log_dir_survey
+from compactor.candidate import Clock, Judgement, Prepared, defect, judge, prepare
+from compactor.config import Config, with_filters
+from compactor.planner import SegmentLimits, group_segments
+from compactor.reasons import RETENTION_NOTE, why_not_compacted, why_not_eligible
+from compactor.report import LogReport, LogStatus
+from compactor.selection import dirtiest_first
+from compactor.survey import LogDirSurvey, offsets_of, survey_log_dirs
+from compactor.topic_config import TopicConfig
+from storage.checkpoint import TopicPartition
+from storage.errors import CorruptFileError
+from storage.file_names import parse_partition_dir
+from storage.log_dir import PartitionListing
+
+CLUSTER_METADATA = "__cluster_metadata"
+
+
+class LogDirFacts(NamedTuple):
+    """What a log directory holds."""
+
+    path: str
+    partitions: int
+    has_clean_shutdown: bool
+    ignored: tuple[tuple[str, str], ...]  # directories that hold no log to work on: name, reason
+    problem: str | None  # why none of its logs can be judged
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """How a compacted log was judged, taken or not."""
+
+    status: LogStatus | None  # None: taken
+    reason: str | None
+    judgement: Judgement
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPlan:
+    """What a round is to do."""
+
+    as_of_ms: int
+    logs: tuple[LogPlan, ...]  # dirtiest first
+    passed_over: tuple[LogReport, ...]  # passed over or set aside, each with its reason; by name
+    facts: tuple[LogFacts, ...]  # those of `logs` first and in their order, then the other ones
+    # log directory -> impossible entries of its cleaner checkpoint, set right (C-4.2)
+    checkpoint_repairs: Mapping[str, Mapping[TopicPartition, int]]
+    log_dirs: tuple[LogDirFacts, ...]
+
+
+class _Refusal(NamedTuple):
+    status: LogStatus
+    reason: str
+
+
+class _Outcome(NamedTuple):
+    """What became of one partition: taken (prepared) or not (refusal), judged or not even that."""
+
+    partition: PartitionListing
+    log_dir: str
+    refusal: _Refusal | None
+    judgement: Judgement | None = None
+    prepared: Prepared | None = None
+
+
+def plan_round(
+    log_dirs: Iterable[str],
+    config: Config,
+    as_of_ms: int,
+    include: str | None = None,
+    exclude: str | None = None,
+) -> RoundPlan:
+    """Survey the log directories, and choose the logs to clean as of a time.
+
+    include, exclude: regular expressions over whole names of topics, in place of those of config.
+    Raise RefusedError if a directory cannot be read, ConfigError if settings of a topic clash.
+    """
+    surveys = survey_log_dirs(log_dirs)
+    planner = _Planner(with_filters(config, include, exclude), as_of_ms, surveys)
+    outcomes = [
+        planner.outcome(partition, survey)
+        for survey in surveys
+        for partition in survey.listing.partitions
+    ]
+    taken = [outcome.prepared for outcome in outcomes if outcome.prepared is not None]
+    taken.sort(key=lambda prepared: _order(prepared.judgement))
+    left = [outcome for outcome in outcomes if outcome.refusal is not None]
+    reports = [_report(outcome) for outcome in left]
+    reports += [report for survey in surveys for report in _unlisted(survey)]
+    return RoundPlan(
+        as_of_ms,
+        tuple(_log_plan(log_id, prepared) for log_id, prepared in enumerate(taken)),
+        tuple(sorted(reports, key=lambda r: (r.topic, r.partition, r.log_dir))),
+        tuple([_facts(p.judgement, None) for p in taken])
+        + tuple(_facts(o.judgement, o.refusal) for o in left if o.judgement is not None),
+        _repairs(outcomes),
+        tuple(_log_dir_facts(survey) for survey in surveys),
+    )
+
+
+class _Planner:
+    """What all logs of a round are held against."""
+
+    def __init__(self, config: Config, now_ms: int, surveys: Sequence[LogDirSurvey]) -> None:
+        self._config = config
+        self._clock = Clock(now_ms, config.producer_id_expiration_ms)
+        self._conflicts = log_dir_survey.conflicts(surveys)
+        self._topics: dict[str, TopicConfig] = {}
+
+    def outcome(self, partition: PartitionListing, survey: LogDirSurvey) -> _Outcome:
+        """Take a log or say why not. Only what concerns more than this log is raised."""
+        refusal = self._not_wanted(partition.topic) or self._unfit(partition, survey)
+        if refusal is not None:
+            return _Outcome(partition, survey.path, refusal)
+        try:
+            return self._judged(partition, survey)
+        except CorruptFileError as error:
+            reason = str(error)
+        except OSError as error:  # gone since it was listed, or not to be read
+            reason = f"{error.filename}: {error.strerror}"
+        return _Outcome(partition, survey.path, _Refusal(LogStatus.SET_ASIDE, reason))
+
+    def _topic(self, name: str) -> TopicConfig:
+        if name not in self._topics:
+            self._topics[name] = self._config.topic(name)
+        return self._topics[name]
+
+    def _not_wanted(self, topic: str) -> _Refusal | None:
+        include, exclude = self._config.include, self._config.exclude
+        if topic == CLUSTER_METADATA:
+            reason = "the metadata log of KRaft, which no cleaner works on"
+        elif include is not None and not include.fullmatch(topic):
+            reason = f"left out: not among the topics to include, {include.pattern!r}"
+        elif exclude is not None and exclude.fullmatch(topic):
+            reason = f"left out: among the topics to exclude, {exclude.pattern!r}"
+        elif not self._topic(topic).is_compacted:
+            reason = why_not_compacted(self._topic(topic))
+        else:
+            return None
+        return _Refusal(LogStatus.PASSED_OVER, reason)
+
+    def _unfit(self, partition: PartitionListing, survey: LogDirSurvey) -> _Refusal | None:
+        conflict = self._conflicts.get((partition.topic, partition.partition))
+        reason = survey.problem or conflict or defect(partition)
+        if reason is not None:
+            return _Refusal(LogStatus.SET_ASIDE, reason)
+        if not partition.segments:
+            return _Refusal(LogStatus.PASSED_OVER, "it has no segment, so no records")
+        return None
+
+    def _judged(self, partition: PartitionListing, survey: LogDirSurvey) -> _Outcome:
+        config = self._topic(partition.topic)
+        offsets = offsets_of(partition, survey, self._config.assume_fully_replicated)
+        judgement = judge(partition, survey.path, config, offsets, self._clock.now_ms)
+        if not judgement.is_eligible:
+            refusal = _Refusal(LogStatus.PASSED_OVER, why_not_eligible(judgement))
+            return _Outcome(partition, survey.path, refusal, judgement)
+        prepared = prepare(judgement, self._clock, survey.listing.has_clean_shutdown)
+        judgement = prepared.judgement
+        if prepared.refusal is not None:
+            refusal = _Refusal(LogStatus.SET_ASIDE, prepared.refusal)
+            return _Outcome(partition, survey.path, refusal, judgement)
+        if not judgement.is_eligible:
+            refusal = _Refusal(LogStatus.PASSED_OVER, why_not_eligible(judgement))
+            return _Outcome(partition, survey.path, refusal, judgement)
+        return _Outcome(partition, survey.path, None, judgement, prepared)
+
+
+def _order(judgement: Judgement) -> tuple[float, str, int]:
+    partition = judgement.partition
+    return dirtiest_first(judgement.cleanable, partition.topic, partition.partition)
+
+
+def _log_plan(log_id: int, prepared: Prepared) -> LogPlan:
+    judgement = prepared.judgement
+    partition, config = judgement.partition, judgement.config
+    end = judgement.cleanable.first_uncleanable_offset
+    limits = SegmentLimits(config.segment_bytes, config.segment_index_bytes)
+    return LogPlan(
+        log_id=log_id,
+        log_dir=judgement.log_dir,
+        topic=partition.topic,
+        partition=partition.partition,
+        path=partition.path,
+        first_dirty_offset=judgement.first_dirty.offset,
+        first_uncleanable_offset=end,
+        groups=group_segments(judgement.to_rewrite, limits, end),
+        delete_retention_ms=config.delete_retention_ms,
+        index_interval_bytes=config.index_interval_bytes,
+        segment_index_bytes=config.segment_index_bytes,
+        max_message_bytes=config.max_message_bytes,
+        active_producers=prepared.producers,
+    )
+
+
+def _report(outcome: _Outcome) -> LogReport:
+    assert outcome.refusal is not None
+    found = outcome.judgement.cleanable if outcome.judgement else None
+    return LogReport(
+        outcome.log_dir,
+        outcome.partition.topic,
+        outcome.partition.partition,
+        outcome.refusal.status,
+        outcome.refusal.reason,
+        found.first_dirty_offset if found else None,
+        found.first_uncleanable_offset if found else None,
+    )
+
+
+def _unlisted(survey: LogDirSurvey) -> Iterable[LogReport]:
+    """Logs whose directory could not be listed, or that are not for the log cleaner."""
+    for name, reason in survey.listing.ignored:
+        key: TopicPartition | None = parse_partition_dir(name)
+        if key is not None:
+            is_metadata = key[0] == CLUSTER_METADATA
+            status = LogStatus.PASSED_OVER if is_metadata else LogStatus.SET_ASIDE
+            yield LogReport(survey.path, *key, status, reason)
+
+
+def _facts(judgement: Judgement, refusal: _Refusal | None) -> LogFacts:
+    notes = (RETENTION_NOTE,) if judgement.config.has_retention and refusal is None else ()
+    if refusal is None:
+        return LogFacts(None, None, judgement, notes)
+    return LogFacts(refusal.status, refusal.reason, judgement, notes)
+
+
+def _repairs(outcomes: Iterable[_Outcome]) -> dict[str, dict[TopicPartition, int]]:
+    """Entries to be set right: of every log that was judged and is not to be left as it is."""
+    repairs: dict[str, dict[TopicPartition, int]] = {}
+    for outcome in outcomes:
+        judgement = outcome.judgement
+        set_aside = outcome.refusal is not None and outcome.refusal.status is LogStatus.SET_ASIDE
+        if judgement is None or set_aside or not judgement.first_dirty.rewrites_checkpoint:
+            continue
+        key = outcome.partition.topic, outcome.partition.partition
+        repairs.setdefault(outcome.log_dir, {})[key] = judgement.first_dirty.offset
+    return repairs
+
+
+def _log_dir_facts(survey: LogDirSurvey) -> LogDirFacts:
+    return LogDirFacts(
+        survey.path,
+        len(survey.listing.partitions),
+        survey.listing.has_clean_shutdown,
+        survey.listing.ignored,
+        survey.problem,
+    )
