@@ -42,12 +42,15 @@ class PieceContext(NamedTuple):
     buffers: WorkerBuffers
 
 
+STAGED_MARKER = ".compactor-"  # in the name of every file that is staged in a partition directory
+
+
 def staged_suffix(run_id: str, attempt: str) -> str:
     """What is put behind a segment file's name while it is staged beside the live one.
 
     A broker that starts ignores such a file (log-format F-2.5).
     """
-    return f".compactor-{run_id}-{attempt}"
+    return f"{STAGED_MARKER}{run_id}-{attempt}"
 
 
 def rewrite_piece(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from compactor import arguments
 from compactor.config import Config, load_config, with_filters
 from compactor.exit_codes import ExitCode, UsageError, exit_code_of_statuses
+from compactor.log_dir_lock import lock_log_dirs
 from compactor.output import discard_output, print_line
 from compactor.printable import printable, size_text
 from compactor.progress import ChangeWatch, ProgressSink, open_progress
@@ -105,15 +106,17 @@ def run(wanted: RoundArguments) -> Result:
     log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=not wanted.dry_run)
     work_dir = arguments.work_dir(wanted.work_dir, log_dirs)
     master = arguments.master(wanted.master)
-    round_plan = _plan(wanted, log_dirs)
+    # The locks come first: what is planned under them is still true when it is done.
+    with nullcontext() if wanted.dry_run else lock_log_dirs(log_dirs):
+        round_plan = _plan(wanted, log_dirs)
 
-    from compactor.cleaner_manager import RunSettings, run_round
+        from compactor.cleaner_manager import RunSettings, run_round
 
-    settings = RunSettings(
-        dry_run=wanted.dry_run, work_dir=work_dir, master=master, debug=wanted.debug
-    )
-    with _watched(open_progress(sys.stderr)) as progress:
-        report = run_round(round_plan, settings, progress)
+        settings = RunSettings(
+            dry_run=wanted.dry_run, work_dir=work_dir, master=master, debug=wanted.debug
+        )
+        with _watched(open_progress(sys.stderr)) as progress:
+            report = run_round(round_plan, settings, progress)
     if wanted.format is Format.TABLE:
         show_report(report)
     return Result(report_document(report), report_verdict(report))

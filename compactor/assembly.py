@@ -1,0 +1,105 @@
+"""Joins the pieces of a segment group that several tasks rewrote into one staged segment.
+
+The pieces were checked when they were written; the joined file is held against their checksums,
+and the indexes are made of the facts of all their batches (compaction C-13.3).
+"""
+
+import contextlib
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import xxhash
+
+from cleaner_jobs.cleaned_segment import BATCH_FACTS, finish_like, indexes_of, write_like
+from cleaner_jobs.piece import staged_suffix
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.task_values import Rewritten, Source
+from compactor.finalizer import StagedGroup
+from storage.errors import CorruptFileError
+from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
+
+READ_BYTES = 8 << 20
+
+
+def staged_group(
+    plan: LogPlan, sources: tuple[Source, ...], pieces: Sequence[Rewritten], run_id: str
+) -> StagedGroup:
+    """What is to be swapped in for a group; its pieces are joined if there are several."""
+    first = pieces[0]
+    if len(pieces) == 1:
+        return StagedGroup(
+            plan.path, sources, first.log_file, first.index_file, first.time_index_file
+        )
+    base_offset = sources[0].base_offset
+    suffix = staged_suffix(run_id, "joined")
+    names = [
+        os.path.join(plan.path, file_name(base_offset, kind) + suffix)
+        for kind in (LOG, INDEX, TIME_INDEX)
+    ]
+    try:
+        model = os.stat(sources[-1].path)
+        _join(names[0], pieces, model)
+        indexes = _indexes(plan, base_offset, sources[0].path, pieces)
+        write_like(names[1], indexes[0], model)
+        write_like(names[2], indexes[1], model)
+    except BaseException:
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(name)
+        raise
+    return StagedGroup(plan.path, sources, *names)
+
+
+def check_joined_indexes(
+    plan: LogPlan, sources: tuple[Source, ...], pieces: Sequence[Rewritten]
+) -> None:
+    """Raise what joining would raise of the indexes; for a dry run, which joins nothing."""
+    if len(pieces) > 1:
+        _indexes(plan, sources[0].base_offset, sources[0].path, pieces)
+
+
+def _indexes(
+    plan: LogPlan, base_offset: int, path: str, pieces: Sequence[Rewritten]
+) -> tuple[bytes, bytes]:
+    facts = np.concatenate([np.fromfile(piece.facts_file, BATCH_FACTS) for piece in pieces])
+    if np.any(np.diff(facts["last_offset"]) <= 0):
+        raise CorruptFileError(path, 0, "the pieces of the cleaned segment are out of order")
+    limits = plan.index_interval_bytes, plan.segment_index_bytes
+    indexes = indexes_of(facts, path, base_offset, limits)
+    return indexes.offset_index, indexes.time_index
+
+
+def _join(path: str, pieces: Sequence[Rewritten], model: os.stat_result) -> None:
+    with open(path, "x+b", buffering=0) as out:
+        for piece in pieces:
+            with open(piece.log_file, "rb", buffering=0) as source:
+                _append(source.fileno(), out.fileno(), piece.log_bytes)
+        position = 0
+        for piece in pieces:
+            if _checksum(out.fileno(), position, piece.log_bytes) != piece.log_checksum:
+                raise CorruptFileError(path, position, "a joined piece is not what was written")
+            position += piece.log_bytes
+        finish_like(out.fileno(), model)
+
+
+def _append(source: int, target: int, log_bytes: int) -> None:
+    """Copy inside the kernel; where the file system can, without copying a byte."""
+    left = log_bytes
+    while left:
+        copied = os.copy_file_range(source, target, left)
+        if not copied:
+            raise CorruptFileError(f"descriptor {source}", log_bytes - left, "a piece is cut short")
+        left -= copied
+    os.lseek(target, 0, os.SEEK_END)
+
+
+def _checksum(descriptor: int, position: int, log_bytes: int) -> int:
+    digest, end = xxhash.xxh3_64(), position + log_bytes
+    while position < end:
+        data = os.pread(descriptor, min(READ_BYTES, end - position), position)
+        if not data:
+            break
+        digest.update(data)
+        position += len(data)
+    return digest.intdigest()

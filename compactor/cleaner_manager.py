@@ -1,0 +1,218 @@
+"""One round: scan, resolve, rewrite, prove, swap, checkpoint, report.
+
+The round takes every log of the plan through the same few Spark jobs, then swaps the logs in one
+after another. A log with a problem is left as it was, and the others go on.
+"""
+
+import os
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from cleaner_jobs.class_archive import cache_dir
+from cleaner_jobs.piece import STAGED_MARKER
+from cleaner_jobs.task_values import RoundSettings
+from cleaner_jobs.tasks import problem_of
+from cleaner_jobs.unchanged import LogChangedError
+from compactor.assembly import check_joined_indexes, staged_group
+from compactor.finalizer import swap_group, sweep_staged
+from compactor.java import use_java
+from compactor.layout import sources_of
+from compactor.log_report import log_report
+from compactor.progress import SWAP_STAGE, ProgressSink
+from compactor.proof import why_result_is_wrong, why_scan_is_incomplete
+from compactor.report import CleaningReport, LogReport, LogStatus, PhaseReport
+from compactor.round_plan import RoundPlan
+from compactor.stages import LogOutcome, Stages
+from compactor.version import version
+from compactor.work_dir import open_work_dir
+from storage import checkpoint
+from storage.errors import CorruptFileError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """How a round is run; what it does is the plan's affair."""
+
+    dry_run: bool
+    work_dir: str | None = None  # None: the system's temporary directory
+    master: str | None = None  # None: what spark-submit says, or else this machine's cores
+    debug: bool = False
+
+
+class _Clock:
+    """Times the phases of a round."""
+
+    def __init__(self) -> None:
+        self.phases: list[PhaseReport] = []
+
+    @contextmanager
+    def phase(self, name: str, log_bytes: int = 0) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.phases.append(PhaseReport(name, time.monotonic() - began, log_bytes))
+
+
+def run_round(
+    plan: RoundPlan,
+    settings: RunSettings,
+    progress: ProgressSink,
+    spark: "SparkSession | None" = None,
+) -> CleaningReport:
+    """Clean the logs of a plan; in a dry run do all of it but writing.
+
+    The caller holds the locks of the log directories, unless the run is dry. spark: a session to
+    use, which stays open; without one the round makes its own and stops it.
+    """
+    started_at_ms, began = time.time_ns() // 1_000_000, time.monotonic()
+    run_id, clock = secrets.token_hex(4), _Clock()
+    reports: list[LogReport] = []
+    if plan.logs:
+        with open_work_dir(settings.work_dir, run_id) as work_dir:
+            facts = RoundSettings(
+                run_id,
+                work_dir,
+                plan.as_of_ms,
+                secrets.randbits(64),
+                secrets.randbits(64),
+                settings.dry_run,
+            )
+            with _session(settings, work_dir, spark, clock) as session:
+                stages = Stages(session, facts, plan.logs, progress)
+                reports = _clean(stages, facts, clock, progress)
+    if not settings.dry_run:
+        _write_checkpoints(plan, reports)
+    return CleaningReport(
+        version=version(),
+        run_id=run_id,
+        dry_run=settings.dry_run,
+        as_of_ms=plan.as_of_ms,
+        started_at_ms=started_at_ms,
+        seconds=time.monotonic() - began,
+        logs=(*reports, *plan.passed_over),
+        phases=tuple(clock.phases),
+    )
+
+
+@contextmanager
+def _session(
+    settings: RunSettings, work_dir: str, spark: "SparkSession | None", clock: _Clock
+) -> Iterator["SparkSession"]:
+    if spark is not None:
+        yield spark
+        return
+    from cleaner_jobs.spark_session import build_session, end_session
+
+    with clock.phase("session"):
+        use_java(os.environ, cache_dir(os.environ))
+        session = build_session(settings.master, "log-compactor", work_dir)
+    try:
+        yield session
+    finally:
+        end_session(session)
+
+
+def _clean(
+    stages: Stages, facts: RoundSettings, clock: _Clock, progress: ProgressSink
+) -> list[LogReport]:
+    try:
+        if not facts.dry_run:
+            for outcome in stages.sound():  # the lock is held: whoever staged these is gone
+                sweep_staged(outcome.plan.path, STAGED_MARKER)
+        with clock.phase("scan", stages.log_bytes()):
+            stages.scan()
+            _prove_scan(stages)
+        with clock.phase("resolve", stages.log_bytes()):
+            stages.resolve()
+        with clock.phase("rewrite", stages.log_bytes()):
+            stages.rewrite()
+            _prove_result(stages, facts)
+        if not facts.dry_run:
+            with clock.phase("swap", stages.log_bytes()):
+                _swap(stages, facts, progress)
+    finally:
+        if not facts.dry_run:
+            for outcome in stages.outcomes.values():
+                sweep_staged(outcome.plan.path, STAGED_MARKER)
+    return [log_report(outcome, facts.dry_run) for outcome in stages.outcomes.values()]
+
+
+def _prove_scan(stages: Stages) -> None:
+    for outcome in stages.sound():
+        problem = why_scan_is_incomplete(outcome.plan, outcome.parts)
+        if problem:
+            stages.set_aside(outcome.plan.log_id, "corrupt", outcome.plan.path, -1, problem)
+
+
+def _prove_result(stages: Stages, facts: RoundSettings) -> None:
+    for outcome in stages.sound():
+        problem = why_result_is_wrong(
+            outcome.parts, outcome.verdicts, outcome.pieces, facts.dry_run
+        )
+        if problem:
+            stages.set_aside(outcome.plan.log_id, "proof", outcome.plan.path, -1, problem)
+        elif facts.dry_run:
+            _check_joined(outcome)
+
+
+def _check_joined(outcome: LogOutcome) -> None:
+    sources = sources_of(outcome.plan)
+    try:
+        for group, pieces in groupby(outcome.pieces, key=lambda piece: piece.group):
+            check_joined_indexes(outcome.plan, sources[group], list(pieces))
+    except CorruptFileError as error:
+        outcome.problem = problem_of(outcome.plan.log_id, error)
+
+
+def _swap(stages: Stages, facts: RoundSettings, progress: ProgressSink) -> None:
+    sound = stages.sound()
+    progress.stage(SWAP_STAGE, sum(len(outcome.plan.groups) for outcome in sound))
+    done = 0
+    for outcome in sound:
+        try:
+            for _ in _swap_log(outcome, facts.run_id):
+                done += 1
+                progress.advance(done)
+        except (CorruptFileError, LogChangedError, OSError) as error:
+            outcome.problem = problem_of(outcome.plan.log_id, error)
+
+
+def _swap_log(outcome: LogOutcome, run_id: str) -> Iterator[None]:
+    """Swap the groups of a log in, one at a time: finished ones stay if another fails (C-6.5)."""
+    sources = sources_of(outcome.plan)
+    for number, of_group in groupby(outcome.pieces, key=lambda piece: piece.group):
+        pieces = list(of_group)
+        if not pieces[0].left_in_place:
+            swap_group(staged_group(outcome.plan, sources[number], pieces, run_id))
+        yield
+
+
+def _write_checkpoints(plan: RoundPlan, reports: list[LogReport]) -> None:
+    """Bring each cleaner-offset-checkpoint up to date, last of all (C-17.1, C-4.2).
+
+    Entries of partitions that are not there any more are dropped, as a broker drops them.
+    """
+    news: dict[str, dict[checkpoint.TopicPartition, int]] = defaultdict(dict)
+    for repair in plan.checkpoint_repairs:
+        news[repair.log_dir][repair.topic, repair.partition] = repair.offset
+    for report in reports:
+        if report.status is LogStatus.CLEANED:
+            assert report.first_uncleanable_offset is not None
+            key = report.topic, report.partition
+            news[report.log_dir][key] = report.first_uncleanable_offset
+    for log_dir, entries in news.items():
+        path = os.path.join(log_dir, checkpoint.CLEANER_OFFSET)
+        hosted = {
+            (topic, partition): offset
+            for (topic, partition), offset in checkpoint.read(path).items()
+            if os.path.isdir(os.path.join(log_dir, f"{topic}-{partition}"))
+        }
+        checkpoint.write(path, hosted | entries)

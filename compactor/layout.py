@@ -1,0 +1,141 @@
+"""How the work of a round is cut and dealt: stretches to scan tasks, pieces to rewrite tasks.
+
+Few long tasks: a Spark task costs a tenth of a second beyond its work. Pure.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.task_values import Part, Piece, Source, Stretch
+from storage.file_names import LOG, file_name
+
+STRETCH_BYTES = 64 << 20
+TASK_BYTES = 512 << 20
+TASKS_PER_CORE = 4
+LOG_COST_BYTES = 256 << 10  # what opening and closing a log costs, as bytes of reading
+BYTES_PER_KEY = 100  # an estimate; it decides only into how many parts the map is cut
+PARTITION_KEYS = 1 << 18
+MAX_PARTITION_BITS = 12
+
+Dealt = TypeVar("Dealt")
+IndexPositions = Callable[[str], Sequence[int]]  # path of a .log: its index entries' positions
+
+
+def task_count(log_bytes: int, cores: int) -> int:
+    """As many as there are cores; up to four times that where each still has half a GiB to do."""
+    rounds = -(-log_bytes // (cores * TASK_BYTES))
+    return cores * max(1, min(TASKS_PER_CORE, rounds))
+
+
+def partition_bits(log_bytes: int) -> int:
+    """How many bits of a key's hash name its hash partition, for a log of that size."""
+    partitions = log_bytes // BYTES_PER_KEY // PARTITION_KEYS
+    return min(MAX_PARTITION_BITS, partitions.bit_length())
+
+
+def sources_of(plan: LogPlan) -> list[tuple[Source, ...]]:
+    """The `.log` files of each group."""
+    return [
+        tuple(
+            Source(
+                f"{plan.path}/{file_name(segment.base_offset, LOG)}",
+                segment.base_offset,
+                segment.log_bytes,
+                segment.log_mtime_ns,
+                segment.log_inode,
+            )
+            for segment in group.segments
+        )
+        for group in plan.groups
+    ]
+
+
+def stretches_of(plan: LogPlan, index_positions: IndexPositions) -> list[Stretch]:
+    """All of the groups of a log, cut where the offset index knows that a batch starts."""
+    bits = partition_bits(sum(group.log_bytes for group in plan.groups))
+    return [
+        Stretch(plan.log_id, g, s, start, end, source, plan.first_dirty_offset, bits)
+        for g, sources in enumerate(sources_of(plan))
+        for s, source in enumerate(sources)
+        for start, end in pairwise(_cuts(source, index_positions))
+    ]
+
+
+def _cuts(source: Source, index_positions: IndexPositions) -> list[int]:
+    if not source.log_bytes:
+        return []
+    cuts = [0]
+    if source.log_bytes > STRETCH_BYTES:
+        for position in index_positions(source.path):
+            if cuts[-1] + STRETCH_BYTES <= position < source.log_bytes:
+                cuts.append(position)
+    return [*cuts, source.log_bytes]
+
+
+def deal_in_order(items: Sequence[Dealt], costs: Sequence[int], tasks: int) -> list[list[Dealt]]:
+    """Cut items into at most so many runs of about equal cost; neighbours stay together."""
+    total, dealt, spent = sum(costs), [[] for _ in range(tasks)], 0
+    for item, cost in zip(items, costs, strict=True):
+        middle = spent + cost // 2
+        dealt[min(tasks - 1, middle * tasks // max(1, total))].append(item)
+        spent += cost
+    return [run for run in dealt if run]
+
+
+def deal_by_cost(items: Sequence[Dealt], costs: Sequence[int], tasks: int) -> list[list[Dealt]]:
+    """Give each item, the costliest first, to the task that has least; each run in given order."""
+    loads, dealt = [0] * tasks, [[] for _ in range(tasks)]
+    for i in sorted(range(len(items)), key=lambda i: -costs[i]):
+        task = loads.index(min(loads))
+        loads[task] += costs[i]
+        dealt[task].append(i)
+    return [[items[i] for i in sorted(run)] for run in dealt if run]
+
+
+def scan_tasks(stretches: Sequence[Stretch], cores: int) -> list[list[Stretch]]:
+    costs = [stretch.end - stretch.start + LOG_COST_BYTES for stretch in stretches]
+    return deal_in_order(stretches, costs, task_count(sum(costs), cores))
+
+
+def pieces_of(plan: LogPlan, parts: Sequence[Part], piece_bytes: int) -> list[Piece]:
+    """The groups of a log, those much larger than piece_bytes cut between parts.
+
+    parts: all of the log, in its order. A group without a batch is one piece without parts.
+    """
+    pieces = []
+    for number, sources in enumerate(sources_of(plan)):
+        own = [(i, part) for i, part in enumerate(parts) if part.group == number]
+        log_bytes = sum(part.log_bytes for _, part in own)
+        count = max(1, min(len(own), round(log_bytes / max(1, piece_bytes))))
+        runs = deal_in_order(own, [part.log_bytes for _, part in own], count) or [[]]
+        pieces += [
+            Piece(
+                plan.log_id,
+                number,
+                i,
+                len(runs),
+                tuple(part for _, part in run),
+                run[0][0] if run else 0,
+                sources,
+            )
+            for i, run in enumerate(runs)
+        ]
+    return pieces
+
+
+def rewrite_tasks(pieces: Sequence[Piece], cores: int) -> list[list[Piece]]:
+    costs = [sum(part.log_bytes for part in piece.parts) + LOG_COST_BYTES for piece in pieces]
+    return deal_by_cost(pieces, costs, task_count(sum(costs), cores))
+
+
+def resolve_tasks(parts: Iterable[Sequence[Part]], cores: int) -> list[list[tuple[int, int]]]:
+    """(log id, hash partition) for each task. parts: of each log."""
+    pairs, costs = [], []
+    for of_log in parts:
+        partitions = 1 << of_log[0].partition_bits
+        share = sum(part.log_bytes for part in of_log) // partitions
+        pairs += [(of_log[0].log_id, partition) for partition in range(partitions)]
+        costs += [share + LOG_COST_BYTES // 4] * partitions
+    return deal_in_order(pairs, costs, task_count(sum(costs), cores))

@@ -1,0 +1,68 @@
+"""Kafka's own lock of a log directory, held for as long as a run may change anything in it.
+
+A POSIX record lock on `.lock`, as a broker takes: a running broker makes us refuse, and we make a
+starting one refuse. Closing any descriptor of the file in this process would drop the lock, so
+nothing else here opens it. Source: log-format F-15.1; Kafka, LogManager.lockLogDirs.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+
+from compactor.errors import RefusedError
+from storage import clean_shutdown
+
+LOCK_FILE = ".lock"
+
+
+@contextlib.contextmanager
+def lock_log_dirs(log_dirs: Sequence[str]) -> Iterator[None]:
+    """Hold the locks of all these directories, or raise RefusedError and hold none."""
+    with contextlib.ExitStack() as locks:
+        for log_dir in log_dirs:
+            locks.enter_context(_lock(log_dir))
+            _require_clean_shutdown(log_dir)
+        yield
+
+
+def _require_clean_shutdown(log_dir: str) -> None:
+    if not clean_shutdown.exists(log_dir):
+        raise RefusedError(
+            f"{log_dir}: no {clean_shutdown.CLEAN_SHUTDOWN}: the broker did not stop cleanly, its "
+            "last segments may be torn; start and stop a broker on it first. Nothing was changed"
+        )
+
+
+@contextlib.contextmanager
+def _lock(log_dir: str) -> Iterator[None]:
+    path = os.path.join(log_dir, LOCK_FILE)
+    existed = os.path.lexists(path)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    try:
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError) as error:
+            raise RefusedError(
+                f"{path}: locked: a broker or another run works in this log directory. "
+                "Nothing was changed"
+            ) from error
+        _require_same_file(descriptor, path)
+        try:
+            yield
+        finally:
+            if not existed:  # as a broker that stops cleanly; while the lock is still held
+                os.unlink(path)
+    finally:
+        os.close(descriptor)
+
+
+def _require_same_file(descriptor: int, path: str) -> None:
+    """A stopping broker unlinks the file: then the lock is on one that no broker will look at."""
+    held = os.fstat(descriptor)
+    try:
+        named = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        named = None
+    if named is None or (held.st_dev, held.st_ino) != (named.st_dev, named.st_ino):
+        raise RefusedError(f"{path}: removed while it was being locked: a broker is stopping")

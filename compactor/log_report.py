@@ -1,0 +1,59 @@
+"""From what the stages made of a log to what the report says of it."""
+
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.task_values import TaskProblem
+from compactor.report import Counts, LogReport, LogStatus
+from compactor.stages import LogOutcome
+
+# An error of the log's own data sets it aside; anything else is a failure to be looked into.
+_STATUS = {"corrupt": LogStatus.SET_ASIDE, "unsupported": LogStatus.SET_ASIDE}
+
+
+def log_report(outcome: LogOutcome, dry_run: bool) -> LogReport:
+    """The report on a log that went through the stages, cleaned or not."""
+    plan, problem = outcome.plan, outcome.problem
+    if problem is not None:
+        return problem_report(plan, problem)
+    superseded = sum(p.superseded for p in outcome.parts)
+    superseded += sum(v.superseded for v in outcome.verdicts)
+    counts = Counts(
+        records_read=sum(part.records for part in outcome.parts),
+        records_kept=sum(piece.records_kept for piece in outcome.pieces),
+        dropped_superseded=superseded,
+        dropped_tombstone=sum(verdict.expired for verdict in outcome.verdicts),
+        dropped_null_key=sum(part.null_keys for part in outcome.parts),
+        batches_read=sum(part.batches for part in outcome.parts),
+        batches_kept=sum(piece.batches_kept for piece in outcome.pieces),
+        batches_rebuilt=sum(piece.batches_rebuilt for piece in outcome.pieces),
+        batches_emptied=sum(piece.batches_emptied for piece in outcome.pieces),
+    )
+    return LogReport(
+        log_dir=plan.log_dir,
+        topic=plan.topic,
+        partition=plan.partition,
+        status=LogStatus.WOULD_CLEAN if dry_run else LogStatus.CLEANED,
+        first_dirty_offset=plan.first_dirty_offset,
+        first_uncleanable_offset=plan.first_uncleanable_offset,
+        segments_before=sum(len(group.segments) for group in plan.groups),
+        segments_after=len(plan.groups),
+        bytes_before=sum(group.log_bytes for group in plan.groups),
+        bytes_after=sum(piece.log_bytes for piece in outcome.pieces),
+        counts=counts,
+    )
+
+
+def problem_report(plan: LogPlan, problem: TaskProblem) -> LogReport:
+    where = f"{problem.path}, byte {problem.position}" if problem.position >= 0 else problem.path
+    return LogReport(
+        log_dir=plan.log_dir,
+        topic=plan.topic,
+        partition=plan.partition,
+        status=_STATUS.get(problem.kind, LogStatus.FAILED),
+        reason=f"{where}: {problem.problem}" if where else problem.problem,
+        first_dirty_offset=plan.first_dirty_offset,
+        first_uncleanable_offset=plan.first_uncleanable_offset,
+        segments_before=sum(len(group.segments) for group in plan.groups),
+        segments_after=sum(len(group.segments) for group in plan.groups),
+        bytes_before=sum(group.log_bytes for group in plan.groups),
+        bytes_after=sum(group.log_bytes for group in plan.groups),
+    )

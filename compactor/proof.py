@@ -1,0 +1,70 @@
+"""Whether a round may be believed: pure checks of what the tasks say they read, decided and wrote.
+
+The scan says how many records may survive and gives the sum of their fingerprints; the resolve
+takes away what it dropped; what is read back from the written segments must give the same. An
+error anywhere in between, a bitmap applied to the wrong part for one, changes one of the sums.
+"""
+
+from collections.abc import Sequence
+
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.task_values import Part, Rewritten, Verdict
+
+FINGERPRINT_RANGE = 1 << 64
+
+
+def why_scan_is_incomplete(plan: LogPlan, parts: Sequence[Part]) -> str | None:
+    """Say what is wrong with the parts of a log, in order; None if they cover it, once, in order."""
+    for number, group in enumerate(plan.groups):
+        sections = [s for part in parts if part.group == number for s in part.sections]
+        for index, segment in enumerate(group.segments):
+            position = 0
+            for section in sections:
+                if section.segment == index:
+                    if section.start != position:
+                        return f"segment {segment.base_offset} was not read at byte {position}"
+                    position = section.end
+            if position != segment.log_bytes:
+                return f"segment {segment.base_offset} was not read from byte {position} on"
+    offset = -1
+    for part in parts:
+        for section in part.sections:
+            if section.first_offset <= offset:
+                return (
+                    f"offset {section.first_offset} at byte {section.start} of a segment is not "
+                    f"above {offset}, the last one before it"
+                )
+            offset = section.last_offset
+    if offset >= plan.first_uncleanable_offset:
+        return f"offset {offset} is not below {plan.first_uncleanable_offset}, the end of the range"
+    return None
+
+
+def expected_kept(parts: Sequence[Part], verdicts: Sequence[Verdict]) -> int:
+    """How many records of a log stay."""
+    candidates = sum(part.entries for part in parts)
+    return candidates - sum(verdict.superseded + verdict.expired for verdict in verdicts)
+
+
+def why_result_is_wrong(
+    parts: Sequence[Part],
+    verdicts: Sequence[Verdict],
+    pieces: Sequence[Rewritten],
+    measured_only: bool,
+) -> str | None:
+    """Say how the written segments of a log differ from what was resolved; None if they do not.
+
+    measured_only: of a dry run, which leaves nothing to read back but the counts.
+    """
+    expected = expected_kept(parts, verdicts)
+    found = sum(piece.records_kept for piece in pieces)
+    if expected != found:
+        return f"{expected} records were to stay, {found} are in the cleaned segments"
+    if measured_only:
+        return None
+    fingerprints = sum(part.candidate_fingerprints for part in parts)
+    fingerprints -= sum(verdict.dropped_fingerprints for verdict in verdicts)
+    fingerprints -= sum(piece.kept_fingerprints for piece in pieces)
+    if fingerprints % FINGERPRINT_RANGE:
+        return "the cleaned segments hold other records than those that were to stay"
+    return None

@@ -1,0 +1,186 @@
+"""The three Spark stages of a round, from log plans to rewritten pieces, and what failed where."""
+
+import json
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cleaner_jobs.heartbeat import done_bytes
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.task_values import (
+    LogRules,
+    Part,
+    Rewritten,
+    RoundSettings,
+    TaskProblem,
+    Verdict,
+    part_from,
+)
+from cleaner_jobs.tasks import PROBLEM, Row
+from compactor import layout
+from compactor.progress import ProgressSink
+from storage import offset_index
+from storage.errors import CorruptFileError
+from storage.file_names import INDEX, LOG
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+POLL_SECONDS = 0.25
+
+
+@dataclass(slots=True)
+class LogOutcome:
+    """What the stages made of one log."""
+
+    plan: LogPlan
+    parts: list[Part] = field(default_factory=list)  # in the order of the log
+    verdicts: list[Verdict] = field(default_factory=list)
+    pieces: list[Rewritten] = field(default_factory=list)
+    problem: TaskProblem | None = None
+
+
+class Stages:
+    """Runs the stages of one round; a log with a problem takes no part in the next one."""
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        settings: RoundSettings,
+        plans: Sequence[LogPlan],
+        progress: ProgressSink,
+    ) -> None:
+        self._spark, self._settings, self._progress = spark, settings, progress
+        self._cores = spark.sparkContext.defaultParallelism
+        self.outcomes = {plan.log_id: LogOutcome(plan) for plan in plans}
+
+    def sound(self) -> list[LogOutcome]:
+        """The logs without a problem so far, in the order of the round."""
+        return [outcome for outcome in self.outcomes.values() if outcome.problem is None]
+
+    def set_aside(self, log_id: int, kind: str, path: str, position: int, problem: str) -> None:
+        self.outcomes[log_id].problem = TaskProblem(log_id, kind, path, position, problem)
+
+    def scan(self) -> None:
+        stretches = []
+        for outcome in self.sound():
+            try:
+                stretches += layout.stretches_of(outcome.plan, _index_positions)
+            except CorruptFileError as error:
+                log_id = outcome.plan.log_id
+                self.set_aside(log_id, "corrupt", error.path, error.position, error.problem)
+        tasks = layout.scan_tasks(stretches, self._cores)
+        rows = self._run("scan", [{"stretches": own} for own in tasks])
+        for values in rows:
+            part = part_from(values)
+            self.outcomes[part.log_id].parts.append(part)
+        for outcome in self.outcomes.values():
+            outcome.parts.sort(key=_place)
+
+    def resolve(self) -> None:
+        logs = {o.plan.log_id: o.parts for o in self.sound() if o.parts}
+        tasks = []
+        for pairs in layout.resolve_tasks(list(logs.values()), self._cores):
+            needed = dict.fromkeys(log_id for log_id, _ in pairs)
+            own = [(log_id, logs[log_id]) for log_id in needed]
+            tasks.append({"logs": own, "partitions": pairs})
+        for values in self._run("resolve", tasks):
+            verdict = Verdict(*values)
+            self.outcomes[verdict.log_id].verdicts.append(verdict)
+
+    def rewrite(self) -> None:
+        sound = self.sound()
+        total = sum(part.log_bytes for outcome in sound for part in outcome.parts)
+        piece_bytes = total // layout.task_count(total, self._cores)
+        pieces = [
+            piece
+            for outcome in sound
+            for piece in layout.pieces_of(outcome.plan, outcome.parts, piece_bytes)
+        ]
+        rules = {outcome.plan.log_id: _rules(outcome) for outcome in sound}
+        tasks = []
+        for own in layout.rewrite_tasks(pieces, self._cores):
+            needed = dict.fromkeys(piece.log_id for piece in own)
+            tasks.append({"logs": [rules[log_id] for log_id in needed], "pieces": own})
+        for values in self._run("rewrite", tasks):
+            rewritten = Rewritten(*values)
+            self.outcomes[rewritten.log_id].pieces.append(rewritten)
+        for outcome in sound:
+            outcome.pieces.sort(key=lambda piece: (piece.group, piece.number))
+
+    def log_bytes(self) -> int:
+        """What the stage that is to come works through."""
+        return sum(g.log_bytes for outcome in self.sound() for g in outcome.plan.groups)
+
+    def _run(self, stage: str, tasks: list[dict[str, Any]]) -> list[list[Any]]:
+        """Run the tasks of a stage, note the problems, and return the other rows' values."""
+        self._progress.stage(stage, self.log_bytes())
+        if not tasks:
+            return []
+        from cleaner_jobs.task_job import run_stage
+
+        tasks = [{"settings": self._settings, **task} for task in tasks]
+        work_dir = self._settings.work_dir
+        rows = _while_polling(
+            lambda: run_stage(self._spark, work_dir, stage, tasks),
+            lambda: self._progress.advance(done_bytes(work_dir, stage)),
+        )
+        self._progress.advance(self.log_bytes())
+        values = []
+        for kind, value in rows:
+            decoded = json.loads(value)
+            if kind == PROBLEM:
+                problem = TaskProblem(*decoded)
+                if self.outcomes[problem.log_id].problem is None:
+                    self.outcomes[problem.log_id].problem = problem
+            else:
+                values.append(decoded)
+        return values
+
+
+def _place(part: Part) -> tuple[int, int, int]:
+    return part.group, part.sections[0].segment, part.sections[0].start
+
+
+def _rules(outcome: LogOutcome) -> LogRules:
+    plan = outcome.plan
+    return LogRules(
+        plan.log_id,
+        plan.path,
+        plan.first_uncleanable_offset,
+        plan.delete_retention_ms,
+        plan.index_interval_bytes,
+        plan.segment_index_bytes,
+        plan.active_producers,
+        tuple(outcome.verdicts),
+    )
+
+
+def _index_positions(log_path: str) -> Sequence[int]:
+    """Positions that the offset index knows, none where there is no index."""
+    path = log_path.removesuffix(LOG) + INDEX
+    if not os.path.exists(path):
+        return ()
+    entries = offset_index.read(path)
+    offset_index.check(entries, os.path.getsize(log_path), path)
+    positions: Sequence[int] = entries["position"].tolist()
+    return positions
+
+
+def _while_polling(work: Callable[[], list[Row]], poll: Callable[[], None]) -> list[Row]:
+    """Do work on this thread while another one polls; an error of Spark's gets a plain message."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(POLL_SECONDS):
+            poll()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        return work()
+    finally:
+        done.set()
+        watcher.join()
