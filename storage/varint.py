@@ -9,6 +9,7 @@ from storage.errors import LogCompactionError
 Bytes = bytes | bytearray | memoryview
 
 _VARINT_BITS, _VARLONG_BITS = 32, 64
+_FIRST_SHORT, _END_SHORT = -64, 4096  # lengths and deltas that nearly every record has
 
 
 class MalformedVarintError(LogCompactionError):
@@ -39,6 +40,12 @@ def decode_varlong(data: Bytes, at: int) -> tuple[int, int]:
 
 
 def _encode(value: int, bits: int) -> bytes:
+    if _FIRST_SHORT <= value < _END_SHORT:
+        return _SHORT[value - _FIRST_SHORT]
+    return _encode_any(value, bits)
+
+
+def _encode_any(value: int, bits: int) -> bytes:
     assert -(1 << bits - 1) <= value < 1 << bits - 1, f"{value} has more than {bits} bits"
     rest = value << 1 ^ value >> bits - 1
     rest &= (1 << bits) - 1  # Python's integers have no width of their own
@@ -62,3 +69,6 @@ def _decode(data: Bytes, at: int, bits: int) -> tuple[int, int]:
             number &= (1 << bits) - 1  # what the last group has too many falls off, as in Java
             return number >> 1 ^ -(number & 1), at
     raise MalformedVarintError(f"a varint of {bits} bits goes on after {shift // 7 + 1} bytes")
+
+
+_SHORT = tuple(_encode_any(value, _VARINT_BITS) for value in range(_FIRST_SHORT, _END_SHORT))
