@@ -201,14 +201,16 @@ def _write_checkpoints(plan: RoundPlan, reports: list[LogReport]) -> None:
     Entries of partitions that are not there any more are dropped, as a broker drops them.
     """
     news: dict[str, dict[checkpoint.TopicPartition, int]] = defaultdict(dict)
-    for repair in plan.checkpoint_repairs:
-        news[repair.log_dir][repair.topic, repair.partition] = repair.offset
+    for log_dir, repairs in plan.checkpoint_repairs.items():
+        news[log_dir].update(repairs)
     for report in reports:
         if report.status is LogStatus.CLEANED:
             assert report.first_uncleanable_offset is not None
             key = report.topic, report.partition
             news[report.log_dir][key] = report.first_uncleanable_offset
     for log_dir, entries in news.items():
+        if not entries:
+            continue
         path = os.path.join(log_dir, checkpoint.CLEANER_OFFSET)
         hosted = {
             (topic, partition): offset
