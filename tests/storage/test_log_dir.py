@@ -166,6 +166,12 @@ def test_the_walk_starts_at_the_last_index_entry(tmp_path: Path, zeros: int) -> 
     assert end_of(tmp_path) == 17
 
 
+def test_the_last_entry_may_be_for_a_batch_of_one_record(tmp_path: Path) -> None:
+    index = entry(1, 70)
+    write(tmp_path, {name(10, ".log"): batch(10) + batch(11), name(10, ".index"): index})
+    assert end_of(tmp_path) == 12
+
+
 @pytest.mark.parametrize(
     "last_entry", [(5, 69), (5, 71), (5, 1000), (5, -1), (1, 70), (-1, 70), (6, 149)]
 )
