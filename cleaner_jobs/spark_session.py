@@ -16,21 +16,21 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import IO, Any
 
-import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from cleaner_jobs.class_archive import archive_path
+from cleaner_jobs.class_archive import archive_path, spark_home
 from storage.errors import LogCompactionError
 
 LOG_NAME = "spark.log"
 DEFAULT_MASTER = "local[*]"
 SUBMITTED_VARIABLE = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the Python that it starts
 DAEMON_MODULE = "cleaner_jobs.worker_daemon"
-JAVA_EXIT_SECONDS = 20
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+JAVA_EXIT_SECONDS = 120  # half a second, but for one that dumps a class archive
 
 # Compiled by C1 alone: Java only schedules here, the work is in Python, and C2 takes seconds of
 # processor time from it at every start (24 s become 12 s, and 7 s with a class archive).
@@ -100,14 +100,14 @@ def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> d
     if not is_local(master):
         return options
     java_options = [LOCAL_JAVA_OPTIONS, f"-Dlog4j2.configurationFile={_log4j_file().as_uri()}"]
-    archive = archive_path(environ, Path(pyspark.__file__).parent)
+    archive = archive_path(environ)
     if archive.exists():
         java_options.append(f'"-XX:SharedArchiveFile={archive}"')
     return {
         **options,
         **LOOPBACK,
         "spark.driver.memory": "1g",  # plans and outcomes; no record ever comes to the driver
-        "spark.driver.extraJavaOptions": " ".join(java_options),
+        JAVA_OPTIONS: " ".join(java_options),
         "spark.local.dir": str(Path(work_dir).absolute()),
         **_worker_options(),
     }
@@ -142,7 +142,7 @@ def _submitted_conf(master: str | None, app_name: str, extra: Mapping[str, str])
 
 def _start_java_and_context(options: Mapping[str, str], log_path: Path) -> SparkContext:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers take python3 of PATH
-    os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))  # or it is searched for
+    os.environ.setdefault("SPARK_HOME", str(spark_home(os.environ)))  # or it is searched for
     if is_local(options["spark.master"]):
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK["spark.driver.host"])
     conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
@@ -175,5 +175,5 @@ def _cause(error: Exception, log_path: Path) -> str:
         return f"{java_exception.toString().splitlines()[0]}"
     told = [line for line in lines if re.search(r"error|exception|not found|unable", line, re.I)]
     if told:
-        return f"{told[0].strip()} (more in {log_path})"
+        return told[0].strip()
     return str(error).strip().splitlines()[0]

@@ -1,0 +1,54 @@
+# Everything happens in .venv, which is made once for each state of requirements.lock.
+SHELL := /bin/sh
+LOCK_STATE := $(firstword $(shell cksum requirements.lock))
+STAMP := .venv/.made-for-$(LOCK_STATE)
+STORAGE_STAMP := .venv-storage/.made-for-$(LOCK_STATE)
+PYTHON_OF_VENV := .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-storage check format conformance bench lock clean
+
+help: ## say what there is
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
+
+setup: $(STAMP) ## install everything into .venv, and prepare what the first run would
+
+demo: $(STAMP) ## write a log directory, and plan, dry-run, run and prove a compaction of it
+	$(PYTHON_OF_VENV) -m demo
+
+test: $(STAMP) test-storage ## run all tests but those that need Kafka
+	$(PYTHON_OF_VENV) -m pytest
+
+test-storage: $(STORAGE_STAMP) ## run the tests that prove that storage needs no Spark
+	.venv-storage/bin/python -m pytest -p no:cacheprovider -q tests/storage tests/without_spark
+
+check: $(STAMP) ## format, lint, types, import contracts, unit tests: before each commit
+	.venv/bin/ruff format
+	.venv/bin/ruff check
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	$(PYTHON_OF_VENV) -m pytest -q tests/storage tests/cleaner_jobs tests/compactor
+
+conformance: $(STAMP) ## hold 200 random logs against Kafka's own cleaner (needs a JDK; fetches Kafka)
+	$(PYTHON_OF_VENV) -m tests.conformance
+
+bench: $(STAMP) ## time Kafka's cleaner, cp -r and ours in turn (needs a JDK; fetches Kafka)
+	$(PYTHON_OF_VENV) -m tests.bench
+
+lock: $(STAMP) ## write requirements.lock anew from pyproject.toml; UPGRADE=--upgrade for newer versions
+	.venv/bin/uv pip compile --quiet pyproject.toml --extra dev --extra java --universal \
+	  --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
+	  --custom-compile-command 'make lock' --output-file requirements.lock $(UPGRADE)
+
+clean: ## remove both environments and what tools left
+	rm -rf .venv .venv-storage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): requirements.lock
+	.ci/make-venv .venv all
+	$(PYTHON_OF_VENV) -m cleaner_jobs.first_use
+	touch $@
+
+$(STORAGE_STAMP): requirements.lock
+	.ci/make-venv .venv-storage storage
+	touch $@

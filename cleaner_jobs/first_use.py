@@ -1,0 +1,86 @@
+"""Does once for a machine what would make every start slow: compiled kernels, Java's class archive.
+
+Both are kept: the kernels by numba, beside their source or in the user's cache, the archive in the
+user's cache. A mark there tells for which source the kernels were compiled, so that a later run
+need not load them to find out. What fails here costs time at later starts and nothing else.
+"""
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path
+from subprocess import Popen, TimeoutExpired
+
+from cleaner_jobs.class_archive import MAKING_SECONDS, archive_path, cache_dir, start_making
+
+SOURCES = Path(__file__).resolve().parent.parent
+PACKAGES_WITH_KERNELS = ("storage", "cleaner_jobs")
+FEWEST_CORES = 2  # on one core, making the archive would lengthen the first run instead
+
+
+def prepare(environ: Mapping[str, str], tell: Callable[[str], None]) -> None:
+    """Prepare what is not prepared yet, both things at once, and say so beforehand.
+
+    JAVA_HOME in environ names the Java to be used, if it is not the one in PATH.
+    """
+    mark = kernels_mark(environ)
+    try:
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        archive_is_wanted = not archive_path(environ).exists() and cores() >= FEWEST_CORES
+        if mark.exists() and not archive_is_wanted:
+            return
+        tell(
+            "first use on this machine: compiling kernels and archiving Java classes, half a minute"
+        )
+        log_path = archive_path(environ).with_suffix(".log")
+        maker = start_making(environ, log_path) if archive_is_wanted else None
+        if not mark.exists():
+            _compile_kernels()
+            mark.touch()
+        if maker:
+            _wait(maker, log_path, tell)
+    except OSError as error:
+        tell(
+            f"{error.filename}: {error.strerror}: nothing can be kept there, so each start is slow"
+        )
+
+
+def kernels_mark(environ: Mapping[str, str]) -> Path:
+    """The file that says that the kernels of this very source are compiled."""
+    files = sorted(p for name in PACKAGES_WITH_KERNELS for p in (SOURCES / name).glob("*.py"))
+    facts = [f"{file} {file.stat().st_mtime_ns} {file.stat().st_size}" for file in files]
+    facts += [sys.version, platform.machine(), metadata.version("numba")]
+    name = sha256("\n".join(facts).encode()).hexdigest()[:16]
+    return cache_dir(environ) / f"kernels-{name}"
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _compile_kernels() -> None:
+    from cleaner_jobs.kernels_warm import warm  # loads numba, which only this way needs
+
+    warm()
+
+
+def _wait(maker: Popen[bytes], log_path: Path, tell: Callable[[str], None]) -> None:
+    try:
+        code = maker.wait(MAKING_SECONDS)
+    except TimeoutExpired:
+        maker.kill()
+        code = maker.wait()
+    except BaseException:  # Ctrl-C: leave no Java behind
+        maker.kill()
+        raise
+    if code:
+        tell(f"no archive of Java classes was made, so each start takes longer; see {log_path}")
+    else:
+        log_path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    prepare(os.environ, lambda line: print(line, file=sys.stderr))  # noqa: T201
