@@ -283,7 +283,7 @@ class _Life:
         last = {"k": "last", "v": "active segment", "ts": self.now_ms}
         self._emit("append", records=[last], leader_epoch=self.leader_epoch)
         if rng.random() < 0.1:
-            self._emit("high_watermark", offset=rng.randrange(self.end_offset + 1))
+            self._emit("high_watermark", offset=rng.randint(self.end_offset // 2, self.end_offset))
         if rng.random() < 0.05:  # restored from elsewhere, or left over from an earlier log
             self._emit("checkpoint", offset=rng.randrange(2 * self.end_offset + 2))
         self.now_ms += rng.choice([0, 1, self.lag_ms, self.lag_ms + 1, self.retention_ms + 1])

@@ -96,6 +96,11 @@ final class Cleaning {
             target = grabbed.get();
         }
         ObjectNode out = describe(target);
+        ObjectNode producers = out.putObject("active_producers");
+        log.lastRecordsOfActiveProducers().forEach((id, last) -> {
+            ObjectNode producer = producers.putObject(id.toString()).put("epoch", last.producerEpoch());
+            producer.put("last_data_offset", last.lastDataOffset().isPresent() ? last.lastDataOffset().getAsLong() : null);
+        });
         Map.Entry<Long, CleanerStats> done = cleaner(target, clock, slots).doClean(target, clock.now);
         PartitionLog.writeCheckpoint(logDir, CHECKPOINT, tp, done.getKey());
         CleanerStats s = done.getValue();

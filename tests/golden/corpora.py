@@ -1,0 +1,47 @@
+"""The golden corpora: logs that Kafka wrote, and what Kafka's cleaner made of them.
+
+One fleet in one archive; PROVENANCE.md tells how it was made. Tests read it and never write to it.
+"""
+
+import atexit
+import functools
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+from pathlib import Path
+
+from tests.conformance.fleet import Fleet
+
+ARCHIVE = Path(__file__).with_name("corpora.tar.xz")
+
+
+@functools.cache
+def extracted() -> Fleet:
+    """The fleet on disk, with its times of modification; gone when the process ends."""
+    root = Path(tempfile.mkdtemp(prefix="golden-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    with tarfile.open(ARCHIVE, "r|xz") as archive:
+        for entry in archive:
+            path = root / entry.name
+            if entry.isdir():
+                path.mkdir()
+                continue
+            content = archive.extractfile(entry)
+            assert content is not None, entry.name
+            path.write_bytes(content.read())
+            mtime_ns = round(entry.mtime * 1000) * 1_000_000  # whole milliseconds were packed
+            os.utime(path, ns=(mtime_ns, mtime_ns))
+    return Fleet(root)
+
+
+@functools.cache
+def partitions() -> tuple[str, ...]:
+    """TOPIC-PARTITION of every log, without extracting more than the archive's first file."""
+    with tarfile.open(ARCHIVE, "r|xz") as archive:
+        first = archive.next()
+        assert first is not None and first.name == "fleet.json"
+        content = archive.extractfile(first)
+        assert content is not None
+        return tuple(sorted(json.load(content)["results"]))

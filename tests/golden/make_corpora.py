@@ -1,0 +1,81 @@
+"""Makes the golden corpora anew: python -m tests.golden.make_corpora. Needs the oracle.
+
+Every edge case and the random logs go into one fleet, so that one round of the compactor takes them
+all. The archive holds what a test needs: `before/`, `after/`, `fleet.json`, `topic-configs.json`.
+"""
+
+import io
+import json
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.conformance import fleet
+from tests.golden import edge_ranges, edge_records
+from tests.golden.corpora import ARCHIVE
+from tests.golden.script import Script
+from tests.oracle.random_script import Operation, ScriptOptions, random_script
+
+RANDOM_SEEDS = range(1, 121)
+GROUPS = (
+    edge_records.keys_and_values,
+    edge_records.rebuilt_batches,
+    edge_records.large_batches,
+    edge_records.horizons,
+    edge_records.odd_batches,
+    edge_ranges.producers,
+    edge_ranges.partial_maps,
+    edge_ranges.ranges,
+    edge_ranges.lags_and_ratios,
+    edge_ranges.groups,
+    edge_ranges.files,
+)
+
+
+def edge_cases() -> dict[str, Script]:
+    cases = [case for group in GROUPS for case in group()]
+    assert len(cases) == len(dict(cases)), "two cases of one name"
+    return dict(cases)
+
+
+def scripts() -> Iterator[tuple[str, list[Operation]]]:
+    for name, script in edge_cases().items():
+        yield name, script.lines(name)
+    for seed in RANDOM_SEEDS:
+        name = f"random-{seed}"
+        yield name, random_script(seed, ScriptOptions(topic=name, txn=False, legacy=False))
+
+
+def pack(root: Path, archive: Path) -> None:
+    """Names sorted, times in whole milliseconds, no owners: the same files give the same bytes."""
+    with tarfile.open(archive, "w:xz", preset=9, format=tarfile.PAX_FORMAT) as out:
+        for name in ("fleet.json", "topic-configs.json", "before", "after"):
+            for path in sorted([root / name, *(root / name).rglob("*")]):
+                _add(out, path, str(path.relative_to(root)))
+
+
+def _add(out: tarfile.TarFile, path: Path, name: str) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.mtime = path.stat().st_mtime_ns // 1_000_000 / 1000
+    if path.is_dir():
+        entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+        out.addfile(entry)
+    else:
+        data = path.read_bytes()
+        entry.size = len(data)
+        out.addfile(entry, io.BytesIO(data))
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        built = fleet.build(scripts(), Path(scratch))
+        outcome = built.kafkas()
+        pack(built.root, ARCHIVE)
+    counts = {str(kind): list(outcome.values()).count(kind) for kind in fleet.Kafkas}
+    sys.stdout.write(f"{ARCHIVE.name}: {ARCHIVE.stat().st_size} bytes, {json.dumps(counts)}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""The corpora hold what they are named for, by hand counts and by the bytes of Kafka's outcome."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.fleet import Kafkas
+from tests.golden import corpora
+from tests.golden.make_corpora import RANDOM_SEEDS, edge_cases
+from tests.oracle import compare
+from tests.support.reference_batch import CODEC_BITS, LOG_APPEND_TIME, ReferenceBatch, decode
+
+SIZE_LIMIT = 5_000_000
+EMPTY_BATCH_SIZE = 61
+
+
+def bases(partition: str, folder: str = "after") -> list[int]:
+    logs = (corpora.extracted().root / folder / partition).glob("*.log")
+    return sorted(int(path.name.removesuffix(".log")) for path in logs)
+
+
+def batches(log: Path) -> list[tuple[ReferenceBatch, bytes]]:
+    return list(decode(log.read_bytes()))
+
+
+def cleaned(partition: str) -> list[tuple[ReferenceBatch, bytes]]:
+    logs = sorted((corpora.extracted().after / partition).glob("*.log"))
+    return [batch for log in logs[:-1] for batch in batches(log)]
+
+
+def test_the_archive_is_small_and_whole() -> None:
+    assert corpora.ARCHIVE.stat().st_size < SIZE_LIMIT
+    names = {name.rsplit("-", 1)[0] for name in corpora.partitions()}
+    assert names == {*edge_cases(), *(f"random-{seed}" for seed in RANDOM_SEEDS)}
+
+
+@pytest.mark.parametrize(
+    ("partition", "expected"),
+    [
+        ("c9.6-sums-490-0", [0, 7]),  # 210 + 140 + 140 bytes
+        ("c9.6-sums-489-0", [0, 5, 7]),
+        ("c9.6-sums-349-0", [0, 3, 7]),
+        ("c9.1-index-sums-48-0", [0, 16]),  # four time indexes of 12 bytes
+        ("c9.1-index-sums-36-0", [0, 12, 16]),
+        ("c9.1-index-sums-24-0", [0, 8, 16]),
+        ("c9.1-index-sums-23-0", [0, 4, 8, 12, 16]),
+        ("c9.7-31-bits-0", [0, 13, 2147483700, 2147483701]),
+        ("c9.7-just-within-31-bits-0", [0, 2147483647]),
+        ("c9.7-empty-segment-joins-0", [0, 2147483648, 2147483652]),
+        ("e64-min-lag-not-over-second-0", [0, 4, 6]),
+        ("c4.4-min-lag-over-second-0", [0, 6]),
+    ],
+)
+def test_groups_are_those_of_a_hand_count(partition: str, expected: list[int]) -> None:
+    assert bases(partition) == expected
+
+
+@pytest.mark.parametrize(
+    ("partition", "taken"),
+    [
+        ("c5.5-ratio-0.49-0", True),  # C-5.5: the ratio is 0.5, strictly more is asked for
+        ("c5.5-ratio-0.5-0", False),
+        ("c5.2-straddling-segment-counts-twice-0.59-0", True),  # 237 of 395 bytes
+        ("c5.2-straddling-segment-counts-twice-0.6-0", False),
+        ("c4.7-max-lag-over-0", True),
+        ("c4.7-max-lag-not-over-0", False),
+        ("e61-nothing-dirty-though-overdue-0", False),
+        ("e65-min-lag-not-over-by-mtime-0", False),
+        ("c4.4-min-lag-over-by-mtime-0", True),
+    ],
+)
+def test_logs_are_taken_or_left_at_their_limits(partition: str, taken: bool) -> None:
+    outcome = corpora.extracted().kafkas()[partition]
+    assert outcome is (Kafkas.CLEANED if taken else Kafkas.LEFT)
+
+
+@pytest.mark.parametrize(
+    ("partition", "expected"),
+    [
+        ("e27-last-of-producer-0", [None, 2, None]),  # run C: empty, both, empty
+        ("e27-not-yet-expired-0", [None, 2]),
+        ("e28-expired-0", [2]),
+        ("e28-newer-batch-0", [2, 1]),
+        ("e29-no-longer-last-0", [2, 1]),
+        ("e09-horizon-not-reached-0", [3, 1]),
+        ("e10-horizon-reached-0", [2, 1]),
+        ("c10.5-last-batch-alone-in-segment-0", [1, None]),
+        ("e67-gap-before-the-bound-0", [2]),
+    ],
+)
+def test_batches_hold_so_many_records(partition: str, expected: list[int | None]) -> None:
+    """None is an empty batch of 61 bytes (C-11.9)."""
+    found = [(len(batch.records) or None, len(raw)) for batch, raw in cleaned(partition)]
+    assert [count for count, _ in found] == expected
+    assert all(size == EMPTY_BATCH_SIZE for count, size in found if count is None)
+
+
+def test_an_invalid_checkpoint_is_repaired_though_the_log_is_not_taken() -> None:
+    """C-4.2."""
+    entries = compare.checkpoint_entries(corpora.extracted().after)
+    for name, before in (("beyond-the-end", 99), ("below-log-start", 0)):
+        partition = f"c4.2-repaired-though-not-taken-{name}-0"
+        assert compare.checkpoint_entries(corpora.extracted().before)[partition] == before
+        assert entries[partition] == 1
+        assert corpora.extracted().kafkas()[partition] is Kafkas.LEFT
+
+
+def test_every_kind_of_outcome_is_there_more_than_once() -> None:
+    fleet, seen = corpora.extracted(), Counter[str]()
+    for partition, outcome in fleet.kafkas().items():
+        if outcome is not Kafkas.CLEANED:
+            continue
+        logs = (fleet.before / partition).glob("*.log")
+        old = {raw for log in logs for _, raw in batches(log)}
+        seen["merged"] += len(bases(partition)) < len(bases(partition, "before"))
+        seen["emptied segment"] += any(
+            not log.stat().st_size for log in (fleet.after / partition).glob("*.log")
+        )
+        for batch, raw in cleaned(partition):
+            verbatim = raw in old
+            codec = f"codec {batch.attributes & CODEC_BITS}"
+            seen[f"verbatim {codec}" if verbatim else f"rebuilt {codec}"] += 1
+            seen["log append time"] += bool(batch.attributes & LOG_APPEND_TIME) and not verbatim
+            seen["empty batch"] += not batch.records
+            seen["horizon"] += batch.delete_horizon_ms is not None
+            seen["horizon now"] += batch.delete_horizon_ms == fleet.now_ms
+    codecs = {f"{how} codec {codec}" for how in ("verbatim", "rebuilt") for codec in range(5)}
+    others = {"merged", "emptied segment", "log append time", "empty batch", "horizon"}
+    assert {kind for kind, count in seen.items() if count > 4} >= codecs | others, seen

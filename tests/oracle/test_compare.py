@@ -1,0 +1,109 @@
+"""The comparison finds nothing in Kafka's own outcome, and something in any other."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.golden import corpora
+from tests.oracle import compare
+
+PARTITION = "c15.2-snapshots-of-merged-bases-0"
+LOG = "00000000000000000000.log"
+
+
+@pytest.fixture
+def actual(tmp_path: Path) -> Path:
+    """What an exact twin of Kafka's cleaner would have left."""
+    target = tmp_path / PARTITION
+    shutil.copytree(corpora.extracted().after / PARTITION, target)
+    return target
+
+
+def found(actual: Path) -> list[str]:
+    fleet = corpora.extracted()
+    return list(compare.differences(fleet.before / PARTITION, fleet.after / PARTITION, actual))
+
+
+def test_kafkas_outcome_is_as_kafka_leaves_it(actual: Path) -> None:
+    assert found(actual) == []
+
+
+def test_every_log_of_kafkas_is_as_kafka_leaves_it() -> None:
+    fleet = corpora.extracted()
+    for name, kafkas in fleet.kafkas().items():
+        if kafkas == "failed":
+            continue
+        pair = fleet.after / name
+        assert list(compare.differences(fleet.before / name, pair, pair)) == []
+
+
+def _flip_last_byte(path: Path) -> None:
+    stat = path.stat()
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def _a_millisecond_later(path: Path) -> None:
+    mtime_ns = path.stat().st_mtime_ns + 1_000_000
+    os.utime(path, ns=(mtime_ns, mtime_ns))
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a record": (lambda d: _flip_last_byte(d / LOG), f"{LOG}: differs from byte 148 on"),
+    "a time": (lambda d: _a_millisecond_later(d / LOG), f"{LOG}: modified at"),
+    "an index": (lambda d: (d / LOG).with_suffix(".index").unlink(), "index: missing"),
+    "a longer index": (lambda d: (d / LOG).with_suffix(".index").write_bytes(b"x"), "from byte 0"),
+    "a leftover": (lambda d: (d / f"{LOG}.cleaned").touch(), "cleaned: should not be there"),
+    "a segment": (lambda d: (d / "00000000000000000002.log").touch(), "2.log: should not be there"),
+    "an old snapshot": (
+        lambda d: (d / "00000000000000000002.snapshot").touch(),
+        "2.snapshot: should not be there",
+    ),
+    "a lost snapshot": (
+        lambda d: (d / "00000000000000000013.snapshot").unlink(),
+        "13.snapshot: missing",
+    ),
+    "an epoch file": (lambda d: _flip_last_byte(d / "leader-epoch-checkpoint"), "differs"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_difference_is_told(actual: Path, damage: str) -> None:
+    inflict, expected = DAMAGES[damage]
+    inflict(actual)
+    problems = found(actual)
+    assert len(problems) == 1
+    assert expected in problems[0]
+
+
+def test_snapshots_that_only_loading_wrote_are_not_asked_for(actual: Path, tmp_path: Path) -> None:
+    fleet = corpora.extracted()
+    after = tmp_path / "after"
+    shutil.copytree(actual, after)
+    (after / "00000000000000000099.snapshot").touch()
+    assert list(compare.differences(fleet.before / PARTITION, after, actual)) == []
+
+
+def test_a_round_that_does_nothing_is_noticed(tmp_path: Path) -> None:
+    problems, verdicts = corpora.extracted().check(lambda *_: None, tmp_path / "actual")
+    assert problems == []
+    unnoticed = [v for v in verdicts if v.kafkas == "cleaned" and not v.problems]
+    assert unnoticed == []
+    assert all(verdict.untouched for verdict in verdicts)
+
+
+def test_a_wrong_checkpoint_entry_is_noticed(tmp_path: Path) -> None:
+    def clean(log_dir: Path, _configs: Path, _now_ms: int) -> None:
+        shutil.rmtree(log_dir)
+        shutil.copytree(corpora.extracted().after, log_dir)
+        path = log_dir / compare.CLEANER_CHECKPOINT
+        path.write_text(path.read_text().replace("\nc9.6-sums-490 0 7\n", "\nc9.6-sums-490 0 6\n"))
+
+    _, verdicts = corpora.extracted().check(clean, tmp_path / "actual")
+    wrong = {v.partition: list(v.problems) for v in verdicts if v.problems}
+    assert wrong == {"c9.6-sums-490-0": ["cleaner-offset-checkpoint: 7 expected, 6 found"]}
