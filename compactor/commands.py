@@ -95,7 +95,7 @@ def plan(wanted: RoundArguments) -> Result:
     round_plan = _plan(wanted, arguments.log_dirs(wanted.log_dirs, to_write=False))
     document = plan_document(round_plan)
     code = exit_code_of_statuses(log.status for log in round_plan.passed_over)
-    begin = verdict("plan", code)
+    begin = verdict("plan", code) | {"totals": document["totals"]}
     if wanted.format is Format.TABLE:
         _show(lambda width: plan_view(round_plan, width))
     return Result(begin | document, begin)

@@ -84,5 +84,6 @@ def error_line(error: BaseException) -> str:
             names = [str(n) for n in (error.filename, error.filename2) if n is not None]
             text = f"{' -> '.join(names)}: {error.strerror}" if names else error.strerror
         case _:
-            text = f"internal error: {type(error).__name__}: {error}"
+            first = next(iter(str(error).splitlines()), "")  # what follows is often Java's stack
+            text = f"internal error: {type(error).__name__}: {first}"
     return one_line(text).rstrip(".")

@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from compactor.printable import printable
+from compactor.printable import printable, size_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 SWAP_STAGE = "swap"  # the stage that changes log directories; its units are finished groups
+VERIFY_STAGE = "verify"  # its units are segments; those of every other stage are bytes of .log
+_COUNTED = {SWAP_STAGE: "groups", VERIFY_STAGE: "segments"}
 LINE_INTERVAL_SECONDS = 10.0
 
 
@@ -63,7 +65,7 @@ class PlainProgress:
         now = self._clock()
         if now - self._last_line >= LINE_INTERVAL_SECONDS:
             self._last_line = now
-            self._write(f"{self._name}: {self._count()} after {now - self._began:.0f} s")
+            self._write(f"{self._name}: {self._amount()} after {now - self._began:.0f} s")
 
     def message(self, text: str) -> None:
         self._write(text)
@@ -72,11 +74,11 @@ class PlainProgress:
         """End the stage that is open, if one is."""
         if self._name is not None:
             seconds = self._clock() - self._began
-            self._write(f"{self._name}: {word} {self._count()} in {seconds:.1f} s")
+            self._write(f"{self._name}: {word} {self._amount()} in {seconds:.1f} s")
         self._name = None
 
-    def _count(self) -> str:
-        return f"{self._done} of {self._total}" if self._total else str(self._done)
+    def _amount(self) -> str:
+        return amount_text(self._name or "", self._done, self._total)
 
     def _write(self, text: str) -> None:
         print(printable(text), file=self._stream, flush=True)
@@ -88,16 +90,18 @@ class TerminalProgress:
     def __init__(self, bars: "Progress") -> None:
         self._bars = bars
         self._task: TaskID | None = None
-        self._total = 0
+        self._name, self._total = "", 0
 
     def stage(self, name: str, total: int) -> None:
         self.close()
-        self._total = total
-        self._task = self._bars.add_task(printable(name), total=total or None)
+        self._name, self._total = name, total
+        amount = amount_text(name, 0, total)
+        self._task = self._bars.add_task(printable(name), total=total or None, amount=amount)
 
     def advance(self, done: int) -> None:
         if self._task is not None:
-            self._bars.update(self._task, completed=done)
+            amount = amount_text(self._name, done, self._total)
+            self._bars.update(self._task, completed=done, amount=amount)
 
     def message(self, text: str) -> None:
         self._bars.console.print(printable(text), markup=False, highlight=False)
@@ -109,6 +113,14 @@ class TerminalProgress:
                 self._bars.update(self._task, total=1, completed=1)
             self._bars.stop_task(self._task)
         self._task = None
+
+
+def amount_text(stage: str, done: int, total: int) -> str:
+    """How much is done, in the units of the stage."""
+    unit = _COUNTED.get(stage)
+    if unit is None:
+        return f"{size_text(done)} of {size_text(total)}" if total else size_text(done)
+    return f"{done:,} of {total:,} {unit}" if total else f"{done:,} {unit}"
 
 
 class ChangeWatch:
@@ -147,18 +159,12 @@ class ChangeWatch:
 @contextmanager
 def _terminal_bars(stream: TextIO) -> Iterator[TerminalProgress]:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     bars = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[amount]}", markup=False),
         TimeElapsedColumn(),
         console=Console(file=stream),
         redirect_stdout=False,  # stdout is the report's, perhaps a pipe's

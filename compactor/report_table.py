@@ -30,12 +30,15 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
     logs = rewritten(report)
     if logs:
         parts.append(_logs_table(logs, totals, width))
+    if len(logs) > SHOWN_LOGS:
+        more = len(logs) - SHOWN_LOGS
+        parts.append(Text(f"… and {more:,} more (all: --report FILE.json)", "dim"))
     trouble = [x for x in report.logs if x.status in (LogStatus.FAILED, LogStatus.SET_ASIDE)]
     if trouble:
-        parts.append(_reasons_table("Not cleaned, left as they were", trouble))
+        parts += [Text("Not cleaned, left as they were", "bold"), _reasons_table(trouble)]
     passed_over = [log for log in report.logs if log.status is LogStatus.PASSED_OVER]
     if passed_over:
-        parts.append(_reasons_table("Passed over", passed_over))
+        parts += [Text("Passed over", "bold"), _reasons_table(passed_over)]
     if report.phases:
         parts.append(_phases_table(report))
     parts.append(Text(_summary(report, totals)))
@@ -59,16 +62,13 @@ def _logs_table(logs: list[LogReport], totals: Totals, width: int) -> Table:
     total += _changes(totals, totals.counts, reasons, wide)
     table.add_column("log", "total", overflow="fold")
     for heading, footer in zip(headings, total, strict=True):
-        table.add_column(heading, footer, justify="right", no_wrap=heading != "dropped")
+        table.add_column(heading, footer, justify="right", no_wrap=True)
     for log in logs[:SHOWN_LOGS]:
         name = Text(printable(f"{log.topic}-{log.partition}"))
         if several_dirs:
             name.append(f"\n{printable(log.log_dir)}", "dim")
         offsets = [f"{log.first_dirty_offset}–{log.first_uncleanable_offset}"] if wide else []
         table.add_row(name, *offsets, *_changes(log, log.counts, reasons, wide))
-    if len(logs) > SHOWN_LOGS:
-        more = len(logs) - SHOWN_LOGS
-        table.add_row(Text(f"… and {more:,} more (all: --report FILE.json)", "dim"))
     return table
 
 
@@ -81,14 +81,11 @@ def _changes(log: LogReport | Totals, counts: Counts, reasons: list[str], wide: 
     ]
     if wide:
         return cells + [f"{dropped[reason]:,}" for reason in reasons]
-    told = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in dropped.items() if n]
-    return [*cells, "\n".join(told) or "0"]
+    return [*cells, f"{sum(dropped.values()):,}"]
 
 
-def _reasons_table(title: str, logs: list[LogReport]) -> Table:
-    table = Table(
-        title=Text(title, "bold"), title_justify="left", box=None, pad_edge=False, show_header=False
-    )
+def _reasons_table(logs: list[LogReport]) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(justify="right")
     table.add_column(overflow="fold")
     groups = group_reasons(logs)
@@ -138,9 +135,12 @@ def _summary(report: CleaningReport, totals: Totals) -> str:
     logs = "Logs: " + (", ".join(counted) or "none found")
     if not totals.bytes_before:
         return f"{logs}. {report.seconds:.1f} s."
+    dropped = dropped_by_reason(totals.counts)
     part = 1 - totals.bytes_after / totals.bytes_before
     verb = "would go" if report.dry_run else "gone"
+    told = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in dropped.items() if n]
     return (
+        f"Records dropped: {', '.join(told) or 'none'}.\n"
         f"{logs}. {size_text(totals.bytes_before)} → {size_text(totals.bytes_after)}, "
         f"{part:.1%} {verb}, in {report.seconds:.1f} s."
     )

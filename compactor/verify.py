@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compactor.exit_codes import UsageError
-from compactor.progress import ProgressSink
+from compactor.progress import VERIFY_STAGE, ProgressSink
 from compactor.verify_batches import Finding
 from compactor.verify_segment import check_segment
 from storage import (
@@ -59,7 +59,7 @@ def verify(log_dir: str, only: str | None, progress: ProgressSink) -> Verificati
     if only is not None and not partitions:
         raise UsageError(f"TOPIC-PARTITION {only}: there is no such partition in {log_dir}")
     found = Verification()
-    progress.stage("verify", sum(len(p.segments) for p in partitions))
+    progress.stage(VERIFY_STAGE, sum(len(p.segments) for p in partitions))
     end_offsets = {}
     for partition in partitions:
         end_offset = _verify_partition(partition, found, progress)

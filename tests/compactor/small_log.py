@@ -20,7 +20,7 @@ END_OFFSET = 2 * RECORDS_A_BATCH * BATCHES_A_SEGMENT
 
 
 def build(root: Path, codec: Codec = Codec.NONE) -> Path:
-    """Two segments of five batches, with an index entry for nearly each; the partition directory."""
+    """Two segments of five batches, an index entry for nearly each; the partition directory."""
     root.mkdir(exist_ok=True)
     meta_properties.write(str(root), meta_properties.MetaProperties(0, None, 1, None))
     partition = root / f"{TOPIC}-{PARTITION}"

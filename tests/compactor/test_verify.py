@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 from compactor.exit_codes import UsageError
+from compactor.progress import VERIFY_STAGE
 from compactor.verify import Verification, verify
+from compactor.verify_segment import check_segment
 from storage import checkpoint, meta_properties, producer_snapshot
 from storage.file_names import LOG, SNAPSHOT, file_name
+from storage.log_dir import list_log_dir
 from storage.meta_properties import MetaProperties
 from storage.producer_snapshot import ProducerEntry
 from storage.segment import Segment
@@ -55,7 +58,7 @@ def test_a_sound_log_directory_is_counted_and_left_alone(partition: Path) -> Non
     assert found.findings == []
     assert (found.partitions, found.segments, found.batches, found.records) == (1, 2, 10, 30)
     assert found.log_bytes == sum(p.stat().st_size for p in partition.glob("*.log"))
-    assert progress.stages == [("verify", 2)]
+    assert progress.stages == [(VERIFY_STAGE, 2)]
     assert progress.done == [1, 2]
     assert snapshot_of(partition.parent) == before
 
@@ -168,7 +171,7 @@ def test_a_log_that_vanishes_meanwhile_is_no_finding(
 ) -> None:
     from compactor import verify as module
 
-    real = module.list_log_dir
+    real = list_log_dir
 
     def list_then_delete(path: str) -> object:
         listing = real(path)
@@ -189,7 +192,7 @@ def test_an_unreadable_file_is_a_finding_and_the_others_are_read(
     from compactor import verify as module
 
     log = str(partition / file_name(0, LOG))
-    real = module.check_segment
+    real = check_segment
 
     def without_permission(directory: str, segment: Segment, next_base: int | None) -> object:
         if segment.base_offset == 0:

@@ -1,0 +1,93 @@
+"""Which end gives which code (design, the command line), and how an error reads."""
+
+import errno
+
+import pytest
+
+from compactor.errors import CleaningFailedError, ConfigError, RefusedError
+from compactor.exit_codes import (
+    ExitCode,
+    Terminated,
+    UsageError,
+    error_line,
+    exit_code_of_error,
+    exit_code_of_statuses,
+)
+from compactor.report import LogStatus
+from storage.errors import CorruptFileError, UnsupportedBackendError
+
+CLEANED, WOULD, PASSED, ASIDE, FAILED = (
+    LogStatus.CLEANED,
+    LogStatus.WOULD_CLEAN,
+    LogStatus.PASSED_OVER,
+    LogStatus.SET_ASIDE,
+    LogStatus.FAILED,
+)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        ([], 0),
+        ([PASSED], 0),
+        ([CLEANED, PASSED], 0),
+        ([WOULD], 0),
+        ([CLEANED, ASIDE], 4),
+        ([ASIDE], 4),
+        ([WOULD, ASIDE], 4),
+        ([CLEANED, FAILED], 4),
+        ([FAILED], 1),
+        ([FAILED, ASIDE, PASSED], 1),
+    ],
+)
+def test_the_code_of_what_became_of_the_logs(statuses: list[LogStatus], code: int) -> None:
+    assert exit_code_of_statuses(statuses) == code
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (ConfigError("x.toml: no"), 2, "x.toml: no"),
+        (UsageError("--as-of x: no."), 2, "--as-of x: no"),
+        (RefusedError("locked"), 3, "locked"),
+        (UnsupportedBackendError("s3://x: no promise"), 3, "s3://x: no promise"),
+        (CleaningFailedError("no Java"), 1, "no Java"),
+        (CorruptFileError("/d/0.log", 7, "bad\nCRC"), 1, "/d/0.log, byte 7: bad CRC"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/w/x"),
+            1,
+            "/w/x: No space left on device",
+        ),
+        (
+            OSError(errno.EXDEV, "Cross-device link", "/a", None, "/b"),
+            1,
+            "/a -> /b: Cross-device link",
+        ),
+        (KeyError("x"), 1, "internal error: KeyError: 'x'"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (Terminated(), 143, "terminated"),
+    ],
+)
+def test_an_error_has_a_code_and_one_line(error: BaseException, code: int, line: str) -> None:
+    assert exit_code_of_error(error) == code
+    assert error_line(error) == line
+
+
+def test_a_java_stack_trace_is_not_shown() -> None:
+    """A foreign error of many lines keeps its first."""
+    text = "An error occurred while calling o33.collect.\n: java.lang.Boom\n\tat a.b.C(D.java:7)"
+    assert error_line(RuntimeError(text)) == (
+        "internal error: RuntimeError: An error occurred while calling o33.collect"
+    )
+
+
+def test_every_code_has_a_word() -> None:
+    assert [code.word for code in ExitCode] == [
+        "ok",
+        "failed",
+        "usage",
+        "refused",
+        "partial",
+        "interrupted",
+        "interrupted",
+    ]

@@ -1,0 +1,104 @@
+"""Lines for a log file, bars for a terminal, and what an error may say was changed."""
+
+import os
+import pty
+from collections.abc import Iterator
+from io import StringIO
+
+import pytest
+
+from compactor.progress import SWAP_STAGE, ChangeWatch, PlainProgress, amount_text, open_progress
+
+MB = 1_000_000
+
+
+def told(times: Iterator[float], stream: StringIO) -> PlainProgress:
+    return PlainProgress(stream, lambda: next(times))
+
+
+def test_a_short_stage_is_one_line() -> None:
+    stream = StringIO()
+    lines = told(iter([0, 1, 2.5, 2.5, 3]), stream)
+    lines.stage("scan", 10 * MB)
+    lines.advance(10 * MB)
+    lines.stage(SWAP_STAGE, 2)
+    lines.close()
+    assert stream.getvalue() == (
+        "scan: done, 10.0 MB of 10.0 MB in 2.5 s\nswap: done, 0 of 2 groups in 0.5 s\n"
+    )
+
+
+def test_a_long_stage_tells_every_ten_seconds() -> None:
+    stream = StringIO()
+    lines = told(iter([0, 9.9, 10.1, 11, 20.2]), stream)
+    lines.stage("scan", 0)
+    for done in (1, 2, 3, 4):
+        lines.advance(done * MB)
+    assert stream.getvalue() == "scan: 2.0 MB after 10 s\nscan: 4.0 MB after 20 s\n"
+
+
+def test_a_message_cannot_bring_control_characters() -> None:
+    stream = StringIO()
+    told(iter([]), stream).message("a\x1b[2Jb")
+    assert stream.getvalue() == "a\\x1b[2Jb\n"
+
+
+def test_a_stage_that_an_error_ends_is_not_done() -> None:
+    stream = StringIO()
+    with pytest.raises(ValueError, match="boom"), open_progress(stream) as progress:
+        progress.stage("scan", 5 * MB)
+        progress.advance(2 * MB)
+        raise ValueError("boom")
+    assert stream.getvalue().startswith("scan: stopped at 2.0 MB of 5.0 MB in ")
+
+
+def test_a_terminal_gets_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    controller, terminal = pty.openpty()
+    with os.fdopen(terminal, "w") as stream:
+        with open_progress(stream) as progress:
+            progress.stage("scan", 5 * MB)
+            progress.advance(5 * MB)
+            progress.message("[red]careful\x1b[2J")
+            progress.stage("verify", 0)
+        shown = os.read(controller, 1 << 20).decode()
+    os.close(controller)
+    assert "5.0 MB of 5.0 MB" in shown
+    assert "[red]careful\\x1b[2J" in shown
+    assert "━" in shown
+    assert "\x1b[?25h" in shown.rpartition("\x1b[?25l")[2]  # the cursor is back
+
+
+@pytest.mark.parametrize(
+    ("stage", "done", "total", "text"),
+    [
+        ("scan", 1_500_000, 3_000_000, "1.5 MB of 3.0 MB"),
+        ("swap", 1_234, 5_678, "1,234 of 5,678 groups"),
+        ("verify", 3, 0, "3 segments"),
+        ("scan", 0, 0, "0 B"),
+    ],
+)
+def test_amounts_are_in_the_units_of_their_stage(
+    stage: str, done: int, total: int, text: str
+) -> None:
+    assert amount_text(stage, done, total) == text
+
+
+class TestChangeWatch:
+    def watch(self, *stages: tuple[str, int]) -> str:
+        stream = StringIO()
+        watch = ChangeWatch(PlainProgress(stream, lambda: 0.0))
+        for name, done in stages:
+            watch.stage(name, 9)
+            watch.advance(done)
+        watch.message("passed on")
+        assert "passed on" in stream.getvalue()
+        return watch.what_was_changed()
+
+    def test_before_the_swap_nothing_was_changed(self) -> None:
+        assert self.watch() == "Nothing was changed."
+        assert self.watch(("scan", 9), ("resolve", 9), ("rewrite", 4)) == "Nothing was changed."
+
+    def test_in_the_swap_finished_groups_were(self) -> None:
+        assert self.watch(("rewrite", 9), ("swap", 1)).startswith("1 group of segments had been")
+        assert self.watch(("swap", 3), ("checkpoint", 7)).startswith("3 groups of segments had")

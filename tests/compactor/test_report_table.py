@@ -1,0 +1,91 @@
+"""The tables fit the terminal, tell every number, and never flood it."""
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from compactor.report import CleaningReport, LogStatus
+from compactor.report_table import SHOWN_LOGS, SHOWN_REASONS, report_view
+from tests.compactor.rounds import log, report
+
+PASSED, ASIDE, FAILED = LogStatus.PASSED_OVER, LogStatus.SET_ASIDE, LogStatus.FAILED
+
+
+def shown(what: CleaningReport, width: int = 80) -> list[str]:
+    console = Console(file=StringIO(), width=width, highlight=False, markup=False)
+    console.print(report_view(what, width))
+    assert isinstance(console.file, StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_a_round_at_80_columns() -> None:
+    assert [line for line in shown(report(log(0))) if line.strip(" ─")] == [
+        "Compaction; as of 2023-11-14T22:13:20.123Z",
+        " log        segments              size       records   dropped",
+        " orders-0      7 → 2   5.0 MB → 2.0 MB   1,000 → 400       600",
+        " phase    seconds     read   MB/s",
+        " survey      0.01",
+        " scan        2.00   5.0 MB    2.5",
+        "Records dropped: 580 superseded, 15 tombstone, 5 null key.",
+        "Logs: 1 cleaned. 5.0 MB → 2.0 MB, 60.0% gone, in 4.0 s.",
+    ]
+
+
+def test_a_wide_terminal_has_a_column_for_each_reason() -> None:
+    lines = shown(report(log(0)), 140)
+    assert "superseded   tombstone   null key" in lines[2]
+    [row] = [line for line in lines if "orders-0" in line]
+    assert row.split() == ("orders-0 0–900 7 → 2 5.0 MB → 2.0 MB 1,000 → 400 580 15 5".split())
+
+
+@pytest.mark.parametrize("width", [40, 80, 111, 112, 140])
+def test_no_line_is_longer_than_the_terminal(width: int) -> None:
+    logs = [log(n, topic="a-topic-with-a-name-of-some-length") for n in range(3)]
+    logs += [log(n, PASSED, "because " * 30) for n in range(3)]
+    assert max(map(len, shown(report(*logs), width))) <= width
+
+
+def test_several_logs_have_a_total() -> None:
+    [total] = [line for line in shown(report(log(0), log(1)), 140) if line.startswith(" total")]
+    assert total.split() == "total 14 → 4 10.0 MB → 4.0 MB 2,000 → 800 1,160 30 10".split()
+
+
+def test_a_dry_run_says_so() -> None:
+    lines = shown(report(log(0, LogStatus.WOULD_CLEAN), dry_run=True))
+    assert lines[0].startswith("Dry run, nothing was written")
+    assert lines[-1] == ("Logs: 1 would be cleaned. 5.0 MB → 2.0 MB, 60.0% would go, in 4.0 s.")
+
+
+def test_an_empty_round() -> None:
+    assert shown(report())[-1] == "Logs: none found. 4.0 s."
+
+
+def test_logs_that_were_not_cleaned_are_told_with_their_reasons() -> None:
+    lines = shown(report(log(0, FAILED, "disk full"), log(1, ASIDE, "bad"), log(2, PASSED, "new")))
+    text = "\n".join(lines)
+    assert "Not cleaned, left as they were\n1  failed: disk full\n   orders-0" in text
+    assert "1  bad\n   orders-1" in text
+    assert "Passed over\n1  new\n   orders-2" in text
+
+
+def test_ten_thousand_logs_do_not_flood_the_terminal() -> None:
+    logs = [log(n, PASSED, "cleanup.policy is delete") for n in range(8000)]
+    logs += [log(n) for n in range(2000)]
+    logs += [log(n, ASIDE, f"reason {chr(97 + n % 26)}{chr(97 + n // 26)}") for n in range(100)]
+    lines = shown(report(*logs))
+    assert len(lines) < SHOWN_LOGS + 3 * SHOWN_REASONS + 40
+    assert "8,000  cleanup.policy is delete" in lines
+    assert "       orders-0, orders-1, orders-2 and 7,997 more" in lines
+    assert any(line.endswith("and 1,960 more (all: --report FILE.json)") for line in lines)
+    assert any("for other reasons" in line for line in lines)
+
+
+def test_names_cannot_move_the_cursor_or_colour_the_text() -> None:
+    """A directory can be called anything: control characters, and markup of the table's library."""
+    topic = "[red]x[/]\x1b[2J\u202e"
+    told = log(0, topic=topic), log(0, ASIDE, f"in {topic}", topic)
+    text = "\n".join(shown(report(*told), 140))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "[red]x[/]\\x1b[2J\\u202e-0" in text
