@@ -7,6 +7,7 @@ time. Source of the framing: log-format F-3; of the growth: compaction C-12.6.
 
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -110,7 +111,7 @@ class WindowReader:
             window_bytes = WINDOW_BYTES
 
     def _read(self, buffer: ByteArray, position: int, wanted: int) -> int:
-        view, got = memoryview(buffer)[:wanted], 0
+        view, got = buffer.data[:wanted], 0
         while got < wanted:
             count = os.preadv(self._descriptor, [view[got:]], position + got)
             if not count:
@@ -151,7 +152,7 @@ def _framing_error(path: str, position: int, code: int, detail: int) -> CorruptF
 
 def check_checksums(window: Window) -> None:
     """Raise CorruptFileError at the first batch whose CRC-32C is not the one it carries (F-4.2)."""
-    view = memoryview(window.buffer)
+    view = window.buffer.data
     origin = window.file_position
     for position, size in window.rows[:, : SIZE + 1].tolist():
         at = position - origin
@@ -184,7 +185,7 @@ def payloads(window: Window, buffers: WorkerBuffers) -> Iterator[Payloads]:
     codecs = window.rows[:, ATTRIBUTES] & CODEC_MASK
     changes = np.flatnonzero(np.diff(codecs != 0)) + 1
     edges = [0, *changes.tolist(), len(codecs)]
-    for first, end in zip(edges, edges[1:], strict=False):
+    for first, end in pairwise(edges):
         if codecs[first] == 0:
             bounds = buffers.array("bounds", WINDOW_BATCHES, np.int64, 2)[: end - first]
             bounds[:, 1] = window.rows[first:end, POSITION] - window.file_position
@@ -229,7 +230,7 @@ def decompress_batch(window: Window, i: int, out: ByteArray, at: int) -> int | N
     row = window.rows[i]
     position = int(row[POSITION])
     start = position - window.file_position
-    compressed = memoryview(window.buffer)[start + BATCH_HEADER_BYTES : start + int(row[SIZE])]
+    compressed = window.buffer.data[start + BATCH_HEADER_BYTES : start + int(row[SIZE])]
     if row[RECORDS_COUNT] == 0:
         return at
     try:
@@ -247,7 +248,7 @@ def _grow(window: Window, i: int, buffers: WorkerBuffers, room: int) -> ByteArra
 
 
 def check_counts(window: Window, run: Payloads) -> None:
-    """Raise CorruptFileError where a batch says that it has more records than its bytes can hold."""
+    """Raise CorruptFileError where a batch claims more records than its bytes can hold."""
     room = (run.bounds[:, 1] - run.bounds[:, 0]) // MIN_RECORD_BYTES
     lies = window.rows[run.first : run.end, RECORDS_COUNT] > room
     if lies.any():

@@ -16,7 +16,6 @@ Sources: design, Kafka's SkimpyOffsetMap and Cleaner.buildOffsetMap (compaction 
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from storage.batch_columns import (
@@ -27,6 +26,7 @@ from storage.batch_columns import (
     SUPERSEDED,
     UInt64Array,
 )
+from storage.kernel import inlined, kernel
 
 ENTRY_WORDS = 3
 ENTRY_BYTES = 8 * ENTRY_WORDS
@@ -45,8 +45,8 @@ def table_slots(entries: int) -> int:
     return 1 << max(4, int(entries * 3 // 2).bit_length())
 
 
-@njit(inline="always")
-def fingerprint(first_hash, second_hash, offset):  # type: ignore[no-untyped-def]
+@inlined
+def fingerprint(first_hash: Any, second_hash: Any, offset: Any) -> Any:
     """A 64-bit number for one (key, offset); sums of them tell sets of records apart."""
     x = first_hash ^ (np.uint64(offset) * np.uint64(0x9E3779B97F4A7C15))
     x ^= x >> np.uint64(32)
@@ -57,7 +57,7 @@ def fingerprint(first_hash, second_hash, offset):  # type: ignore[no-untyped-def
     return x ^ (x >> np.uint64(32))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def sum_fingerprints(columns: Any, count: int) -> np.uint64:
     """Sum, modulo 2^64, the fingerprints of the first count records of parsed columns."""
     first_hash, second_hash, offsets, _ = columns
@@ -67,11 +67,11 @@ def sum_fingerprints(columns: Any, count: int) -> np.uint64:
     return total
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def mark_superseded(columns: Any, start: int, end: int, table: Int32Array) -> int:
-    """Mark, among records start:end, those of the dirty section that a later one there supersedes.
+    """Mark, of records start:end, those of the dirty section that a later one there supersedes.
 
-    table: int32, a power of two of slots with room for end - start keys; what it holds is discarded.
+    table: int32, a power of two of slots with room for end - start keys; what it held is lost.
     Returns how many were marked. Null keys and the clean section take no part.
     """
     first_hash, second_hash, _, states = columns
@@ -98,7 +98,7 @@ def mark_superseded(columns: Any, start: int, end: int, table: Int32Array) -> in
     return marked
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def pack_part(
     columns: Any,
     count: int,
@@ -145,10 +145,10 @@ def pack_part(
     for p in range(partitions, 0, -1):
         starts[p] = starts[p - 1]
     starts[0] = np.uint64(0)
-    return np.int64(total), checksum
+    return int(total), checksum
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def select_entries(
     source: UInt64Array, target: UInt64Array, filled: int, shift: int, wanted: int
 ) -> int:
@@ -166,7 +166,7 @@ def select_entries(
     return filled
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def merge_latest(
     entries: UInt64Array, count: int, table: UInt64Array, superseded: UInt8Array
 ) -> int:
@@ -220,7 +220,7 @@ def merge_latest(
     return keys
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def collect_verdict(
     entries: UInt64Array,
     superseded: UInt8Array,

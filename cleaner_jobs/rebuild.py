@@ -5,8 +5,9 @@ DefaultRecordBatch.writeEmptyHeader (compaction C-11.9 to C-11.14). The checksum
 caller, who has a faster one.
 """
 
+from typing import Any
+
 import numpy as np
-from numba import njit
 
 from cleaner_jobs.retention import COPY, DROP, EMPTY, REBUILD_WITH_HORIZON, Int32Array
 from storage.batch_columns import (
@@ -32,6 +33,7 @@ from storage.batch_columns import (
     read_varint,
     read_varlong,
 )
+from storage.kernel import inlined, kernel
 from storage.memory_access import copy_bytes, store_be_int16, store_be_int32, store_be_int64
 
 # why a batch was not rebuilt by the kernel
@@ -50,8 +52,8 @@ GROWTH_BYTES_PER_RECORD = 13
 PRESERVED_ATTRIBUTES = 0x07 | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 
 
-@njit(inline="always")
-def _varint_bytes(value):  # type: ignore[no-untyped-def]
+@inlined
+def _varint_bytes(value: Any) -> int:
     zigzag = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> np.int64(63))
     size = 1
     while zigzag >= np.uint64(0x80):
@@ -60,8 +62,8 @@ def _varint_bytes(value):  # type: ignore[no-untyped-def]
     return size
 
 
-@njit(inline="always")
-def _write_varint(out, at, value):  # type: ignore[no-untyped-def]
+@inlined
+def _write_varint(out: ByteArray, at: int, value: Any) -> int:
     zigzag = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> np.int64(63))
     while zigzag >= np.uint64(0x80):
         out[at] = np.uint8((zigzag & np.uint64(0x7F)) | np.uint64(0x80))
@@ -71,15 +73,15 @@ def _write_varint(out, at, value):  # type: ignore[no-untyped-def]
     return at + 1
 
 
-@njit(inline="always")
-def _canonical_length(payload, at):  # type: ignore[no-untyped-def]
+@inlined
+def _canonical_length(payload: ByteArray, at: int) -> tuple[Any, int, bool]:
     """Return a length, the position behind it, and whether it is written as Kafka writes it."""
     value, behind = read_varint(payload, at)
     return value, behind, behind - at == _varint_bytes(value) and value >= -1
 
 
-@njit(inline="always")
-def _is_canonical(payload, at, end):  # type: ignore[no-untyped-def]
+@inlined
+def _is_canonical(payload: ByteArray, at: int, end: int) -> bool:
     """Whether a record, from its offset delta on, is in the form in which Kafka writes it.
 
     Header keys beyond ASCII count as not canonical: Kafka decodes and encodes them (C-11.11 b).
@@ -113,7 +115,7 @@ def _is_canonical(payload, at, end):  # type: ignore[no-untyped-def]
     return at == end
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def rebuild_records(
     payload: ByteArray,
     at: int,
@@ -141,7 +143,7 @@ def rebuild_records(
     if base < 0 and row[ATTRIBUTES] & DELETE_HORIZON != 0:
         base = source_base
     has_base = base >= 0
-    latest = row[MAX_TIMESTAMP] if log_append_time else np.int64(-1)
+    latest: Any = row[MAX_TIMESTAMP] if log_append_time else np.int64(-1)
     for j in range(row[RECORDS_COUNT]):
         length, body = read_varint(payload, at)
         end = body + length
@@ -167,7 +169,7 @@ def rebuild_records(
     return out_at, base, latest, OK, 0
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def write_header(
     source: ByteArray,
     source_at: int,
@@ -194,7 +196,7 @@ def write_header(
     store_be_int32(out, at + 57, records_count)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def write_empty_batch(
     source: ByteArray, source_at: int, max_timestamp: int, out: ByteArray, at: int
 ) -> None:
@@ -204,15 +206,15 @@ def write_empty_batch(
     store_be_int16(out, at + 21, np.int64(source[source_at + 22] & kept_bits))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def has_horizon_after(row: Int64Array, new_horizon_ms: int) -> bool:
     """Whether a rebuilt batch carries a delete horizon; a negative one is not kept (E-36)."""
     if new_horizon_ms >= 0:
         return True
-    return row[ATTRIBUTES] & DELETE_HORIZON != 0 and row[BASE_TIMESTAMP] >= 0
+    return bool(row[ATTRIBUTES] & DELETE_HORIZON != 0 and row[BASE_TIMESTAMP] >= 0)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def rewrite_batches(
     buffer: ByteArray,
     file_position: int,
@@ -225,8 +227,8 @@ def rewrite_batches(
     """Write to out what becomes of batches that need no codec: copied, rebuilt, emptied, dropped.
 
     buffer: holds the batches; buffer[0] is at file_position. verdict: actions and kept records of
-    each batch, states of each record. horizon_ms: of this round. spans: (>= batches, 2), filled with
-    where in out the batches stand that need a checksum.
+    each batch, states of each record. horizon_ms: of this round. spans: (>= batches, 2), filled
+    with where in out the batches stand that need a checksum.
     Returns bytes written, number of spans, and the batch at which it stopped (-1 if none) with the
     reason and its detail.
     """
@@ -247,7 +249,7 @@ def rewrite_batches(
             spans[span, 1] = at
             span += 1
         elif actions[i] != DROP:
-            new_horizon_ms = horizon_ms if actions[i] == REBUILD_WITH_HORIZON else np.int64(-1)
+            new_horizon_ms: Any = horizon_ms if actions[i] == REBUILD_WITH_HORIZON else np.int64(-1)
             end, base, latest, code, detail = rebuild_records(
                 buffer,
                 source_at + BATCH_HEADER_BYTES,

@@ -1,4 +1,4 @@
-"""The columns of parsed records: what a part is made of, and what a written segment is checked by."""
+"""Columns of parsed records: what a part is made of, what a written segment is checked by."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ COLUMN_TYPES: dict[str, Any] = {
 
 
 class RecordColumns:
-    """Hash of the key (two columns), offset and state of records, growing as batches ask for room."""
+    """Key hash (two columns), offset and state of records; they grow as batches ask for room."""
 
     def __init__(self, settings: RoundSettings, buffers: WorkerBuffers) -> None:
         self._now_ms = settings.now_ms
@@ -39,7 +39,7 @@ class RecordColumns:
         )
 
     def parse(self, window: Window, run: Payloads, first_dirty_offset: int) -> None:
-        """Append the records of a run of batches; raise CorruptFileError where one does not parse."""
+        """Append the records of a run of batches; CorruptFileError where one does not parse."""
         rows = window.rows[run.first : run.end]
         columns = self.room_for(int(rows[:, RECORDS_COUNT].sum()))
         clock = (first_dirty_offset, self._now_ms)

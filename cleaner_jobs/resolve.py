@@ -98,7 +98,7 @@ def resolve_partition(
     out: tuple[BinaryIO, str],
     buffers: WorkerBuffers,
 ) -> Verdict:
-    """Merge one hash partition of one log and write its verdict. parts: all of the log, in order."""
+    """Merge one hash partition of a log and write its verdict. parts: all of the log, in order."""
     slices = [files.of(part).edges(part, partition) for part in parts]
     total = sum(end - start for start, end, _ in slices)
     turns = 1 << max(0, (total - 1).bit_length() - (MERGE_ENTRIES - 1).bit_length())

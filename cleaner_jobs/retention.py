@@ -5,10 +5,9 @@ format v2 outside of transactions.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from cleaner_jobs.plan import ActiveProducer
@@ -23,6 +22,7 @@ from storage.batch_columns import (
     ByteArray,
     Int64Array,
 )
+from storage.kernel import inlined, kernel
 
 DROP, COPY, REBUILD, REBUILD_WITH_HORIZON, EMPTY = range(5)
 MAX_INT64 = 2**63 - 1
@@ -57,22 +57,22 @@ def delete_horizon(now_ms: int, delete_retention_ms: int) -> int:
     return horizon_ms if horizon_ms <= MAX_INT64 else -1
 
 
-@njit(inline="always")
-def _is_kept_empty(row, kept_batches):  # type: ignore[no-untyped-def]
+@inlined
+def _is_kept_empty(row: Int64Array, kept_batches: Any) -> bool:
     first_uncleanable_offset, producer_ids, last_data_offsets = kept_batches
     if row[LAST_OFFSET] + 1 == first_uncleanable_offset:
         return True
     if row[PRODUCER_ID] < 0 or producer_ids.shape[0] == 0:
         return False
     i = np.searchsorted(producer_ids, row[PRODUCER_ID])
-    return (
+    return bool(
         i < producer_ids.shape[0]
         and producer_ids[i] == row[PRODUCER_ID]
         and last_data_offsets[i] == row[LAST_OFFSET]
     )
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def decide_batches(
     rows: Int64Array,
     states: ByteArray,

@@ -181,7 +181,7 @@ class BatchRewriter:
     def _rebuild_packed(
         self, window: Window, i: int, verdict: tuple[int, int, NDArray[np.uint8]]
     ) -> None:
-        """A compressed batch: decompress, filter, compress with the codec's defaults (C-11.11 d)."""
+        """A compressed batch: decompress, filter, compress with the codec's defaults."""
         action, kept, states = verdict
         row = window.rows[i]
         payload, end = _decompress(window, i, self._buffers)
@@ -219,7 +219,7 @@ class BatchRewriter:
         if code != NOT_CANONICAL:
             raise UnsupportedFormatError(window.path, position, REFUSALS[code].format(detail))
         at = position - window.file_position
-        batch = memoryview(window.buffer)[at : at + int(row[SIZE])]
+        batch = window.buffer.data[at : at + int(row[SIZE])]
         header = decode_header(batch, position, window.path)
         records = decode_records(batch, header, window.path, position)
         kept = [r for r, state in zip(records, states, strict=True) if not state & REASON_MASK]

@@ -5,10 +5,12 @@ it, or when its offsets would no longer fit 32 bits. Source: compaction C-7.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import xxhash
+from numpy.typing import NDArray
 
 from cleaner_jobs.batch_window import (
     Payloads,
@@ -152,19 +154,21 @@ class PartBuilder:
         )
         self._start(None)
 
-    def _write(self, entries: np.ndarray, starts: np.ndarray, states: np.ndarray) -> int:  # type: ignore[type-arg]
+    def _write(
+        self,
+        entries: NDArray[np.uint64],
+        starts: NDArray[np.uint64],
+        states: NDArray[np.uint8],
+    ) -> int:
         edges = starts.astype(np.int64)
         checksums = np.array(
-            [
-                xxhash.xxh3_64_intdigest(entries[start:end])
-                for start, end in zip(edges, edges[1:], strict=False)
-            ],
+            [xxhash.xxh3_64_intdigest(entries[start:end].data) for start, end in pairwise(edges)],
             np.uint64,
         )
         digest = xxhash.xxh3_64()
         self._out.write(entries.data)
-        for array in (starts, checksums, states):
-            self._out.write(array.data)
+        for array in (starts.data, checksums.data, states.data):
+            self._out.write(array)
             digest.update(array)
         return digest.intdigest()
 

@@ -8,7 +8,7 @@ class ConfigError(LogCompactionError):
 
 
 class RefusedError(LogCompactionError):
-    """It is not safe to work here: lock held, unclean shutdown, not a log directory. Exit code 3."""
+    """It is not safe to work here: lock held, unclean shutdown. Exit code 3."""
 
 
 class CleaningFailedError(LogCompactionError):

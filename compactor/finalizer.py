@@ -6,7 +6,7 @@ C-15.8); Kafka's own cleaner makes the same renames in the same order (C-15.1):
 1. staged files -> .cleaned            .cleaned is deleted: the old log
 2. .cleaned -> .swap, .log first       mixed with .cleaned: all deleted, the old log;
                                        complete: the sources in its range go, the new log
-3. sources -> .deleted, ascending      .deleted is deleted, the rest of the sources goes: the new log
+3. sources -> .deleted, ascending      .deleted and the rest of the sources go: the new log
 4. .swap -> live, .log first           renamed: the new log
 5. sync the directory
 6. remove snapshots of merged bases    stale ones are removed, or stay without harm
@@ -102,5 +102,3 @@ def sweep_staged(path: str, marker: str) -> None:
     for entry in filesystem.list_directory(path):
         if marker in entry.name and not entry.is_dir:
             filesystem.remove(os.path.join(path, entry.name))
-
-

@@ -76,7 +76,8 @@ def _cuts(source: Source, index_positions: IndexPositions) -> list[int]:
 
 def deal_in_order(items: Sequence[Dealt], costs: Sequence[int], tasks: int) -> list[list[Dealt]]:
     """Cut items into at most so many runs of about equal cost; neighbours stay together."""
-    total, dealt, spent = sum(costs), [[] for _ in range(tasks)], 0
+    dealt: list[list[Dealt]] = [[] for _ in range(tasks)]
+    total, spent = sum(costs), 0
     for item, cost in zip(items, costs, strict=True):
         middle = spent + cost // 2
         dealt[min(tasks - 1, middle * tasks // max(1, total))].append(item)
@@ -86,7 +87,8 @@ def deal_in_order(items: Sequence[Dealt], costs: Sequence[int], tasks: int) -> l
 
 def deal_by_cost(items: Sequence[Dealt], costs: Sequence[int], tasks: int) -> list[list[Dealt]]:
     """Give each item, the costliest first, to the task that has least; each run in given order."""
-    loads, dealt = [0] * tasks, [[] for _ in range(tasks)]
+    loads = [0] * tasks
+    dealt: list[list[int]] = [[] for _ in range(tasks)]
     for i in sorted(range(len(items)), key=lambda i: -costs[i]):
         task = loads.index(min(loads))
         loads[task] += costs[i]
@@ -132,7 +134,8 @@ def rewrite_tasks(pieces: Sequence[Piece], cores: int) -> list[list[Piece]]:
 
 def resolve_tasks(parts: Iterable[Sequence[Part]], cores: int) -> list[list[tuple[int, int]]]:
     """(log id, hash partition) for each task. parts: of each log."""
-    pairs, costs = [], []
+    pairs: list[tuple[int, int]] = []
+    costs: list[int] = []
     for of_log in parts:
         partitions = 1 << of_log[0].partition_bits
         share = sum(part.log_bytes for part in of_log) // partitions

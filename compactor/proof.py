@@ -14,7 +14,7 @@ FINGERPRINT_RANGE = 1 << 64
 
 
 def why_scan_is_incomplete(plan: LogPlan, parts: Sequence[Part]) -> str | None:
-    """Say what is wrong with the parts of a log, in order; None if they cover it, once, in order."""
+    """Say what is wrong with the parts of a log; None if they cover it, once, in order."""
     for number, group in enumerate(plan.groups):
         sections = [s for part in parts if part.group == number for s in part.sections]
         for index, segment in enumerate(group.segments):

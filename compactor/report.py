@@ -16,7 +16,7 @@ class LogStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What happened to the records and batches of one log, or of all. Records, not bytes, unless named."""
+    """What happened to the records and batches of one log, or of all. Numbers, not bytes."""
 
     records_read: int = 0
     records_kept: int = 0

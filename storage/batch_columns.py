@@ -9,9 +9,9 @@ Layout and strictness: Kafka, DefaultRecordBatch and DefaultRecord (log-format F
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from storage.kernel import inlined, kernel
 from storage.key_hash import hash_key
 from storage.memory_access import load_be_int16, load_be_int32, load_be_int64
 
@@ -62,7 +62,7 @@ def problem_text(code: int, detail: int) -> str:
     return PROBLEMS[code].format(detail)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def walk_batches(
     buffer: ByteArray, end: int, file_position: int, previous_offset: int, rows: Int64Array
 ) -> tuple[int, int, int, int]:
@@ -118,9 +118,9 @@ def walk_batches(
     return count, at, OK, 0
 
 
-@njit(inline="always")
-def read_varint(buffer, position):  # type: ignore[no-untyped-def]
-    """Return a zig-zag varint and the position behind it; a position far out of range if malformed."""
+@inlined
+def read_varint(buffer: ByteArray, position: int) -> tuple[Any, Any]:
+    """Return a zig-zag varint and the position behind it; one far out of range if malformed."""
     byte = np.uint64(buffer[position])
     position += 1
     value = byte & np.uint64(0x7F)
@@ -136,8 +136,8 @@ def read_varint(buffer, position):  # type: ignore[no-untyped-def]
     return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), position
 
 
-@njit(inline="always")
-def read_varlong(buffer, position):  # type: ignore[no-untyped-def]
+@inlined
+def read_varlong(buffer: ByteArray, position: int) -> tuple[Any, Any]:
     """As read_varint, for 64 bits."""
     byte = np.uint64(buffer[position])
     position += 1
@@ -153,8 +153,8 @@ def read_varlong(buffer, position):  # type: ignore[no-untyped-def]
     return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), position
 
 
-@njit(inline="always")
-def skip_headers(buffer, position, end):  # type: ignore[no-untyped-def]
+@inlined
+def skip_headers(buffer: ByteArray, position: int, end: int) -> Any:
     """Return the position behind a record's headers, or one beyond end if they are malformed."""
     malformed = np.int64(1) << np.int64(60)
     count, position = read_varint(buffer, position)
@@ -173,7 +173,7 @@ def skip_headers(buffer, position, end):  # type: ignore[no-untyped-def]
     return position
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def parse_records(
     payloads: ByteArray,
     bounds: Int64Array,
@@ -187,8 +187,8 @@ def parse_records(
 
     payloads: the (decompressed) records of batch i stand in bounds[i, 0]:bounds[i, 1], with
     SLACK_BYTES readable behind the last. clock: (first dirty offset, now in ms). secret: the two
-    halves of the hash key. columns: first_hash, second_hash (uint64), offset (int64), state (uint8),
-    each with room for all records; filled: how many entries they hold already.
+    halves of the hash key. columns: first_hash, second_hash (uint64), offset (int64), state
+    (uint8), each with room for all records; filled: how many entries they hold already.
     Returns entries held, then the index of the bad batch, error code and detail (or -1, OK, 0).
     """
     first_hash, second_hash, offsets, states = columns

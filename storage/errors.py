@@ -17,7 +17,7 @@ class CorruptFileError(LogCompactionError):
 
 
 class UnsupportedFormatError(CorruptFileError):
-    """A file is sound as far as can be told, but of a version, codec or kind that is not handled."""
+    """A file is sound as far as can be told, but of a version, codec or kind not handled."""
 
 
 class UnsupportedBackendError(LogCompactionError):

@@ -1,38 +1,27 @@
 """Keyed 128-bit hash of record keys: SipHash-2-4 with 128 bits of output.
 
-Two records are taken to have the same key when their hashes are equal, so nobody who can produce to
-a topic may be able to make two keys collide. Fast unkeyed mixers do not give that even with a secret
-seed: for XXH64 a pair of 64-byte keys exists that collides under every second seed. SipHash is a
-keyed pseudo-random function. Source: Aumasson and Bernstein, SipHash: a fast short-input PRF, 2012.
+Two records are taken to have the same key when their hashes are equal, so nobody who can produce
+to a topic may be able to make two keys collide. A secret seed does not make a fast mixer safe: for
+XXH64 there are pairs of 64-byte keys that collide under every second seed. SipHash is a keyed
+pseudo-random function. Source: Aumasson and Bernstein, SipHash: a fast short-input PRF, 2012.
 """
 
-import secrets
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
+from storage.kernel import inlined
 from storage.memory_access import load_le_uint64
 
 
-class HashKey(NamedTuple):
-    """128 secret bits, drawn anew for every round."""
-
-    low: int
-    high: int
-
-    @classmethod
-    def random(cls) -> "HashKey":
-        return cls(secrets.randbits(64), secrets.randbits(64))
-
-
-@njit(inline="always")
-def _rotate(x, bits):  # type: ignore[no-untyped-def]
+@inlined
+def _rotate(x: Any, bits: int) -> Any:
     return (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
 
 
-@njit(inline="always")
-def _round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
+@inlined
+def _round(v0: Any, v1: Any, v2: Any, v3: Any) -> tuple[Any, Any, Any, Any]:
     v0 += v1
     v2 += v3
     v1 = _rotate(v1, 13) ^ v0
@@ -46,8 +35,10 @@ def _round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
     return v0, v1, v2, v3
 
 
-@njit(inline="always")
-def hash_key(buffer, position, length, key_low, key_high):  # type: ignore[no-untyped-def]
+@inlined
+def hash_key(
+    buffer: NDArray[np.uint8], position: int, length: int, key_low: np.uint64, key_high: np.uint64
+) -> tuple[np.uint64, np.uint64]:
     """Return the hash of buffer[position : position + length] as two uint64.
 
     Up to seven bytes behind the key are read and masked away: the caller's buffer has that slack.

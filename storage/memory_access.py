@@ -1,8 +1,8 @@
 """Unaligned loads and stores of integers in byte buffers, for numba kernels.
 
-A kernel that puts a big-endian integer together from eight array reads pays for eight of them; here
-it is one load of the machine and a byte swap. Nothing is checked: a kernel calls these only where it
-knows that the bytes exist.
+A kernel that puts a big-endian integer together from eight array reads pays for eight of them;
+here it is one load of the machine and a byte swap. Nothing is checked: a kernel calls these only
+where it knows that the bytes exist.
 """
 
 import sys
@@ -13,11 +13,12 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+copy_memory: Any = cgutils.raw_memcpy  # untyped
 _SWAP_FOR = {"big": sys.byteorder == "little", "little": sys.byteorder == "big"}
 
 
 def _pointer(
-    context: Any, builder: Any, array_type: Any, array: Any, position: Any, bits: int
+    context: Any, builder: Any, array_type: Any, array: Any, position: Any, *, bits: int
 ) -> Any:
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [position]), ir.IntType(bits).as_pointer())
@@ -25,9 +26,9 @@ def _pointer(
 
 def _make_load(result: Any, bits: int, order: str) -> Any:
     @intrinsic
-    def load(typing_context: Any, buffer: Any, position: Any) -> Any:
+    def load(_context: Any, buffer: Any, _position: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            address = _pointer(context, builder, signature.args[0], *arguments, bits)
+            address = _pointer(context, builder, signature.args[0], *arguments, bits=bits)
             value = builder.load(address, align=1)
             if _SWAP_FOR[order]:
                 value = builder.bswap(value)
@@ -42,10 +43,10 @@ def _make_load(result: Any, bits: int, order: str) -> Any:
 
 def _make_store(bits: int) -> Any:
     @intrinsic
-    def store(typing_context: Any, buffer: Any, position: Any, value: Any) -> Any:
+    def store(_context: Any, buffer: Any, _position: Any, _value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array, at, number = arguments
-            address = _pointer(context, builder, signature.args[0], array, at, bits)
+            address = _pointer(context, builder, signature.args[0], array, at, bits=bits)
             if bits < 64:
                 number = builder.trunc(number, ir.IntType(bits))
             if _SWAP_FOR["big"]:
@@ -67,21 +68,28 @@ store_be_int32 = _make_store(32)
 store_be_int64 = _make_store(64)
 
 
-@intrinsic
-def copy_bytes(
-    typing_context: Any, target: Any, target_position: Any, source: Any, position: Any, length: Any
-) -> Any:
-    """Copy source[position : position + length] to target at target_position; no overlap allowed."""
+def _make_copy() -> Any:
+    @intrinsic
+    def copy(
+        _context: Any, target: Any, _target_position: Any, source: Any, _position: Any, _length: Any
+    ) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            to, to_position, origin, origin_position, count = arguments
+            target_type, source_type = signature.args[0], signature.args[2]
+            copy_memory(
+                builder,
+                _pointer(context, builder, target_type, to, to_position, bits=8),
+                _pointer(context, builder, source_type, origin, origin_position, bits=8),
+                count,
+                1,
+            )
+            return context.get_dummy_value()
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        to, to_position, origin, origin_position, count = arguments
-        cgutils.raw_memcpy(
-            builder,
-            _pointer(context, builder, signature.args[0], to, to_position, 8),
-            _pointer(context, builder, signature.args[2], origin, origin_position, 8),
-            count,
-            1,
-        )
-        return context.get_dummy_value()
+        return types.void(target, types.int64, source, types.int64, types.int64), generate
 
-    return types.void(target, types.int64, source, types.int64, types.int64), generate
+    return copy
+
+
+# copy_bytes(target, target_position, source, position, length): source[position:][:length], no
+# overlap allowed
+copy_bytes = _make_copy()
