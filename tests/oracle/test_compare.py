@@ -1,5 +1,6 @@
 """The comparison finds nothing in Kafka's own outcome, and something in any other."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.fleet import Fleet
 from tests.golden import corpora
 from tests.oracle import compare
 
@@ -89,21 +91,37 @@ def test_snapshots_that_only_loading_wrote_are_not_asked_for(actual: Path, tmp_p
     assert list(compare.differences(fleet.before / PARTITION, after, actual)) == []
 
 
-def test_a_round_that_does_nothing_is_noticed(tmp_path: Path) -> None:
-    problems, verdicts = corpora.extracted().check(lambda *_: None, tmp_path / "actual")
+@pytest.fixture
+def few(tmp_path: Path) -> Fleet:
+    """Some logs of the corpora, as a fleet of their own."""
+    whole, names = corpora.extracted(), [PARTITION, "c9.6-sums-490-0", "e61-nothing-dirty-0"]
+    for folder in (whole.before, whole.after):
+        shutil.copytree(folder, tmp_path / folder.name, ignore=_all_partitions_but(names))
+    results = {name: {"cleaned": name != names[-1]} for name in names}
+    (tmp_path / "fleet.json").write_text(json.dumps({"now_ms": 0, "results": results}))
+    return Fleet(tmp_path)
+
+
+def _all_partitions_but(kept: list[str]) -> Callable[[str, list[str]], list[str]]:
+    return lambda _, names: [n for n in names if n in corpora.partitions() and n not in kept]
+
+
+def test_a_round_that_does_nothing_is_noticed(few: Fleet) -> None:
+    problems, verdicts = few.check(lambda *_: None, few.root / "actual")
     assert problems == []
-    unnoticed = [v for v in verdicts if v.kafkas == "cleaned" and not v.problems]
-    assert unnoticed == []
+    assert [verdict.partition for verdict in verdicts if not verdict.problems] == [
+        "e61-nothing-dirty-0"
+    ]
     assert all(verdict.untouched for verdict in verdicts)
 
 
-def test_a_wrong_checkpoint_entry_is_noticed(tmp_path: Path) -> None:
+def test_a_wrong_checkpoint_entry_is_noticed(few: Fleet) -> None:
     def clean(log_dir: Path, _configs: Path, _now_ms: int) -> None:
         shutil.rmtree(log_dir)
-        shutil.copytree(corpora.extracted().after, log_dir)
+        shutil.copytree(few.after, log_dir)
         path = log_dir / compare.CLEANER_CHECKPOINT
         path.write_text(path.read_text().replace("\nc9.6-sums-490 0 7\n", "\nc9.6-sums-490 0 6\n"))
 
-    _, verdicts = corpora.extracted().check(clean, tmp_path / "actual")
+    _, verdicts = few.check(clean, few.root / "actual")
     wrong = {v.partition: list(v.problems) for v in verdicts if v.problems}
     assert wrong == {"c9.6-sums-490-0": ["cleaner-offset-checkpoint: 7 expected, 6 found"]}

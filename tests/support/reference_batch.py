@@ -56,21 +56,24 @@ class ReferenceBatch:
         return self.base_timestamp if self.attributes & HORIZON else None
 
 
-def decode(data: bytes) -> Iterator[tuple[ReferenceBatch, bytes]]:
-    """Each batch of a `.log`, and its bytes."""
+def split(data: bytes) -> Iterator[bytes]:
+    """The bytes of each batch of a `.log`."""
     while data:
         size = LENGTH_STARTS_AT + int.from_bytes(data[8:12], "big")
-        yield _decode_one(data[:size]), data[:size]
+        yield data[:size]
         data = data[size:]
 
 
-def _decode_one(raw: bytes) -> ReferenceBatch:
+def decode(raw: bytes, with_records: bool = True) -> ReferenceBatch:
+    """One batch; without its records, where only the header counts."""
     base, _, leader_epoch, magic, _, attributes, last_delta, *rest = HEADER.unpack_from(raw)
     base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count = rest
     assert magic == 2
-    payload = io.BytesIO(_decompress(attributes & CODEC_BITS, raw[HEADER.size :]))
+    payload = io.BytesIO(
+        _decompress(attributes & CODEC_BITS, raw[HEADER.size :]) if with_records and count else b""
+    )
     records = []
-    for _ in range(count):
+    for _ in range(count if with_records else 0):
         record = _decode_record(payload, base, base_timestamp)
         if attributes & LOG_APPEND_TIME:  # F-4.4
             record = ReferenceRecord(record.offset, max_timestamp, *_contents(record))
