@@ -99,7 +99,7 @@ def indexes_of(
 
 
 def write_like(path: str, data: bytes, model: os.stat_result) -> None:
-    """Write a file with the owner, mode and modification time (in whole ms) of another, durably."""
+    """Write a file with the owner, mode and modification time (in whole ms) of another."""
     with open(path, "xb") as out:
         out.write(data)
         out.flush()
@@ -107,9 +107,10 @@ def write_like(path: str, data: bytes, model: os.stat_result) -> None:
 
 
 def finish_like(descriptor: int, model: os.stat_result) -> None:
-    """Give an open, completely written file the owner, mode and time of another, and sync it.
+    """Give an open, completely written file the owner, mode and time of another.
 
-    The time is the broker's clock of timestamp-less data, in whole milliseconds (C-14.3).
+    It is not on disk before it is synced. The time is the broker's clock of data without
+    timestamps, in whole milliseconds (C-14.3).
     """
     os.fchmod(descriptor, model.st_mode & 0o7777)
     mine = os.fstat(descriptor)
@@ -117,4 +118,3 @@ def finish_like(descriptor: int, model: os.stat_result) -> None:
         os.fchown(descriptor, model.st_uid, model.st_gid)
     mtime_ns = model.st_mtime_ns // NS_PER_MS * NS_PER_MS
     os.utime(descriptor, ns=(mtime_ns, mtime_ns))
-    os.fsync(descriptor)

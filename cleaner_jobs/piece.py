@@ -19,6 +19,7 @@ from cleaner_jobs.cleaned_segment import (
 from cleaner_jobs.resolve import PartFiles, VerdictFiles
 from cleaner_jobs.retention import KeptBatches, delete_horizon
 from cleaner_jobs.rewrite import BatchRewriter, CleaningRules, OutputCounts
+from cleaner_jobs.sync_pool import SyncPool
 from cleaner_jobs.task_values import LogRules, Piece, Rewritten, RoundSettings
 from cleaner_jobs.unchanged import check_unchanged
 from cleaner_jobs.worker_buffers import WorkerBuffers
@@ -40,6 +41,7 @@ class PieceContext(NamedTuple):
     part_files: PartFiles
     verdict_files: VerdictFiles
     buffers: WorkerBuffers
+    syncs: SyncPool  # what goes live is on disk before the task says that it is done
 
 
 STAGED_MARKER = ".compactor-"  # in the name of every file that is staged in a partition directory
@@ -196,6 +198,7 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
             with contextlib.suppress(FileNotFoundError):
                 os.remove(name)
         raise
+    context.syncs.start(piece.log_id, names)
     files = (names[0], names[1], names[2], "")
     return _checked(_result(piece, files, cleaned.log_bytes, counts), cleaned)
 

@@ -13,6 +13,7 @@ from cleaner_jobs.heartbeat import Heartbeat
 from cleaner_jobs.piece import PieceContext, rewrite_piece
 from cleaner_jobs.resolve import PartFiles, VerdictFiles, resolve_partition
 from cleaner_jobs.scan import scan_stretches
+from cleaner_jobs.sync_pool import SyncPool
 from cleaner_jobs.task_values import (
     Part,
     RoundSettings,
@@ -78,8 +79,8 @@ def _rewrite(
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
     logs = {rules[0]: log_rules_from(rules) for rules in task["logs"]}
     failed: set[int] = set()
-    with PartFiles() as part_files, VerdictFiles() as verdict_files:
-        context = PieceContext(settings, attempt, part_files, verdict_files, WORKER_BUFFERS)
+    with PartFiles() as part_files, VerdictFiles() as verdict_files, SyncPool() as syncs:
+        context = PieceContext(settings, attempt, part_files, verdict_files, WORKER_BUFFERS, syncs)
         for values in task["pieces"]:
             piece = piece_from(values)
             if piece.log_id in failed:
@@ -90,6 +91,8 @@ def _rewrite(
                 failed.add(piece.log_id)
                 yield PROBLEM, problem_of(piece.log_id, error)
             heartbeat.advance(sum(part.log_bytes for part in piece.parts))
+        for log_id, failure in syncs.failures().items():
+            yield PROBLEM, problem_of(log_id, failure)
 
 
 def problem_of(log_id: int, error: Exception) -> TaskProblem:

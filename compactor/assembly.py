@@ -18,6 +18,7 @@ from cleaner_jobs.task_values import Rewritten, Source
 from compactor.finalizer import StagedGroup
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
+from storage.filesystem import sync_file
 
 READ_BYTES = 8 << 20
 
@@ -43,6 +44,8 @@ def staged_group(
         indexes = _indexes(plan, base_offset, sources[0].path, pieces)
         write_like(names[1], indexes[0], model)
         write_like(names[2], indexes[1], model)
+        for name in names:
+            sync_file(name)
     except BaseException:
         for name in names:
             with contextlib.suppress(FileNotFoundError):

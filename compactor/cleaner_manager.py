@@ -4,16 +4,20 @@ The round takes every log of the plan through the same few Spark jobs, then swap
 after another. A log with a problem is left as it was, and the others go on.
 """
 
+import itertools
 import os
 import secrets
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from cleaner_jobs import first_use
 from cleaner_jobs.class_archive import cache_dir
 from cleaner_jobs.piece import STAGED_MARKER
 from cleaner_jobs.task_values import RoundSettings
@@ -36,6 +40,8 @@ from storage.errors import CorruptFileError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+SWAP_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ def run_round(
                 secrets.randbits(64),
                 settings.dry_run,
             )
-            with _session(settings, work_dir, spark, clock) as session:
+            with _session(settings, work_dir, spark, clock, progress) as session:
                 stages = Stages(session, facts, plan.logs, progress)
                 reports = _clean(stages, facts, clock, progress)
     if not settings.dry_run:
@@ -104,7 +110,11 @@ def run_round(
 
 @contextmanager
 def _session(
-    settings: RunSettings, work_dir: str, spark: "SparkSession | None", clock: _Clock
+    settings: RunSettings,
+    work_dir: str,
+    spark: "SparkSession | None",
+    clock: _Clock,
+    progress: ProgressSink,
 ) -> Iterator["SparkSession"]:
     if spark is not None:
         yield spark
@@ -113,6 +123,7 @@ def _session(
 
     with clock.phase("session"):
         use_java(os.environ, cache_dir(os.environ))
+        first_use.prepare(os.environ, progress.message)
         session = build_session(settings.master, "log-compactor", work_dir)
     try:
         yield session
@@ -173,23 +184,36 @@ def _check_joined(outcome: LogOutcome) -> None:
 
 
 def _swap(stages: Stages, facts: RoundSettings, progress: ProgressSink) -> None:
+    """Swap the logs in, several at once: each waits for the disk most of the time.
+
+    An interrupt (Ctrl-C) lets the logs that are begun end, and begins no other.
+    """
     sound = stages.sound()
     progress.stage(SWAP_STAGE, sum(len(outcome.plan.groups) for outcome in sound))
-    done = 0
-    for outcome in sound:
+    stop, swapped = threading.Event(), itertools.count(1)
+
+    def swap(outcome: LogOutcome) -> None:
         try:
-            for _ in _swap_log(outcome, facts.run_id):
-                done += 1
-                progress.advance(done)
+            for _ in _swap_log(outcome, facts.run_id, stop):
+                progress.advance(next(swapped))
         except (CorruptFileError, LogChangedError, OSError) as error:
             outcome.problem = problem_of(outcome.plan.log_id, error)
 
+    with ThreadPoolExecutor(SWAP_THREADS) as threads:
+        try:
+            for future in [threads.submit(swap, outcome) for outcome in sound]:
+                future.result()
+        finally:
+            stop.set()
 
-def _swap_log(outcome: LogOutcome, run_id: str) -> Iterator[None]:
+
+def _swap_log(outcome: LogOutcome, run_id: str, stop: threading.Event) -> Iterator[None]:
     """Swap the groups of a log in, one at a time: finished ones stay if another fails (C-6.5)."""
     sources = sources_of(outcome.plan)
     for number, of_group in groupby(outcome.pieces, key=lambda piece: piece.group):
         pieces = list(of_group)
+        if stop.is_set():
+            raise LogChangedError(outcome.plan.path, "the run was interrupted before its swap")
         if not pieces[0].left_in_place:
             swap_group(staged_group(outcome.plan, sources[number], pieces, run_id))
         yield
