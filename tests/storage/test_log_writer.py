@@ -16,50 +16,13 @@ from storage.log_writer import LogDirWriter, LogSettings, LogWriter, Message, Pr
 from storage.record import Record
 from storage.record_batch import BatchOptions, decode_records, encode_batch
 from storage.segment_reader import read_batch_headers, read_batches
+from tests.storage.kafka_batches import KAFKAS_FILES
 
 NOW = 1_700_000_000_000
 
-# What Kafka 4.3.1 left of the appends in kafkas_appends(), with segment.bytes 330 and
-# index.interval.bytes 0. All of the partition but partition.metadata.
-KAFKAS_FILES = {
-    "00000000000000000000.log": (
-        "00000000000000000000004300000000024b57ecc00000000000010000018bcfe568000000018bcf"
-        "e56800000000000000000700020000000000000002"
-        "1000000002610231001000cf0f0202620100"
-        "00000000000000020000004f0000000002ed3c1eed0003000000000000018bcfe569f40000018bcf"
-        "e569f4ffffffffffffffffffffffffffff00000001"
-        "04224d186040820f0000801c000000026102320402680278000100000000"
-        "0000000000000003000000460000000302618709d30004000000000000018bcfe569900000018bcf"
-        "e56990ffffffffffffffffffffffffffff00000001"
-        "28b52ffd0058480000100000000263023300010000"
-    ),
-    "00000000000000000000.index": "000000020000004f00000003000000aa",
-    "00000000000000000000.timeindex": "0000018bcfe569f400000002",
-    "00000000000000000004.log": (
-        "0000000000000004000000570000000302b451b3660001000000010000018bcfe56a580000018bcfe56a59"
-        "000000000000000700020000000200000002"
-        "1f8b08000000000000ff13606060604a61326110606062624a6532650000ebf10eb312000000"
-        "000000000000000600000050000000030277a0d54e0002000000000000018bcfe56abc0000018bcfe56abc"
-        "ffffffffffffffffffffffffffff00000001"
-        "82534e415050590000000001000000010000000b0920100000000266023600"
-    ),
-    "00000000000000000004.index": "0000000200000063",
-    "00000000000000000004.timeindex": "0000018bcfe56abc00000002",
-    "00000000000000000004.snapshot": (
-        "0001bd088d9a00000001"
-        "0000000000000007000200000001000000000000000100000001"
-        "0000018bcfe56800ffffffffffffffffffffffff"
-    ),
-    "00000000000000000007.snapshot": (
-        "0001a543bacf00000001"
-        "0000000000000007000200000003000000000000000500000001"
-        "0000018bcfe56a59ffffffffffffffffffffffff"
-    ),
-    "leader-epoch-checkpoint": b"0\n2\n0 0\n3 3\n".hex(),
-}
-
 
 def kafkas_appends(log: LogWriter) -> None:
+    """What was appended to the log of KAFKAS_FILES."""
     log.append(
         [Message(b"a", b"1", NOW), Message(b"b", None, NOW - 1000)], producer=Producer(7, 2, 0)
     )
