@@ -1,0 +1,86 @@
+"""A whole round in this process and without Spark: the same tasks, one after another."""
+
+import itertools
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cleaner_jobs.task_values import RoundSettings, save_task
+from cleaner_jobs.tasks import Row, run_task, task_file
+from compactor import cleaner_manager
+from compactor.cleaner_manager import RunSettings
+from compactor.report import CleaningReport
+from compactor.round_plan import RoundPlan
+from compactor.work_dir import SUBDIRECTORIES
+
+HASH_KEY = 0x0706050403020100, 0x0F0E0D0C0B0A0908
+
+Rows = list[Row]
+
+
+def settings_in(work_dir: Path, now_ms: int, dry_run: bool = False) -> RoundSettings:
+    """Settings of a round with the work directory that its tasks expect."""
+    for name in SUBDIRECTORIES:
+        (work_dir / name).mkdir(parents=True, exist_ok=True)
+    return RoundSettings("run", str(work_dir), now_ms, *HASH_KEY, dry_run)
+
+
+class NoProgress:
+    def stage(self, name: str, total: int) -> None:
+        pass
+
+    def advance(self, done: int) -> None:
+        pass
+
+    def message(self, text: str) -> None:
+        pass
+
+
+@dataclass
+class LocalRound:
+    """Runs rounds; what is put in `before` and `after` happens around a stage."""
+
+    work_dir: Path
+    cores: int = 1
+    before: dict[str, Callable[[], None]] = field(default_factory=dict)
+    after: dict[str, Callable[[Rows], Rows]] = field(default_factory=dict)
+    stages: list[tuple[str, int]] = field(default_factory=list)  # as they ran, and their tasks
+    _attempts: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def run(self, plan: RoundPlan, dry_run: bool = False) -> CleaningReport:
+        spark: Any = SimpleNamespace(
+            sparkContext=SimpleNamespace(defaultParallelism=self.cores), log_round=self
+        )
+        settings = RunSettings(dry_run, str(self.work_dir))
+        return cleaner_manager.run_round(plan, settings, NoProgress(), spark)
+
+    def run_stage(self, work_dir: str, stage: str, tasks: Sequence[dict[str, Any]]) -> Rows:
+        self.stages.append((stage, len(tasks)))
+        if stage in self.before:
+            self.before[stage]()
+        for number, task in enumerate(tasks):
+            save_task(task_file(work_dir, stage, number), task)
+        rows: Rows = []
+        for number in range(len(tasks)):
+            attempt = f"{stage}-{number}-{next(self._attempts)}"
+            rows += run_task(work_dir, stage, number, attempt)
+        return self.after[stage](rows) if stage in self.after else rows
+
+
+def open_local_round(work_dir: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
+    """Put this in the place of the module that needs Spark, for the duration of a test."""
+    jobs = ModuleType("cleaner_jobs.task_job")
+
+    def run_stage(spark: Any, work_dir: str, stage: str, tasks: list[dict[str, Any]]) -> Rows:
+        its_round: LocalRound = spark.log_round
+        return its_round.run_stage(work_dir, stage, tasks)
+
+    jobs.run_stage = run_stage  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, jobs.__name__, jobs)
+    work_dir.mkdir(exist_ok=True)
+    return LocalRound(work_dir)
