@@ -1,0 +1,1 @@
+"""The demonstration: a log directory as a broker leaves it, compacted, from plan to proof."""

@@ -1,0 +1,142 @@
+"""`python -m demo`: write a log directory; plan, dry-run, run and verify a compaction; prove it."""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from compactor.printable import size_text
+from demo.proof import LogContents, differences, read_log_dir
+from demo.workload import topic_configs, write_log_dir
+
+RECORDS = 400_000
+MASTER = "local[2]"
+
+
+def main() -> int:
+    """Run every step; 0 if nothing was lost and the dry run had told the truth."""
+    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
+    parser.add_argument("--records", type=int, default=RECORDS, help="about so many (%(default)s)")
+    parser.add_argument("--keep", metavar="DIR", help="work in this new directory and leave it")
+    wanted = parser.parse_args()
+    if wanted.keep:
+        os.mkdir(wanted.keep)
+        return _show(Steps(os.path.abspath(wanted.keep)), wanted.records)
+    with tempfile.TemporaryDirectory(prefix="compactor-demo-") as folder:
+        return _show(Steps(folder), wanted.records)
+
+
+class Steps:
+    """The commands of the demonstration, in one folder."""
+
+    def __init__(self, folder: str) -> None:
+        self._now_ms = time.time_ns() // 1_000_000  # one clock for all steps: horizons depend on it
+        self.log_dir = os.path.join(folder, "kafka-logs")
+        self._folder = folder
+        self._configs = os.path.join(folder, "topics.json")
+        self.console = Console(highlight=False, markup=False)
+
+    def write(self, records: int) -> None:
+        self.heading(f"A log directory as a broker leaves it, with {records:,} records")
+        began = time.monotonic()
+        write_log_dir(self.log_dir, records, end_ms=self._now_ms)
+        with open(self._configs, "w", encoding="utf-8") as out:
+            json.dump(topic_configs(), out, indent=2)
+        seconds = time.monotonic() - began
+        self.console.print(f"written to {self.log_dir} in {seconds:.1f} s")
+
+    def plan(self) -> None:
+        self.heading("Which logs would be cleaned, and why not the others?")
+        self._compactor("plan", self.log_dir, "--topic-configs", self._configs)
+
+    def dry_run(self) -> dict[str, Any]:
+        self.heading("What exactly would go? A dry run reads everything and writes nothing")
+        return self._round("dry-run.json", "--dry-run")
+
+    def run(self) -> dict[str, Any]:
+        self.heading("The real run")
+        return self._round("run.json")
+
+    def verify(self) -> None:
+        self.heading("Is everything that a broker relies on in order?")
+        self._compactor("verify", self.log_dir)
+
+    def heading(self, text: str) -> None:
+        self.console.print(f"\n▌ {text}", style="bold")
+
+    def _round(self, report: str, *options: str) -> dict[str, Any]:
+        path = os.path.join(self._folder, report)
+        common = ["--topic-configs", self._configs, "--as-of", str(self._now_ms)]
+        common += ["--master", MASTER, "--report", path]
+        self._compactor("run", self.log_dir, *options, *common)
+        with open(path, encoding="utf-8") as source:
+            document: dict[str, Any] = json.load(source)
+        return document
+
+    def _compactor(self, *words: str) -> None:
+        self.console.print(f"$ {shlex.join(['compactor', *words])}\n", style="cyan", soft_wrap=True)
+        sys.stdout.flush()
+        done = subprocess.run([sys.executable, "-m", "compactor", *words], check=False)
+        if done.returncode:
+            sys.exit(f"demo: compactor {words[0]} ended with exit code {done.returncode}")
+
+
+def _show(steps: Steps, records: int) -> int:
+    steps.write(records)
+    before = read_log_dir(steps.log_dir)
+    steps.plan()
+    foretold = steps.dry_run()
+    untouched = read_log_dir(steps.log_dir) == before
+    done = steps.run()
+    steps.verify()
+    steps.heading("Proof, by reading every record before and after")
+    after = read_log_dir(steps.log_dir)
+    lost = differences(before, after)
+    steps.console.print(_table(before, after, lost))
+    dry_run_was_right = foretold["totals"] == _as_dry_run(done["totals"])
+    for question, answer in (
+        ("Did the dry run leave every record as it was?", untouched),
+        ("Did the real run do what the dry run had said, record for record?", dry_run_was_right),
+        ("Has every key the last value that it had before?", not any(lost.values())),
+    ):
+        steps.console.print(f"{question} {'Yes.' if answer else 'NO!'}")
+    return 0 if untouched and dry_run_was_right and not any(lost.values()) else 1
+
+
+def _as_dry_run(totals: dict[str, Any]) -> dict[str, Any]:
+    """Totals of a real run, its cleaned logs counted as those that a dry run would clean."""
+    logs = totals["logs"]
+    return {**totals, "logs": {**logs, "cleaned": 0, "would-clean": logs["cleaned"]}}
+
+
+def _table(
+    before: Mapping[str, LogContents], after: Mapping[str, LogContents], lost: Mapping[str, int]
+) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("log")
+    for heading in ("segments", "size", "records", "keys", "changed keys"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name in sorted(before):
+        was, now = before[name], after[name]
+        table.add_row(
+            name,
+            f"{was.segments} → {now.segments}",
+            f"{size_text(was.log_bytes)} → {size_text(now.log_bytes)}",
+            f"{was.records:,} → {now.records:,}",
+            f"{len(was.latest):,}",
+            f"{lost[name]:,}",
+        )
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())
