@@ -5,6 +5,7 @@ and the indexes are made of the facts of all their batches (compaction C-13.3).
 """
 
 import contextlib
+import errno
 import os
 from collections.abc import Sequence
 
@@ -21,6 +22,7 @@ from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.filesystem import sync_file
 
 READ_BYTES = 8 << 20
+CANNOT_SHARE = (errno.EXDEV, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 def staged_group(
@@ -90,7 +92,12 @@ def _append(source: int, target: int, log_bytes: int) -> None:
     """Copy inside the kernel; where the file system can, without copying a byte."""
     left = log_bytes
     while left:
-        copied = os.copy_file_range(source, target, left)
+        try:
+            copied = os.copy_file_range(source, target, left)
+        except OSError as error:  # for one, the work directory is on another file system
+            if error.errno not in CANNOT_SHARE:
+                raise
+            copied = os.sendfile(target, source, None, left)
         if not copied:
             raise CorruptFileError(f"descriptor {source}", log_bytes - left, "a piece is cut short")
         left -= copied

@@ -1,0 +1,156 @@
+"""Pieces of a group become one staged segment, or none and an error."""
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xxhash
+
+from cleaner_jobs.cleaned_segment import BATCH_FACTS
+from cleaner_jobs.task_values import Rewritten, Source
+from compactor.assembly import check_joined_indexes, staged_group
+from compactor.layout import sources_of
+from storage.errors import CorruptFileError, UnsupportedFormatError
+from tests.support.made_log import (
+    INTERVAL_BYTES,
+    MTIME_NS,
+    files_of,
+    keyed,
+    make_partition,
+    plan_of,
+)
+from tests.support.reference_batch import decode, encode
+from tests.support.reference_files import indexes
+
+BATCHES = [encode(keyed(offset, "abcdefghij" * 20)) for offset in range(0, 1200, 200)]
+RUNS = [BATCHES[:1], BATCHES[1:4], [], BATCHES[4:]]
+
+
+def piece(work_dir: Path, number: int, batches: list[bytes]) -> Rewritten:
+    """As a rewrite task leaves it; the second piece of a group without records is empty."""
+    log, facts = work_dir / f"{number}.log", work_dir / f"{number}.facts"
+    data = b"".join(batches)
+    log.write_bytes(data)
+    headers = [(len(raw), decode(raw).last_offset, decode(raw).max_timestamp) for raw in batches]
+    facts.write_bytes(np.array(headers, BATCH_FACTS).tobytes())
+    checksum = xxhash.xxh3_64_intdigest(data)
+    return Rewritten(
+        0, 0, number, False, str(log), "", "", str(facts), len(data), checksum, 0, 0, 0, 0, 0
+    )
+
+
+class Group:
+    def __init__(self, root: Path) -> None:
+        self.partition = make_partition(root / "logs", {0: BATCHES[:3], 600: BATCHES[3:], 1200: []})
+        self.work_dir = root / "work"
+        self.work_dir.mkdir()
+        self.plan = plan_of(self.partition, [[0, 600]], 1200)
+        self.sources: tuple[Source, ...] = sources_of(self.plan)[0]
+        self.pieces = [piece(self.work_dir, i, run) for i, run in enumerate(RUNS)]
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> Group:
+    return Group(tmp_path)
+
+
+def assert_joined(group: Group) -> None:
+    staged = staged_group(group.plan, group.sources, group.pieces, "run")
+    offset_index, time_index = indexes(BATCHES, 0, INTERVAL_BYTES)
+    assert len(offset_index) > 8  # more than one entry, so that the pieces' edges count
+    assert Path(staged.log_file).read_bytes() == b"".join(BATCHES)
+    assert Path(staged.index_file).read_bytes() == offset_index
+    assert Path(staged.time_index_file).read_bytes() == time_index
+    for path in (staged.log_file, staged.index_file, staged.time_index_file):
+        name = os.path.basename(path)
+        assert name.startswith("0" * 20) and name.endswith(".compactor-run-joined")
+        assert os.path.dirname(path) == str(group.partition)
+        assert os.stat(path).st_mtime_ns == MTIME_NS + 600 * 7_000_000  # of the last source, C-14.3
+
+
+def test_pieces_are_joined_with_indexes_over_their_edges(group: Group) -> None:
+    """C-13.3: bytes since the last entry, and the largest timestamp, go on across pieces."""
+    assert_joined(group)
+
+
+@pytest.mark.parametrize(
+    "code", [errno.EXDEV, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL], ids=errno.errorcode.get
+)
+def test_pieces_are_joined_where_files_cannot_be_shared(
+    group: Group, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """The work directory is on another file system, or the log's knows no such call."""
+
+    def refuse(*_: object) -> int:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "copy_file_range", refuse)
+    assert_joined(group)
+
+
+def test_a_copy_that_takes_less_at_a_time_goes_on(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy: Callable[[int, int, int], int] = os.copy_file_range
+    monkeypatch.setattr(os, "copy_file_range", lambda i, o, left: copy(i, o, min(left, 1000)))
+    assert_joined(group)
+
+
+def test_one_piece_is_the_group(group: Group) -> None:
+    alone = group.pieces[0]._replace(log_file="a", index_file="b", time_index_file="c")
+    staged = staged_group(group.plan, group.sources, [alone], "run")
+    assert staged[2:] == ("a", "b", "c")
+    assert staged.base_offset == 0
+
+
+def damaged(group: Group, what: str) -> None:
+    path = Path(group.pieces[1].log_file)
+    if what == "flipped":
+        data = bytearray(path.read_bytes())
+        data[700] ^= 1
+        path.write_bytes(data)
+    elif what == "short":
+        path.write_bytes(path.read_bytes()[:-1])
+    elif what == "swapped":
+        group.pieces[0], group.pieces[1] = group.pieces[1], group.pieces[0]
+
+
+@pytest.mark.parametrize(
+    ("what", "problem"),
+    [
+        ("flipped", "not what was written"),
+        ("short", "cut short"),
+        ("swapped", "out of order"),
+    ],
+)
+def test_damaged_pieces_leave_nothing(group: Group, what: str, problem: str) -> None:
+    before = files_of(group.partition)
+    damaged(group, what)
+    with pytest.raises(CorruptFileError, match=problem):
+        staged_group(group.plan, group.sources, group.pieces, "run")
+    assert files_of(group.partition) == before
+
+
+def test_a_full_disk_leaves_nothing(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = files_of(group.partition)
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "copy_file_range", full)
+    with pytest.raises(OSError, match="No space"):
+        staged_group(group.plan, group.sources, group.pieces, "run")
+    assert files_of(group.partition) == before
+
+
+def test_indexes_without_room_stop_a_dry_run_too(group: Group) -> None:
+    """C-13.7: the whole group's indexes count, not those of a piece."""
+    check_joined_indexes(group.plan, group.sources, group.pieces)
+    small = replace(group.plan, segment_index_bytes=8)
+    check_joined_indexes(small, group.sources, group.pieces[:1])  # a group of one piece is checked
+    with pytest.raises(UnsupportedFormatError, match="cannot be indexed"):
+        check_joined_indexes(small, group.sources, group.pieces)
