@@ -160,11 +160,6 @@ def check_checksums(window: Window) -> None:
             raise _checksum_error(window.path, position, view[at : at + size])
 
 
-def check_batch_checksum(window: Window, i: int) -> None:
-    """As check_checksums, for one batch of the window."""
-    check_checksums(window._replace(rows=window.rows[i : i + 1]))
-
-
 def _checksum_error(path: str, position: int, batch: memoryview) -> CorruptFileError:
     stored, computed = batch[17:21].hex(), crc32c(batch[21:])
     return CorruptFileError(path, position, f"checksum {stored} is stored, {computed:08x} computed")

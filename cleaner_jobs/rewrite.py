@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cleaner_jobs.batch_window import Window, check_batch_checksum, decompress_batch
+from cleaner_jobs.batch_window import Window, check_checksums, decompress_batch
 from cleaner_jobs.rebuild import (
     GROWTH_BYTES_PER_RECORD,
     NOT_CANONICAL,
@@ -131,8 +131,8 @@ class BatchRewriter:
         decide_batches(window.rows, states, self._rules.kept_batches, actions, kept)
         self.counts.add(actions, kept)
         rebuilt = (actions == REBUILD) | (actions == REBUILD_WITH_HORIZON)
-        for i in np.flatnonzero(rebuilt).tolist():  # what is corrupt gets no fresh checksum
-            check_batch_checksum(window, i)
+        # what has become corrupt since the scan gets no fresh checksum
+        check_checksums(window._replace(rows=window.rows[rebuilt]))
         packed = rebuilt & (window.rows[:, ATTRIBUTES] & CODEC_MASK != 0)
         ordinals = np.zeros(count + 1, np.int64)
         np.cumsum(window.rows[:, RECORDS_COUNT], out=ordinals[1:])
