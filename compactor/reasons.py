@@ -5,7 +5,7 @@ Numbers are plain digits, so that reasons that differ in nothing else can be tol
 
 from compactor.candidate import Judgement
 from compactor.selection import Bound, BoundName, DirtyFrom
-from compactor.topic_config import TopicConfig
+from compactor.topic_config import MAX_LONG, TopicConfig
 
 RETENTION_NOTE = "cleaned as compact; the retention of compact,delete is left to the broker"
 
@@ -38,25 +38,27 @@ def why_not_eligible(judgement: Judgement) -> str:
         return f"{known}; all that is newer is in the active segment"
     if not cleanable.cleanable_bytes:
         return _why_nothing(judgement)
-    needed = judgement.config.min_cleanable_dirty_ratio
+    config = judgement.config
     share = f"{cleanable.cleanable_bytes} of {cleanable.total_bytes} bytes are dirty"
-    reason = f"dirty ratio {cleanable.ratio:.4f} is not above {needed}: {share}"
+    needed = f"min.cleanable.dirty.ratio {config.min_cleanable_dirty_ratio}"
+    parts = [f"dirty ratio {cleanable.ratio:.4f} is not above {needed}: {share}"]
+    if config.max_compaction_lag_ms < MAX_LONG:
+        parts.append(f"max.compaction.lag.ms {config.max_compaction_lag_ms} has not run out")
     held = _tightest(judgement)
     if held.name is not BoundName.ACTIVE_SEGMENT:
-        reason += f"; {_waiting(judgement)} behind {_told(held)}"
-    return reason
+        parts.append(_waiting(judgement, held))
+    return "; ".join(parts)
 
 
 def _why_nothing(judgement: Judgement) -> str:
     """Between first dirty offset and the active segment is something, but none may be cleaned."""
     held = _tightest(judgement)
-    from_offset = f"offset {judgement.first_dirty.offset}"
     if held.name is BoundName.ACTIVE_SEGMENT:
-        return f"no bytes between {from_offset} and the active segment"
+        return f"no bytes between offset {judgement.first_dirty.offset} and the active segment"
     advice = ""
     if held.name is BoundName.HIGH_WATERMARK:
-        advice = " (--assume-fully-replicated looks past it)"
-    return f"{_waiting(judgement)} from {from_offset} on behind {_told(held)}{advice}"
+        advice = "; --assume-fully-replicated looks past it"
+    return _waiting(judgement, held) + advice
 
 
 def _tightest(judgement: Judgement) -> Bound:
@@ -68,15 +70,13 @@ def _tightest(judgement: Judgement) -> Bound:
     )
 
 
-def _waiting(judgement: Judgement) -> str:
-    """How much is dirty and kept from being cleaned, without the active segment."""
+def _waiting(judgement: Judgement, bound: Bound) -> str:
+    """How much is dirty and kept from being cleaned by a bound, without the active segment."""
     first = judgement.cleanable.first_uncleanable_offset
-    waiting = [s.log_bytes for s in judgement.partition.segments[:-1] if s.base_offset >= first]
-    return f"{sum(waiting)} bytes wait"
-
-
-def _told(bound: Bound) -> str:
-    cause = f" ({bound.cause})" if bound.cause else ""
+    sizes = [s.log_bytes for s in judgement.partition.segments[:-1] if s.base_offset >= first]
+    from_offset = max(first, judgement.first_dirty.offset)
+    waiting = f"{sum(sizes)} bytes from offset {from_offset} on wait behind"
     if bound.name is BoundName.MIN_COMPACTION_LAG:
-        return f"{bound.name}, which segment {bound.offset} is under{cause}"
-    return f"the {bound.name}, {bound.offset}{cause}"
+        lag_ms = judgement.config.min_compaction_lag_ms
+        return f"{waiting} {bound.name} {lag_ms}: of segment {bound.offset} {bound.cause}"
+    return f"{waiting} the {bound.name} {bound.offset} ({bound.cause})"

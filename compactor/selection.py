@@ -106,7 +106,7 @@ def min_lag_bound(
     for segment in inactive_from(segments, first_dirty_offset):
         too_young_ms = largest_timestamp_ms(segment) - youngest_cleanable_ms
         if too_young_ms > 0:
-            cause = f"its youngest record is {too_young_ms} ms too young"
+            cause = f"the youngest record is {too_young_ms} ms too young"
             return Bound(BoundName.MIN_COMPACTION_LAG, segment.base_offset, cause)
     return None
 

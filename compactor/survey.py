@@ -45,8 +45,10 @@ class LogOffsets(NamedTuple):
 
 def survey_log_dirs(paths: Iterable[str]) -> list[LogDirSurvey]:
     """Look at each directory once, also if it is named twice; RefusedError if one is unreadable."""
-    distinct = {os.path.realpath(path): path for path in reversed(list(paths))}
-    return [survey_log_dir(path) for path in reversed(distinct.values())]
+    distinct: dict[str, str] = {}
+    for path in paths:
+        distinct.setdefault(os.path.realpath(path), path)
+    return [survey_log_dir(path) for path in distinct.values()]
 
 
 def survey_log_dir(path: str) -> LogDirSurvey:
