@@ -107,8 +107,10 @@ def pieces_of(plan: LogPlan, parts: Sequence[Part], piece_bytes: int) -> list[Pi
     parts: all of the log, in its order. A group without a batch is one piece without parts.
     """
     pieces = []
-    for number, sources in enumerate(sources_of(plan)):
-        own = [(i, part) for i, part in enumerate(parts) if part.group == number]
+    of_group: list[list[tuple[int, Part]]] = [[] for _ in plan.groups]
+    for i, part in enumerate(parts):
+        of_group[part.group].append((i, part))
+    for number, (own, sources) in enumerate(zip(of_group, sources_of(plan), strict=True)):
         log_bytes = sum(part.log_bytes for _, part in own)
         count = max(1, min(len(own), round(log_bytes / max(1, piece_bytes))))
         runs = deal_in_order(own, [part.log_bytes for _, part in own], count) or [[]]

@@ -5,6 +5,7 @@ takes away what it dropped; what is read back from the written segments must giv
 error anywhere in between, a bitmap applied to the wrong part for one, changes one of the sums.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from cleaner_jobs.plan import LogPlan
@@ -15,17 +16,17 @@ FINGERPRINT_RANGE = 1 << 64
 
 def why_scan_is_incomplete(plan: LogPlan, parts: Sequence[Part]) -> str | None:
     """Say what is wrong with the parts of a log; None if they cover it, once, in order."""
-    for number, group in enumerate(plan.groups):
-        sections = [s for part in parts if part.group == number for s in part.sections]
-        for index, segment in enumerate(group.segments):
-            position = 0
-            for section in sections:
-                if section.segment == index:
-                    if section.start != position:
-                        return f"segment {segment.base_offset} was not read at byte {position}"
-                    position = section.end
-            if position != segment.log_bytes:
-                return f"segment {segment.base_offset} was not read from byte {position} on"
+    sections = [(part.group, section) for part in parts for section in part.sections]
+    position: dict[tuple[int, int], int] = defaultdict(int)  # how far each segment was read
+    for group, section in sections:
+        segment = plan.groups[group].segments[section.segment]
+        if section.start != position[group, section.segment]:
+            return f"segment {segment.base_offset} was not read in order, at byte {section.start}"
+        position[group, section.segment] = section.end
+    for group, of_group in enumerate(plan.groups):
+        for index, segment in enumerate(of_group.segments):
+            if position[group, index] != segment.log_bytes:
+                return f"segment {segment.base_offset} was read to byte {position[group, index]}"
     offset = -1
     for part in parts:
         for section in part.sections:
