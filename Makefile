@@ -44,11 +44,11 @@ clean: ## remove both environments and what tools left
 	rm -rf .venv .venv-storage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(STAMP): requirements.lock
+$(STAMP):
 	.ci/make-venv .venv all
 	$(PYTHON_OF_VENV) -m cleaner_jobs.first_use
 	touch $@
 
-$(STORAGE_STAMP): requirements.lock
+$(STORAGE_STAMP):
 	.ci/make-venv .venv-storage storage
 	touch $@

@@ -7,7 +7,7 @@ tells both, and Java leaves aside one that does not fit. Source: JEP 350.
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,9 +28,24 @@ def archive_path(environ: Mapping[str, str]) -> Path:
     """The archive for the Java that JAVA_HOME or PATH name, whether it is there or not."""
     home = environ.get("JAVA_HOME")
     java = Path(home) / "bin" / "java" if home else Path(which("java") or "java")
-    identity = [_identity(java), _identity(spark_home(environ) / "jars")]
-    name = sha256("\n".join(identity).encode()).hexdigest()[:16]
-    return cache_dir(environ) / f"spark-{name}.jsa"
+    jars = spark_home(environ) / "jars"
+    return kept_file(environ, "spark", jars, [_identity(java), _identity(jars)], ".jsa")
+
+
+def kept_file(
+    environ: Mapping[str, str], kind: str, owner: Path, state: Sequence[str], suffix: str = ""
+) -> Path:
+    """Name a file of the cache after the folder that it belongs to and what it depends on."""
+    names = (sha256(text.encode()).hexdigest()[:12] for text in (str(owner), "\n".join(state)))
+    return cache_dir(environ) / f"{kind}-{'-'.join(names)}{suffix}"
+
+
+def forget_older(kept: Path) -> None:
+    """Remove what the cache has of the same folder in an earlier state."""
+    owner = kept.name.rpartition("-")[0]
+    for other in kept.parent.glob(f"{owner}-*"):
+        if other != kept:
+            other.unlink(missing_ok=True)
 
 
 def spark_home(environ: Mapping[str, str]) -> Path:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from cleaner_jobs.class_archive import archive_path
+from cleaner_jobs.class_archive import archive_path, forget_older
 from cleaner_jobs.spark_session import JAVA_OPTIONS, build_session, end_session, session_options
 
 MASTER = "local[2]"
@@ -26,6 +26,7 @@ def make() -> None:
         numbers.mapInArrow(_as_it_is, numbers.schema).toArrow()
         end_session(session)
     temporary.replace(archive)  # whole, or not there
+    forget_older(archive)
 
 
 def _as_it_is(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -9,12 +9,17 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Mapping
-from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 
-from cleaner_jobs.class_archive import MAKING_SECONDS, archive_path, cache_dir, start_making
+from cleaner_jobs.class_archive import (
+    MAKING_SECONDS,
+    archive_path,
+    forget_older,
+    kept_file,
+    start_making,
+)
 
 SOURCES = Path(__file__).resolve().parent.parent
 PACKAGES_WITH_KERNELS = ("storage", "cleaner_jobs")
@@ -40,6 +45,7 @@ def prepare(environ: Mapping[str, str], tell: Callable[[str], None]) -> None:
         if not mark.exists():
             _compile_kernels()
             mark.touch()
+            forget_older(mark)
         if maker:
             _wait(maker, log_path, tell)
     except OSError as error:
@@ -53,8 +59,7 @@ def kernels_mark(environ: Mapping[str, str]) -> Path:
     files = sorted(p for name in PACKAGES_WITH_KERNELS for p in (SOURCES / name).glob("*.py"))
     facts = [f"{file} {file.stat().st_mtime_ns} {file.stat().st_size}" for file in files]
     facts += [sys.version, platform.machine(), metadata.version("numba")]
-    name = sha256("\n".join(facts).encode()).hexdigest()[:16]
-    return cache_dir(environ) / f"kernels-{name}"
+    return kept_file(environ, "kernels", SOURCES, facts)
 
 
 def cores() -> int:
