@@ -1,0 +1,136 @@
+"""How a plan is shown: all of it as JSON, the gist of it on a terminal."""
+
+import io
+import json
+from pathlib import Path
+
+from rich.console import Console
+
+from compactor.config import load_config
+from compactor.plan_table import plan_document, plan_view
+from compactor.round_plan import RoundPlan, plan_round
+from storage import checkpoint
+from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build, clean_up_to, with_settings
+
+
+def shown(plan: RoundPlan, width: int = 120) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width).print(plan_view(plan, width))
+    return out.getvalue()
+
+
+def mixed_plan(root: Path) -> RoundPlan:
+    """Cleaned once, never cleaned, with a high watermark that is low, with a leftover."""
+    log_dir = build(root / "d", Shape("once"), Shape("never"), Shape("low"), Shape("left"))
+    clean_up_to(root / "d", ("once", 0, 2), ("never", 0, 99))
+    ends = {("once", 0): 6, ("never", 0): 6, ("low", 0): 1, ("left", 0): 6}
+    checkpoint.write(str(root / "d" / checkpoint.REPLICATION), ends)
+    (root / "d" / "left-0" / "00000000000000000000.log.swap").write_bytes(b"")
+    return plan_round([log_dir], with_settings({"min.cleanable.dirty.ratio": "0.4"}), NOW_MS)
+
+
+def test_the_document_of_a_taken_log(tmp_path: Path) -> None:
+    plan = mixed_plan(tmp_path)
+    document = json.loads(json.dumps(plan_document(plan)))
+    first, second = document["logs"]
+    assert (first["topic"], second["topic"]) == ("never", "once")
+    assert second == {
+        "log_dir": str(tmp_path / "d"),
+        "topic": "once",
+        "partition": 0,
+        "log_start_offset": 0,
+        "cleaner_checkpoint": 2,
+        "first_dirty_offset": 2,
+        "first_dirty_set_by": "cleaner checkpoint",
+        "first_uncleanable_offset": 4,
+        "bounds": [
+            {"name": "active segment", "offset": 4, "cause": ""},
+            {"name": "high watermark", "offset": 6, "cause": "replication-offset-checkpoint"},
+        ],
+        "clean_bytes": 79,
+        "cleanable_bytes": 79,
+        "dirty_ratio": 0.5,
+        "min_cleanable_dirty_ratio": 0.4,
+        "compaction_delay_ms": 0,
+        "segments": 2,
+        "groups": [{"base_offset": 0, "segments": [0, 2], "log_bytes": 158}],
+        "active_producers": 0,
+        "notes": [],
+    }
+
+
+def test_the_document_of_the_rest(tmp_path: Path) -> None:
+    plan = mixed_plan(tmp_path)
+    document = json.loads(json.dumps(plan_document(plan)))
+    left, low = document["not_taken"]
+    assert (left["topic"], left["status"]) == ("left", "set-aside")
+    assert "bounds" not in left
+    assert (low["topic"], low["status"]) == ("low", "passed-over")
+    assert low["reason"] == plan.passed_over[1].reason
+    assert low["bounds"][1] == {
+        "name": "high watermark",
+        "offset": 1,
+        "cause": "replication-offset-checkpoint",
+    }
+    assert document["as_of_ms"] == NOW_MS
+    assert document["totals"] == {
+        "to_clean": 2,
+        "set_aside": 1,
+        "passed_over": 1,
+        "cleanable_bytes": 237,
+        "rewrite_bytes": 316,
+    }
+    repair = {"log_dir": str(tmp_path / "d"), "topic": "never", "partition": 0, "offset": 0}
+    assert document["checkpoint_repairs"] == [repair]
+    (log_dir,) = document["log_dirs"]
+    assert (log_dir["partitions"], log_dir["has_clean_shutdown"]) == (4, True)
+
+
+def test_the_table_tells_what_is_to_be_done_and_why_not(tmp_path: Path) -> None:
+    text = shown(mixed_plan(tmp_path))
+    rows = [line.split() for line in text.splitlines()]
+    assert ["never-0", "158", "B", "100.0%", "158", "B", "2", "→", "1", "0–4"] in rows
+    assert ["once-0", "79", "B", "50.0%", "158", "B", "2", "→", "1", "2–4"] in rows
+    assert "00000000000000000000.log.swap: left by a cleaning that was cut short" in text
+    assert "158 bytes from offset 0 on wait behind the high watermark 1" in text
+    assert ", set right by a run: 1 Logs: 2 to clean" in " ".join(text.split())
+    assert "Logs: 2 to clean, 1 set aside, 1 passed over. 237 B dirty, 316 B to read and" in text
+
+
+def test_the_table_says_what_else_matters(tmp_path: Path) -> None:
+    log_dir = build(tmp_path / "d", Shape("a"), Shape("b"))
+    (tmp_path / "d" / ".kafka_cleanshutdown").unlink()
+    (tmp_path / "d" / "scratch").mkdir()
+    config = load_config(
+        settings={"cleanup.policy": "compact,delete", "max.compaction.lag.ms": "1000"}
+    )
+    text = " ".join(shown(plan_round([log_dir], config, NOW_MS)).split())
+    assert "was not shut down cleanly, or a broker is running" in text
+    assert "scratch is not looked at: not named like a partition" in text
+    assert "2 of the logs to clean: cleaned as compact; the retention of" in text
+    assert "100.0% overdue" in text
+
+
+def test_many_logs_do_not_flood_the_terminal(tmp_path: Path) -> None:
+    shapes = [Shape(f"topic-{number}", segments=1 + number % 2) for number in range(100)]
+    plan = plan_round([build(tmp_path / "d", *shapes)], COMPACT, NOW_MS)
+    text = shown(plan)
+    assert len(text.splitlines()) < 60
+    assert "… and 10 more (all: --format json)" in text
+    assert "only the active segment, of 79 bytes" in text
+    assert "topic-0-0, topic-10-0, topic-12-0 and 47 more" in text
+    assert len(plan_document(plan)["not_taken"]) == 50
+
+
+def test_a_narrow_terminal_and_hostile_names_are_survived(tmp_path: Path) -> None:
+    log_dir = build(tmp_path / "d", Shape("red\x1b[31m"), Shape("[bold]x"))
+    text = shown(plan_round([log_dir], COMPACT, NOW_MS), width=60)
+    assert "\x1b" not in text
+    assert "red\\x1b[31m-" in text
+    assert "[bold]x-0" in text
+    assert all(len(line) <= 60 for line in text.splitlines())
+
+
+def test_an_empty_plan_is_told_as_one(tmp_path: Path) -> None:
+    plan = plan_round([build(tmp_path / "d", Shape(segments=1))], COMPACT, NOW_MS)
+    assert "Logs: 0 to clean, 0 set aside, 1 passed over." in shown(plan)
