@@ -46,6 +46,7 @@ from storage.batch_columns import (
 from storage.compression import Codec, compress
 from storage.crc32c import crc32c
 from storage.errors import UnsupportedFormatError
+from storage.java_text import through_java
 from storage.record_batch import BatchOptions, decode_header, decode_records, encode_batch
 
 OUTPUT_BYTES = 24 << 20
@@ -222,7 +223,11 @@ class BatchRewriter:
         batch = window.buffer.data[at : at + int(row[SIZE])]
         header = decode_header(batch, position, window.path)
         records = decode_records(batch, header, window.path, position)
-        kept = [r for r, state in zip(records, states, strict=True) if not state & REASON_MASK]
+        kept = [
+            record._replace(headers=tuple((through_java(key), v) for key, v in record.headers))
+            for record, state in zip(records, states, strict=True)
+            if not state & REASON_MASK
+        ]
         if any(record.timestamp < -1 for record in kept):
             raise UnsupportedFormatError(window.path, position, "a record has a negative timestamp")
         horizon_ms: int | None = None
