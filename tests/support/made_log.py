@@ -1,7 +1,7 @@
 """Partitions made of reference batches, and plans to clean them: no planner, no log writer."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,11 +73,14 @@ def packed(made: ReferenceBatch, codec: Codec) -> bytes:
 
 
 def write_segment(
-    partition: Path, base_offset: int, batches: Sequence[bytes | ReferenceBatch]
+    partition: Path,
+    base_offset: int,
+    batches: Sequence[bytes | ReferenceBatch],
+    interval_bytes: int = INTERVAL_BYTES,
 ) -> None:
     """A log, its indexes and a snapshot; each segment has a time of its own."""
     raws = [raw if isinstance(raw, bytes) else encode(raw) for raw in batches]
-    offset_index, time_index = indexes(raws, base_offset, INTERVAL_BYTES)
+    offset_index, time_index = indexes(raws, base_offset, interval_bytes)
     for kind, data in (
         (LOG, b"".join(raws)),
         (INDEX, offset_index),
@@ -91,14 +94,17 @@ def write_segment(
 
 
 def make_partition(
-    root: Path, segments: dict[int, Sequence[bytes | ReferenceBatch]], name: str = "orders-0"
+    root: Path,
+    segments: Mapping[int, Sequence[bytes | ReferenceBatch]],
+    name: str = "orders-0",
+    interval_bytes: int = INTERVAL_BYTES,
 ) -> Path:
-    """A log directory with one partition; segments by base offset, and an active one behind."""
+    """A log directory with one partition: segments by base offset, the active one last."""
     partition = root / name
     partition.mkdir(parents=True)
     clean_shutdown.write(str(root))
     for base_offset, batches in segments.items():
-        write_segment(partition, base_offset, batches)
+        write_segment(partition, base_offset, batches, interval_bytes)
     return partition
 
 
