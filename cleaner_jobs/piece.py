@@ -19,6 +19,7 @@ from cleaner_jobs.cleaned_segment import (
 from cleaner_jobs.resolve import PartFiles, VerdictFiles
 from cleaner_jobs.retention import KeptBatches, delete_horizon
 from cleaner_jobs.rewrite import BatchRewriter, CleaningRules, OutputCounts
+from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.sync_pool import SyncPool
 from cleaner_jobs.task_values import LogRules, Piece, Rewritten, RoundSettings
 from cleaner_jobs.unchanged import check_unchanged
@@ -42,17 +43,6 @@ class PieceContext(NamedTuple):
     verdict_files: VerdictFiles
     buffers: WorkerBuffers
     syncs: SyncPool  # what goes live is on disk before the task says that it is done
-
-
-STAGED_MARKER = ".compactor-"  # in the name of every file that is staged in a partition directory
-
-
-def staged_suffix(run_id: str, attempt: str) -> str:
-    """What is put behind a segment file's name while it is staged beside the live one.
-
-    A broker that starts ignores such a file (log-format F-2.5).
-    """
-    return f"{STAGED_MARKER}{run_id}-{attempt}"
 
 
 def rewrite_piece(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:

@@ -10,8 +10,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from cleaner_jobs.task_values import save_task
-from cleaner_jobs.tasks import Row, run_task, task_file
+from cleaner_jobs.task_values import Row, save_task, task_file
 
 ROW_SCHEMA = "kind string, value string"
 ARROW_SCHEMA = pa.schema([("kind", pa.string()), ("value", pa.string())])
@@ -25,6 +24,8 @@ def run_stage(
         save_task(task_file(work_dir, stage, number), task)
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from cleaner_jobs.tasks import run_task  # the kernels, which the driver has no use for
+
         context = TaskContext.get()
         assert context is not None, "runs in a Spark task only"
         for batch in batches:

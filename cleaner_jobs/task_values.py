@@ -11,6 +11,10 @@ from typing import Any, NamedTuple
 
 from cleaner_jobs.plan import ActiveProducer
 
+PROBLEM, PART, VERDICT, REWRITTEN = "problem", "part", "verdict", "rewritten"  # kinds of rows
+
+Row = tuple[str, str]  # kind, and the value as a JSON array
+
 
 class RoundSettings(NamedTuple):
     """What every task of the round must know. The hash key makes these files private."""
@@ -184,6 +188,10 @@ def log_rules_from(values: Sequence[Any]) -> LogRules:
         active_producers=tuple(ActiveProducer(*producer) for producer in rules.active_producers),
         verdicts=tuple(Verdict(*verdict) for verdict in rules.verdicts),
     )
+
+
+def task_file(work_dir: str, stage: str, number: int) -> str:
+    return os.path.join(work_dir, "tasks", f"{stage}-{number}.json")
 
 
 def save_task(path: str, task: dict[str, Any]) -> None:

@@ -11,33 +11,28 @@ from typing import Any
 
 from cleaner_jobs.heartbeat import Heartbeat
 from cleaner_jobs.piece import PieceContext, rewrite_piece
+from cleaner_jobs.problems import problem_of
 from cleaner_jobs.resolve import PartFiles, VerdictFiles, resolve_partition
 from cleaner_jobs.scan import scan_stretches
 from cleaner_jobs.sync_pool import SyncPool
 from cleaner_jobs.task_values import (
+    PART,
+    PROBLEM,
+    REWRITTEN,
+    VERDICT,
     Part,
     RoundSettings,
-    TaskProblem,
+    Row,
     load_task,
     log_rules_from,
     part_from,
     piece_from,
     stretch_from,
+    task_file,
 )
 from cleaner_jobs.unchanged import LogChangedError
 from cleaner_jobs.worker_buffers import WORKER_BUFFERS
-from storage.errors import CorruptFileError, UnsupportedFormatError
-
-PROBLEM = "problem"  # kinds of rows
-PART = "part"
-VERDICT = "verdict"
-REWRITTEN = "rewritten"
-
-Row = tuple[str, str]  # kind, and the value as a JSON array
-
-
-def task_file(work_dir: str, stage: str, number: int) -> str:
-    return os.path.join(work_dir, "tasks", f"{stage}-{number}.json")
+from storage.errors import CorruptFileError
 
 
 def run_task(work_dir: str, stage: str, number: int, attempt: str) -> Iterator[Row]:
@@ -93,17 +88,6 @@ def _rewrite(
             heartbeat.advance(sum(part.log_bytes for part in piece.parts))
         for log_id, failure in syncs.failures().items():
             yield PROBLEM, problem_of(log_id, failure)
-
-
-def problem_of(log_id: int, error: Exception) -> TaskProblem:
-    """An error as data, for errors lose their type on the way to the driver."""
-    if isinstance(error, CorruptFileError):
-        kind = "unsupported" if isinstance(error, UnsupportedFormatError) else "corrupt"
-        return TaskProblem(log_id, kind, error.path, error.position, error.problem)
-    if isinstance(error, LogChangedError):
-        return TaskProblem(log_id, "changed", error.path, -1, error.problem)
-    assert isinstance(error, OSError)
-    return TaskProblem(log_id, "io", str(error.filename or ""), -1, error.strerror or str(error))
 
 
 _STAGES: dict[str, Callable[..., Iterator[tuple[str, tuple[Any, ...]]]]] = {

@@ -13,8 +13,8 @@ import numpy as np
 import xxhash
 
 from cleaner_jobs.cleaned_segment import BATCH_FACTS, finish_like, indexes_of, write_like
-from cleaner_jobs.piece import staged_suffix
 from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import Rewritten, Source
 from compactor.finalizer import StagedGroup
 from storage.errors import CorruptFileError
@@ -25,15 +25,10 @@ READ_BYTES = 8 << 20
 CANNOT_SHARE = (errno.EXDEV, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
-def staged_group(
+def join_pieces(
     plan: LogPlan, sources: tuple[Source, ...], pieces: Sequence[Rewritten], run_id: str
 ) -> StagedGroup:
-    """What is to be swapped in for a group; its pieces are joined if there are several."""
-    first = pieces[0]
-    if len(pieces) == 1:
-        return StagedGroup(
-            plan.path, sources, first.log_file, first.index_file, first.time_index_file
-        )
+    """Join the pieces of a group, and say what is to be swapped in."""
     base_offset = sources[0].base_offset
     suffix = staged_suffix(run_id, "joined")
     names = [
@@ -60,8 +55,7 @@ def check_joined_indexes(
     plan: LogPlan, sources: tuple[Source, ...], pieces: Sequence[Rewritten]
 ) -> None:
     """Raise what joining would raise of the indexes; for a dry run, which joins nothing."""
-    if len(pieces) > 1:
-        _indexes(plan, sources[0].base_offset, sources[0].path, pieces)
+    _indexes(plan, sources[0].base_offset, sources[0].path, pieces)
 
 
 def _indexes(

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 from cleaner_jobs import first_use
 from cleaner_jobs.class_archive import cache_dir
-from cleaner_jobs.piece import STAGED_MARKER
-from cleaner_jobs.task_values import RoundSettings
-from cleaner_jobs.tasks import problem_of
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.problems import problem_of
+from cleaner_jobs.staging import STAGED_MARKER
+from cleaner_jobs.task_values import Rewritten, RoundSettings, Source
 from cleaner_jobs.unchanged import LogChangedError
-from compactor.assembly import check_joined_indexes, staged_group
-from compactor.finalizer import swap_group, sweep_staged
+from compactor.finalizer import StagedGroup, swap_group, sweep_staged
 from compactor.java import use_java
 from compactor.layout import sources_of
 from compactor.log_report import log_report
@@ -177,8 +177,12 @@ def _prove_result(stages: Stages, facts: RoundSettings) -> None:
 def _check_joined(outcome: LogOutcome) -> None:
     sources = sources_of(outcome.plan)
     try:
-        for group, pieces in groupby(outcome.pieces, key=lambda piece: piece.group):
-            check_joined_indexes(outcome.plan, sources[group], list(pieces))
+        for group, of_group in groupby(outcome.pieces, key=lambda piece: piece.group):
+            pieces = list(of_group)
+            if len(pieces) > 1:
+                from compactor.assembly import check_joined_indexes
+
+                check_joined_indexes(outcome.plan, sources[group], pieces)
     except CorruptFileError as error:
         outcome.problem = problem_of(outcome.plan.log_id, error)
 
@@ -215,8 +219,19 @@ def _swap_log(outcome: LogOutcome, run_id: str, stop: threading.Event) -> Iterat
         if stop.is_set():
             raise LogChangedError(outcome.plan.path, "the run was interrupted before its swap")
         if not pieces[0].left_in_place:
-            swap_group(staged_group(outcome.plan, sources[number], pieces, run_id))
+            swap_group(_staged(outcome.plan, sources[number], pieces, run_id))
         yield
+
+
+def _staged(
+    plan: LogPlan, sources: tuple[Source, ...], pieces: list[Rewritten], run_id: str
+) -> StagedGroup:
+    if len(pieces) > 1:
+        from compactor.assembly import join_pieces  # with the kernels, which few rounds need here
+
+        return join_pieces(plan, sources, pieces, run_id)
+    only = pieces[0]
+    return StagedGroup(plan.path, sources, only.log_file, only.index_file, only.time_index_file)
 
 
 def _write_checkpoints(plan: RoundPlan, reports: list[LogReport]) -> None:

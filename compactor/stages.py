@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 from cleaner_jobs.heartbeat import done_bytes
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import (
+    PROBLEM,
     LogRules,
     Part,
     Rewritten,
     RoundSettings,
+    Row,
     TaskProblem,
     Verdict,
     part_from,
 )
-from cleaner_jobs.tasks import PROBLEM, Row
 from compactor import layout
 from compactor.progress import ProgressSink
 from storage import offset_index

@@ -12,7 +12,7 @@ import xxhash
 
 from cleaner_jobs.cleaned_segment import BATCH_FACTS
 from cleaner_jobs.task_values import Rewritten, Source
-from compactor.assembly import check_joined_indexes, staged_group
+from compactor.assembly import check_joined_indexes, join_pieces
 from compactor.layout import sources_of
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from tests.support.made_log import (
@@ -59,7 +59,7 @@ def group(tmp_path: Path) -> Group:
 
 
 def assert_joined(group: Group) -> None:
-    staged = staged_group(group.plan, group.sources, group.pieces, "run")
+    staged = join_pieces(group.plan, group.sources, group.pieces, "run")
     offset_index, time_index = indexes(BATCHES, 0, INTERVAL_BYTES)
     assert len(offset_index) > 8  # more than one entry, so that the pieces' edges count
     assert Path(staged.log_file).read_bytes() == b"".join(BATCHES)
@@ -100,13 +100,6 @@ def test_a_copy_that_takes_less_at_a_time_goes_on(
     assert_joined(group)
 
 
-def test_one_piece_is_the_group(group: Group) -> None:
-    alone = group.pieces[0]._replace(log_file="a", index_file="b", time_index_file="c")
-    staged = staged_group(group.plan, group.sources, [alone], "run")
-    assert staged[2:] == ("a", "b", "c")
-    assert staged.base_offset == 0
-
-
 def damaged(group: Group, what: str) -> None:
     path = Path(group.pieces[1].log_file)
     if what == "flipped":
@@ -131,7 +124,7 @@ def test_damaged_pieces_leave_nothing(group: Group, what: str, problem: str) -> 
     before = files_of(group.partition)
     damaged(group, what)
     with pytest.raises(CorruptFileError, match=problem):
-        staged_group(group.plan, group.sources, group.pieces, "run")
+        join_pieces(group.plan, group.sources, group.pieces, "run")
     assert files_of(group.partition) == before
 
 
@@ -143,7 +136,7 @@ def test_a_full_disk_leaves_nothing(group: Group, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(os, "copy_file_range", full)
     with pytest.raises(OSError, match="No space"):
-        staged_group(group.plan, group.sources, group.pieces, "run")
+        join_pieces(group.plan, group.sources, group.pieces, "run")
     assert files_of(group.partition) == before
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from cleaner_jobs.task_values import RoundSettings, save_task
-from cleaner_jobs.tasks import Row, run_task, task_file
+from cleaner_jobs.task_values import RoundSettings, Row, save_task, task_file
+from cleaner_jobs.tasks import run_task
 from compactor import cleaner_manager
 from compactor.cleaner_manager import RunSettings
 from compactor.report import CleaningReport

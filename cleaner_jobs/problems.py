@@ -1,0 +1,16 @@
+"""Errors as data: on the way from a task to the driver an exception loses its type."""
+
+from cleaner_jobs.task_values import TaskProblem
+from cleaner_jobs.unchanged import LogChangedError
+from storage.errors import CorruptFileError, UnsupportedFormatError
+
+
+def problem_of(log_id: int, error: Exception) -> TaskProblem:
+    """What an error says of one log; one of those that concern no more than a log."""
+    if isinstance(error, CorruptFileError):
+        kind = "unsupported" if isinstance(error, UnsupportedFormatError) else "corrupt"
+        return TaskProblem(log_id, kind, error.path, error.position, error.problem)
+    if isinstance(error, LogChangedError):
+        return TaskProblem(log_id, "changed", error.path, -1, error.problem)
+    assert isinstance(error, OSError)
+    return TaskProblem(log_id, "io", str(error.filename or ""), -1, error.strerror or str(error))
