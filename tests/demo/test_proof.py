@@ -40,7 +40,7 @@ def test_a_log_that_has_gone_or_come_is_told() -> None:
 
 
 def test_what_a_reader_finds(tmp_path: Path) -> None:
-    """The last of thirty records, whose keys are their offsets modulo four; every seventh deletes."""
+    """The last of thirty records, whose keys are offsets modulo four; every seventh deletes."""
     build(tmp_path / "log")
     found = read_log_dir(str(tmp_path / "log"))["orders-0"]
     assert (found.segments, found.records) == (2, END_OFFSET)

@@ -1,0 +1,336 @@
+"""The command as a shell runs it: exit code, last line, streams; mistakes change nothing."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage import clean_shutdown
+from tests.compactor.small_log import build, snapshot_of
+
+PROJECT = Path(__file__).parents[2]
+LAUNCHER = (sys.executable, "-m", "compactor")
+IS_ROOT = os.geteuid() == 0
+NOBODY = 65534
+# root, but held to the permissions of files as everybody else is
+WITHOUT_PRIVILEGES = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+UNPRIVILEGED = (*WITHOUT_PRIVILEGES, *LAUNCHER) if IS_ROOT else LAUNCHER
+COMPACTED = ("--set", "cleanup.policy=compact")
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    directory = build(tmp_path / "log").parent
+    clean_shutdown.write(str(directory))
+    return directory
+
+
+def compactor(
+    *words: object, launcher: Sequence[str] = LAUNCHER
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*launcher, *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=PROJECT,
+        timeout=300,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+def forbid(path: Path, mode: int) -> None:
+    """Give path to somebody else where we are root, and leave everybody these permissions."""
+    if IS_ROOT:
+        os.chown(path, NOBODY, NOBODY)
+    path.chmod(mode)
+
+
+def verdict(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], code: int, *told: str) -> None:
+    """One line on standard error that says what is wrong, and a verdict that says the same."""
+    assert done.returncode == code, done
+    [line] = done.stderr.splitlines()
+    assert line.startswith("compactor: ")
+    for part in (*told, "othing was changed"):
+        assert part in line
+    assert verdict(done)["exit_code"] == code
+    assert verdict(done)["error"].rstrip(".?") in line
+
+
+def test_version_and_help() -> None:
+    assert compactor("--version").stdout.startswith("compactor ")
+    done = compactor("--help")
+    assert done.returncode == 0
+    for told in ("plan", "run", "dump", "verify", "Examples", "Exit codes"):
+        assert told in done.stdout
+    for command in ("plan", "run", "dump", "verify"):
+        assert f"compactor {command} /data/kafka" in compactor(command, "--help").stdout
+
+
+@pytest.mark.parametrize(
+    "words", [["--version"], ["--help"], ["plan", "LOG_DIR"], ["run", "LOG_DIR", "--as-of", "x"]]
+)
+def test_light_commands_stay_light(log_dir: Path, words: list[str]) -> None:
+    """Neither Spark nor Arrow nor pandas nor a compiler is loaded for them."""
+    heavy = ("pyspark", "pyarrow", "pandas", "fsspec")
+    script = (
+        "import sys\nfrom compactor.cli import main\nmain(sys.argv[1:])\n"
+        f"loaded = [name for name in {heavy} if name in sys.modules]\n"
+        "sys.exit(f'loaded: {loaded}' if loaded else 0)"
+    )
+    words = [str(log_dir) if word == "LOG_DIR" else word for word in words]
+    done = compactor(*words, launcher=(sys.executable, "-c", script))
+    assert done.returncode == 0, done.stderr
+
+
+class TestWrongUsage:
+    @pytest.mark.parametrize(
+        ("words", "told"),
+        [
+            (["rnu"], "No such command 'rnu'"),
+            (["run"], "Missing argument 'LOG_DIR'"),
+            (["run", "LOG_DIR", "--fast"], "No such option: --fast"),
+            (["run", "LOG_DIR", "--format", "xml"], "'xml' is not one of 'table', 'json'"),
+            (["run", "LOG_DIR", "--report"], "requires an argument"),
+        ],
+    )
+    def test_of_words(self, log_dir: Path, words: list[str], told: str) -> None:
+        done = compactor(*(str(log_dir) if word == "LOG_DIR" else word for word in words))
+        assert done.returncode == 2
+        assert told in done.stderr
+        assert "Nothing was changed. See: compactor" in done.stderr
+        assert done.stderr.count("\n") == 1
+
+    @pytest.mark.parametrize("command", ["plan", "run", "verify"])
+    def test_a_missing_directory(self, tmp_path: Path, command: str) -> None:
+        path = tmp_path / "x"
+        assert_refused(compactor(command, path), 2, f"{path}: No such file or directory")
+
+    @pytest.mark.parametrize("command", ["plan", "run", "verify"])
+    def test_a_directory_that_holds_no_logs(self, tmp_path: Path, command: str) -> None:
+        assert_refused(compactor(command, tmp_path), 2, f"{tmp_path}: not a log directory")
+
+    def test_a_partition_instead_of_its_log_directory(self, log_dir: Path) -> None:
+        done = compactor("run", log_dir / "orders-0")
+        assert_refused(done, 2, f"is a partition directory; give the log directory, {log_dir}")
+
+    @pytest.mark.parametrize(
+        ("option", "value", "told"),
+        [
+            ("--as-of", "-5", "outside of the years 1970 to 9999"),
+            ("--as-of", "tomorrow", "expected epoch milliseconds or ISO 8601"),
+            ("--set", "segment.bytes", "expected NAME=VALUE"),
+            ("--set", "segment.bytes=-1", "segment.bytes = '-1': expected a whole number from 1"),
+            ("--set", "segment.bytes=1e9", "expected a whole number"),
+            ("--set", "min.cleanable.dirty.ratio=7", "expected a number from 0 to 1"),
+            ("--set", "min.cleanable.dirty.ratio=nan", "expected a number from 0 to 1"),
+            ("--set", "cleanup.policy=compress", "expected compact, delete"),
+            ("--set", "segment.byte=1000", "no topic configuration is named 'segment.byte'"),
+            ("--include", "(", "--include"),
+            ("--exclude", "*", "--exclude"),
+            ("--config", "/no/such.toml", "/no/such.toml: No such file or directory"),
+            ("--topic-configs", "/no/such.json", "/no/such.json: No such file or directory"),
+            ("--report", "report.txt", "unknown extension '.txt', expected .json"),
+            ("--report", "/no/such/dir/r.json", "there is no directory /no/such/dir"),
+        ],
+    )
+    def test_of_options(self, log_dir: Path, option: str, value: str, told: str) -> None:
+        before = snapshot_of(log_dir)
+        assert_refused(compactor("run", log_dir, option, value), 2, told)
+        assert snapshot_of(log_dir) == before
+
+    @pytest.mark.parametrize(
+        ("option", "value", "told"),
+        [
+            ("--master", "local[0]", "--master local[0]: expected local[N]"),
+            ("--work-dir", "LOG_DIR/work", "a broker that starts there would fail"),
+        ],
+    )
+    def test_of_options_for_spark(self, log_dir: Path, option: str, value: str, told: str) -> None:
+        value = value.replace("LOG_DIR", str(log_dir))
+        assert_refused(compactor("run", log_dir, option, value), 2, told)
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            ("{", "not JSON"),
+            ("[]", "expected an object of topics"),
+            ('{"orders": {"retention": "1"}}', "no topic configuration is named 'retention'"),
+            ('{"orders": {"delete.retention.ms": "-1"}}', "delete.retention.ms"),
+        ],
+    )
+    def test_topic_configs_that_cannot_be(self, log_dir: Path, text: str, told: str) -> None:
+        path = log_dir.parent / "topics.json"
+        path.write_text(text)
+        assert_refused(compactor("run", log_dir, "--topic-configs", path), 2, str(path), told)
+
+    def test_configuration_that_is_no_toml(self, log_dir: Path) -> None:
+        path = log_dir.parent / "compactor.toml"
+        path.write_text("[defaults\n")
+        assert_refused(compactor("run", log_dir, "--config", path), 2, str(path), "not TOML")
+
+
+@pytest.mark.skipif(
+    IS_ROOT and shutil.which("setpriv") is None, reason="root cannot do without its privileges"
+)
+class TestWithoutPermission:
+    def test_to_read(self, log_dir: Path) -> None:
+        forbid(log_dir, 0o000)
+        for command in ("plan", "verify", "run"):
+            done = compactor(command, log_dir, launcher=UNPRIVILEGED)
+            assert_refused(done, 2, f"LOG_DIR {log_dir}: Permission denied")
+
+    def test_to_write(self, log_dir: Path) -> None:
+        forbid(log_dir, 0o555)
+        done = compactor("run", log_dir, launcher=UNPRIVILEGED)
+        assert_refused(done, 2, "no permission to write; --dry-run and plan only read")
+        assert compactor("plan", log_dir, *COMPACTED, launcher=UNPRIVILEGED).returncode == 0
+
+    def test_to_read_a_partition(self, log_dir: Path) -> None:
+        forbid(log_dir / "orders-0", 0o000)
+        done = compactor("plan", log_dir, *COMPACTED, launcher=UNPRIVILEGED)
+        assert (done.returncode, done.stderr) == (4, "")
+        assert "Permission denied" in done.stdout
+
+    def test_to_read_the_configuration(self, log_dir: Path) -> None:
+        path = log_dir.parent / "topics.json"
+        path.write_text("{}")
+        forbid(path, 0o000)
+        done = compactor("run", log_dir, "--topic-configs", path, launcher=UNPRIVILEGED)
+        assert_refused(done, 2, f"{path}: Permission denied")
+
+    def test_to_write_the_report(self, log_dir: Path) -> None:
+        folder = log_dir.parent / "reports"
+        folder.mkdir()
+        forbid(folder, 0o555)
+        done = compactor("run", log_dir, "--report", folder / "r.json", launcher=UNPRIVILEGED)
+        assert_refused(done, 2, f"no permission to write in {folder}")
+
+
+class TestRefused:
+    def test_an_object_store(self) -> None:
+        assert_refused(compactor("run", "s3://bucket/logs"), 3, "no stated promise")
+
+    def test_an_unclean_shutdown(self, log_dir: Path) -> None:
+        (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+        before = snapshot_of(log_dir)
+        assert_refused(compactor("run", log_dir, *COMPACTED), 3, "did not stop cleanly")
+        assert snapshot_of(log_dir) == before
+
+    def test_a_running_broker(self, log_dir: Path) -> None:
+        """F-15.1: whoever holds the lock."""
+        with open(log_dir / ".lock", "w") as lock:
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            assert_refused(compactor("run", log_dir, *COMPACTED), 3, f"{log_dir}/.lock: locked")
+            assert compactor("plan", log_dir, *COMPACTED).returncode == 0
+
+
+class TestRound:
+    """With Spark, one after another over the same log."""
+
+    def test_dry_run_run_and_nothing_left_to_do(self, log_dir: Path, tmp_path: Path) -> None:
+        before = snapshot_of(log_dir)
+        common = [log_dir, *COMPACTED, "--as-of", "5000", "--master", "local[1]"]
+        dry = compactor("run", *common, "--dry-run", "--format", "json")
+        assert dry.returncode == 0, dry.stderr
+        assert snapshot_of(log_dir) == before
+        foretold = json.loads(dry.stdout)
+        assert foretold["logs"][0]["status"] == "would-clean"
+
+        real = compactor("run", *common, "--report", tmp_path / "r.json")
+        assert real.returncode == 0, real.stderr
+        done = json.loads((tmp_path / "r.json").read_text())
+        assert done["logs"][0]["status"] == "cleaned"
+        # fifteen records of four keys, of which offsets 11 to 14 are the last
+        assert done["totals"]["records"]["read"] == 15
+        assert done["totals"]["records"]["kept"] == 4
+        for count in ("records", "batches", "bytes_before", "bytes_after", "segments_after"):
+            assert done["totals"][count] == foretold["totals"][count], count
+        assert verdict(real)["totals"] == done["totals"]
+        assert "Traceback" not in real.stderr
+
+        assert compactor("verify", log_dir).returncode == 0
+        again = compactor("run", *common)
+        assert again.returncode == 0
+        assert verdict(again)["totals"]["logs"]["passed-over"] == 1
+
+    def test_spark_submit_does_the_same_with_the_same_codes(self, log_dir: Path) -> None:
+        from pyspark.find_spark_home import _find_spark_home
+
+        submit = Path(_find_spark_home()) / "bin" / "spark-submit"
+        entry = compactor("--entry-file").stdout.strip()
+
+        def submitted(*words: object) -> subprocess.CompletedProcess[str]:
+            command = [str(submit), "--master", "local[1]", entry, *map(str, words)]
+            return subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=300,
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            )
+
+        done = submitted("run", log_dir, *COMPACTED, "--as-of", "5000")
+        assert done.returncode == 0, done.stderr
+        assert verdict(done)["totals"]["records"]["kept"] == 4
+        wrong = submitted("run", log_dir, "--as-of", "x")
+        assert wrong.returncode == 2, wrong.stderr
+        assert verdict(wrong)["exit_code"] == 2
+        assert compactor("verify", log_dir).returncode == 0
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_an_interrupt_ends_it_and_changes_nothing(
+        self, log_dir: Path, number: signal.Signals
+    ) -> None:
+        before = snapshot_of(log_dir)
+        work_dir = log_dir.parent / "work"
+        work_dir.mkdir()
+        words = ["run", str(log_dir), *COMPACTED, "--master", "local[1]"]
+        words += ["--work-dir", str(work_dir)]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "compactor", *words],
+            cwd=PROJECT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while not list(work_dir.iterdir()) and process.poll() is None:
+            time.sleep(0.05)  # until the round has begun
+        process.send_signal(number)
+        out, error = process.communicate(timeout=120)
+        assert process.returncode == 128 + number, (out, error)
+        assert "Traceback" not in error
+        assert error.splitlines()[-1].endswith("Nothing was changed.")
+        assert json.loads(out.splitlines()[-1])["status"] == "interrupted"
+        assert snapshot_of(log_dir) == before
+        assert list(work_dir.iterdir()) == []
+
+
+def test_dump_stops_when_its_reader_does(log_dir: Path) -> None:
+    log = log_dir / "orders-0" / "00000000000000000000.log"
+    done = subprocess.run(
+        [
+            "bash",
+            "-c",
+            f"{sys.executable} -m compactor dump {log} | head -n 1; exit ${{PIPESTATUS[0]}}",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=PROJECT,
+    )
+    assert done.returncode == 0
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
