@@ -134,6 +134,7 @@ def _submitted_conf(master: str | None, app_name: str, extra: Mapping[str, str])
     conf = SparkConf()
     ours = {**ALWAYS, **extra, "spark.app.name": app_name}
     if is_local(conf.get("spark.master", master or DEFAULT_MASTER) or ""):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         ours = {**LOOPBACK, **_worker_options(), **ours}
     for key, value in {"spark.master": master or DEFAULT_MASTER, **ours}.items():
         conf.setIfMissing(key, value)
