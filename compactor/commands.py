@@ -19,7 +19,7 @@ from compactor.exit_codes import ExitCode, UsageError, exit_code_of_statuses
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.output import discard_output, print_line
 from compactor.printable import printable, size_text
-from compactor.progress import ChangeWatch, ProgressSink, open_progress
+from compactor.progress import START_STAGE, ChangeWatch, ProgressSink, open_progress
 from compactor.report import CleaningReport
 from compactor.report_json import JsonObject, report_document, report_verdict, verdict
 from storage.filesystem import require_in_place
@@ -116,6 +116,8 @@ def run(wanted: RoundArguments) -> Result:
             dry_run=wanted.dry_run, work_dir=work_dir, master=master, debug=wanted.debug
         )
         with _watched(open_progress(sys.stderr)) as progress:
+            if round_plan.logs:
+                progress.stage(START_STAGE, 0)
             report = run_round(round_plan, settings, progress)
     if wanted.format is Format.TABLE:
         show_report(report)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 SWAP_STAGE = "swap"  # the stage that changes log directories; its units are finished groups
+START_STAGE = "start Spark"  # until the first stage of the engine; has no units
 VERIFY_STAGE = "verify"  # its units are segments; those of every other stage are bytes of .log
 _COUNTED = {SWAP_STAGE: "groups", VERIFY_STAGE: "segments"}
 LINE_INTERVAL_SECONDS = 10.0
@@ -41,7 +42,7 @@ def open_progress(stream: TextIO) -> Iterator[ProgressSink]:
     try:
         yield lines
     except BaseException:
-        lines.close("stopped at")
+        lines.close(is_over=False)
         raise
     lines.close()
 
@@ -65,20 +66,20 @@ class PlainProgress:
         now = self._clock()
         if now - self._last_line >= LINE_INTERVAL_SECONDS:
             self._last_line = now
-            self._write(f"{self._name}: {self._amount()} after {now - self._began:.0f} s")
+            amount = amount_text(self._name or "", done, self._total)
+            self._write(f"{self._name}: {amount} after {now - self._began:.0f} s")
 
     def message(self, text: str) -> None:
         self._write(text)
 
-    def close(self, word: str = "done,") -> None:
+    def close(self, is_over: bool = True) -> None:
         """End the stage that is open, if one is."""
         if self._name is not None:
             seconds = self._clock() - self._began
-            self._write(f"{self._name}: {word} {self._amount()} in {seconds:.1f} s")
+            amount = amount_text(self._name, self._done, self._total)
+            told = ["done" if is_over else "stopped at" if amount else "stopped", amount]
+            self._write(f"{self._name}: {' '.join(filter(None, told))} in {seconds:.1f} s")
         self._name = None
-
-    def _amount(self) -> str:
-        return amount_text(self._name or "", self._done, self._total)
 
     def _write(self, text: str) -> None:
         print(printable(text), file=self._stream, flush=True)
@@ -117,6 +118,8 @@ class TerminalProgress:
 
 def amount_text(stage: str, done: int, total: int) -> str:
     """How much is done, in the units of the stage."""
+    if stage == START_STAGE:
+        return ""
     unit = _COUNTED.get(stage)
     if unit is None:
         return f"{size_text(done)} of {size_text(total)}" if total else size_text(done)

@@ -7,7 +7,14 @@ from io import StringIO
 
 import pytest
 
-from compactor.progress import SWAP_STAGE, ChangeWatch, PlainProgress, amount_text, open_progress
+from compactor.progress import (
+    START_STAGE,
+    SWAP_STAGE,
+    ChangeWatch,
+    PlainProgress,
+    amount_text,
+    open_progress,
+)
 
 MB = 1_000_000
 
@@ -24,7 +31,7 @@ def test_a_short_stage_is_one_line() -> None:
     lines.stage(SWAP_STAGE, 2)
     lines.close()
     assert stream.getvalue() == (
-        "scan: done, 10.0 MB of 10.0 MB in 2.5 s\nswap: done, 0 of 2 groups in 0.5 s\n"
+        "scan: done 10.0 MB of 10.0 MB in 2.5 s\nswap: done 0 of 2 groups in 0.5 s\n"
     )
 
 
@@ -35,6 +42,14 @@ def test_a_long_stage_tells_every_ten_seconds() -> None:
     for done in (1, 2, 3, 4):
         lines.advance(done * MB)
     assert stream.getvalue() == "scan: 2.0 MB after 10 s\nscan: 4.0 MB after 20 s\n"
+
+
+def test_a_stage_without_units_tells_its_time() -> None:
+    stream = StringIO()
+    lines = told(iter([0, 3.5]), stream)
+    lines.stage(START_STAGE, 0)
+    lines.close()
+    assert stream.getvalue() == "start Spark: done in 3.5 s\n"
 
 
 def test_a_message_cannot_bring_control_characters() -> None:
@@ -76,6 +91,7 @@ def test_a_terminal_gets_bars(monkeypatch: pytest.MonkeyPatch) -> None:
         ("swap", 1_234, 5_678, "1,234 of 5,678 groups"),
         ("verify", 3, 0, "3 segments"),
         ("scan", 0, 0, "0 B"),
+        ("start Spark", 0, 0, ""),
     ],
 )
 def test_amounts_are_in_the_units_of_their_stage(
