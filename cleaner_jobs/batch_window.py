@@ -20,6 +20,7 @@ from storage.batch_columns import (
     BASE_OFFSET,
     BATCH_COLUMNS,
     BATCH_HEADER_BYTES,
+    CHECKSUM,
     CODEC_MASK,
     CONTROL,
     LAST_OFFSET,
@@ -38,6 +39,7 @@ from storage.batch_columns import (
 from storage.compression import DecompressionError, decompress_into
 from storage.crc32c import crc32c
 from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.record_batch import CHECKED_POSITION
 
 WINDOW_BYTES = 16 << 20
 WINDOW_BATCHES = 1 << 16
@@ -152,17 +154,16 @@ def _framing_error(path: str, position: int, code: int, detail: int) -> CorruptF
 
 def check_checksums(window: Window) -> None:
     """Raise CorruptFileError at the first batch whose CRC-32C is not the one it carries (F-4.2)."""
-    view = window.buffer.data
-    origin = window.file_position
-    for position, size in window.rows[:, : SIZE + 1].tolist():
-        at = position - origin
-        if int.from_bytes(view[at + 17 : at + 21], "big") != crc32c(view[at + 21 : at + size]):
-            raise _checksum_error(window.path, position, view[at : at + size])
-
-
-def _checksum_error(path: str, position: int, batch: memoryview) -> CorruptFileError:
-    stored, computed = batch[17:21].hex(), crc32c(batch[21:])
-    return CorruptFileError(path, position, f"checksum {stored} is stored, {computed:08x} computed")
+    view, rows = window.buffer.data, window.rows
+    starts = rows[:, POSITION] - window.file_position
+    ends = (starts + rows[:, SIZE]).tolist()
+    starts += CHECKED_POSITION
+    computed = [crc32c(view[s:e]) for s, e in zip(starts.tolist(), ends, strict=True)]
+    wrong = np.flatnonzero(np.array(computed, np.int64) != rows[:, CHECKSUM])
+    if len(wrong):
+        row, found = rows[wrong[0]], computed[wrong[0]]
+        problem = f"checksum {row[CHECKSUM]:08x} is stored, {found:08x} computed"
+        raise CorruptFileError(window.path, int(row[POSITION]), problem)
 
 
 def refuse_transactions(window: Window) -> None:

@@ -21,8 +21,8 @@ LOG_OVERHEAD_BYTES = 12  # base offset and length, which the length does not cou
 
 # columns of a batch row
 POSITION, SIZE, BASE_OFFSET, LAST_OFFSET, ATTRIBUTES, BASE_TIMESTAMP, MAX_TIMESTAMP = range(7)
-PRODUCER_ID, PRODUCER_EPOCH, BASE_SEQUENCE, RECORDS_COUNT = range(7, 11)
-BATCH_COLUMNS = 11
+PRODUCER_ID, PRODUCER_EPOCH, BASE_SEQUENCE, RECORDS_COUNT, CHECKSUM = range(7, 12)
+BATCH_COLUMNS = 12
 
 # attribute bits, F-4.3
 CODEC_MASK = 0x07
@@ -112,6 +112,7 @@ def walk_batches(
         row[PRODUCER_EPOCH] = load_be_int16(buffer, at + 51)
         row[BASE_SEQUENCE] = load_be_int32(buffer, at + 53)
         row[RECORDS_COUNT] = records_count
+        row[CHECKSUM] = load_be_int32(buffer, at + 17) & 0xFFFFFFFF
         previous_offset = row[LAST_OFFSET]
         at += size
         count += 1
