@@ -72,6 +72,8 @@ def test_a_log_as_json(tmp_path: Path) -> None:
         "value": "2",
         "headers": [["h", "x"], ["", None]],
     }
+    nobody = ("producer_id", "producer_epoch", "base_sequence")
+    assert [found[3][name] for name in nobody] == [None] * 3  # -1 on disk
 
 
 def test_a_log_as_text_leaves_out_what_is_not_there_but_no_zero(tmp_path: Path) -> None:

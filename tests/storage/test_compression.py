@@ -79,9 +79,9 @@ KAFKA_WROTE = {
 }  # fmt: skip
 
 
-def text(size: int) -> bytes:
+def text(size: int, seed: int = 7) -> bytes:
     """Words, half of them the same: compressible, but not by much."""
-    rng = random.Random(7)
+    rng = random.Random(seed)
     words: list[str] = []
     length = 0
     while length < size:
@@ -121,6 +121,30 @@ def test_a_batch_compressed_again_is_kafkas_to_the_byte(
     record = Record(0, 1000, b"k", text(size))
     batch = encode_batch([record], codec, BatchOptions(partition_leader_epoch=0))
     assert (len(batch), crc32c(batch[21:])) == expected
+
+
+def test_small_snappy_blocks_are_kafkas_to_the_byte() -> None:
+    """300 batches as above, each of other words; the number is the CRC of the CRCs Kafka gave them.
+
+    The library that compresses larger blocks has 288 of the 301 otherwise.
+    """
+    crcs = []
+    for size in [*range(3, 3 + 300 * 27, 27), 8182]:  # the last makes a payload of 8192 bytes
+        record = Record(0, 1000, b"k", text(size, seed=size))
+        batch = encode_batch([record], Codec.SNAPPY, BatchOptions(partition_leader_epoch=0))
+        crcs.append(crc32c(batch[21:]))
+    assert crc32c(struct.pack(">301I", *crcs)) == 2667768281
+
+
+def test_an_lz4_block_that_saves_nothing_is_stored() -> None:
+    """F-8.4, as Kafka wrote it: compressed it would take the same 60 bytes."""
+    frame = bytes.fromhex(
+        "04224d186040823c00008076000000026b685c3974535b5d7453593e6558594d70413b754d316a3b77336a6d44"
+        "5c754d6b50665b78754d6b50664b325543626a704f6e5b584e0000000000"
+    )
+    payload = frame[11:-4]
+    assert len(cramjam.lz4.compress_block(payload, store_size=False)) == len(payload)
+    assert compress(Codec.LZ4, payload) == frame
 
 
 @pytest.mark.parametrize("codec", list(Codec))
@@ -264,6 +288,29 @@ def test_zstd_frames_joined_with_sizes_and_checksums() -> None:
     damaged = sized[:-1] + bytes([sized[-1] ^ 1])
     with pytest.raises(CorruptFileError, match="zstd"):
         decompress(Codec.ZSTD, damaged, "", 0)
+
+
+def test_zstd_frames_that_declare_their_size_in_two_bytes() -> None:
+    """RFC 8878, 3.1.1.1.4: 256 is added to what stands there."""
+    frame = zstandard.ZstdCompressor(level=3).compress(text(300))
+    assert frame[4] >> 6 == 1
+    assert into(Codec.ZSTD, frame, 299) is None
+    assert into(Codec.ZSTD, frame, 300) == text(300)
+
+
+def test_zstd_frames_without_content() -> None:
+    empty = zstandard.ZstdCompressor(write_checksum=True, write_content_size=False).compress(b"")
+    assert decompress(Codec.ZSTD, empty, "", 0) == b""
+    for kept in range(1, len(empty)):
+        with pytest.raises(CorruptFileError, match="zstd"):
+            decompress(Codec.ZSTD, empty[:kept], "", 0)
+
+
+def test_zstd_ends_with_the_block_that_says_so() -> None:
+    frame = bytearray(compress(Codec.ZSTD, text(300)))
+    frame[6] |= 1  # the first block is the last: what follows it is no frame
+    with pytest.raises(CorruptFileError, match="zstd"):
+        decompress(Codec.ZSTD, bytes(frame), "", 0)
 
 
 @given(

@@ -53,6 +53,18 @@ def test_batches_larger_and_smaller_than_what_is_read_at_once(tmp_path: Path) ->
     assert [position for position, _ in read_batch_headers(path)] == starts(batches)
 
 
+@pytest.mark.parametrize("beyond", [-62, -61, -60, -1, 0, 1, 2])
+def test_batches_that_end_near_the_end_of_what_is_read_at_once(tmp_path: Path, beyond: int) -> None:
+    first = encode_batch([Record(0, 0, None, bytes(1000))])
+    overhead = len(encode_batch([Record(1, 0, None, bytes(1_000_000))])) - 1_000_000
+    value = bytes(1024 * 1024 + beyond - len(first) - overhead)
+    batches = [first, encode_batch([Record(1, 0, None, value)]), EMPTY]
+    path = write(tmp_path, *batches)
+    assert starts(batches)[2] == 1024 * 1024 + beyond
+    assert [bytes(batch) for _, _, batch in read_batches(path)] == batches
+    assert [position for position, _ in read_batch_headers(path)] == starts(batches)
+
+
 def test_a_walk_between_two_positions(tmp_path: Path) -> None:
     path = write(tmp_path, *KAFKAS)
     at = starts(KAFKAS)
