@@ -10,9 +10,11 @@ import pytest
 from cleaner_jobs.plan import ActiveProducer, LogPlan
 from compactor.config import load_config
 from compactor.errors import RefusedError
+from compactor.report import LogStatus
 from compactor.round_plan import RoundPlan, plan_round
 from storage import checkpoint, producer_snapshot
 from storage.file_names import LOG, SNAPSHOT, file_name
+from storage.log_dir import PartitionListing, list_partition
 from tests.compactor.plan_logs import (
     COMPACT,
     NOW_MS,
@@ -244,3 +246,32 @@ def test_a_damaged_snapshot_is_passed_over_as_kafka_does(tmp_path: Path) -> None
     assert log.active_producers == (ActiveProducer(7, 0, 5),)
     entry = producer_snapshot.read(str(path.with_name(file_name(4, SNAPSHOT))))[0]
     assert entry.last_offset == 3
+
+
+@pytest.mark.parametrize(("lag_ms", "is_due"), [(NOW_MS - 1000, False), (NOW_MS - 1001, True)])
+def test_an_overdue_log_is_taken_whatever_its_ratio(
+    tmp_path: Path, lag_ms: int, is_due: bool
+) -> None:
+    """C-4.7, C-5.5: its first batch is of 1000 ms."""
+    config = with_settings(
+        {"min.cleanable.dirty.ratio": "1.0", "max.compaction.lag.ms": str(lag_ms)}
+    )
+    found = plan_round([build(tmp_path / "d")], config, NOW_MS)
+    assert bool(found.logs) is is_due
+    assert found.facts[0].judgement.compaction_delay_ms == int(is_due)
+
+
+def test_a_log_that_cannot_be_listed_is_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: str, topic: str, partition: int) -> PartitionListing:
+        if topic == "u":
+            raise PermissionError(13, "Permission denied", path)
+        return list_partition(path, topic, partition)
+
+    monkeypatch.setattr("storage.log_dir.list_partition", refused)
+    found = plan_round([build(tmp_path / "d", Shape("t"), Shape("u"))], COMPACT, NOW_MS)
+    assert [log.name for log in found.logs] == ["t-0"]
+    (report,) = found.passed_over
+    assert (report.topic, report.status) == ("u", LogStatus.SET_ASIDE)
+    assert report.reason == "cannot be listed: Permission denied"
