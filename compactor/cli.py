@@ -6,12 +6,9 @@ starts: `--version`, `--help` and `plan` never load Spark, Arrow or a kernel.
 """
 
 import os
-import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -25,7 +22,8 @@ from compactor.commands import (
     RoundArguments,
     VerifyArguments,
 )
-from compactor.exit_codes import ExitCode, Terminated, error_line, exit_code_of_error
+from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
+from compactor.interrupts import SignalNotes
 from compactor.options import (
     LOGS,
     AsOf,
@@ -231,8 +229,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _end_of_usage_error(words, error)
     if isinstance(parsed, int) or parsed is None:  # help or version was shown
         return ExitCode.USAGE if not words else ExitCode.OK
-    with _sigterm_as_interrupt():
-        return _carry_out(parsed)
+    with SignalNotes() as signals:
+        return _carry_out(parsed, signals)
 
 
 def _parse(words: list[str]) -> Request | int | None:
@@ -241,19 +239,19 @@ def _parse(words: list[str]) -> Request | int | None:
     return parsed
 
 
-def _carry_out(request: Request) -> int:
+def _carry_out(request: Request, signals: SignalNotes) -> int:
     report: str | None = None
     try:
         report = arguments.report_file(request.report)
         result = request.carry_out()
     except (Exception, KeyboardInterrupt) as error:
         stopped = error if isinstance(error, commands.StoppedError) else None
-        cause = stopped.cause if stopped else error
+        cause = signals.received() or (stopped.cause if stopped else error)
         if request.debug:
-            traceback.print_exception(cause)
+            traceback.print_exception(stopped.cause if stopped else error)
         code, line = exit_code_of_error(cause), error_line(cause)
         _complain(line, stopped.changed if stopped else NOTHING_CHANGED)
-        if exit_code_is_ours(cause) and not request.debug:
+        if _is_unforeseen(cause) and not request.debug:
             print_error("compactor: --debug shows where this comes from")
         result = Result(verdict(request.command, code, line))
     if result is None:
@@ -261,8 +259,8 @@ def _carry_out(request: Request) -> int:
     return _end(request, result, report)
 
 
-def exit_code_is_ours(error: BaseException) -> bool:
-    """Whether an error is none that was foreseen."""
+def _is_unforeseen(error: BaseException) -> bool:
+    """An error that nobody raised on purpose."""
     return error_line(error).startswith("internal error")
 
 
@@ -303,17 +301,3 @@ def _complain(line: str, changed: str) -> None:
     already_said = "nothing was changed" in line.lower()
     stop = "" if line.endswith(("?", "!")) else "."
     print_error(f"compactor: {line}{stop}" + ("" if already_said else f" {changed}"))
-
-
-@contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM end a command as Ctrl-C does: schedulers send it."""
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
