@@ -58,15 +58,8 @@ class Fleet:
         return json.loads((self.root / "fleet.json").read_text())
 
     def kafkas(self) -> dict[str, Kafkas]:
-        """Kafka's outcome by TOPIC-PARTITION. A script that Kafka refuses to build is a mistake."""
-        outcome = {}
-        for name, result in self._outcome()["results"].items():
-            assert "build_error" not in result, f"{name}: {result['build_error']}"
-            if "clean_error" in result:
-                outcome[name] = Kafkas.FAILED
-            else:
-                outcome[name] = Kafkas.CLEANED if result["cleaned"] else Kafkas.LEFT
-        return outcome
+        """Kafka's outcome by TOPIC-PARTITION."""
+        return outcomes_of(self._outcome()["results"])
 
     def check(self, clean: Clean, actual: Path) -> tuple[list[str], list[Verdict]]:
         """Clean a copy of before/ in one round: problems of the directory, then of each log."""
@@ -88,6 +81,18 @@ class Fleet:
         if want != have:
             problems.append(f"cleaner-offset-checkpoint: {want} expected, {have} found")
         return Verdict(name, kafkas, tuple(problems), untouched)
+
+
+def outcomes_of(results: dict[str, dict[str, Any]]) -> dict[str, Kafkas]:
+    """The meaning of `fleet.json`'s results. A script that Kafka refuses to build is a mistake."""
+    outcomes = {}
+    for name, result in results.items():
+        assert "build_error" not in result, f"{name}: {result['build_error']}"
+        if "clean_error" in result:
+            outcomes[name] = Kafkas.FAILED
+        else:
+            outcomes[name] = Kafkas.CLEANED if result["cleaned"] else Kafkas.LEFT
+    return outcomes
 
 
 def build(scripts: Iterable[tuple[str, list[Operation]]], root: Path) -> Fleet:

@@ -12,7 +12,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from tests.conformance.fleet import Fleet
+from tests.conformance.fleet import Fleet, Kafkas, outcomes_of
 
 ARCHIVE = Path(__file__).with_name("corpora.tar.xz")
 
@@ -37,11 +37,16 @@ def extracted() -> Fleet:
 
 
 @functools.cache
-def partitions() -> tuple[str, ...]:
-    """TOPIC-PARTITION of every log, without extracting more than the archive's first file."""
+def outcomes() -> dict[str, Kafkas]:
+    """Kafka's outcome of every log, from the archive's first file alone."""
     with tarfile.open(ARCHIVE, "r|xz") as archive:
         first = archive.next()
         assert first is not None and first.name == "fleet.json"
         content = archive.extractfile(first)
         assert content is not None
-        return tuple(sorted(json.load(content)["results"]))
+        return outcomes_of(json.load(content)["results"])
+
+
+def partitions() -> list[str]:
+    """TOPIC-PARTITION of every log."""
+    return sorted(outcomes())

@@ -175,7 +175,11 @@ def _with_empty_segments() -> Script:
 
 def _empty_segment_before_far_one() -> Script:
     script = (
-        Script().append(("c", "1")).roll().append(*AB).append(*AB, offsets=[TWO_GIB, TWO_GIB + 1])
+        Script()
+        .append(("c", "1"))
+        .roll()
+        .append(*AB)
+        .append(*AB, offsets=[TWO_GIB + 98, TWO_GIB + 99])
     )
     script.roll().append(("d", "1")).set({"segment.bytes": 75}).clean(5000)
     return script.set({"segment.bytes": 1 << 20}).append(("d", "2")).active()

@@ -18,7 +18,7 @@ from tests.golden.corpora import ARCHIVE
 from tests.golden.script import Script
 from tests.oracle.random_script import Operation, ScriptOptions, random_script
 
-RANDOM_SEEDS = range(1, 121)
+RANDOM_SEEDS = range(1, 81)
 GROUPS = (
     edge_records.keys_and_values,
     edge_records.rebuilt_batches,
@@ -49,7 +49,7 @@ def scripts() -> Iterator[tuple[str, list[Operation]]]:
 
 
 def pack(root: Path, archive: Path) -> None:
-    """Names sorted, times in whole milliseconds, no owners: the same files give the same bytes."""
+    """Names sorted, no owners, only the times that are held: the same logs give the same bytes."""
     with tarfile.open(archive, "w:xz", preset=9, format=tarfile.PAX_FORMAT) as out:
         for name in ("fleet.json", "topic-configs.json", "before", "after"):
             for path in sorted([root / name, *(root / name).rglob("*")]):
@@ -58,7 +58,10 @@ def pack(root: Path, archive: Path) -> None:
 
 def _add(out: tarfile.TarFile, path: Path, name: str) -> None:
     entry = tarfile.TarInfo(name)
-    entry.mtime = path.stat().st_mtime_ns // 1_000_000 / 1000
+    if (
+        path.suffix == ".log"
+    ):  # the other times are not held, and would double the archive's entries
+        entry.mtime = path.stat().st_mtime_ns // 1_000_000 / 1000
     if path.is_dir():
         entry.type, entry.mode = tarfile.DIRTYPE, 0o755
         out.addfile(entry)

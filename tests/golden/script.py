@@ -99,12 +99,12 @@ class Script:
             {"op": "clock", "ms": END_MS - LONG_AGO_MS},
         ]
         # one segment's time is not another's, so that a wrong one shows
-        times = self._mtimes or [{"op": "mtime", "from": END_MS - 50_001, "step": 17}]
+        times: list[Operation] = [{"op": "mtime", "from": END_MS - 50_001, "step": 17}]
         end: list[Operation] = [
             {"op": "config", **_texts(self._last_settings)},
             {"op": "clock", "ms": END_MS},
         ]
-        return [*begin, *self._operations, *times, *end]
+        return [*begin, *self._operations, *times, *self._mtimes, *end]
 
 
 def _texts(settings: dict[str, object]) -> dict[str, str]:

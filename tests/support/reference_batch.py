@@ -58,10 +58,12 @@ class ReferenceBatch:
 
 def split(data: bytes) -> Iterator[bytes]:
     """The bytes of each batch of a `.log`."""
-    while data:
-        size = LENGTH_STARTS_AT + int.from_bytes(data[8:12], "big")
-        yield data[:size]
-        data = data[size:]
+    position = 0
+    while position < len(data):
+        batch_length = int.from_bytes(data[position + 8 : position + LENGTH_STARTS_AT], "big")
+        end = position + LENGTH_STARTS_AT + batch_length
+        yield data[position:end]
+        position = end
 
 
 def decode(raw: bytes, with_records: bool = True) -> ReferenceBatch:

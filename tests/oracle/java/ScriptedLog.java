@@ -143,11 +143,13 @@ final class ScriptedLog {
     }
 
     private void setModificationTimes(File dir) throws IOException {
+        if (mtimeSpread != null) {
+            File[] logs = dir.listFiles(f -> f.getName().endsWith(".log"));
+            Arrays.sort(logs);
+            long from = mtimeSpread.get("from").asLong(), step = mtimeSpread.get("step").asLong();
+            for (int i = 0; i < logs.length; i++) setModified(logs[i], from + i * step);
+        }
         for (Map.Entry<Long, Long> m : mtimes.entrySet()) setModified(LogFileUtils.logFile(dir, m.getKey()), m.getValue());
-        if (mtimeSpread == null) return;
-        File[] logs = dir.listFiles(f -> f.getName().endsWith(".log"));
-        Arrays.sort(logs);
-        for (int i = 0; i < logs.length; i++) setModified(logs[i], mtimeSpread.get("from").asLong() + i * mtimeSpread.get("step").asLong());
     }
 
     private static void setModified(File file, long ms) throws IOException {
