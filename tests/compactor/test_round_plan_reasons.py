@@ -75,11 +75,12 @@ def test_the_metadata_log_is_never_taken(tmp_path: Path) -> None:
 
 
 def test_filters_match_whole_names_and_exclude_wins(tmp_path: Path) -> None:
-    log_dir = build(tmp_path / "d", Shape("orders"), Shape("orders-eu"), Shape("users"))
-    found = plan_round([log_dir], COMPACT, NOW_MS, include="orders|users", exclude="users")
-    assert [log.name for log in found.logs] == ["orders-0"]
+    shapes = [Shape("orders"), Shape("orders-eu"), Shape("users"), Shape("users2")]
+    log_dir = build(tmp_path / "d", *shapes)
+    found = plan_round([log_dir], COMPACT, NOW_MS, include="orders|users.?", exclude="users")
+    assert [log.name for log in found.logs] == ["orders-0", "users2-0"]
     assert [log.reason for log in found.passed_over] == [
-        "left out: not among the topics to include, 'orders|users'",
+        "left out: not among the topics to include, 'orders|users.?'",
         "left out: among the topics to exclude, 'users'",
     ]
     with pytest.raises(ConfigError, match=r"^--include: "):
