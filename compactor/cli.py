@@ -41,7 +41,7 @@ from compactor.options import (
     TopicConfigs,
     WorkDir,
 )
-from compactor.output import forgive_encodings, print_error, print_line
+from compactor.output import forgive_encodings, print_error, print_line, silence_libraries
 from compactor.printable import one_line
 from compactor.report_json import JsonObject, to_line, to_text, verdict
 from compactor.version import version
@@ -241,6 +241,8 @@ def _parse(words: list[str]) -> Request | int | None:
 
 def _carry_out(request: Request, signals: SignalNotes) -> int:
     report: str | None = None
+    if not request.debug:
+        silence_libraries()
     try:
         report = arguments.report_file(request.report)
         result = request.carry_out()

@@ -1,5 +1,6 @@
 """Lines to standard output and standard error, whatever stands at their other end."""
 
+import logging
 import os
 import sys
 
@@ -25,6 +26,11 @@ def print_error(text: str) -> None:
 def discard_output() -> None:
     """Send the rest of standard output nowhere, so that the last flush does not fail either."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def silence_libraries() -> None:
+    """Keep what libraries log to themselves: py4j logs tracebacks of what is told in one line."""
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 def forgive_encodings() -> None:

@@ -25,3 +25,9 @@ def test_a_reader_that_has_gone_is_no_error() -> None:
 def test_another_encoding_shows_escapes(encoding: str) -> None:
     result = run('forgive_encodings(); print_line("a\\u2192b\\udcff")', PYTHONIOENCODING=encoding)
     assert (result.returncode, result.stdout, result.stderr) == (0, "a\\u2192b\\udcff\n", "")
+
+
+def test_libraries_do_not_log_tracebacks() -> None:
+    code = "import logging; logging.getLogger(\"py4j\").error(\"a\"); logging.error(\"b\")"
+    assert run(f"silence_libraries(); {code}").stderr == ""
+    assert run(code).stderr != ""
