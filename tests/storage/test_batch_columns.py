@@ -49,8 +49,8 @@ def test_a_row_holds_the_fields_of_a_batch() -> None:
     data = DELETE_HORIZON + COMMIT_MARKER
     assert walk(data, file_position=1000) == (
         [
-            [1000, 99, 0, 2, 0x40, 1073741823, 15, -1, -1, -1, 3],
-            [1099, 78, 983, 983, 0x30, 1000, 1000, 73, 13, -1, 1],
+            [1000, 99, 0, 2, 0x40, 1073741823, 15, -1, -1, -1, 3, 0x77B88261],
+            [1099, 78, 983, 983, 0x30, 1000, 1000, 73, 13, -1, 1, 0x172B6DC8],
         ],
         177,
         columns.OK,
@@ -62,7 +62,8 @@ def test_a_row_holds_the_fields_of_a_batch() -> None:
 def test_kafkas_batches_of_every_codec_are_framed(codec: str) -> None:
     data = two_records(codec)
     expected = [0, len(data), 0, 1, ["NONE", "GZIP", "SNAPPY", "LZ4", "ZSTD"].index(codec)]
-    assert walk(data) == ([[*expected, 283843, 283843, -1, -1, -1, 2]], len(data), columns.OK, 0)
+    expected += [283843, 283843, -1, -1, -1, 2, int(data[17:21].hex(), 16)]
+    assert walk(data) == ([expected], len(data), columns.OK, 0)
 
 
 def test_a_batch_cut_short_at_any_length_is_left_for_later() -> None:
