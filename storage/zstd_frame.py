@@ -32,8 +32,7 @@ class ZstdFrameError(LogCompactionError):
 
 class FrameBounds(NamedTuple):
     end: int  # index after the frame
-    max_content_bytes: int  # more cannot come out of its blocks
-    content_bytes: int | None  # what the header declares, if it does
+    max_content_bytes: int  # what the header declares, or else the most that its blocks can hold
 
 
 def is_single_block(view: memoryview) -> bool:
@@ -64,9 +63,11 @@ def frame_bounds(view: memoryview, start: int) -> FrameBounds:
     end = at + 4 * has_checksum
     if end > len(view):
         raise ZstdFrameError("a frame is cut short")
-    if content_bytes is not None and content_bytes > max_content_bytes:
+    if content_bytes is None:
+        return FrameBounds(end, max_content_bytes)
+    if content_bytes > max_content_bytes or (max_content_bytes and not content_bytes):
         raise ZstdFrameError(f"{content_bytes} bytes declared, but blocks for {max_content_bytes}")
-    return FrameBounds(end, max_content_bytes, content_bytes)
+    return FrameBounds(end, content_bytes)
 
 
 def _read_header(view: memoryview, start: int) -> tuple[int, int | None, bool]:
@@ -88,4 +89,4 @@ def _skippable(view: memoryview, start: int) -> FrameBounds:
     (size,) = _UINT32.unpack_from(view, start + 4)
     if start + 8 + size > len(view):
         raise ZstdFrameError("a skippable frame is cut short")
-    return FrameBounds(start + 8 + size, 0, 0)
+    return FrameBounds(start + 8 + size, 0)

@@ -233,6 +233,9 @@ def test_a_size_that_is_only_declared_costs_nothing() -> None:
     zstd = bytes.fromhex("28b52ffd e0") + (2**40).to_bytes(8, "little") + one_raw_block
     with pytest.raises(CorruptFileError, match="1099511627776 bytes declared"):
         decompress(Codec.ZSTD, zstd, "0.log", 0)
+    zstd = bytes.fromhex("28b52ffd 20 00") + one_raw_block
+    with pytest.raises(CorruptFileError, match="0 bytes declared, but blocks for 1"):
+        decompress(Codec.ZSTD, zstd, "0.log", 0)
 
 
 # What other producers write
