@@ -16,6 +16,7 @@ from shutil import which
 CACHE_FOLDER = "log-compactor"
 MAKER_MODULE = "cleaner_jobs.class_archive_job"
 MAKING_SECONDS = 180
+SUBMITTED_VARIABLE = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the Python that it starts
 
 
 def cache_dir(environ: Mapping[str, str]) -> Path:

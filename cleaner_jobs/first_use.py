@@ -15,6 +15,7 @@ from subprocess import Popen, TimeoutExpired
 
 from cleaner_jobs.class_archive import (
     MAKING_SECONDS,
+    SUBMITTED_VARIABLE,
     archive_path,
     forget_older,
     kept_file,
@@ -34,7 +35,11 @@ def prepare(environ: Mapping[str, str], tell: Callable[[str], None]) -> None:
     mark = kernels_mark(environ)
     try:
         mark.parent.mkdir(parents=True, exist_ok=True)
-        archive_is_wanted = not archive_path(environ).exists() and cores() >= FEWEST_CORES
+        archive_is_wanted = (
+            SUBMITTED_VARIABLE not in environ  # or Java is there already
+            and cores() >= FEWEST_CORES
+            and not archive_path(environ).exists()
+        )
         if mark.exists() and not archive_is_wanted:
             return
         tell(

@@ -22,15 +22,17 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from cleaner_jobs.class_archive import archive_path, spark_home
+from cleaner_jobs.class_archive import SUBMITTED_VARIABLE, archive_path, spark_home
 from storage.errors import LogCompactionError
 
 LOG_NAME = "spark.log"
 DEFAULT_MASTER = "local[*]"
-SUBMITTED_VARIABLE = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the Python that it starts
 DAEMON_MODULE = "cleaner_jobs.worker_daemon"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 JAVA_EXIT_SECONDS = 120  # half a second, but for one that dumps a class archive
+
+COMPLAINT = re.compile(r"error|exception|not found|unable", re.IGNORECASE)
+JAVA_CLASS = re.compile(r'^(Exception in thread "[^"]*" )?([\w$]+\.)+[\w$]+(Exception|Error): ')
 
 # Compiled by C1 alone: Java only schedules here, the work is in Python, and C2 takes seconds of
 # processor time from it at every start (24 s become 12 s, and 7 s with a class archive).
@@ -71,7 +73,8 @@ def build_session(
         }
         return SparkSession(_start_java_and_context(options, log_path))
     except (PySparkException, Py4JError, OSError) as error:
-        raise SparkStartError(f"Spark did not start: {_cause(error, log_path)}") from error
+        given = f" with master {master}" if master else ""
+        raise SparkStartError(f"Spark did not start{given}: {_cause(error, log_path)}") from error
 
 
 def end_session(session: SparkSession) -> None:
@@ -80,12 +83,14 @@ def end_session(session: SparkSession) -> None:
     Java ends when its standard input does, and stops the context and its workers on the way. To
     stop the context first takes a second more: pyspark waits for its own accumulator server.
     """
-    java = getattr(SparkContext._gateway, "proc", None)
+    gateway: Any = SparkContext._gateway
+    java = gateway.proc  # None under spark-submit
     if java is None:
         session.stop()
         return
     accumulators: Any = session.sparkContext._accumulatorServer
     accumulators.handle_error = lambda *_: None  # or it prints a traceback as its peer goes away
+    gateway.shutdown()  # or objects that go away still send Java a farewell
     java.stdin.close()
     try:
         java.wait(JAVA_EXIT_SECONDS)
@@ -167,14 +172,15 @@ def _log4j_file() -> Path:
 
 def _cause(error: Exception, log_path: Path) -> str:
     """One line for the operator: Java's own words if it left any, or else Python's."""
+    java_exception = getattr(error, "java_exception", None)
+    told = java_exception.toString() if java_exception is not None else _complaint(log_path)
+    first = next(filter(str.strip, (told or str(error)).splitlines()), type(error).__name__)
+    return JAVA_CLASS.sub("", first.strip())
+
+
+def _complaint(log_path: Path) -> str | None:
     try:
         lines = log_path.read_text("utf-8", "replace").splitlines()
     except OSError:
-        lines = []
-    java_exception = getattr(error, "java_exception", None)
-    if java_exception is not None:
-        return f"{java_exception.toString().splitlines()[0]}"
-    told = [line for line in lines if re.search(r"error|exception|not found|unable", line, re.I)]
-    if told:
-        return told[0].strip()
-    return str(error).strip().splitlines()[0]
+        return None
+    return next((line for line in lines if COMPLAINT.search(line)), None)
