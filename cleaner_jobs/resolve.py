@@ -19,6 +19,7 @@ from cleaner_jobs.offset_map import (
     select_entries,
     table_slots,
 )
+from cleaner_jobs.sink import write_whole
 from cleaner_jobs.task_values import Part, Verdict
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.errors import CorruptFileError
@@ -167,10 +168,10 @@ def _write_verdict(found: list[list[Any]], out: BinaryIO) -> int:
             start += len(piece)
         index[number, 1] = digest.intdigest()
     index[len(found), 0] = start
-    out.write(index.data)
+    write_whole(out, index.data)
     for pieces in found:
         for piece in pieces:
-            out.write(piece.data)
+            write_whole(out, piece.data)
     return block_at
 
 

@@ -5,7 +5,7 @@ where a batch is not in the form in which Kafka writes it), emptied or dropped.
 Source: compaction C-10 to C-12.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from cleaner_jobs.retention import (
     KeptBatches,
     decide_batches,
 )
+from cleaner_jobs.sink import Sink, write_whole
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.batch_columns import (
     ATTRIBUTES,
@@ -50,10 +51,6 @@ from storage.java_text import through_java
 from storage.record_batch import BatchOptions, decode_header, decode_records, encode_batch
 
 OUTPUT_BYTES = 24 << 20
-
-
-class Sink(Protocol):
-    def write(self, data: memoryview, /) -> object: ...
 
 
 class CleaningRules(NamedTuple):
@@ -102,13 +99,6 @@ class _Output:
             write_whole(self._sink, held.data[: self._filled])
             self.written_bytes += self._filled
             self._filled = 0
-
-
-def write_whole(sink: Sink, data: memoryview) -> None:
-    """Write all of data; an unbuffered file may take less at a time (Linux: at most 2 GiB)."""
-    while len(data):
-        taken = sink.write(data)
-        data = data[taken if isinstance(taken, int) else len(data) :]
 
 
 class BatchRewriter:

@@ -27,6 +27,7 @@ from cleaner_jobs.offset_map import (
     table_slots,
 )
 from cleaner_jobs.record_columns import RecordColumns
+from cleaner_jobs.sink import write_whole
 from cleaner_jobs.task_values import Part, RoundSettings, Section, Stretch
 from cleaner_jobs.unchanged import LogChangedError, check_unchanged
 from cleaner_jobs.worker_buffers import WorkerBuffers
@@ -166,9 +167,9 @@ class PartBuilder:
             np.uint64,
         )
         digest = xxhash.xxh3_64()
-        self._out.write(entries.data)
+        write_whole(self._out, entries.data)
         for array in (starts.data, checksums.data, states.data):
-            self._out.write(array)
+            write_whole(self._out, array)
             digest.update(array)
         return digest.intdigest()
 
