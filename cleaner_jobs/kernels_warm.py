@@ -8,6 +8,7 @@ import numpy as np
 
 from cleaner_jobs import offset_map, rebuild, retention
 from storage import batch_columns, segment_indexes
+from storage.snappy_block import compress_small_block
 
 
 def warm() -> None:
@@ -44,6 +45,7 @@ def warm() -> None:
     rebuild.write_header(header, 0, window, 0, 61, (0, 0, False), 0)
     empty = np.zeros(0, np.int64)
     segment_indexes.build_indexes(0, empty, empty, empty, 4096)
+    compress_small_block(b"warm")
 
 
 if __name__ == "__main__":
