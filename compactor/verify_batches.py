@@ -214,7 +214,11 @@ class SegmentCheck:
         if len(self.findings) < MAX_FINDINGS:
             self.findings.append(Finding(self.path, position, problem))
         elif len(self.findings) == MAX_FINDINGS:
-            self.findings.append(Finding(self.path, position, "more is damaged from here on; the rest was not looked at"))
+            self.findings.append(
+                Finding(
+                    self.path, position, "more is damaged from here on; the rest was not looked at"
+                )
+            )
 
 
 def _read(log: int, position: int, size: int) -> tuple[ByteArray, int]:
