@@ -105,7 +105,7 @@ def test_an_entry_of_an_older_broker_is_sound(partition: Path) -> None:
 def test_a_time_index_that_hides_younger_batches_is_found(partition: Path) -> None:
     """F-10.2: nothing before an entry is younger than it."""
     index = partition / file_name(0, TIME_INDEX)
-    patch(index, 0, struct.pack(">q", 1001))
+    patch(index, 0, struct.pack(">q", 1004))
     finding = one(partition)
     assert (finding.path, finding.position) == (str(index), 0)
     assert "comes after a batch with timestamp 1005" in finding.problem
