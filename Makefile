@@ -20,7 +20,7 @@ test: $(STAMP) test-storage ## run all tests but those that need Kafka
 	$(PYTHON_OF_VENV) -m pytest
 
 test-storage: $(STORAGE_STAMP) ## run the tests that prove that storage needs no Spark
-	.venv-storage/bin/python -m pytest -p no:cacheprovider -q tests/storage tests/without_spark
+	.venv-storage/bin/python -m pytest -p no:cacheprovider -q tests/without_spark
 
 check: $(STAMP) ## format, lint, types, import contracts, unit tests: before each commit
 	.venv/bin/ruff format

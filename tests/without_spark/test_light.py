@@ -1,0 +1,51 @@
+"""Storage, and the commands that only look, work where neither Spark nor Arrow is installed."""
+
+import json
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import storage
+from storage import clean_shutdown
+from tests.compactor.small_log import build
+
+PROJECT = Path(__file__).parents[2]
+COMPACTED = ("--set", "cleanup.policy=compact")
+
+
+@pytest.mark.parametrize("package", ["pyspark", "py4j", "pyarrow", "pandas"])
+def test_this_environment_has_neither_spark_nor_arrow(package: str) -> None:
+    assert find_spec(package) is None
+
+
+@pytest.mark.parametrize("module", [found.name for found in pkgutil.iter_modules(storage.__path__)])
+def test_each_module_of_storage_can_be_imported(module: str) -> None:
+    import_module(f"storage.{module}")
+
+
+def compactor(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "compactor", *map(str, words)]
+    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    directory = build(tmp_path / "log").parent
+    clean_shutdown.write(str(directory))
+    return directory
+
+
+def test_plan_verify_and_dump_do_their_work(log_dir: Path) -> None:
+    plan = compactor("plan", log_dir, *COMPACTED, "--as-of", "5000")
+    assert plan.returncode == 0, plan.stderr
+    assert "orders-0" in plan.stdout
+    verify = compactor("verify", log_dir)
+    assert verify.returncode == 0, verify.stderr
+    dump = compactor("dump", log_dir / "orders-0", "--format", "json")
+    assert dump.returncode == 0, dump.stderr
+    assert all(json.loads(line) for line in dump.stdout.splitlines())
