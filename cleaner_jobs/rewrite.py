@@ -123,7 +123,7 @@ class BatchRewriter:
         self.counts.add(actions, kept)
         rebuilt = (actions == REBUILD) | (actions == REBUILD_WITH_HORIZON)
         # what has become corrupt since the scan gets no fresh checksum
-        check_checksums(window._replace(rows=window.rows[rebuilt]))
+        check_checksums(window._replace(rows=window.rows[rebuilt | (actions == EMPTY)]))
         packed = rebuilt & (window.rows[:, ATTRIBUTES] & CODEC_MASK != 0)
         ordinals = np.zeros(count + 1, np.int64)
         np.cumsum(window.rows[:, RECORDS_COUNT], out=ordinals[1:])
