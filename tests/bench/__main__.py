@@ -1,0 +1,137 @@
+"""python -m tests.bench: Kafka's cleaner, `cp -r` and ours, in turn, over the same logs.
+
+docs/benchmarks.md tells what is measured, and how to read the tables.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cleaner_jobs import first_use
+from cleaner_jobs.class_archive import cache_dir
+from compactor.errors import CleaningFailedError
+from compactor.java import use_java
+from tests.bench import docs, machine, measured, plan_side, table
+from tests.bench.errors import BenchError
+from tests.bench.results import PlanResult, Results, from_json, merged, to_json
+from tests.bench.scratch import default_root, open_scratch
+from tests.bench.turns import Setup, measure
+from tests.bench.workloads import NAMES, PLAN, Fleet, choose
+from tests.oracle.kafka import OracleUnavailableError
+
+REPETITIONS = 3
+MASTER = "local[2]"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, or read what was measured; then show it. The exit code."""
+    parser = _parser()
+    wanted = parser.parse_args(arguments)
+    if wanted.write_docs and wanted.quick:
+        parser.error("--write-docs: the numbers of a --quick run mean nothing")
+    try:
+        results = _read(wanted.read) if wanted.read else _measure(wanted)
+        tables = table.document(results)
+        sys.stdout.write(tables)
+        if wanted.write_docs:
+            if results.quick:
+                raise BenchError("--write-docs: the numbers of a --quick run mean nothing")
+            docs.write(tables)
+    except (BenchError, OracleUnavailableError, CleaningFailedError) as error:
+        sys.stderr.write(f"bench: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("bench: interrupted\n")
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench",
+        description="Time Kafka's cleaner, cp -r and ours in turn; print tables.",
+        epilog=f"Names for --only: {', '.join(NAMES)}.",
+    )
+    add = parser.add_argument
+    add("--quick", action="store_true", help="small logs, one turn: to try the benchmark out")
+    add("--only", nargs="+", choices=NAMES, metavar="NAME", help="measure these alone")
+    add("--repeat", type=_positive, metavar="N", help=f"turns of each log (default {REPETITIONS})")
+    add("--master", default=MASTER, metavar="URL", help="Spark master (default %(default)s)")
+    add("--json", type=Path, metavar="FILE", help="write every sample there, after each log")
+    add("--read", type=Path, nargs="+", metavar="FILE", help="measure nothing: show these (--json)")
+    add("--write-docs", action="store_true", help="put the tables into docs/benchmarks.md")
+    add(
+        "--scratch",
+        type=Path,
+        default=default_root(),
+        metavar="DIR",
+        help="for logs, kept between runs, and copies of them (default %(default)s)",
+    )
+    return parser
+
+
+def tell(text: str) -> None:
+    """One line of progress."""
+    sys.stderr.write(f"bench: {text}\n")
+    sys.stderr.flush()
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("has to be 1 or more")
+    return number
+
+
+def _measure(wanted: argparse.Namespace) -> Results:
+    """Everything that is wanted, one after another; what is done is kept as it comes."""
+    measured.adopt_orphans()
+    repetitions = wanted.repeat or (1 if wanted.quick else REPETITIONS)
+    results = Results(machine.facts(wanted.master, repetitions), wanted.quick)
+    if machine.is_busy():
+        tell("the machine is busy with other things: do not trust what comes")
+    _prepare()
+    with open_scratch(wanted.scratch) as scratch:
+        setup = Setup(scratch, wanted.master, repetitions, tell)
+        for workload in choose(wanted.only, wanted.quick):
+            results = replace(results, logs=(*results.logs, measure(setup, workload)))
+            _keep(results, wanted.json)
+        if wanted.only is None or PLAN in wanted.only:
+            results = replace(results, plan=_plan(setup, wanted.quick))
+            _keep(results, wanted.json)
+    return results
+
+
+def _prepare() -> None:
+    """What a machine does once is no part of a cold start, and has been done by `make setup`."""
+    environ = dict(os.environ)
+    use_java(environ, cache_dir(environ))
+    first_use.prepare(environ, tell)
+
+
+def _plan(setup: Setup, quick: bool) -> PlanResult:
+    fleet = Fleet().quick() if quick else Fleet()
+    setup.tell(f"plan: {fleet.segments:,} segments in {fleet.partitions:,} partitions")
+    return plan_side.measure(setup.scratch, fleet, setup.repetitions)
+
+
+def _keep(results: Results, path: Path | None) -> None:
+    if path is not None:
+        path.write_text(to_json(results), "utf-8")
+
+
+def _read(paths: Sequence[Path]) -> Results:
+    runs = []
+    for path in paths:
+        try:
+            runs.append(from_json(path.read_text("utf-8")))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise BenchError(f"{path}: {error}") from error
+    return merged(runs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""Made-up results for the tests, with numbers that are easily reckoned with."""
+
+from tests.bench.results import (
+    ALL,
+    DRIVER,
+    JVM,
+    WORKERS,
+    LogResult,
+    Outcome,
+    Peak,
+    PlanResult,
+    Results,
+    Sample,
+)
+
+MIB = 1024 * 1024
+
+
+def log_result(name: str = "100b-none", log_bytes: int = 500_000_000) -> LogResult:
+    """Two turns of three; the medians are 10, 1, 8 and 2 s."""
+    peaks = {
+        DRIVER: Peak(200 * MIB, 150 * MIB, 100 * MIB),
+        JVM: Peak(400 * MIB, 390 * MIB, 380 * MIB),
+        WORKERS: Peak(300 * MIB, 180 * MIB, 120 * MIB),
+        ALL: Peak(1300 * MIB, 900 * MIB, 800 * MIB),
+    }
+    return LogResult(
+        name,
+        log_bytes,
+        Outcome(123, 1000, 250),
+        {
+            "kafka": [Sample(9, 11), Sample(12, 13), Sample(10, 12)],
+            "cp": [Sample(1, 1)] * 3,
+            "cold": [Sample(8, 10), Sample(7, 9), Sample(9, 11)],
+            "warm": [Sample(2, 3), Sample(4, 3.5), Sample(1, 2.5)],
+        },
+        first_rounds=[5, 6, 7],
+        warm_cpu_seconds=[{DRIVER: 0.5, JVM: 1, WORKERS: 1.5}] * 3,
+        warm_phases=[{"scan": 1, "swap": 0.5}, {"scan": 2, "swap": 0.5}, {"scan": 3, "swap": 0.5}],
+        memory={"kafka": {JVM: Peak(rss_bytes=700 * MIB)}, "warm": peaks},
+    )
+
+
+def results(*logs: LogResult, quick: bool = False) -> Results:
+    plan = PlanResult(10_000, 60_000, [Sample(4, 3), Sample(6, 5), Sample(5, 4)], 250 * MIB)
+    return Results({"machine": "two cores"}, quick, logs or (log_result(),), plan)

@@ -1,0 +1,44 @@
+"""Each bound, met and missed."""
+
+import pytest
+
+from tests.bench.goals import Goal, goals, growth_percent
+from tests.bench.results import Results
+from tests.bench.samples import log_result, results
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict"),
+    [(10, "aim reached"), (9.9, "reached"), (4, "reached"), (3.9, "missed")],
+)
+def test_speed_has_to_be_above(measured: float, verdict: str) -> None:
+    assert Goal("speed", measured, 4, 10, "×", more_is_better=True).verdict() == verdict
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict"), [(5, "aim reached"), (5.1, "reached"), (15, "reached"), (16, "missed")]
+)
+def test_seconds_have_to_be_below(measured: float, verdict: str) -> None:
+    assert Goal("time", measured, 15, 5, "s").verdict() == verdict
+
+
+def test_goals_are_those_for_which_there_are_results() -> None:
+    run = results(log_result("100b-none"), log_result("small"), log_result("1000b-none"))
+    assert [(goal.what.split(":")[0][:10], goal.measured) for goal in goals(run)] == [
+        ("100b-none", 5),
+        ("1000b-none", 5),
+        ("small log,", 8),
+        ("plan over ", 5),
+        ("largest Py", 300),
+    ]
+    assert list(goals(Results({}))) == []
+
+
+def test_growth_is_of_cpu_seconds_per_gigabyte_either_way() -> None:
+    less = results(log_result("100b-0.8gb", 1_000), log_result("100b-4gb", 1_250))
+    more = results(log_result("100b-0.8gb", 1_000), log_result("100b-4gb", 800))
+    assert growth_percent(less, "warm") == pytest.approx(-20)
+    assert growth_percent(more, "warm") == pytest.approx(25)
+    assert [g.verdict() for g in goals(more) if g.unit == "%"] == ["missed"]
+    assert [g.measured for g in goals(less) if g.unit == "%"] == [pytest.approx(20)]
+    assert growth_percent(results(), "warm") is None

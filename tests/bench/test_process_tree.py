@@ -1,0 +1,76 @@
+"""What /proc says, and what a tree of real processes used."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.bench.process_tree import (
+    TICKS_A_SECOND,
+    MemoryWatch,
+    cpu_seconds,
+    parse_kib,
+    parse_stat,
+    processes,
+)
+from tests.bench.results import ALL, DRIVER
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+# a child that works and is waited for, then a wait for us
+FAMILY = """
+import subprocess, sys
+subprocess.run([sys.executable, "-c", "while __import__('time').process_time() < 0.2: pass"])
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def family() -> "subprocess.Popen[bytes]":
+    process = subprocess.Popen(
+        [sys.executable, "-c", FAMILY], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+def test_a_name_may_hold_anything() -> None:
+    # proc_pid_stat(5): pid (comm) state ppid pgrp session tty tpgid flags minflt cminflt majflt
+    # cmajflt utime stime cutime cstime …
+    line = "7 (a) b (c) S 3 0 0 0 0 0 0 0 0 0 100 50 1000 500 20 0"
+    stat = parse_stat(line)
+    assert (stat.name, stat.parent) == ("a) b (c", 3)
+    assert stat.own_seconds == 150 / TICKS_A_SECOND
+    assert stat.reaped_seconds == 1500 / TICKS_A_SECOND
+
+
+def test_sizes_are_in_kib_and_named_whole() -> None:
+    text = "Pss:                  12 kB\nPss_Dirty:             7 kB\nSwapPss:   1 kB\n"
+    assert parse_kib(text, "Pss") == 12 * 1024
+    assert parse_kib(text, "Rss") == 0
+
+
+def test_a_child_that_has_ended_is_counted(family: "subprocess.Popen[bytes]") -> None:
+    with family:
+        used = cpu_seconds(family.pid)
+    assert used[ALL] == pytest.approx(sum(used.values()) - used[ALL])
+    assert 0.2 <= used[ALL] < 2
+    assert cpu_seconds(family.pid) == dict.fromkeys(used, 0.0)  # it is gone
+
+
+def test_descendants_are_found(family: "subprocess.Popen[bytes]") -> None:
+    with family:
+        pids = {process.pid for process in processes(os.getpid())}
+    assert {os.getpid(), family.pid} <= pids
+    assert os.getppid() not in pids
+
+
+def test_memory_is_seen(family: "subprocess.Popen[bytes]") -> None:
+    with family, MemoryWatch(family.pid) as watch:
+        pass
+    peaks = watch.peaks()
+    assert set(peaks) == {DRIVER, ALL}
+    assert peaks[DRIVER].rss_bytes >= peaks[DRIVER].pss_bytes >= peaks[DRIVER].uss_bytes > 100_000

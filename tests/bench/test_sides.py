@@ -1,0 +1,122 @@
+"""What the sides answered is read and held against each other; nobody cleans anything here."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compactor.config import load_config
+from compactor.round_plan import plan_round
+from tests.bench import built_logs, cold_side, kafka_side, scratch, turns, warm_side
+from tests.bench.errors import BenchError
+from tests.bench.plan_side import SEGMENT_BYTES, write_fleet
+from tests.bench.results import JVM, Outcome, Peak, Sample
+from tests.bench.scratch import Scratch
+from tests.bench.turns import Setup, measure
+from tests.bench.workloads import NOW_MS, TOPIC_CONFIG, Fleet, Workload
+
+KAFKAS = {
+    "cleaned": True, "end_offset": 50, "first_uncleanable_offset": 50, "messages_read": 50,
+    "messages_written": 20, "bytes_read": 5000, "bytes_written": 2000, "bytes_after": 2070,
+}  # fmt: skip
+OURS = {"status": "cleaned", "bytes_after": 2000, "records": {"read": 50, "kept": 20}}
+OUTCOME = Outcome(bytes_after=2000, records_read=50, records_kept=20)
+
+
+def test_both_tell_of_the_same_cleaning_alike() -> None:
+    assert kafka_side.outcome(KAFKAS) == cold_side.outcome([OURS]) == OUTCOME
+
+
+@pytest.mark.parametrize("changed", [{"cleaned": False}, {"end_offset": 49}])
+def test_kafka_has_to_clean_the_whole_log(changed: dict[str, Any]) -> None:
+    with pytest.raises(BenchError, match="did not clean the whole log"):
+        kafka_side.outcome(KAFKAS | changed)
+
+
+@pytest.mark.parametrize("status", ["would-clean", "passed-over", "set-aside", "failed"])
+def test_ours_has_to_clean_the_log(status: str) -> None:
+    with pytest.raises(BenchError, match=f"{status}, why"):
+        cold_side.outcome([OURS | {"status": status, "reason": "why"}])
+
+
+def test_the_fleet_is_planned_whole(tmp_path: Path) -> None:
+    fleet = Fleet(partitions=3, segments_a_partition=4, partitions_a_topic=2)
+    write_fleet(tmp_path / "log", fleet)
+    plan = plan_round((str(tmp_path / "log"),), load_config(settings=TOPIC_CONFIG), NOW_MS)
+    assert [log.name for log in plan.logs] == ["topic-000-0", "topic-000-1", "topic-001-0"]
+    for log in plan.logs:
+        assert [segment.log_bytes for group in log.groups for segment in group.segments] == [
+            SEGMENT_BYTES
+        ] * 3  # the active one is not among them
+    assert plan.passed_over == ()
+    assert sum(path.suffix == ".log" for path in (tmp_path / "log").rglob("*")) == fleet.segments
+
+
+class Sides:
+    """Takes the place of all sides and notes their turns."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, kept: dict[str, int]) -> None:
+        self.turns: list[str] = []
+        self._kept, self._seconds = kept, itertools.count(1)
+        for module, name in ((kafka_side, "kafka"), (cold_side, "cold"), (warm_side, "warm")):
+            monkeypatch.setattr(module, "clean", getattr(self, f"_{name}"))
+        monkeypatch.setattr(turns, "time_copy", lambda *_: self._sample("cp"))
+        monkeypatch.setattr(turns, "settle", lambda: None)
+        monkeypatch.setattr(built_logs, "log_dir_of", lambda *_: Path("log"))
+        monkeypatch.setattr(built_logs, "log_bytes", lambda _: 5070)
+
+    def _sample(self, side: str) -> Sample:
+        self.turns.append(side)
+        return Sample(float(next(self._seconds)), 1.0)
+
+    def _outcome(self, side: str) -> Outcome:
+        return OUTCOME._replace(records_kept=self._kept.get(side, 20))
+
+    def _kafka(self, _log_dir: Path, copying: Sample) -> kafka_side.KafkaTurn:
+        assert copying.seconds >= 1
+        return kafka_side.KafkaTurn(self._sample("kafka"), self._outcome("kafka"), len(self.turns))
+
+    def _cold(self, *_: object, watch_memory: bool = False) -> cold_side.ColdTurn:
+        sample = self._sample("cold, memory" if watch_memory else "cold")
+        return cold_side.ColdTurn(sample, self._outcome("cold"), {JVM: Peak(watch_memory)})
+
+    def _warm(self, *_: object, watch_memory: bool) -> warm_side.WarmTurn:
+        sample = self._sample("warm, memory" if watch_memory else "warm")
+        memory = {JVM: Peak(watch_memory)}
+        return warm_side.WarmTurn(sample, self._outcome("warm"), 9, {JVM: 1}, {"scan": 2}, memory)
+
+
+def setup(tmp_path: Path) -> Setup:
+    return Setup(Scratch(tmp_path), "local[2]", 2, lambda _: None)
+
+
+def test_sides_take_turns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sides = Sides(monkeypatch, {})
+    log = measure(setup(tmp_path), Workload("x", 1, 1, 1, 100))
+    assert sides.turns == [
+        *("cp", "kafka", "cp", "cold", "warm"),
+        *("kafka", "cp", "cold", "warm, memory", "cold, memory"),
+    ]
+    assert {side: [s.seconds for s in samples] for side, samples in log.samples.items()} == {
+        "kafka": [2, 6], "cp": [3, 7], "cold": [4, 8], "warm": [5, 9],
+    }  # fmt: skip
+    assert (log.outcome, log.log_bytes, log.first_rounds) == (OUTCOME, 5070, [9, 9])
+    assert log.memory == {
+        "kafka": {JVM: Peak(6)}, "warm": {JVM: Peak(True)}, "cold": {JVM: Peak(True)},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("side", ["cold", "warm"])
+def test_a_side_that_leaves_something_else_stops_it(
+    side: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Sides(monkeypatch, {side: 21})
+    with pytest.raises(BenchError, match=f"x: {side} left .*records_kept=21.*not .*kept=20"):
+        measure(setup(tmp_path), Workload("x", 1, 1, 1, 100))
+
+
+def test_a_full_disk_is_noticed_before_it_is_full(tmp_path: Path) -> None:
+    huge = Workload("huge", 10**9, 1000, 1, 1000)
+    with scratch.open_scratch(tmp_path) as opened, pytest.raises(BenchError, match="huge needs"):
+        built_logs.log_dir_of(opened, huge)

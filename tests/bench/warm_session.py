@@ -1,0 +1,94 @@
+"""python -m tests.bench.warm_session REQUEST: rounds over fresh copies of one log in one session.
+
+The child process of `warm_side`. REQUEST is a JSON object; each round is answered with one on a
+line of its own. What is timed is all that a round of a scheduler that keeps its session would do:
+lock, survey, plan, the jobs, swap, checkpoint.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cleaner_jobs.class_archive import cache_dir
+from cleaner_jobs.spark_session import build_session, end_session
+from compactor.cleaner_manager import RunSettings, run_round
+from compactor.config import load_config
+from compactor.java import use_java
+from compactor.log_dir_lock import lock_log_dirs
+from compactor.report import CleaningReport
+from compactor.report_json import report_document
+from compactor.round_plan import plan_round
+from tests.bench.process_tree import cpu_seconds
+from tests.bench.scratch import Scratch, fresh_copy
+from tests.bench.workloads import NOW_MS, TOPIC_CONFIG
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    log_dir: str
+    scratch: str
+    master: str
+    rounds: int
+
+
+class NoProgress:
+    """Nobody looks on."""
+
+    def stage(self, name: str, total: int) -> None:
+        pass
+
+    def advance(self, done: int) -> None:
+        pass
+
+    def message(self, text: str) -> None:
+        pass
+
+
+def main() -> None:
+    wanted = Request(**json.loads(sys.argv[1]))
+    use_java(os.environ, cache_dir(os.environ))
+    work_dir = Path(wanted.scratch) / "work"
+    session = build_session(wanted.master, "log-compactor", str(work_dir))
+    try:
+        for answer in _rounds(wanted, str(work_dir), session):
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
+    finally:
+        end_session(session)
+
+
+def _rounds(wanted: Request, work_dir: str, session: "SparkSession") -> Iterator[dict[str, Any]]:
+    for _ in range(wanted.rounds):
+        with fresh_copy(Scratch(Path(wanted.scratch)), Path(wanted.log_dir)) as copy:
+            used_before, began = cpu_seconds(os.getpid()), time.monotonic()
+            report, plan_seconds = _round(str(copy), work_dir, session)
+            seconds, used = time.monotonic() - began, cpu_seconds(os.getpid())
+        document = report_document(report)
+        yield {
+            "seconds": seconds,
+            "cpu_seconds": {kind: used[kind] - used_before[kind] for kind in used},
+            "phases": {"plan": plan_seconds} | {p.name: p.seconds for p in report.phases},
+            "logs": document["logs"],
+        }
+
+
+def _round(log_dir: str, work_dir: str, session: "SparkSession") -> tuple[CleaningReport, float]:
+    """A round, and how many of its seconds went before the engine began."""
+    began = time.monotonic()
+    with lock_log_dirs((log_dir,)):
+        plan = plan_round((log_dir,), load_config(settings=TOPIC_CONFIG), NOW_MS)
+        plan_seconds = time.monotonic() - began
+        settings = RunSettings(dry_run=False, work_dir=work_dir)
+        return run_round(plan, settings, NoProgress(), session), plan_seconds
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""The logs that are measured, each as a script for the oracle. Pure.
+
+All of the matrix have about the same number of records for a width of values, so that the codecs
+can be held against each other. The two logs of the growth pair differ in nothing but their length:
+five times the batches over five times the keys, so that the same share of records is dropped. The
+keys of the longer stay below 5 million, the most that Kafka's map of 128 MiB takes in one round.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+TOPIC_PARTITION = "t-0"  # what the oracle calls a log unless told otherwise
+NOW_MS = 1_700_086_400_000  # a day after the clock of a script begins; for both cleaners
+TOPIC_CONFIG = {"cleanup.policy": "compact"}  # for both cleaners; everything else as by default
+
+KAFKA, COPY, COLD, WARM = "kafka", "cp", "cold", "warm"
+SIDES = (KAFKA, COPY, COLD, WARM)  # in the order of a turn
+
+MAIN, SMALL, PLAN = "100b-none", "small", "plan"
+GROWTH_SHORT, GROWTH_LONG = "100b-0.8gb", "100b-4gb"
+QUICK_SHARE = 200  # quick logs have one batch of so many
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    name: str
+    batches: int
+    records_a_batch: int
+    keys: int
+    value_bytes: int
+    codec: str = "none"
+    entropy: float = 1.0  # share of a value's bytes that are random; the rest compresses away
+    segment_bytes: int = 128 * 1024 * 1024
+    sides: tuple[str, ...] = SIDES
+
+    def script(self) -> str:
+        """A line of JSON for each operation: the log, and one record in the active segment."""
+        fill = {
+            "batches": self.batches,
+            "records": self.records_a_batch,
+            "keys": self.keys,
+            "value_bytes": self.value_bytes,
+            "codec": self.codec,
+            "entropy": self.entropy,
+            "tombstones": 0.05,
+            "skew": 1,
+            "seed": 3,
+        }
+        operations = [
+            {"op": "config", "segment.bytes": str(self.segment_bytes)},
+            {"op": "fill", **fill},
+            {"op": "roll"},
+            {"op": "append", "records": [{"k": "a", "v": "z"}]},
+        ]
+        return "".join(f"{json.dumps(operation)}\n" for operation in operations)
+
+    def key(self) -> str:
+        """Names the log among those kept from earlier runs: another script is another log."""
+        return f"{self.name}-{sha256(self.script().encode()).hexdigest()[:12]}"
+
+    def quick(self) -> "Workload":
+        """The same shape, a few megabytes at most."""
+        return replace(
+            self,
+            batches=max(1, self.batches // QUICK_SHARE),
+            keys=max(1, self.keys // QUICK_SHARE),
+            segment_bytes=max(1024 * 1024, self.segment_bytes // QUICK_SHARE),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """A log directory for `plan`: many logs that hold nothing, their sizes told by sparse files."""
+
+    partitions: int = 10_000
+    segments_a_partition: int = 6
+    partitions_a_topic: int = 100
+
+    @property
+    def segments(self) -> int:
+        return self.partitions * self.segments_a_partition
+
+    def key(self) -> str:
+        return f"{PLAN}-{self.partitions}x{self.segments_a_partition}"
+
+    def quick(self) -> "Fleet":
+        return replace(self, partitions=max(1, self.partitions // QUICK_SHARE))
+
+
+WORKLOADS: tuple[Workload, ...] = (
+    Workload(SMALL, 300, 100, 6_000, 100, segment_bytes=1024 * 1024, sides=(KAFKA, COPY, COLD)),
+    Workload(MAIN, 60_000, 110, 1_500_000, 100),
+    Workload("100b-lz4", 60_000, 110, 1_500_000, 100, "lz4", entropy=0.5),
+    Workload("100b-zstd", 60_000, 110, 1_500_000, 100, "zstd", entropy=0.5),
+    Workload("1000b-none", 50_000, 16, 200_000, 1000),
+    Workload("1000b-lz4", 50_000, 16, 200_000, 1000, "lz4", entropy=0.25),
+    Workload("1000b-zstd", 50_000, 16, 200_000, 1000, "zstd", entropy=0.25),
+    Workload(GROWTH_SHORT, 63_000, 110, 900_000, 100),
+    Workload(GROWTH_LONG, 315_000, 110, 4_500_000, 100),
+)
+NAMES = (*(workload.name for workload in WORKLOADS), PLAN)
+
+
+def choose(names: Sequence[str] | None, quick: bool) -> list[Workload]:
+    """The logs of these names (all, if None), in the order of the list above."""
+    chosen = [w for w in WORKLOADS if names is None or w.name in names]
+    return [workload.quick() for workload in chosen] if quick else chosen
