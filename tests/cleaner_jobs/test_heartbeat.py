@@ -1,0 +1,40 @@
+"""A task's progress is seen by the driver; of several attempts the furthest counts."""
+
+from pathlib import Path
+
+import pytest
+
+from cleaner_jobs.heartbeat import Heartbeat, done_bytes
+
+
+@pytest.fixture
+def work_dir(tmp_path: Path) -> str:
+    (tmp_path / "progress").mkdir()
+    return str(tmp_path)
+
+
+def test_what_was_worked_through_adds_up(work_dir: str) -> None:
+    assert done_bytes(work_dir, "scan") == 0
+    with (
+        Heartbeat(work_dir, "scan", 0, "scan-0-7") as one,
+        Heartbeat(work_dir, "scan", 1, "a") as two,
+    ):
+        assert done_bytes(work_dir, "scan") == 0  # the files are there, and empty
+        one.advance(5)
+        two.advance(1 << 40)
+        one.advance(6)
+        assert done_bytes(work_dir, "scan") == 11 + (1 << 40)
+        assert done_bytes(work_dir, "resolve") == 0
+    assert done_bytes(work_dir, "scan") == 11 + (1 << 40)
+
+
+def test_of_several_attempts_the_furthest_counts(work_dir: str) -> None:
+    for attempt, count in (("a", 3), ("b", 9), ("c", 4)):
+        with Heartbeat(work_dir, "rewrite", 12, attempt) as heartbeat:
+            heartbeat.advance(count)
+    assert done_bytes(work_dir, "rewrite") == 9
+
+
+def test_what_is_half_written_does_not_count(work_dir: str) -> None:
+    Path(work_dir, "progress", "scan-0-x").write_bytes(b"\x01\x02\x03")
+    assert done_bytes(work_dir, "scan") == 0

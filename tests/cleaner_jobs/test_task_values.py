@@ -1,0 +1,70 @@
+"""What travels comes back as it went, through JSON and into a file that only its owner reads."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from cleaner_jobs.plan import ActiveProducer, LogPlan, SegmentGroup
+from cleaner_jobs.task_values import (
+    LogRules,
+    Part,
+    Piece,
+    Section,
+    Source,
+    Stretch,
+    Verdict,
+    load_task,
+    log_rules_from,
+    part_from,
+    piece_from,
+    save_task,
+    stretch_from,
+)
+from storage.segment import Segment
+
+SOURCE = Source("/logs/t-0/é.log", 2**62, 5, 1_600_000_000_000_000_001, 7)
+SECTIONS = (Section(0, 0, 100, 0, 2**62, 2**62 + 1), Section(1, 0, 9, 1, 2**62 + 2, 2**62 + 2))
+PART = Part(0, 1, "f", 8, 2**64 - 1, 1, 3, 2**62, 109, 2, 2, 1, 0, 0, 2**64 - 2, 0, 0, SECTIONS)
+VERDICT = Verdict(0, 1, "v", 16, 3, 1, 0, 2**64 - 3)
+STRETCH = Stretch(0, 1, 0, 0, 100, SOURCE, 5, 3)
+PIECE = Piece(0, 1, 0, 2, (PART, PART), 4, (SOURCE, SOURCE))
+RULES = LogRules(
+    0, "/logs/t-0", 9, 1000, 4096, 1 << 20, (ActiveProducer(7, 1, None),), (VERDICT, VERDICT)
+)
+
+
+def test_values_come_back_as_they_went(tmp_path: Path) -> None:
+    path = str(tmp_path / "task.json")
+    save_task(path, {"stretch": STRETCH, "part": PART, "piece": PIECE, "rules": RULES})
+    task = load_task(path)
+    assert stretch_from(task["stretch"]) == STRETCH
+    assert part_from(task["part"]) == PART
+    assert piece_from(task["piece"]) == PIECE
+    assert log_rules_from(task["rules"]) == RULES
+    nested = piece_from(json.loads(json.dumps(PIECE)))
+    assert isinstance(nested.parts[0].sections[0], Section)
+    assert isinstance(nested.sources[0], Source)
+    assert isinstance(log_rules_from(json.loads(json.dumps(RULES))).verdicts[0], Verdict)
+
+
+def test_a_task_is_private_and_never_overwritten(tmp_path: Path) -> None:
+    """It holds the key of the hash."""
+    path = tmp_path / "task.json"
+    old = os.umask(0)
+    try:
+        save_task(str(path), {})
+    finally:
+        os.umask(old)
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(FileExistsError):
+        save_task(str(path), {})
+
+
+def test_a_plan_knows_names_and_sizes() -> None:
+    segments = (Segment(5, 100, 8, 12, None, 1, 2), Segment(9, 50, 8, 12, None, 1, 3))
+    group = SegmentGroup(segments)
+    assert (group.base_offset, group.log_bytes) == (5, 150)
+    plan = LogPlan(0, "/d", "a-b", 3, "/d/a-b-3", 0, 10, (group,), 1, 1, 1, 1, ())
+    assert plan.name == "a-b-3"
