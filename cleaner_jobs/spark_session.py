@@ -16,7 +16,7 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import IO, Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -48,6 +48,10 @@ ALWAYS = {
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
+# What comes out of a call to Java that fails; of the last one, where Java has gone.
+SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
+
+
 class SparkStartError(LogCompactionError):
     """Spark did not start. Nothing was changed."""
 
@@ -72,7 +76,7 @@ def build_session(
             "spark.app.name": app_name,
         }
         return SparkSession(_start_java_and_context(options, log_path))
-    except (PySparkException, Py4JError, OSError) as error:
+    except (*SPARK_ERRORS, OSError) as error:
         given = f" with master {master}" if master else ""
         raise SparkStartError(f"Spark did not start{given}: {_cause(error, log_path)}") from error
 
@@ -97,6 +101,18 @@ def end_session(session: SparkSession) -> None:
     except TimeoutExpired:
         java.kill()
         java.wait()
+
+
+def cause_of_failure(error: Exception) -> str:
+    """Why a job failed, in one line for the operator."""
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        return "Spark's Java process is gone"
+    text = str(error)
+    if "Python worker exited unexpectedly" in text:
+        return "a task's Python process died, perhaps for want of memory"
+    raised = re.findall(r"^(\w[\w.]*(?:Error|Exception|Exit)\b.*)$", text, re.MULTILINE)
+    first = next(iter(text.splitlines()), type(error).__name__)
+    return f"a task failed: {raised[-1] if raised else first}".strip()
 
 
 def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> dict[str, str]:

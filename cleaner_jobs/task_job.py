@@ -3,26 +3,67 @@
 Only the number of a task travels to it, and one row a part, verdict or piece comes back.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
+from pyspark import InheritableThread, TaskContext
 from pyspark.sql import SparkSession
 
+from cleaner_jobs.spark_session import SPARK_ERRORS, cause_of_failure
 from cleaner_jobs.task_values import Row, save_task, task_file
+from storage.errors import LogCompactionError
 
 ROW_SCHEMA = "kind string, value string"
 ARROW_SCHEMA = pa.schema([("kind", pa.string()), ("value", pa.string())])
 
 
+CANCEL_SECONDS = 0.5  # between two tries to cancel a job that has perhaps not begun yet
+
+
+class StageFailedError(LogCompactionError):
+    """A task was lost, or all of Spark: no log is to blame, and nothing of the stage counts."""
+
+
 def run_stage(
     spark: SparkSession, work_dir: str, stage: str, tasks: list[dict[str, Any]]
 ) -> list[Row]:
-    """Run the tasks of a stage, and return their rows, a retried task's only once."""
+    """Run the tasks of a stage, and return their rows, a retried task's only once.
+
+    Raise StageFailedError where Spark gives up. An interrupt cancels the job, but tasks that run
+    may go on for a while.
+    """
     for number, task in enumerate(tasks):
         save_task(task_file(work_dir, stage, number), task)
+    try:
+        return _cancellable(spark, work_dir, lambda: _rows(spark, work_dir, stage, len(tasks)))
+    except SPARK_ERRORS as error:
+        raise StageFailedError(f"{stage}: {cause_of_failure(error)}") from error
 
+
+def _cancellable(spark: SparkSession, group: str, work: Callable[[], list[Row]]) -> list[Row]:
+    """Do work on another thread: where Java is being waited for, a signal would wait with it."""
+    outcome: Future[list[Row]] = Future()
+
+    def run() -> None:
+        try:
+            spark.sparkContext.setJobGroup(group, "log compaction", interruptOnCancel=True)
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    thread = InheritableThread(target=run, name="spark job", daemon=True)
+    thread.start()
+    try:
+        return outcome.result()
+    finally:
+        while not outcome.done():
+            spark.sparkContext.cancelJobGroup(group)
+            thread.join(CANCEL_SECONDS)
+
+
+def _rows(spark: SparkSession, work_dir: str, stage: str, tasks: int) -> list[Row]:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from cleaner_jobs.tasks import run_task  # the kernels, which the driver has no use for
 
@@ -37,7 +78,7 @@ def run_stage(
                     [pa.array(column, pa.string()) for column in columns], schema=ARROW_SCHEMA
                 )
 
-    numbers = spark.range(0, len(tasks), 1, len(tasks))
+    numbers = spark.range(0, tasks, 1, tasks)
     table = numbers.mapInArrow(work, ROW_SCHEMA).toArrow()
     return list(
         zip(table.column("kind").to_pylist(), table.column("value").to_pylist(), strict=True)
