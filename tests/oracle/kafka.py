@@ -116,6 +116,8 @@ def _fetch_jars(out: Path) -> None:
         if problem is None:
             return
         failures.append(f"by {name}: {problem}")
+        for leftover in out.iterdir():
+            leftover.unlink()
     raise OracleUnavailableError("Kafka's jars cannot be fetched, " + "; ".join(failures))
 
 
