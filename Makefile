@@ -46,7 +46,7 @@ clean: ## remove both environments and what tools left
 
 $(STAMP):
 	.ci/make-venv .venv all
-	$(PYTHON_OF_VENV) -m cleaner_jobs.first_use
+	$(PYTHON_OF_VENV) -m compactor.prepare
 	touch $@
 
 $(STORAGE_STAMP):

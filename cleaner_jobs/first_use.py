@@ -17,6 +17,7 @@ from cleaner_jobs.class_archive import (
     MAKING_SECONDS,
     SUBMITTED_VARIABLE,
     archive_path,
+    can_be_made,
     forget_older,
     kept_file,
     start_making,
@@ -35,17 +36,18 @@ def prepare(environ: Mapping[str, str], tell: Callable[[str], None]) -> None:
     mark = kernels_mark(environ)
     try:
         mark.parent.mkdir(parents=True, exist_ok=True)
+        log_path = archive_path(environ).with_suffix(".log")  # stays where it could not be made
         archive_is_wanted = (
             SUBMITTED_VARIABLE not in environ  # or Java is there already
             and cores() >= FEWEST_CORES
-            and not archive_path(environ).exists()
+            and can_be_made(environ)
+            and not (archive_path(environ).exists() or log_path.exists())
         )
         if mark.exists() and not archive_is_wanted:
             return
-        tell(
-            "first use on this machine: compiling kernels and archiving Java classes, half a minute"
-        )
-        log_path = archive_path(environ).with_suffix(".log")
+        what = ["compiling kernels"] * (not mark.exists())
+        what += ["archiving Java classes"] * archive_is_wanted
+        tell(f"first use on this machine: {' and '.join(what)}, half a minute")
         maker = start_making(environ, log_path) if archive_is_wanted else None
         if not mark.exists():
             _compile_kernels()
@@ -85,12 +87,9 @@ def _wait(maker: Popen[bytes], log_path: Path, tell: Callable[[str], None]) -> N
         code = maker.wait()
     except BaseException:  # Ctrl-C: leave no Java behind
         maker.kill()
+        log_path.unlink(missing_ok=True)
         raise
     if code:
         tell(f"no archive of Java classes was made, so each start takes longer; see {log_path}")
     else:
         log_path.unlink(missing_ok=True)
-
-
-if __name__ == "__main__":
-    prepare(os.environ, lambda line: print(line, file=sys.stderr))  # noqa: T201

@@ -101,11 +101,13 @@ def probe(home: Path, origin: str) -> Java | None:
 
 
 def make_shim(home: Path, cache_dir: Path) -> Path:
-    """A directory to use as JAVA_HOME in place of home. Made again where it is there already."""
+    """A directory to use as JAVA_HOME in place of home, named after what it does."""
     real_java = home.resolve() / "bin" / "java"
     text = SHIM.replace("REAL_JAVA", quote(str(real_java)))
     shim_home = cache_dir / f"java-{sha256(text.encode()).hexdigest()[:16]}"
     shim = shim_home / "bin" / "java"
+    if shim.exists():
+        return shim_home
     temporary = shim.with_name(f"java.{os.getpid()}.tmp")  # two runs may make it at once
     try:
         shim.parent.mkdir(parents=True, exist_ok=True)

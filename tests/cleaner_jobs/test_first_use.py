@@ -14,6 +14,9 @@ def environ(tmp_path: Path) -> dict[str, str]:
     java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.touch()
+    its_own_archive = tmp_path / "java" / "lib" / "server" / "classes.jsa"
+    its_own_archive.parent.mkdir(parents=True)
+    its_own_archive.touch()
     return {
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "SPARK_HOME": str(tmp_path / "spark"),
@@ -86,9 +89,11 @@ def test_an_archive_that_cannot_be_made_is_told_and_no_error(
     assert compiled == ["compiled"]
     log = Path(told[-1].rpartition(" ")[2])
     assert "no disk" in log.read_text()
+    first_use.prepare(environ, told.append)
+    assert len(told) == 2, "what failed is not tried at every run"
 
 
-@pytest.mark.parametrize("why", ["one core", "spark-submit"])
+@pytest.mark.parametrize("why", ["one core", "spark-submit", "trimmed"])
 def test_no_archive_where_it_would_not_pay(
     why: str,
     environ: dict[str, str],
@@ -97,14 +102,17 @@ def test_no_archive_where_it_would_not_pay(
     tmp_path: Path,
 ) -> None:
     set_maker(monkeypatch, tmp_path, "raise SystemExit('was asked')")
-    if why == "one core":
-        monkeypatch.setattr(first_use, "cores", lambda: 1)
-    else:
-        environ[class_archive.SUBMITTED_VARIABLE] = "12345"
+    match why:
+        case "one core":
+            monkeypatch.setattr(first_use, "cores", lambda: 1)
+        case "spark-submit":
+            environ[class_archive.SUBMITTED_VARIABLE] = "12345"
+        case "trimmed":
+            (tmp_path / "java" / "lib" / "server" / "classes.jsa").unlink()
     told: list[str] = []
     first_use.prepare(environ, told.append)
     assert compiled == ["compiled"]
-    assert len(told) == 1
+    assert told == ["first use on this machine: compiling kernels, half a minute"]
 
 
 def test_a_cache_that_cannot_be_written_is_told_and_no_error(

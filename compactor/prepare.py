@@ -1,0 +1,28 @@
+"""`python -m compactor.prepare`: what the first run would do once for the machine, done now."""
+
+import os
+import sys
+
+from cleaner_jobs import first_use
+from cleaner_jobs.class_archive import cache_dir
+from compactor.errors import CleaningFailedError
+from compactor.java import use_java
+
+
+def main() -> int:
+    """The exit code: 1 where there is no Java, so that no run could start."""
+    try:
+        use_java(os.environ, cache_dir(os.environ))
+    except CleaningFailedError as error:
+        _tell(str(error))
+        return 1
+    first_use.prepare(os.environ, _tell)
+    return 0
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
