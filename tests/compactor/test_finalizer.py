@@ -1,0 +1,138 @@
+"""The swap: Kafka's order of renames and syncs, drift noticed first, staged files swept."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cleaner_jobs.unchanged import LogChangedError
+from compactor.finalizer import StagedGroup, swap_group, sweep_staged
+from compactor.layout import sources_of
+from storage import filesystem
+from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from tests.support.made_log import files_of, keyed, make_partition, plan_of
+
+Operation = tuple[str, ...]
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[Operation]:
+    """What is done through the one module that changes files, in order, by short names."""
+    operations: list[Operation] = []
+
+    def short(path: str) -> str:
+        name = os.path.basename(path)
+        return name.lstrip("0") if name[:1] == "0" and name[20:21] == "." else "directory"
+
+    def record(name: str) -> None:
+        original = getattr(filesystem, name)
+
+        def call(*paths: str) -> None:
+            operations.append((name, *map(short, paths)))
+            original(*paths)
+
+        monkeypatch.setattr(filesystem, name, call)
+
+    for name in ("rename", "remove", "sync_directory"):
+        record(name)
+    return operations
+
+
+def staged(root: Path) -> StagedGroup:
+    partition = make_partition(
+        root / "logs", {0: [keyed(0, "ab")], 4: [keyed(4, "a")], 9: [keyed(9, "b")], 20: []}
+    )
+    (partition / file_name(4, TXN_INDEX)).write_bytes(b"aborted")
+    (partition / file_name(9, TIME_INDEX)).unlink()
+    names = []
+    for kind in (LOG, INDEX, TIME_INDEX):
+        path = partition / (file_name(0, kind) + ".compactor-run-1")
+        path.write_bytes(b"new" + kind.encode())
+        names.append(str(path))
+    sources = sources_of(plan_of(partition, [[0, 4, 9]], 20))[0]
+    return StagedGroup(str(partition), sources, *names)
+
+
+def test_steps_are_kafkas_and_in_its_order(tmp_path: Path, done: list[Operation]) -> None:
+    """C-15.1: of each segment .log, .index, .timeindex, .txnindex; one sync before, one behind."""
+    group = staged(tmp_path)
+    done.clear()
+    swap_group(group)
+    assert done == [
+        # .log last: only it makes the others count
+        ("rename", ".timeindex.compactor-run-1", ".timeindex.cleaned"),
+        ("rename", ".index.compactor-run-1", ".index.cleaned"),
+        ("rename", ".log.compactor-run-1", ".log.cleaned"),
+        ("sync_directory", "directory"),
+        ("rename", ".log.cleaned", ".log.swap"),
+        ("rename", ".index.cleaned", ".index.swap"),
+        ("rename", ".timeindex.cleaned", ".timeindex.swap"),
+        ("rename", ".log", ".log.deleted"),
+        ("rename", ".index", ".index.deleted"),
+        ("rename", ".timeindex", ".timeindex.deleted"),
+        ("rename", "4.log", "4.log.deleted"),
+        ("rename", "4.index", "4.index.deleted"),
+        ("rename", "4.timeindex", "4.timeindex.deleted"),
+        ("rename", "4.txnindex", "4.txnindex.deleted"),
+        ("rename", "9.log", "9.log.deleted"),
+        ("rename", "9.index", "9.index.deleted"),
+        ("rename", ".log.swap", ".log"),
+        ("rename", ".index.swap", ".index"),
+        ("rename", ".timeindex.swap", ".timeindex"),
+        ("sync_directory", "directory"),
+        ("remove", "4.snapshot"),
+        ("remove", "9.snapshot"),
+        *[("remove", f"{kind}.deleted") for kind in (LOG, INDEX, TIME_INDEX)],
+        *[("remove", f"4{kind}.deleted") for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX)],
+        *[("remove", f"9{kind}.deleted") for kind in (LOG, INDEX)],
+    ]
+
+
+def test_only_the_new_segment_is_left(tmp_path: Path) -> None:
+    group = staged(tmp_path)
+    others = {n: d for n, d in files_of(Path(group.path)).items() if int(n[:20]) == 20}
+    swap_group(group)
+    assert files_of(Path(group.path)) == {
+        **others,
+        file_name(0, LOG): b"new.log",
+        file_name(0, INDEX): b"new.index",
+        file_name(0, TIME_INDEX): b"new.timeindex",
+        file_name(0, SNAPSHOT): b"snapshot",
+    }
+
+
+@pytest.mark.parametrize("base_offset", [0, 4, 9])
+@pytest.mark.parametrize("how", ["time", "size", "inode", "gone"])
+def test_drift_is_noticed_before_anything_is_done(
+    tmp_path: Path, done: list[Operation], base_offset: int, how: str
+) -> None:
+    group = staged(tmp_path)
+    path = Path(group.path) / file_name(base_offset, LOG)
+    stat = path.stat()
+    if how == "time":
+        os.utime(path, ns=(1, stat.st_mtime_ns + 1))
+    elif how == "size":
+        path.write_bytes(b"x" + path.read_bytes())
+        os.utime(path, ns=(1, stat.st_mtime_ns))
+    elif how == "inode":
+        other = tmp_path / "other"
+        other.write_bytes(path.read_bytes())
+        os.utime(other, ns=(1, stat.st_mtime_ns))
+        other.replace(path)
+    else:
+        path.unlink()
+    before = files_of(Path(group.path))
+    done.clear()
+    with pytest.raises((LogChangedError, FileNotFoundError)):
+        swap_group(group)
+    assert done == []
+    assert files_of(Path(group.path)) == before
+
+
+def test_staged_files_are_swept_and_no_others(tmp_path: Path) -> None:
+    kept = {"0.log", "0.log.cleaned", "compactor.txt", "partition.metadata"}
+    for name in (*kept, "0.log.compactor-a-1", "0.index.compactor-b-2"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "x.compactor-directory").mkdir()
+    sweep_staged(str(tmp_path), ".compactor-")
+    assert {path.name for path in tmp_path.iterdir()} == kept | {"x.compactor-directory"}

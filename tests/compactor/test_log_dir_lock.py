@@ -1,0 +1,136 @@
+"""Kafka's lock against another process, a stopping broker, and an unclean shutdown."""
+
+import fcntl
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from compactor.errors import RefusedError
+from compactor.log_dir_lock import lock_log_dirs
+from storage import clean_shutdown
+
+HOLD = """
+import fcntl, os, sys
+descriptor = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+try:
+    fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except OSError:
+    print("refused", flush=True)
+    sys.exit()
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def other_process(path: Path) -> Iterator[str]:
+    """A process that takes the lock as a broker does; what it said of it."""
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and process.stdin is not None
+        yield process.stdout.readline().strip()
+        process.stdin.close()
+
+
+def log_dir(root: Path, name: str = "logs") -> Path:
+    path = root / name
+    path.mkdir()
+    clean_shutdown.write(str(path))
+    return path
+
+
+def test_a_log_directory_in_use_is_refused(tmp_path: Path) -> None:
+    path = log_dir(tmp_path) / ".lock"
+    with other_process(path) as said:
+        assert said == "locked"
+        locked = pytest.raises(RefusedError, match=r"\.lock: locked: .* Nothing was changed")
+        with locked, lock_log_dirs([str(path.parent)]):
+            pytest.fail("it is locked")
+    assert path.exists()  # it is the other's
+    with lock_log_dirs([str(path.parent)]):
+        pass
+
+
+def test_another_process_is_refused_as_long_as_we_hold_it(tmp_path: Path) -> None:
+    path = log_dir(tmp_path) / ".lock"
+    with lock_log_dirs([str(path.parent)]), other_process(path) as said:
+        assert said == "refused"
+    assert not path.exists()  # we made it, as a broker that stops removes it
+    with other_process(path) as said:
+        assert said == "locked"
+
+
+def test_a_lock_file_that_was_there_stays(tmp_path: Path) -> None:
+    path = log_dir(tmp_path) / ".lock"
+    path.touch()
+    with lock_log_dirs([str(path.parent)]):
+        pass
+    assert path.exists()
+
+
+def test_an_error_inside_gives_the_lock_back(tmp_path: Path) -> None:
+    path = log_dir(tmp_path) / ".lock"
+    with pytest.raises(ZeroDivisionError), lock_log_dirs([str(path.parent)]):
+        _ = 1 // 0
+    assert not path.exists()
+
+
+def test_without_a_clean_shutdown_it_is_refused_and_nothing_stays(tmp_path: Path) -> None:
+    first, second = log_dir(tmp_path, "a"), tmp_path / "b"
+    second.mkdir()
+    unclean = pytest.raises(RefusedError, match=r"b: no \.kafka_cleanshutdown: .* was changed")
+    with unclean, lock_log_dirs([str(first), str(second)]):
+        pytest.fail("it was not shut down cleanly")
+    assert not (first / ".lock").exists() and not (second / ".lock").exists()
+    with other_process(first / ".lock") as said:
+        assert said == "locked"
+
+
+def test_if_one_of_several_is_locked_none_is_held(tmp_path: Path) -> None:
+    first, second = log_dir(tmp_path, "a"), log_dir(tmp_path, "b")
+    with other_process(second / ".lock"):
+        with pytest.raises(RefusedError), lock_log_dirs([str(first), str(second)]):
+            pytest.fail("one is locked")
+        with other_process(first / ".lock") as said:
+            assert said == "locked"
+
+
+@pytest.mark.parametrize("and_made_anew", [False, True])
+def test_a_file_that_is_unlinked_meanwhile_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, and_made_anew: bool
+) -> None:
+    """A broker that stops removes it between our opening and our locking."""
+    path = log_dir(tmp_path) / ".lock"
+    path.touch()
+    lockf = fcntl.lockf
+
+    def remove_first(descriptor: int, operation: int) -> None:
+        path.unlink()
+        if and_made_anew:
+            path.touch()
+        lockf(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "lockf", remove_first)
+    stopping = pytest.raises(RefusedError, match="a broker is stopping")
+    with stopping, lock_log_dirs([str(path.parent)]):
+        pytest.fail("it is not the file that a broker looks at")
+    assert path.exists() is and_made_anew
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    path = log_dir(tmp_path) / ".lock"
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match=r"\.lock"), lock_log_dirs([str(path.parent)]):
+        pytest.fail("it is a link")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_nothing_to_lock_is_no_problem() -> None:
+    with lock_log_dirs([]):
+        pass

@@ -1,0 +1,112 @@
+"""The proof sees whatever is missing, double, out of order or another record."""
+
+from collections.abc import Callable
+
+import pytest
+
+from cleaner_jobs.plan import LogPlan, SegmentGroup
+from cleaner_jobs.task_values import Part, Rewritten, Section, Verdict
+from compactor.proof import expected_kept, why_result_is_wrong, why_scan_is_incomplete
+from storage.segment import Segment
+
+
+def segment(base_offset: int, log_bytes: int) -> Segment:
+    return Segment(base_offset, log_bytes, 0, 0, None, 0, 0)
+
+
+PLAN = LogPlan(
+    0, "/d", "t", 0, "/d/t-0", 0, 50,
+    (
+        SegmentGroup((segment(0, 100), segment(10, 0), segment(20, 60))),
+        SegmentGroup((segment(30, 80),)),
+    ),
+    1, 1, 1, 1, (),
+)  # fmt: skip
+
+
+def part(group: int, *sections: Section, entries: int = 0, fingerprints: int = 0) -> Part:
+    return Part(
+        0, group, "f", 0, 0, entries, 0, 0, 1, 1, 1, 0, 0, 0, fingerprints, 0, 0, tuple(sections)
+    )
+
+
+PARTS = [
+    part(0, Section(0, 0, 70, 0, 0, 5)),
+    part(0, Section(0, 70, 100, 0, 6, 9), Section(2, 0, 60, 3, 20, 29)),
+    part(1, Section(0, 0, 80, 0, 30, 49)),
+]
+
+
+def test_a_log_that_was_read_whole_and_once() -> None:
+    assert why_scan_is_incomplete(PLAN, PARTS) is None
+
+
+def with_section(number: int, section: int, **values: int) -> list[Part]:
+    sections = list(PARTS[number].sections)
+    sections[section] = sections[section]._replace(**values)
+    return [*PARTS[:number], PARTS[number]._replace(sections=tuple(sections)), *PARTS[number + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        ([], "segment 0 was"),
+        (PARTS[1:], "segment 0 was"),
+        ([PARTS[0], PARTS[2]], "segment 0 was"),
+        (PARTS[:2], "segment 30 was"),
+        ([PARTS[1], PARTS[0], PARTS[2]], "segment 0 was"),
+        ([*PARTS, PARTS[2]], "segment 30 was"),
+        ([PARTS[0], PARTS[0], *PARTS[1:]], "segment 0 was"),
+        (with_section(1, 1, end=59), "segment 20 was"),
+        (with_section(1, 1, segment=1), "segment 10 was"),
+        (with_section(1, 1, start=1), "segment 20 was"),
+        (with_section(1, 0, first_offset=5), "offset 5 at byte 70"),
+        (with_section(1, 1, first_offset=9), "offset 9 at byte 0"),
+        (with_section(2, 0, first_offset=29), "offset 29 at byte 0"),
+        (with_section(2, 0, last_offset=50), "offset 50 is not below 50"),
+    ],
+)
+def test_what_is_missing_double_or_out_of_order(parts: list[Part], problem: str) -> None:
+    assert problem in (why_scan_is_incomplete(PLAN, parts) or "")
+
+
+# 2^64 - 1 and 5 are kept or dropped, as sums modulo 2^64
+MAPPED = [part(0, entries=3, fingerprints=2**64 - 1), part(1, entries=4, fingerprints=20)]
+VERDICTS = [Verdict(0, 0, "v", 0, 2, 2, 1, 2**64 - 3)]
+PIECES = [
+    Rewritten(0, 0, 0, False, "", "", "", "", 1, 0, 1, 15, 1, 0, 0),
+    Rewritten(0, 1, 0, True, "", "", "", "", 1, 0, 3, 7, 1, 0, 0),
+]
+
+
+def test_sums_that_fit() -> None:
+    assert expected_kept(MAPPED, VERDICTS) == 4
+    assert why_result_is_wrong(MAPPED, VERDICTS, PIECES, measured_only=False) is None
+    assert why_result_is_wrong(MAPPED, VERDICTS, PIECES, measured_only=True) is None
+
+
+@pytest.mark.parametrize("by", [-1, 1])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda by: (MAPPED, VERDICTS, [PIECES[0]._replace(records_kept=1 + by), PIECES[1]]),
+        lambda by: (MAPPED, [VERDICTS[0]._replace(superseded=2 + by)], PIECES),
+        lambda by: (MAPPED, [VERDICTS[0]._replace(expired=1 + by)], PIECES),
+        lambda by: ([MAPPED[0]._replace(entries=3 + by), MAPPED[1]], VERDICTS, PIECES),
+    ],
+)
+def test_a_count_that_is_off_by_one(
+    change: Callable[[int], tuple[list[Part], list[Verdict], list[Rewritten]]], by: int
+) -> None:
+    for measured_only in (False, True):
+        problem = why_result_is_wrong(*change(by), measured_only)
+        assert problem is not None and "records were to stay" in problem
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_another_record_than_the_one_that_was_to_stay(number: int) -> None:
+    pieces = list(PIECES)
+    pieces[number] = pieces[number]._replace(kept_fingerprints=pieces[number].kept_fingerprints ^ 1)
+    problem = why_result_is_wrong(MAPPED, VERDICTS, pieces, measured_only=False)
+    assert problem is not None and "other records" in problem
+    assert why_result_is_wrong(MAPPED, VERDICTS, pieces, measured_only=True) is None
