@@ -57,6 +57,12 @@ def why_result_is_wrong(
 
     measured_only: of a dry run, which leaves nothing to read back but the counts.
     """
+    partitions = 1 << parts[0].partition_bits if parts else 0
+    if sorted(verdict.partition for verdict in verdicts) != list(range(partitions)):
+        return f"not each of {partitions} hash partitions was resolved once"
+    lost = {part.group for part in parts} - {piece.group for piece in pieces}
+    if lost:  # it could have had no record to keep
+        return f"segment group {min(lost)} was not rewritten"
     expected = expected_kept(parts, verdicts)
     found = sum(piece.records_kept for piece in pieces)
     if expected != found:

@@ -110,3 +110,17 @@ def test_another_record_than_the_one_that_was_to_stay(number: int) -> None:
     problem = why_result_is_wrong(MAPPED, VERDICTS, pieces, measured_only=False)
     assert problem is not None and "other records" in problem
     assert why_result_is_wrong(MAPPED, VERDICTS, pieces, measured_only=True) is None
+
+
+def test_a_verdict_that_is_lost_or_double() -> None:
+    """A lost one that dropped nothing but what is superseded changes no sum."""
+    for verdicts in ([], [*VERDICTS, VERDICTS[0]], [VERDICTS[0]._replace(partition=1)]):
+        problem = why_result_is_wrong(MAPPED, verdicts, PIECES, measured_only=True)
+        assert problem == "not each of 1 hash partitions was resolved once"
+    assert why_result_is_wrong([], [], [], measured_only=False) is None
+
+
+def test_a_group_that_is_lost_though_it_keeps_no_record() -> None:
+    nothing_kept = PIECES[1]._replace(group=0, number=1)
+    problem = why_result_is_wrong(MAPPED, VERDICTS, [PIECES[0], nothing_kept], measured_only=False)
+    assert problem == "segment group 1 was not rewritten"

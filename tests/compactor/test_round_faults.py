@@ -135,8 +135,12 @@ def test_a_verdict_on_the_wrong_record_is_caught(local: LocalRound, tmp_path: Pa
     check_one_failed(local, tmp_path, LogStatus.FAILED, "", plan)
 
 
-def drop_piece(rows: Rows) -> Rows:
+def drop_group(rows: Rows) -> Rows:
     return [r for r in rows if json.loads(r[1])[:2] != [1, 1]]
+
+
+def drop_verdict(rows: Rows) -> Rows:
+    return [r for r in rows if json.loads(r[1])[0] != 1]
 
 
 def change_value(kind: str, name: str, by: int) -> Callable[[Rows], Rows]:
@@ -154,7 +158,8 @@ def change_value(kind: str, name: str, by: int) -> Callable[[Rows], Rows]:
 @pytest.mark.parametrize(
     ("stage", "fault", "reason"),
     [
-        ("rewrite", drop_piece, "records were to stay"),
+        ("rewrite", drop_group, "segment group 1 was not rewritten"),
+        ("resolve", drop_verdict, "1 hash partitions was resolved once"),
         ("rewrite", change_value("rewritten", "records_kept", -1), "records were to stay"),
         ("rewrite", change_value("rewritten", "kept_fingerprints", 1), "other records than"),
         ("resolve", change_value("verdict", "superseded", 1), "records were to stay"),
