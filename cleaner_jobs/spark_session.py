@@ -10,7 +10,10 @@ Java writes to `spark.log` in the work directory, so that the terminal stays the
 
 import os
 import re
+import signal
 import sys
+import threading
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -67,6 +70,7 @@ def build_session(
     if SparkContext._active_spark_context is not None:
         return SparkSession.builder.getOrCreate()
     log_path = Path(work_dir) / LOG_NAME
+    handler = signal.getsignal(signal.SIGINT)
     try:
         if SUBMITTED_VARIABLE in os.environ:
             return SparkSession(SparkContext(conf=_submitted_conf(master, app_name, extra or {})))
@@ -78,7 +82,15 @@ def build_session(
         return SparkSession(_start_java_and_context(options, log_path))
     except (*SPARK_ERRORS, OSError) as error:
         given = f" with master {master}" if master else ""
-        raise SparkStartError(f"Spark did not start{given}: {_cause(error, log_path)}") from error
+        cause = _cause(error, log_path)
+        _end_java_begun(error)
+        raise SparkStartError(f"Spark did not start{given}: {cause}") from error
+    except KeyboardInterrupt as interrupt:
+        _end_java_begun(interrupt)
+        raise
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)  # pyspark's calls Java first, busy or not
 
 
 def end_session(session: SparkSession) -> None:
@@ -87,13 +99,19 @@ def end_session(session: SparkSession) -> None:
     Java ends when its standard input does, and stops the context and its workers on the way. To
     stop the context first takes a second more: pyspark waits for its own accumulator server.
     """
-    gateway: Any = SparkContext._gateway
-    java = gateway.proc  # None under spark-submit
-    if java is None:
+    if not _end_java(session.sparkContext):
         session.stop()
-        return
-    accumulators: Any = session.sparkContext._accumulatorServer
-    accumulators.handle_error = lambda *_: None  # or it prints a traceback as its peer goes away
+
+
+def _end_java(context: SparkContext | None) -> bool:
+    """End the Java process if it is ours; whether it was. context: None if it did not come up."""
+    gateway: Any = SparkContext._gateway
+    java = getattr(gateway, "proc", None)  # None under spark-submit
+    if java is None:
+        return False
+    if context is not None:
+        accumulators: Any = context._accumulatorServer
+        accumulators.handle_error = lambda *_: None  # or it prints a traceback as its peer goes
     gateway.shutdown()  # or objects that go away still send Java a farewell
     java.stdin.close()
     try:
@@ -101,6 +119,19 @@ def end_session(session: SparkSession) -> None:
     except TimeoutExpired:
         java.kill()
         java.wait()
+    return True
+
+
+def _end_java_begun(error: BaseException) -> None:
+    """Leave no Java behind where the start failed, or was interrupted, before it was done."""
+    if _end_java(SparkContext._active_spark_context):
+        return
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        java = frame.f_locals.get("proc") if frame.f_code.co_name == "launch_gateway" else None
+        if java is not None:  # nobody else knows of it yet
+            java.stdin.close()
+            java.kill()
+            java.wait()
 
 
 def cause_of_failure(error: Exception) -> str:

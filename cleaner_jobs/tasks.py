@@ -37,9 +37,10 @@ from storage.errors import CorruptFileError
 
 def run_task(work_dir: str, stage: str, number: int, attempt: str) -> Iterator[Row]:
     """Do task `number` of a stage; attempt is unique among all tries of all tasks of the run."""
-    task = load_task(task_file(work_dir, stage, number))
-    settings = RoundSettings(*task["settings"])
     with Heartbeat(work_dir, stage, number, attempt) as heartbeat:
+        # only now: a driver that gives up takes the tasks away, then waits for every heart
+        task = load_task(task_file(work_dir, stage, number))
+        settings = RoundSettings(*task["settings"])
         for kind, value in _STAGES[stage](task, settings, attempt, heartbeat):
             yield kind, json.dumps(value)
 

@@ -7,24 +7,27 @@ after another. A log with a problem is left as it was, and the others go on.
 import itertools
 import os
 import secrets
+import shutil
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from cleaner_jobs import first_use
 from cleaner_jobs.class_archive import cache_dir
+from cleaner_jobs.heartbeat import wait_for_silence
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.staging import STAGED_MARKER
 from cleaner_jobs.task_values import Rewritten, RoundSettings, Source
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.finalizer import StagedGroup, swap_group, sweep_staged
+from compactor.interrupts import undisturbed
 from compactor.java import use_java
 from compactor.layout import sources_of
 from compactor.log_report import log_report
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SWAP_THREADS = 8
+SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,10 @@ def run_round(
                 secrets.randbits(64),
                 settings.dry_run,
             )
-            with _session(settings, work_dir, spark, clock, progress) as session:
+            with (
+                _staged_files_swept(plan, facts),
+                _session(settings, work_dir, spark, clock, progress) as session,
+            ):
                 stages = Stages(session, facts, plan.logs, progress)
                 reports = _clean(stages, facts, clock, progress)
     if not settings.dry_run:
@@ -128,31 +135,53 @@ def _session(
     try:
         yield session
     finally:
-        end_session(session)
+        with undisturbed():
+            end_session(session)
+
+
+@contextmanager
+def _staged_files_swept(plan: RoundPlan, facts: RoundSettings) -> Iterator[None]:
+    """Leave no staged file behind, of this run or of an earlier one; a dry run stages none.
+
+    Of an earlier one, since the lock is held: whoever staged them is gone. Of this one, once
+    Spark has ended and its last task with it: one that is cut off may still be writing.
+    """
+    if not facts.dry_run:
+        _sweep(plan)
+    try:
+        yield
+    except BaseException:
+        with undisturbed():
+            # who has not begun by then finds nothing to do
+            shutil.rmtree(os.path.join(facts.work_dir, "tasks"), ignore_errors=True)
+            wait_for_silence(facts.work_dir, SILENCE_SECONDS)
+            if not facts.dry_run:
+                _sweep(plan)
+        raise
+    if not facts.dry_run:
+        _sweep(plan)
+
+
+def _sweep(plan: RoundPlan) -> None:
+    for log in plan.logs:
+        with suppress(FileNotFoundError):  # a directory that is gone fails its own log, no other
+            sweep_staged(log.path, STAGED_MARKER)
 
 
 def _clean(
     stages: Stages, facts: RoundSettings, clock: _Clock, progress: ProgressSink
 ) -> list[LogReport]:
-    try:
-        if not facts.dry_run:
-            for outcome in stages.sound():  # the lock is held: whoever staged these is gone
-                sweep_staged(outcome.plan.path, STAGED_MARKER)
-        with clock.phase("scan", stages.log_bytes()):
-            stages.scan()
-            _prove_scan(stages)
-        with clock.phase("resolve", stages.log_bytes()):
-            stages.resolve()
-        with clock.phase("rewrite", stages.log_bytes()):
-            stages.rewrite()
-            _prove_result(stages, facts)
-        if not facts.dry_run:
-            with clock.phase("swap", stages.log_bytes()):
-                _swap(stages, facts, progress)
-    finally:
-        if not facts.dry_run:
-            for outcome in stages.outcomes.values():
-                sweep_staged(outcome.plan.path, STAGED_MARKER)
+    with clock.phase("scan", stages.log_bytes()):
+        stages.scan()
+        _prove_scan(stages)
+    with clock.phase("resolve", stages.log_bytes()):
+        stages.resolve()
+    with clock.phase("rewrite", stages.log_bytes()):
+        stages.rewrite()
+        _prove_result(stages, facts)
+    if not facts.dry_run:
+        with clock.phase("swap", stages.log_bytes()):
+            _swap(stages, facts, progress)
     return [log_report(outcome, facts.dry_run) for outcome in stages.outcomes.values()]
 
 
@@ -203,12 +232,14 @@ def _swap(stages: Stages, facts: RoundSettings, progress: ProgressSink) -> None:
         except (CorruptFileError, LogChangedError, OSError) as error:
             outcome.problem = problem_of(outcome.plan.log_id, error)
 
-    with ThreadPoolExecutor(SWAP_THREADS) as threads:
-        try:
-            for future in [threads.submit(swap, outcome) for outcome in sound]:
-                future.result()
-        finally:
-            stop.set()
+    threads = ThreadPoolExecutor(SWAP_THREADS)
+    try:
+        for future in [threads.submit(swap, outcome) for outcome in sound]:
+            future.result()
+    finally:
+        stop.set()
+        with undisturbed():
+            threads.shutdown()
 
 
 def _swap_log(outcome: LogOutcome, run_id: str, stop: threading.Event) -> Iterator[None]:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 
 from compactor.errors import CleaningFailedError
+from compactor.interrupts import undisturbed
 
 SUBDIRECTORIES = ("tasks", "parts", "verdicts", "pieces", "progress", "spark")
 
@@ -18,16 +19,20 @@ SUBDIRECTORIES = ("tasks", "parts", "verdicts", "pieces", "progress", "spark")
 @contextlib.contextmanager
 def open_work_dir(parent: str | None, run_id: str) -> Iterator[str]:
     """Make a directory of this run's own, private to this user, and remove it afterwards."""
-    try:
-        path = tempfile.mkdtemp(prefix=f"compactor-{run_id}-", dir=parent)
-        for name in SUBDIRECTORIES:
-            os.mkdir(os.path.join(path, name))
-    except OSError as error:
-        where = parent or tempfile.gettempdir()
-        raise CleaningFailedError(
-            f"no work directory can be made in {where}: {error.strerror}. Nothing was changed"
-        ) from error
-    try:
+    where = parent or tempfile.gettempdir()
+    with contextlib.ExitStack() as made:
+        try:
+            path = tempfile.mkdtemp(prefix=f"compactor-{run_id}-", dir=where)
+            made.callback(_remove, path)
+            for name in SUBDIRECTORIES:
+                os.mkdir(os.path.join(path, name))
+        except OSError as error:
+            raise CleaningFailedError(
+                f"no work directory can be made in {where}: {error.strerror}. Nothing was changed"
+            ) from error
         yield path
-    finally:
+
+
+def _remove(path: str) -> None:
+    with undisturbed():
         shutil.rmtree(path, ignore_errors=True)
