@@ -11,7 +11,16 @@ import sys
 if not __package__:  # run as a file: Python looks for modules beside it, where `report` is ours
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from compactor.cli import main
+
+def main() -> int:
+    """Run the command line, which takes a moment to import, and in it too Ctrl-C may come."""
+    try:
+        from compactor import cli
+    except KeyboardInterrupt:
+        sys.stderr.write("compactor: interrupted. Nothing was changed.\n")
+        return 130
+    return cli.main()
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -223,14 +223,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Carry out the words of the command line; the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     forgive_encodings()
-    try:
-        parsed = _parse(words or ["--help"])
-    except _ClickUsageError as error:
-        return _end_of_usage_error(words, error)
-    if isinstance(parsed, int) or parsed is None:  # help or version was shown
-        return ExitCode.USAGE if not words else ExitCode.OK
     with SignalNotes() as signals:
-        return _carry_out(parsed, signals)
+        try:
+            parsed = _parse(words or ["--help"])
+        except _ClickUsageError as error:
+            return _end_of_usage_error(words, error)
+        if isinstance(parsed, Request):
+            return _carry_out(parsed, signals)
+        interrupt = signals.received()  # which typer makes an exit code of
+        if interrupt is not None:
+            _complain(error_line(interrupt), NOTHING_CHANGED)
+            return exit_code_of_error(interrupt)
+        return ExitCode.OK if words else ExitCode.USAGE  # help or version was shown
 
 
 def _parse(words: list[str]) -> Request | int | None:
