@@ -136,7 +136,9 @@ class WindowReader:
         return size
 
     def _check_offsets(self, window: Window) -> None:
-        outside = window.rows[:, LAST_OFFSET] - self._base_offset > MAX_RELATIVE_OFFSET
+        last_offsets = window.rows[:, LAST_OFFSET]
+        outside = last_offsets - self._base_offset > MAX_RELATIVE_OFFSET
+        outside |= last_offsets < window.rows[:, BASE_OFFSET]  # it has outgrown 64 bits
         if outside.any():
             row = window.rows[int(outside.argmax())]
             problem = (

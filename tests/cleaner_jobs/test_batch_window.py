@@ -20,7 +20,14 @@ from storage.compression import Codec, compress
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from tests.storage.kafka_batches import COMMIT_MARKER
 from tests.support.made_log import batch, keyed, packed, record
-from tests.support.reference_batch import HEADER, TRANSACTIONAL, encode, encode_parts, encode_record
+from tests.support.reference_batch import (
+    HEADER,
+    TRANSACTIONAL,
+    ReferenceBatch,
+    encode,
+    encode_parts,
+    encode_record,
+)
 
 BATCHES = [encode(keyed(0, "ab")), encode(keyed(2, "c" * 40)), encode(keyed(42, "d"))]
 
@@ -114,6 +121,14 @@ def test_offsets_that_do_not_fit_the_segment_are_unsupported(tmp_path: Path) -> 
     with pytest.raises(UnsupportedFormatError, match="offset 2147483653 is too far") as caught:
         windows_of(path, base_offset=5)
     assert caught.value.position == len(fits)
+
+
+def test_an_offset_that_outgrows_64_bits_does_not_pass_for_a_small_one(tmp_path: Path) -> None:
+    """An empty batch: there is no record in it that would be out of its place."""
+    raw = encode(ReferenceBatch(2**63 - 1, 2**63 - 1, 0, 0, -1, -1))
+    raw = raw[:23] + (10).to_bytes(4, "big") + raw[27:]
+    with pytest.raises(UnsupportedFormatError, match="too far"):
+        windows_of(write(tmp_path / "0.log", [raw]))
 
 
 def test_an_offset_below_the_segments_base_is_corrupt(tmp_path: Path) -> None:
