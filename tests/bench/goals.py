@@ -58,8 +58,8 @@ def goals(results: Results) -> Iterator[Goal]:
         yield Goal("largest Python worker, resident, over all logs", workers, 700, 400, "MiB")
     growth = growth_percent(results, WARM)
     if growth is not None:
-        what = f"CPU seconds per GB, {GROWTH_LONG} against {GROWTH_SHORT}: change"
-        yield Goal(what, abs(growth), 20, 5, "%")
+        what = f"CPU seconds per GB, {GROWTH_LONG} against {GROWTH_SHORT}: growth"
+        yield Goal(what, growth, 20, 5, "%")
 
 
 def worker_peak_mib(results: Results) -> float | None:

@@ -7,6 +7,7 @@ from tests.bench.workloads import (
     GROWTH_SHORT,
     MAIN,
     NAMES,
+    SMALL,
     WORKLOADS,
     Fleet,
     Workload,
@@ -65,7 +66,8 @@ def test_quick_logs_are_small_and_of_the_same_shape() -> None:
         whole = BY_NAME[workload.name]
         assert workload.batches * workload.records_a_batch * workload.value_bytes < 20_000_000
         assert (workload.codec, workload.sides) == (whole.codec, whole.sides)
-        assert workload.key() != whole.key()
+        assert workload.keys / workload.batches == whole.keys / whole.batches
+        assert (workload.key() == whole.key()) == (whole.name == SMALL)
 
 
 def test_logs_are_chosen_by_name_and_keep_their_order() -> None:

@@ -20,7 +20,8 @@ SIDES = (KAFKA, COPY, COLD, WARM)  # in the order of a turn
 
 MAIN, SMALL, PLAN = "100b-none", "small", "plan"
 GROWTH_SHORT, GROWTH_LONG = "100b-0.8gb", "100b-4gb"
-QUICK_SHARE = 200  # quick logs have one batch of so many
+QUICK_SHARE = 200  # quick logs have one batch of so many,
+QUICK_BATCHES = 300  # but not fewer than this
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,12 @@ class Workload:
         return f"{self.name}-{sha256(self.script().encode()).hexdigest()[:12]}"
 
     def quick(self) -> "Workload":
-        """The same shape, a few megabytes at most."""
+        """The same shape, a few megabytes at most; a log that is as short already stays."""
+        batches = max(self.batches // QUICK_SHARE, min(self.batches, QUICK_BATCHES))
         return replace(
             self,
-            batches=max(1, self.batches // QUICK_SHARE),
-            keys=max(1, self.keys // QUICK_SHARE),
+            batches=batches,
+            keys=self.keys * batches // self.batches,
             segment_bytes=max(1024 * 1024, self.segment_bytes // QUICK_SHARE),
         )
 
