@@ -5,6 +5,7 @@ user's cache. A mark there tells for which source the kernels were compiled, so 
 need not load them to find out. What fails here costs time at later starts and nothing else.
 """
 
+import compileall
 import os
 import platform
 import sys
@@ -74,9 +75,12 @@ def cores() -> int:
 
 
 def _compile_kernels() -> None:
+    """The kernels, and the bytecode around them, which workers of Spark never write."""
     from cleaner_jobs.kernels_warm import warm  # loads numba, which only this way needs
 
     warm()
+    for name in PACKAGES_WITH_KERNELS:
+        compileall.compile_dir(SOURCES / name, quiet=2)
 
 
 def _wait(maker: Popen[bytes], log_path: Path, tell: Callable[[str], None]) -> None:
