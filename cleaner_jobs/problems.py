@@ -5,10 +5,17 @@ from cleaner_jobs.unchanged import LogChangedError
 from storage.errors import CorruptFileError, UnsupportedFormatError
 
 
+class WorkFileError(CorruptFileError):
+    """A file of the run's own is not what was written: a fault of the machine, not of a log."""
+
+
+_KINDS = {UnsupportedFormatError: "unsupported", WorkFileError: "work"}
+
+
 def problem_of(log_id: int, error: Exception) -> TaskProblem:
     """What an error says of one log; one of those that concern no more than a log."""
     if isinstance(error, CorruptFileError):
-        kind = "unsupported" if isinstance(error, UnsupportedFormatError) else "corrupt"
+        kind = _KINDS.get(type(error), "corrupt")
         return TaskProblem(log_id, kind, error.path, error.position, error.problem)
     if isinstance(error, LogChangedError):
         return TaskProblem(log_id, "changed", error.path, -1, error.problem)

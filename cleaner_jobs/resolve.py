@@ -19,10 +19,10 @@ from cleaner_jobs.offset_map import (
     select_entries,
     table_slots,
 )
+from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.sink import write_whole
 from cleaner_jobs.task_values import Part, Verdict
 from cleaner_jobs.worker_buffers import WorkerBuffers
-from storage.errors import CorruptFileError
 
 INDEX_WORDS = 2  # start of a part's ordinals, and their checksum
 INDEX_BYTES = 8 * INDEX_WORDS
@@ -54,7 +54,7 @@ class PartFile:
         at = part.block_at + start * ENTRY_BYTES
         data = self._read(at, (end - start) * ENTRY_BYTES)
         if xxhash.xxh3_64_intdigest(data) != checksum:
-            raise CorruptFileError(self._path, at, "entries of the map are not what was written")
+            raise WorkFileError(self._path, at, "entries of the map are not what was written")
         return np.frombuffer(data, np.uint64).reshape(-1, ENTRY_WORDS)
 
     def states(self, part: Part) -> NDArray[np.uint8]:
@@ -63,13 +63,13 @@ class PartFile:
         at = part.block_at + part.entries * ENTRY_BYTES
         data = self._read(at, 8 * (2 * partitions + 1) + part.records)
         if xxhash.xxh3_64_intdigest(data) != part.block_checksum:
-            raise CorruptFileError(self._path, at, "record states are not what was written")
+            raise WorkFileError(self._path, at, "record states are not what was written")
         return np.frombuffer(bytearray(data[8 * (2 * partitions + 1) :]), np.uint8)
 
     def _read(self, at: int, length: int) -> bytes:
         data = os.pread(self._descriptor, length, at)
         if len(data) != length:
-            raise CorruptFileError(self._path, at, f"{len(data)} of {length} bytes are there")
+            raise WorkFileError(self._path, at, f"{len(data)} of {length} bytes are there")
         return data
 
 
@@ -197,7 +197,7 @@ class VerdictFiles:
         at = verdict.block_at + (verdict.parts + 1) * INDEX_BYTES + 4 * start
         data = self._read(verdict, at, 4 * (end - start))
         if xxhash.xxh3_64_intdigest(data) != checksum:
-            raise CorruptFileError(verdict.file, at, "a verdict is not what was written")
+            raise WorkFileError(verdict.file, at, "a verdict is not what was written")
         return np.frombuffer(data, np.uint32)
 
     def _read(self, verdict: Verdict, at: int, length: int) -> bytes:
@@ -205,5 +205,5 @@ class VerdictFiles:
             self._descriptors[verdict.file] = os.open(verdict.file, os.O_RDONLY)
         data = os.pread(self._descriptors[verdict.file], length, at)
         if len(data) != length:
-            raise CorruptFileError(verdict.file, at, f"{len(data)} of {length} bytes are there")
+            raise WorkFileError(verdict.file, at, f"{len(data)} of {length} bytes are there")
         return data

@@ -5,7 +5,7 @@ it, or when its offsets would no longer fit 32 bits. Source: compaction C-7.
 """
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from cleaner_jobs.batch_window import (
     payloads,
     refuse_transactions,
 )
+from cleaner_jobs.index_check import IndexCheck
 from cleaner_jobs.offset_map import (
     ENTRY_WORDS,
     mark_superseded,
@@ -46,6 +47,7 @@ from storage.batch_columns import (
     Int64Array,
 )
 from storage.errors import CorruptFileError
+from storage.filesystem import naming
 
 PART_RECORDS = 1 << 20
 MAX_PART_OFFSETS = 1 << 32
@@ -167,10 +169,11 @@ class PartBuilder:
             np.uint64,
         )
         digest = xxhash.xxh3_64()
-        write_whole(self._out, entries.data)
-        for array in (starts.data, checksums.data, states.data):
-            write_whole(self._out, array)
-            digest.update(array)
+        with naming(self._out_path):
+            write_whole(self._out, entries.data)
+            for array in (starts.data, checksums.data, states.data):
+                write_whole(self._out, array)
+                digest.update(array)
         return digest.intdigest()
 
 
@@ -182,27 +185,26 @@ def scan_stretches(
 ) -> Iterator[Part | tuple[int, Exception]]:
     """Scan stretches in order; yield parts, or a log's id and the error that sets it aside.
 
-    After an error the rest of that log's stretches are passed over: its parts are of no use.
+    stretches: those of a log stand together. After an error the rest of them are passed over: the
+    parts of that log are of no use.
     """
-    failed: set[int] = set()
     with open(out_path, "wb", buffering=0) as out:
-        builder = PartBuilder(settings, out, out_path, buffers)
-        for stretch in stretches:
-            if stretch.log_id in failed:
-                continue
+        for log_id, of_log in groupby(stretches, key=lambda stretch: stretch.log_id):
+            builder = PartBuilder(settings, out, out_path, buffers)
             try:
-                yield from _scan_stretch(stretch, builder, buffers)
+                for stretch in of_log:
+                    yield from _scan_stretch(stretch, builder, buffers)
+                yield from builder.finish()
             except (CorruptFileError, LogChangedError, OSError) as error:
-                failed.add(stretch.log_id)
-                builder = PartBuilder(settings, out, out_path, buffers)
-                yield stretch.log_id, error
-        yield from builder.finish()
+                yield log_id, error
 
 
 def _scan_stretch(stretch: Stretch, builder: PartBuilder, buffers: WorkerBuffers) -> Iterator[Part]:
     with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
         check_unchanged(stretch.source, reader.stat())
+        index = IndexCheck(stretch)
         for window in reader.windows(stretch.start, stretch.end):
+            index.check(window.rows)
             check_checksums(window)
             refuse_transactions(window)
             for run in payloads(window, buffers):

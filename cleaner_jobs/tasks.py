@@ -66,7 +66,11 @@ def _resolve(
     with PartFiles() as files, open(path, "wb", buffering=0) as out:
         for log_id, partition in task["partitions"]:
             parts = logs[log_id]
-            yield VERDICT, resolve_partition(parts, partition, files, (out, path), WORKER_BUFFERS)
+            try:
+                verdict = resolve_partition(parts, partition, files, (out, path), WORKER_BUFFERS)
+                yield VERDICT, verdict
+            except (CorruptFileError, OSError) as error:
+                yield PROBLEM, problem_of(log_id, error)
             heartbeat.advance(sum(p.log_bytes for p in parts) >> parts[0].partition_bits)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Part, Rewritten, Verdict
+from storage.file_names import LOG, file_name
 
 FINGERPRINT_RANGE = 1 << 64
 
@@ -27,17 +28,16 @@ def why_scan_is_incomplete(plan: LogPlan, parts: Sequence[Part]) -> str | None:
         for index, segment in enumerate(of_group.segments):
             if position[group, index] != segment.log_bytes:
                 return f"segment {segment.base_offset} was read to byte {position[group, index]}"
-    offset = -1
-    for part in parts:
-        for section in part.sections:
-            if section.first_offset <= offset:
-                return (
-                    f"offset {section.first_offset} at byte {section.start} of a segment is not "
-                    f"above {offset}, the last one before it"
-                )
-            offset = section.last_offset
-    if offset >= plan.first_uncleanable_offset:
-        return f"offset {offset} is not below {plan.first_uncleanable_offset}, the end of the range"
+    offset, end = -1, plan.first_uncleanable_offset
+    for group, section in sections:
+        segment = plan.groups[group].segments[section.segment]
+        where = f"{file_name(segment.base_offset, LOG)}, byte {section.start}"
+        if section.first_offset <= offset:
+            first = section.first_offset
+            return f"{where}: offset {first} is not above {offset}, the last one before it"
+        offset = section.last_offset
+        if offset >= end:
+            return f"{where}: offset {offset} is not below {end}, where the range to clean ends"
     return None
 
 

@@ -69,6 +69,7 @@ class Stages:
         for outcome in self.sound():
             try:
                 stretches += layout.stretches_of(outcome.plan, _index_positions)
+                _check_empty_segments(outcome.plan)
             except CorruptFileError as error:
                 log_id = outcome.plan.log_id
                 self.set_aside(log_id, "corrupt", error.path, error.position, error.problem)
@@ -168,6 +169,14 @@ def _index_positions(log_path: str) -> Sequence[int]:
     offset_index.check(entries, os.path.getsize(log_path), path)
     positions: Sequence[int] = entries["position"].tolist()
     return positions
+
+
+def _check_empty_segments(plan: LogPlan) -> None:
+    """Raise CorruptFileError where an index has entries, but its log, which nobody reads, none."""
+    for sources in layout.sources_of(plan):
+        for source in sources:
+            if not source.log_bytes:
+                _index_positions(source.path)
 
 
 def _while_polling(work: Callable[[], list[Row]], poll: Callable[[], None]) -> list[Row]:

@@ -11,6 +11,7 @@ Errors are the operating system's (OSError, with the path in it), but for Unsupp
 
 import contextlib
 import os
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from storage.errors import UnsupportedBackendError
@@ -26,6 +27,17 @@ class Entry(NamedTuple):
     size_bytes: int  # 0 for a directory
     mtime_ns: int  # 0 for a directory
     inode: int
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Name the file in an OSError that does not: reads and writes know of descriptors only."""
+    try:
+        yield
+    except OSError as error:
+        if not isinstance(error.filename, str):
+            error.filename = path
+        raise
 
 
 def require_in_place(url: str) -> str:
@@ -98,7 +110,7 @@ def replace_file(path: str, data: bytes) -> None:
     """
     temporary = f"{path}.tmp"  # beside its target, so that the rename stays on one file system
     try:
-        with open(temporary, "wb") as out:
+        with naming(temporary), open(temporary, "wb") as out:
             out.write(data)
             out.flush()
             _adopt_owner(out.fileno(), path)
@@ -136,7 +148,8 @@ def sync_directory(path: str) -> None:
 def _sync(path: str, flags: int) -> None:
     descriptor = os.open(path, flags)
     try:
-        os.fsync(descriptor)
+        with naming(path):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -60,9 +60,9 @@ def with_section(number: int, section: int, **values: int) -> list[Part]:
         (with_section(1, 1, end=59), "segment 20 was"),
         (with_section(1, 1, segment=1), "segment 10 was"),
         (with_section(1, 1, start=1), "segment 20 was"),
-        (with_section(1, 0, first_offset=5), "offset 5 at byte 70"),
-        (with_section(1, 1, first_offset=9), "offset 9 at byte 0"),
-        (with_section(2, 0, first_offset=29), "offset 29 at byte 0"),
+        (with_section(1, 0, first_offset=5), "byte 70: offset 5 is not"),
+        (with_section(1, 1, first_offset=9), "byte 0: offset 9 is not"),
+        (with_section(2, 0, first_offset=29), "byte 0: offset 29 is not"),
         (with_section(2, 0, last_offset=50), "offset 50 is not below 50"),
     ],
 )
