@@ -39,6 +39,7 @@ from storage.batch_columns import (
 from storage.compression import DecompressionError, decompress_into
 from storage.crc32c import crc32c
 from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.filesystem import naming
 from storage.record_batch import CHECKED_POSITION
 
 WINDOW_BYTES = 16 << 20
@@ -115,7 +116,8 @@ class WindowReader:
     def _read(self, buffer: ByteArray, position: int, wanted: int) -> int:
         view, got = buffer.data[:wanted], 0
         while got < wanted:
-            count = os.preadv(self._descriptor, [view[got:]], position + got)
+            with naming(self.path):
+                count = os.preadv(self._descriptor, [view[got:]], position + got)
             if not count:
                 problem = f"the file ends here, {wanted - got} bytes before its listed size"
                 raise CorruptFileError(self.path, position + got, problem)

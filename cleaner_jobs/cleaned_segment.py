@@ -19,6 +19,7 @@ from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.batch_columns import LAST_OFFSET, MAX_TIMESTAMP, SIZE
 from storage.errors import UnsupportedFormatError
+from storage.filesystem import naming
 from storage.segment_indexes import SegmentIndexes, build_indexes, check_capacity
 
 BATCH_FACTS = np.dtype([("size", "<i8"), ("last_offset", "<i8"), ("max_timestamp", "<i8")])
@@ -100,7 +101,7 @@ def indexes_of(
 
 def write_like(path: str, data: bytes, model: os.stat_result) -> None:
     """Write a file with the owner, mode and modification time (in whole ms) of another."""
-    with open(path, "xb") as out:
+    with naming(path), open(path, "xb") as out:
         out.write(data)
         out.flush()
         finish_like(out.fileno(), model)

@@ -32,6 +32,7 @@ from storage.batch_columns import (
     walk_batches,
 )
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
+from storage.filesystem import naming
 
 
 class PieceContext(NamedTuple):
@@ -201,7 +202,7 @@ def _write_log(
     model: os.stat_result | None,
 ) -> OutputCounts:
     """Write the cleaned batches; with a model, as a file that is to go live."""
-    with open(path, "xb", buffering=0) as out:
+    with naming(path), open(path, "xb", buffering=0) as out:
         rewriter = BatchRewriter(_rules(log, context), out, context.buffers)
         _rewrite_sections(piece, log, context, rewriter)
         rewriter.finish()
@@ -243,7 +244,7 @@ def _work_path(piece: Piece, context: PieceContext, kind: str) -> str:
 
 def _save_facts(piece: Piece, context: PieceContext, facts: NDArray[np.void]) -> str:
     path = _work_path(piece, context, "facts")
-    with open(path, "xb") as out:
+    with naming(path), open(path, "xb") as out:
         out.write(facts.tobytes())
     return path
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cleaner_jobs.plan import ActiveProducer
+from storage.filesystem import naming
 
 PROBLEM, PART, VERDICT, REWRITTEN = "problem", "part", "verdict", "rewritten"  # kinds of rows
 
@@ -197,7 +198,7 @@ def task_file(work_dir: str, stage: str, number: int) -> str:
 def save_task(path: str, task: dict[str, Any]) -> None:
     """Write a task's values where only this user can read them."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+    with naming(path), os.fdopen(descriptor, "w", encoding="utf-8") as out:
         json.dump(task, out)
 
 

@@ -14,12 +14,13 @@ import xxhash
 
 from cleaner_jobs.cleaned_segment import BATCH_FACTS, finish_like, indexes_of, write_like
 from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import Rewritten, Source
 from compactor.finalizer import StagedGroup
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
-from storage.filesystem import sync_file
+from storage.filesystem import naming, sync_file
 
 READ_BYTES = 8 << 20
 CANNOT_SHARE = (errno.EXDEV, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
@@ -70,20 +71,24 @@ def _indexes(
 
 
 def _join(path: str, pieces: Sequence[Rewritten], model: os.stat_result) -> None:
-    with open(path, "x+b", buffering=0) as out:
+    with naming(path), open(path, "x+b", buffering=0) as out:
         for piece in pieces:
             with open(piece.log_file, "rb", buffering=0) as source:
-                _append(source.fileno(), out.fileno(), piece.log_bytes)
+                if not _append(source.fileno(), out.fileno(), piece.log_bytes):
+                    raise WorkFileError(piece.log_file, piece.log_bytes, "cut short")
         position = 0
         for piece in pieces:
             if _checksum(out.fileno(), position, piece.log_bytes) != piece.log_checksum:
-                raise CorruptFileError(path, position, "a joined piece is not what was written")
+                raise WorkFileError(path, position, "a joined piece is not what was written")
             position += piece.log_bytes
         finish_like(out.fileno(), model)
 
 
-def _append(source: int, target: int, log_bytes: int) -> None:
-    """Copy inside the kernel; where the file system can, without copying a byte."""
+def _append(source: int, target: int, log_bytes: int) -> bool:
+    """Copy inside the kernel; where the file system can, without copying a byte.
+
+    Whether source has so many bytes.
+    """
     left = log_bytes
     while left:
         try:
@@ -93,9 +98,10 @@ def _append(source: int, target: int, log_bytes: int) -> None:
                 raise
             copied = os.sendfile(target, source, None, left)
         if not copied:
-            raise CorruptFileError(f"descriptor {source}", log_bytes - left, "a piece is cut short")
+            return False
         left -= copied
     os.lseek(target, 0, os.SEEK_END)
+    return True
 
 
 def _checksum(descriptor: int, position: int, log_bytes: int) -> int:

@@ -19,10 +19,10 @@ SUBDIRECTORIES = ("tasks", "parts", "verdicts", "pieces", "progress", "spark")
 @contextlib.contextmanager
 def open_work_dir(parent: str | None, run_id: str) -> Iterator[str]:
     """Make a directory of this run's own, private to this user, and remove it afterwards."""
-    where = parent or tempfile.gettempdir()
+    where = parent or "the system's temporary directory"
     with contextlib.ExitStack() as made:
         try:
-            path = tempfile.mkdtemp(prefix=f"compactor-{run_id}-", dir=where)
+            path = tempfile.mkdtemp(prefix=f"compactor-{run_id}-", dir=parent)
             made.callback(_remove, path)
             for name in SUBDIRECTORIES:
                 os.mkdir(os.path.join(path, name))
