@@ -9,10 +9,10 @@ C-13.2, C-14.2, F-12.2 to F-12.6.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from storage import offset_index, time_index
+from storage.kernel import kernel
 
 Int64Array = NDArray[np.int64]
 
@@ -91,7 +91,7 @@ def _impossible(problem: str) -> SegmentIndexes:
     return SegmentIndexes(b"", b"", 0, problem)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _choose_entries(
     base_offset: int,
     sizes: Int64Array,

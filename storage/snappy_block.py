@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from storage.kernel import kernel
 from storage.memory_access import load_le_uint64
 
 ByteArray = npt.NDArray[np.uint8]
@@ -38,7 +39,7 @@ def compress_small_block(block: bytes | memoryview) -> bytes:
     return out[: _compress(source, slots, out)].tobytes()
 
 
-@njit(cache=True)
+@kernel
 def _compress(source: ByteArray, slots: npt.NDArray[np.uint16], out: ByteArray) -> Any:
     """Fill out and return how much. slots: last position of each hash; its contents do not matter.
 
