@@ -48,6 +48,7 @@ ALWAYS = {
     "spark.python.worker.reuse": "true",
     "spark.python.worker.faulthandler.enabled": "true",  # a kernel that crashes says where
 }
+VIRTUAL_MACHINE_LINES = 4  # at most, of one that does not start; a start of Spark writes more
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
@@ -220,14 +221,25 @@ def _log4j_file() -> Path:
 def _cause(error: Exception, log_path: Path) -> str:
     """One line for the operator: Java's own words if it left any, or else Python's."""
     java_exception = getattr(error, "java_exception", None)
-    told = java_exception.toString() if java_exception is not None else _complaint(log_path)
-    first = next(filter(str.strip, (told or str(error)).splitlines()), type(error).__name__)
+    if java_exception is not None:
+        told = java_exception.toString()
+    elif isinstance(error, OSError) and error.filename:
+        told = f"{error.filename}: {error.strerror}"
+    else:
+        told = _complaint(log_path) or str(error)
+    first = next(filter(str.strip, told.splitlines()), type(error).__name__)
+    if "stopped SparkContext" in first:  # what follows when it gave up in the background
+        return "the master does not answer"
     return JAVA_CLASS.sub("", first.strip())
 
 
 def _complaint(log_path: Path) -> str | None:
+    """What Java wrote before it ended; where it does not start at all it says it in two lines."""
     try:
         lines = log_path.read_text("utf-8", "replace").splitlines()
     except OSError:
         return None
+    lines = [line for line in lines if not line.startswith("Picked up ")]
+    if 1 < len(lines) <= VIRTUAL_MACHINE_LINES and COMPLAINT.search("\n".join(lines[:2])):
+        return ": ".join(lines[:2])
     return next((line for line in lines if COMPLAINT.search(line)), None)
