@@ -15,6 +15,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import IO, Any
@@ -48,7 +49,9 @@ ALWAYS = {
     "spark.python.worker.reuse": "true",
     "spark.python.worker.faulthandler.enabled": "true",  # a kernel that crashes says where
 }
-VIRTUAL_MACHINE_LINES = 4  # at most, of one that does not start; a start of Spark writes more
+# With the cause in the line behind the first one, and before the second one.
+NO_MACHINE = "Error occurred during initialization of VM"
+NO_MACHINE_CREATED = "Error: Could not create the Java Virtual Machine."
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
@@ -234,12 +237,12 @@ def _cause(error: Exception, log_path: Path) -> str:
 
 
 def _complaint(log_path: Path) -> str | None:
-    """What Java wrote before it ended; where it does not start at all it says it in two lines."""
+    """What Java wrote before it ended; its virtual machine says it in two lines."""
     try:
         lines = log_path.read_text("utf-8", "replace").splitlines()
     except OSError:
         return None
-    lines = [line for line in lines if not line.startswith("Picked up ")]
-    if 1 < len(lines) <= VIRTUAL_MACHINE_LINES and COMPLAINT.search("\n".join(lines[:2])):
-        return ": ".join(lines[:2])
+    for before, line in pairwise(lines):
+        if before == NO_MACHINE or line == NO_MACHINE_CREATED:
+            return f"{before}: {line}"
     return next((line for line in lines if COMPLAINT.search(line)), None)
