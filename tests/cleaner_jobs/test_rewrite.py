@@ -135,11 +135,14 @@ def test_unknown_bits_stay_in_a_copy_and_go_from_the_rest(tmp_path: Path) -> Non
     assert decode(emptied).attributes == 0
 
 
-def test_a_negative_horizon_is_not_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("headers", [(), (("é".encode(), b"1"),)], ids=["plain", "by field"])
+def test_a_negative_horizon_is_not_kept(
+    tmp_path: Path, headers: tuple[tuple[bytes, bytes | None], ...]
+) -> None:
     """E-36, run Q: attributes 0, base and max timestamp -1."""
     source = batch(
         ReferenceRecord(0, -1, b"a", None),
-        ReferenceRecord(1, -1, b"b", b"1"),
+        ReferenceRecord(1, -1, b"b", b"1", headers),
         attributes=HORIZON,
         base_timestamp=-1,
         max_timestamp=-1,
@@ -190,6 +193,13 @@ def test_header_keys_beyond_ascii_go_through_java(tmp_path: Path, codec: Codec) 
     assert found.records[0].key == b"a"
     copied = rebuilt(tmp_path, packed(source, codec), [KEEP, KEEP, KEEP])
     assert copied == packed(source, codec)
+
+
+@pytest.mark.parametrize("key", [b"\x80", b"k\x80", b"\xc3", b"\xc3(", b"\xf5k"])
+def test_no_byte_beyond_ascii_passes_for_one_that_kafka_leaves(tmp_path: Path, key: bytes) -> None:
+    source = batch(replace(record(0, b"a"), headers=((key, None),)), record(1, b"b"))
+    ((written, _),) = decode(rebuilt(tmp_path, encode(source), [KEEP, GONE])).records[0].headers
+    assert "\ufffd" in written.decode()
 
 
 KINDS = [
