@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleaner_jobs.heartbeat import done_bytes
 from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.problems import problem_of
 from cleaner_jobs.task_values import (
     PROBLEM,
     LogRules,
@@ -70,9 +71,8 @@ class Stages:
             try:
                 stretches += layout.stretches_of(outcome.plan, _index_positions)
                 _check_empty_segments(outcome.plan)
-            except CorruptFileError as error:
-                log_id = outcome.plan.log_id
-                self.set_aside(log_id, "corrupt", error.path, error.position, error.problem)
+            except (CorruptFileError, OSError) as error:
+                outcome.problem = problem_of(outcome.plan.log_id, error)
         tasks = layout.scan_tasks(stretches, self._cores)
         rows = self._run("scan", [{"stretches": own} for own in tasks])
         for values in rows:

@@ -53,6 +53,21 @@ def test_a_segment_is_cut_at_the_entries_of_its_index(
     assert dict(local.stages)["scan"] > 1
 
 
+def test_an_index_that_cannot_be_read_fails_its_log_alone(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For one, a file that vanishes between two looks at it."""
+    monkeypatch.setattr(layout, "STRETCH_BYTES", 1)
+    bad, good = logs_in(tmp_path, "bad-0"), logs_in(tmp_path, "good-0")
+    index = bad / file_name(4, INDEX)
+    index.unlink()
+    index.mkdir()
+    report = local.run(round_of(plan_of(bad, GROUPS, 12), plan_of(good, GROUPS, 12, log_id=1)))
+    assert report.logs[0].status is LogStatus.FAILED
+    assert report.logs[0].reason == f"{index}: Is a directory"
+    assert report.logs[1].status is LogStatus.CLEANED
+
+
 @pytest.mark.parametrize("what", ["gone", "cut short", "of another log"])
 def test_what_an_index_says_is_not_just_believed(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str

@@ -36,6 +36,16 @@ def test_a_record_has_the_published_layout() -> None:
     assert decode(b"??" + FULL_BYTES, 2, 100, 1000) == (FULL, 2 + len(FULL_BYTES))
 
 
+def test_times_too_far_apart_wrap_as_they_do_in_java() -> None:
+    """A producer may send them: an error here would end more than the work on its log."""
+    farthest = Record(0, 2**63 - 1, None, None)
+    data = bytes.fromhex("1e00ffffffffffffffffff0100 01 01 00")  # delta -2^63
+    assert encode(farthest, 0, -1) == data
+    assert decode(data, 0, 0, -1) == (farthest, len(data))
+    late = bytes.fromhex("0c001400 01 01 00")  # delta 10
+    assert decode(late, 0, 0, 2**63 - 5)[0].timestamp == 5 - 2**63
+
+
 def test_a_small_record_takes_seven_bytes_more_than_its_key_and_value() -> None:
     """F-5.5."""
     assert len(encode(Record(0, 0, b"key", b"value"), 0, 0)) == 7 + 3 + 5
