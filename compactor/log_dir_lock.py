@@ -48,6 +48,7 @@ def _lock(log_dir: str) -> Iterator[None]:
                 "Nothing was changed"
             ) from error
         _require_same_file(descriptor, path)
+        _give_to_owner_of(log_dir, descriptor)
         try:
             yield
         finally:
@@ -55,6 +56,14 @@ def _lock(log_dir: str) -> Iterator[None]:
                 os.unlink(path)
     finally:
         os.close(descriptor)
+
+
+def _give_to_owner_of(log_dir: str, descriptor: int) -> None:
+    """Let the broker open a lock file that we made, should we be killed before we remove it."""
+    model, made = os.stat(log_dir), os.fstat(descriptor)
+    if made.st_uid == os.geteuid() != model.st_uid:
+        with contextlib.suppress(PermissionError):  # only root may give files away
+            os.fchown(descriptor, model.st_uid, model.st_gid)
 
 
 def _require_same_file(descriptor: int, path: str) -> None:

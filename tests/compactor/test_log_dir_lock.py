@@ -1,6 +1,7 @@
 """Kafka's lock against another process, a stopping broker, and an unclean shutdown."""
 
 import fcntl
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -72,6 +73,19 @@ def test_a_lock_file_that_was_there_stays(tmp_path: Path) -> None:
     with lock_log_dirs([str(path.parent)]):
         pass
     assert path.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_a_lock_file_of_root_does_not_keep_the_broker_out(tmp_path: Path) -> None:
+    """A run that is killed leaves it; a broker that cannot open it takes the directory offline."""
+    path = log_dir(tmp_path) / ".lock"
+    os.chown(path.parent, 1234, 4321)
+    with lock_log_dirs([str(path.parent)]):
+        assert (path.stat().st_uid, path.stat().st_gid) == (1234, 4321)
+    path.touch()
+    os.chown(path, 77, 88)
+    with lock_log_dirs([str(path.parent)]):
+        assert (path.stat().st_uid, path.stat().st_gid) == (77, 88)
 
 
 def test_an_error_inside_gives_the_lock_back(tmp_path: Path) -> None:
