@@ -16,34 +16,46 @@ from storage.file_names import INDEX, LOG
 
 
 class IndexCheck:
-    """Holds the entries of a stretch against its batches, a window of them at a time."""
+    """Holds the entries of a stretch against its batches, a window of them at a time.
+
+    What it finds is told at the end: where the log itself is damaged, that is what is wrong.
+    """
 
     def __init__(self, stretch: Stretch) -> None:
-        """Raise CorruptFileError for an index that cannot be one of such a log at all."""
         source = stretch.source
         self._path = source.path.removesuffix(LOG) + INDEX
-        self._base_offset = source.base_offset
+        self._error: CorruptFileError | None = None
+        entries = np.empty(0, offset_index.ENTRY)
         try:
             entries = offset_index.read(self._path)
+            offset_index.check(entries, source.log_bytes, self._path)
         except FileNotFoundError:  # it will be made
-            entries = np.empty(0, offset_index.ENTRY)
-        offset_index.check(entries, source.log_bytes, self._path)
+            pass
+        except CorruptFileError as error:
+            self._error = error
         self._positions = entries["position"].astype(np.int64)
         self._offsets = entries["relative_offset"].astype(np.int64) + source.base_offset
 
     def check(self, rows: Int64Array) -> None:
-        """Each entry leads to the start of a batch, and none before that one has its offset."""
+        """Each entry leads to the start of a batch, and no batch before it has that offset."""
+        if self._error is not None:
+            return
         starts, end = rows[:, POSITION], rows[-1, POSITION] + rows[-1, SIZE]
         first, behind = np.searchsorted(self._positions, (starts[0], end))
         batch = np.searchsorted(starts, self._positions[first:behind], side="right") - 1
         is_start = starts[batch] == self._positions[first:behind]
         wrong = ~is_start | (rows[batch, BASE_OFFSET] > self._offsets[first:behind])
-        if not wrong.any():
-            return
-        at = int(first + wrong.argmax())
-        batch_at, base_offset = rows[batch[at - first], [POSITION, BASE_OFFSET]]
-        problem = (
-            f"entry (offset {self._offsets[at]}, position {self._positions[at]}) does not fit its "
-            f"log, where the batch at byte {batch_at} begins with offset {base_offset}"
-        )
-        raise CorruptFileError(self._path, at * offset_index.ENTRY.itemsize, problem)
+        if wrong.any():
+            at = int(first + wrong.argmax())
+            batch_at, base_offset = rows[batch[at - first], [POSITION, BASE_OFFSET]]
+            problem = (
+                f"entry (offset {self._offsets[at]}, position {self._positions[at]}) does not fit "
+                f"its log, where the batch at byte {batch_at} begins with offset {base_offset}"
+            )
+            position = at * offset_index.ENTRY.itemsize
+            self._error = CorruptFileError(self._path, position, problem)
+
+    def finish(self) -> None:
+        """Raise CorruptFileError at the first entry that is wrong."""
+        if self._error is not None:
+            raise self._error

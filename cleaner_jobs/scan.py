@@ -210,3 +210,4 @@ def _scan_stretch(stretch: Stretch, builder: PartBuilder, buffers: WorkerBuffers
             for run in payloads(window, buffers):
                 yield from builder.add(stretch, _Run(window, run))
         check_unchanged(stretch.source, reader.stat())
+        index.finish()
