@@ -77,13 +77,14 @@ def build_session(
     handler = signal.getsignal(signal.SIGINT)
     try:
         if SUBMITTED_VARIABLE in os.environ:
-            return SparkSession(SparkContext(conf=_submitted_conf(master, app_name, extra or {})))
+            context = SparkContext(conf=_submitted_conf(master, app_name, extra or {}))
+            return _quiet_session(context)
         options = {
             **session_options(master or DEFAULT_MASTER, work_dir, os.environ),
             **(extra or {}),
             "spark.app.name": app_name,
         }
-        return SparkSession(_start_java_and_context(options, log_path))
+        return _quiet_session(_start_java_and_context(options, log_path))
     except (*SPARK_ERRORS, OSError) as error:
         given = f" with master {master}" if master else ""
         cause = _cause(error, log_path)
@@ -97,25 +98,28 @@ def build_session(
             signal.signal(signal.SIGINT, handler)  # pyspark's calls Java first, busy or not
 
 
+def _quiet_session(context: SparkContext) -> SparkSession:
+    accumulators: Any = context._accumulatorServer
+    accumulators.handle_error = lambda *_: None  # or it prints a traceback when Java goes away
+    return SparkSession(context)
+
+
 def end_session(session: SparkSession) -> None:
     """Stop Spark, and Java with it if we started it. The process cannot start another afterwards.
 
     Java ends when its standard input does, and stops the context and its workers on the way. To
     stop the context first takes a second more: pyspark waits for its own accumulator server.
     """
-    if not _end_java(session.sparkContext):
+    if not _end_java():
         session.stop()
 
 
-def _end_java(context: SparkContext | None) -> bool:
-    """End the Java process if it is ours; whether it was. context: None if it did not come up."""
+def _end_java() -> bool:
+    """End the Java process if it is ours; whether it was."""
     gateway: Any = SparkContext._gateway
     java = getattr(gateway, "proc", None)  # None under spark-submit
     if java is None:
         return False
-    if context is not None:
-        accumulators: Any = context._accumulatorServer
-        accumulators.handle_error = lambda *_: None  # or it prints a traceback as its peer goes
     gateway.shutdown()  # or objects that go away still send Java a farewell
     java.stdin.close()
     try:
@@ -128,7 +132,7 @@ def _end_java(context: SparkContext | None) -> bool:
 
 def _end_java_begun(error: BaseException) -> None:
     """Leave no Java behind where the start failed, or was interrupted, before it was done."""
-    if _end_java(SparkContext._active_spark_context):
+    if _end_java():
         return
     for frame, _ in traceback.walk_tb(error.__traceback__):
         java = frame.f_locals.get("proc") if frame.f_code.co_name == "launch_gateway" else None
