@@ -73,6 +73,10 @@ class Payloads(NamedTuple):
     bounds: Int64Array  # (end - first, 2): where each batch's records stand in buffer
 
 
+NOTHING_TO_READ = 0
+_Compressed = tuple[int, memoryview, int]  # codec or NOTHING_TO_READ, payload, position in the file
+
+
 class WindowReader:
     """Reads runs of whole batches from one open segment file."""
 
@@ -184,7 +188,7 @@ def payloads(window: Window, buffers: WorkerBuffers) -> Iterator[Payloads]:
     """Yield the records of all batches of the window, in runs that share a buffer."""
     codecs = window.rows[:, ATTRIBUTES] & CODEC_MASK
     changes = np.flatnonzero(np.diff(codecs != 0)) + 1
-    edges = [0, *changes.tolist(), len(codecs)]
+    edges = [0, *changes.tolist(), len(codecs)] if len(codecs) else []
     for first, end in pairwise(edges):
         if codecs[first] == 0:
             bounds = buffers.array("bounds", WINDOW_BATCHES, np.int64, 2)[: end - first]
@@ -202,42 +206,63 @@ def _decompressed(
     window: Window, first: int, end: int, buffers: WorkerBuffers
 ) -> Iterator[Payloads]:
     bounds = buffers.array("bounds", WINDOW_BATCHES, np.int64, 2)
+    batches = _compressed(window, first, end)
     start = first
     while start < end:
         buffer = buffers.array("payload", PAYLOAD_BYTES + SLACK_BYTES)
-        filled, i = 0, start
-        while i < end:
-            behind = decompress_batch(window, i, buffer, filled)
-            if behind is None:
-                if i > start:
-                    break
-                buffer = _grow(window, i, buffers, len(buffer))
-                continue
-            bounds[i - start] = filled, behind
-            filled = behind
-            i += 1
-        run = Payloads(start, i, buffer, bounds[: i - start])
+        ends = _fill(window.path, batches[start - first :], buffer)
+        if not ends:
+            buffer, ends = _fill_with_one(window, start, batches[start - first], buffers)
+        bounds[: len(ends), 1] = ends
+        bounds[0, 0] = 0
+        bounds[1 : len(ends), 0] = ends[:-1]
+        run = Payloads(start, start + len(ends), buffer, bounds[: len(ends)])
         check_counts(window, run)
         yield run
-        start = i
+        start += len(ends)
 
 
-def decompress_batch(window: Window, i: int, out: ByteArray, at: int) -> int | None:
-    """Put the records of batch i into out, and return the index behind them; None: no room.
+def _compressed(window: Window, first: int, end: int) -> list[_Compressed]:
+    view, origin = window.buffer.data, window.file_position
+    wanted = [POSITION, SIZE, ATTRIBUTES, RECORDS_COUNT]
+    return [
+        (
+            attributes & CODEC_MASK if records else NOTHING_TO_READ,
+            view[position - origin + BATCH_HEADER_BYTES : position - origin + size],
+            position,
+        )
+        for position, size, attributes, records in window.rows[first:end, wanted].tolist()
+    ]
+
+
+def _fill(path: str, batches: list[_Compressed], out: ByteArray) -> list[int]:
+    """Decompress one batch behind the other, as long as there is room; return where each ends.
 
     Of a batch without records nothing is read, as Kafka reads nothing of it.
     """
-    row = window.rows[i]
-    position = int(row[POSITION])
-    start = position - window.file_position
-    compressed = window.buffer.data[start + BATCH_HEADER_BYTES : start + int(row[SIZE])]
-    if row[RECORDS_COUNT] == 0:
-        return at
-    try:
-        codec = int(row[ATTRIBUTES]) & CODEC_MASK
-        return decompress_into(codec, compressed, out[: len(out) - SLACK_BYTES], at)
-    except DecompressionError as error:
-        raise CorruptFileError(window.path, position, str(error)) from error
+    room, at, ends = out[: len(out) - SLACK_BYTES], 0, []
+    for codec, compressed, position in batches:
+        try:
+            behind = decompress_into(codec, compressed, room, at) if codec else at
+        except DecompressionError as error:
+            raise CorruptFileError(path, position, str(error)) from error
+        if behind is None:
+            break
+        ends.append(behind)
+        at = behind
+    return ends
+
+
+def _fill_with_one(
+    window: Window, i: int, batch: _Compressed, buffers: WorkerBuffers
+) -> tuple[ByteArray, list[int]]:
+    """For a batch that is larger than the buffer: in one that grows with what comes out."""
+    buffer = buffers.array("payload", 0)
+    while True:
+        buffer = _grow(window, i, buffers, len(buffer))
+        ends = _fill(window.path, [batch], buffer)
+        if ends:
+            return buffer, ends
 
 
 def _grow(window: Window, i: int, buffers: WorkerBuffers, room: int) -> ByteArray:

@@ -38,7 +38,10 @@ def warm() -> None:
     actions, kept = np.zeros(1, np.uint8), np.zeros(1, np.int32)
     retention.decide_batches(rows[:0], superseded, kept_batches, actions, kept)
     rebuild.rebuild_records(window, 0, rows[0], superseded, -1, window, 0)
-    rebuild.has_horizon_after(rows[0], -1)
+    horizons = np.zeros(1, np.int64)
+    rebuild.rebuild_payloads(
+        window, bounds[:0], rows[:0], (superseded, horizons, horizons), window, bounds
+    )
     verdict = actions, kept, superseded
     rebuild.rewrite_batches(window, 0, rows[:0], verdict, -1, window, bounds)
     header = np.zeros(batch_columns.BATCH_HEADER_BYTES, np.uint8)

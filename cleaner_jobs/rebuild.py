@@ -170,6 +170,45 @@ def rebuild_records(
 
 
 @kernel
+def rebuild_payloads(
+    payloads: ByteArray,
+    bounds: Int64Array,
+    rows: Int64Array,
+    verdict: tuple[ByteArray, Int64Array, Int64Array],
+    out: ByteArray,
+    results: Int64Array,
+) -> None:
+    """Rebuild the records of several decompressed batches, one behind the other.
+
+    payloads: batch i stands in bounds[i, 0]:bounds[i, 1]. verdict: states of records (uint8), the
+    first record of each batch among them, the horizon that each is to be given or -1. results:
+    (batches, 6), filled: where the batch begins and ends in out, base timestamp, max timestamp, and
+    code and record as rebuild_records returns them.
+    """
+    states, first_records, horizons_ms = verdict
+    at = 0
+    for i in range(rows.shape[0]):
+        first = first_records[i]
+        end, base, latest, code, detail = rebuild_records(
+            payloads,
+            bounds[i, 0],
+            rows[i],
+            states[first : first + rows[i, RECORDS_COUNT]],
+            horizons_ms[i],
+            out,
+            at,
+        )
+        results[i, 0] = at
+        results[i, 1] = end
+        results[i, 2] = base
+        results[i, 3] = latest
+        results[i, 4] = code
+        results[i, 5] = detail
+        if code == OK:
+            at = end
+
+
+@kernel
 def write_header(
     source: ByteArray,
     source_at: int,

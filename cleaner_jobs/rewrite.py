@@ -5,20 +5,19 @@ where a batch is not in the form in which Kafka writes it), emptied or dropped.
 Source: compaction C-10 to C-12.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cleaner_jobs.batch_window import Window, check_checksums, decompress_batch
+from cleaner_jobs.batch_window import Window, check_checksums
+from cleaner_jobs.packed_batches import Chosen, NotRebuilt, rebuild_packed
 from cleaner_jobs.rebuild import (
     GROWTH_BYTES_PER_RECORD,
     NOT_CANONICAL,
     REFUSALS,
-    has_horizon_after,
-    rebuild_records,
     rewrite_batches,
-    write_header,
 )
 from cleaner_jobs.retention import (
     DROP,
@@ -32,10 +31,8 @@ from cleaner_jobs.sink import Sink, write_whole
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.batch_columns import (
     ATTRIBUTES,
-    BATCH_HEADER_BYTES,
     CODEC_MASK,
     DELETE_HORIZON,
-    OK,
     POSITION,
     REASON_MASK,
     RECORDS_COUNT,
@@ -44,7 +41,6 @@ from storage.batch_columns import (
     ByteArray,
     Int64Array,
 )
-from storage.compression import Codec, compress
 from storage.crc32c import crc32c
 from storage.errors import UnsupportedFormatError
 from storage.java_text import through_java
@@ -128,12 +124,35 @@ class BatchRewriter:
         ordinals = np.zeros(count + 1, np.int64)
         np.cumsum(window.rows[:, RECORDS_COUNT], out=ordinals[1:])
         start = 0
-        for i in [*np.flatnonzero(packed).tolist(), count]:
-            self._rewrite_plain(window, (start, i), (actions, kept, states), ordinals)
-            if i < count:
+        for i, batch in self._rebuilt_packed(window, packed, (actions, kept, states), ordinals):
+            if start < i:
+                self._rewrite_plain(window, (start, i), (actions, kept, states), ordinals)
+            if isinstance(batch, NotRebuilt):
                 its_states = states[ordinals[i] : ordinals[i + 1]]
-                self._rebuild_packed(window, i, (int(actions[i]), int(kept[i]), its_states))
+                self._rebuild_by_field(window, i, (int(actions[i]), its_states), batch)
+            else:
+                self._put(batch)
             start = i + 1
+        self._rewrite_plain(window, (start, count), (actions, kept, states), ordinals)
+
+    def _rebuilt_packed(
+        self,
+        window: Window,
+        packed: NDArray[np.bool_],
+        verdict: tuple[ByteArray, NDArray[np.int32], NDArray[np.uint8]],
+        ordinals: Int64Array,
+    ) -> Iterator[tuple[int, bytes | NotRebuilt]]:
+        """The compressed batches that are rebuilt, each with its number in the window."""
+        actions, kept, states = verdict
+        numbers = np.flatnonzero(packed)
+        given = actions[numbers] == REBUILD_WITH_HORIZON
+        horizons_ms = np.where(given, self._rules.horizon_ms, -1).astype(np.int64)
+        chosen = Chosen(numbers, kept[numbers], horizons_ms, ordinals[numbers], states)
+        return zip(numbers.tolist(), rebuild_packed(window, chosen, self._buffers), strict=True)
+
+    def _put(self, batch: bytes) -> None:
+        self._output.room(len(batch)).data[: len(batch)] = batch
+        self._output.take(len(batch))
 
     def _rewrite_plain(
         self,
@@ -166,41 +185,17 @@ class BatchRewriter:
                 return
             i = start + stopped
             its_states = states[ordinals[i] : ordinals[i + 1]]
-            self._rebuild_by_field(window, i, (int(actions[i]), its_states), (code, detail))
+            self._rebuild_by_field(
+                window, i, (int(actions[i]), its_states), NotRebuilt(code, detail)
+            )
             start = i + 1
-
-    def _rebuild_packed(
-        self, window: Window, i: int, verdict: tuple[int, int, NDArray[np.uint8]]
-    ) -> None:
-        """A compressed batch: decompress, filter, compress with the codec's defaults."""
-        action, kept, states = verdict
-        row = window.rows[i]
-        payload, end = _decompress(window, i, self._buffers)
-        horizon_ms = self._rules.horizon_ms if action == REBUILD_WITH_HORIZON else -1
-        room = end + GROWTH_BYTES_PER_RECORD * len(states) + SLACK_BYTES
-        plain = self._buffers.array("plain", room)
-        behind, base, latest, code, detail = rebuild_records(
-            payload, 0, row, states, horizon_ms, plain, 0
-        )
-        if code != OK:
-            self._rebuild_by_field(window, i, (action, states), (code, detail))
-            return
-        packed = compress(Codec(int(row[ATTRIBUTES]) & CODEC_MASK), plain.data[:behind])
-        size = BATCH_HEADER_BYTES + len(packed)
-        out = self._output.room(size)
-        out.data[BATCH_HEADER_BYTES:size] = packed
-        times = (base, latest, has_horizon_after(row, horizon_ms))
-        source_at = int(row[POSITION]) - window.file_position
-        write_header(window.buffer, source_at, out, 0, size, times, kept)
-        _seal_batch(out.data, 0, size)
-        self._output.take(size)
 
     def _rebuild_by_field(
         self,
         window: Window,
         i: int,
         verdict: tuple[int, NDArray[np.uint8]],
-        reason: tuple[int, int],
+        reason: NotRebuilt,
     ) -> None:
         """A batch with over-long varints, odd lengths or header keys beyond ASCII."""
         code, detail = reason
@@ -237,21 +232,7 @@ class BatchRewriter:
             log_append_time_ms=header.max_timestamp if header.is_log_append_time else None,
             delete_horizon_ms=horizon_ms if horizon_ms is not None and horizon_ms >= 0 else None,
         )
-        data = encode_batch(kept, header.codec, options)
-        out = self._output.room(len(data))
-        out.data[: len(data)] = data
-        self._output.take(len(data))
-
-
-def _decompress(window: Window, i: int, buffers: WorkerBuffers) -> tuple[ByteArray, int]:
-    """The records of batch i, in a buffer with slack behind them, and where they end there."""
-    room = max(1 << 20, 4 * int(window.rows[i, SIZE]))
-    while True:
-        payload = buffers.array("payload", room + SLACK_BYTES)
-        end = decompress_batch(window, i, payload, 0)
-        if end is not None:
-            return payload, end
-        room = 2 * len(payload)  # the scan has seen that it fits what a batch may hold
+        self._put(encode_batch(kept, header.codec, options))
 
 
 def _seal_batches(out: ByteArray, spans: Int64Array) -> None:

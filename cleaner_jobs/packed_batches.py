@@ -1,0 +1,128 @@
+"""Compressed batches, rebuilt: decompressed and filtered many at a time, compressed one by one.
+
+The bytes of the payload are those of Kafka's own codec libraries at their default levels, whatever
+level the batch came with (compaction C-11.11 d).
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cleaner_jobs.batch_window import Payloads, Window, payloads
+from cleaner_jobs.rebuild import (
+    GROWTH_BYTES_PER_RECORD,
+    PRESERVED_ATTRIBUTES,
+    rebuild_payloads,
+)
+from cleaner_jobs.worker_buffers import WorkerBuffers
+from storage.batch_columns import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_SEQUENCE,
+    BASE_TIMESTAMP,
+    BATCH_HEADER_BYTES,
+    CODEC_MASK,
+    DELETE_HORIZON,
+    LAST_OFFSET,
+    LOG_OVERHEAD_BYTES,
+    OK,
+    POSITION,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    RECORDS_COUNT,
+    SLACK_BYTES,
+    Int64Array,
+)
+from storage.compression import Codec, compress
+from storage.crc32c import crc32c
+
+HEAD = Struct(">qi4sbI")  # base offset, length, leader epoch as it stands, magic, checksum
+TAIL = Struct(">hiqqqhii")  # what the checksum covers: attributes to records count
+assert HEAD.size + TAIL.size == BATCH_HEADER_BYTES
+LEADER_EPOCH = slice(12, 16)
+MAGIC = 2
+RESULT_COLUMNS = 6
+
+
+class Chosen(NamedTuple):
+    """The batches of a window that are to be rebuilt, and what stays of them."""
+
+    batches: NDArray[np.intp]  # their numbers in the window, ascending
+    kept_records: NDArray[np.int32]  # of each
+    horizons_ms: Int64Array  # that each is to be given; -1: keep what it has
+    first_records: Int64Array  # of each, among the states
+    states: NDArray[np.uint8]  # of all records of the window
+
+
+class NotRebuilt(NamedTuple):
+    """Why the kernel did not rebuild a batch, and at which of its records."""
+
+    code: int
+    record: int
+
+
+def rebuild_packed(
+    window: Window, chosen: Chosen, buffers: WorkerBuffers
+) -> Iterator[bytes | NotRebuilt]:
+    """Yield each of the chosen batches, whole and with its checksum, in order."""
+    picked = window._replace(rows=window.rows[chosen.batches])
+    for run in payloads(picked, buffers):
+        rows = picked.rows[run.first : run.end]
+        plain, results = _filter(run, rows, chosen, buffers)
+        kept = chosen.kept_records[run.first : run.end].tolist()
+        horizons_ms = chosen.horizons_ms[run.first : run.end].tolist()
+        for row, result, count, horizon_ms in zip(
+            rows.tolist(), results.tolist(), kept, horizons_ms, strict=True
+        ):
+            start, end, base, latest, code, record = result
+            if code != OK:
+                yield NotRebuilt(code, record)
+                continue
+            payload = compress(Codec(row[ATTRIBUTES] & CODEC_MASK), plain[start:end])
+            at = row[POSITION] - window.file_position
+            leader_epoch = window.buffer.data[at : at + BATCH_HEADER_BYTES][LEADER_EPOCH]
+            attributes = row[ATTRIBUTES] & PRESERVED_ATTRIBUTES
+            if horizon_ms >= 0 or (row[ATTRIBUTES] & DELETE_HORIZON and row[BASE_TIMESTAMP] >= 0):
+                attributes |= DELETE_HORIZON
+            yield _batch(row, leader_epoch, (attributes, base, latest, count), payload)
+
+
+def _filter(
+    run: Payloads, rows: Int64Array, chosen: Chosen, buffers: WorkerBuffers
+) -> tuple[memoryview, Int64Array]:
+    """The kept records of a run of batches, and the results of rebuild_payloads."""
+    count = run.end - run.first
+    room = int(run.bounds[:, 1].max()) + SLACK_BYTES
+    room += GROWTH_BYTES_PER_RECORD * int(rows[:, RECORDS_COUNT].sum())
+    plain = buffers.array("plain", room)
+    results = buffers.array("rebuilt", count, np.int64, RESULT_COLUMNS)[:count]
+    verdict = (
+        chosen.states,
+        chosen.first_records[run.first : run.end],
+        chosen.horizons_ms[run.first : run.end],
+    )
+    rebuild_payloads(run.buffer, run.bounds, rows, verdict, plain, results)
+    return plain.data, results
+
+
+def _batch(
+    row: list[int], leader_epoch: memoryview, facts: tuple[int, int, int, int], payload: bytes
+) -> bytes:
+    attributes, base_timestamp, max_timestamp, records_count = facts
+    tail = TAIL.pack(
+        attributes,
+        row[LAST_OFFSET] - row[BASE_OFFSET],
+        base_timestamp,
+        max_timestamp,
+        row[PRODUCER_ID],
+        row[PRODUCER_EPOCH],
+        row[BASE_SEQUENCE],
+        records_count,
+    )
+    length = BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES + len(payload)
+    checksum = crc32c(payload, crc32c(tail))
+    head = HEAD.pack(row[BASE_OFFSET], length, bytes(leader_epoch), MAGIC, checksum)
+    return b"".join((head, tail, payload))
