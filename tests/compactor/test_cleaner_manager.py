@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cleaner_jobs import batch_window
 from compactor import layout
 from compactor.report import LogReport, LogStatus
 from compactor.round_plan import RoundPlan
@@ -148,6 +149,23 @@ def test_it_is_rewritten_where_a_later_segment_supersedes_a_record(
     partition = make_partition(tmp_path / "logs", {0: [keyed(0, "ab")], 2: [keyed(2, "b")], 3: []})
     local.run(round_of(plan_of(partition, [[0], [2]], 3)))
     assert [r.key for raw in batches_of(partition, 0) for r in decode(raw).records] == [b"a"]
+
+
+def test_a_group_that_loses_nothing_is_merged(local: LocalRound, tmp_path: Path) -> None:
+    partition = make_partition(tmp_path / "logs", {0: [keyed(0, "ab")], 2: [keyed(2, "c")], 3: []})
+    local.run(round_of(plan_of(partition, [[0, 2]], 3)))
+    assert batches_of(partition, 0) == [encode(keyed(0, "ab")), encode(keyed(2, "c"))]
+    assert not log_of(partition, 2).exists()
+
+
+def test_verdicts_fit_their_records_over_the_edges_of_windows(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_window, "WINDOW_BYTES", 1)
+    partition = logs_in(tmp_path)
+    assert local.run(round_of(plan_of(partition, GROUPS, 12))).logs[0].counts == COUNTS
+    kept = [[r.offset for r in decode(raw).records] for raw in batches_of(partition, 8)]
+    assert kept == [[8, 10, 11]]
 
 
 def test_everything_superseded_leaves_empty_files(local: LocalRound, tmp_path: Path) -> None:
