@@ -6,6 +6,7 @@ Source: compaction C-13, C-14.
 """
 
 import os
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,51 +16,98 @@ from numpy.typing import NDArray
 from cleaner_jobs.batch_window import Window, WindowReader, check_checksums, payloads
 from cleaner_jobs.offset_map import sum_fingerprints
 from cleaner_jobs.record_columns import RecordColumns
+from cleaner_jobs.sink import write_whole
 from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.batch_columns import LAST_OFFSET, MAX_TIMESTAMP, SIZE
 from storage.errors import UnsupportedFormatError
 from storage.filesystem import naming
-from storage.segment_indexes import SegmentIndexes, build_indexes, check_capacity
+from storage.segment_indexes import IndexBuilder, SegmentIndexes, check_capacity
 
 BATCH_FACTS = np.dtype([("size", "<i8"), ("last_offset", "<i8"), ("max_timestamp", "<i8")])
+FACTS_AT_ONCE = 1 << 16
 NS_PER_MS = 1_000_000
 
 BatchFacts = NDArray[np.void]
 
 
 class CleanedLog(NamedTuple):
-    """What stands in a `.log` file that was written: enough for its indexes and for the proof."""
+    """What stands in a `.log` file that was written: enough for the proof."""
 
     log_bytes: int
     log_checksum: int
     records: int
     fingerprints: int
-    facts: BatchFacts  # BATCH_FACTS of each batch, in file order
 
 
-class BatchFactsCollector:
-    """Collects the facts of windows of batches."""
+def batch_facts(window: Window) -> BatchFacts:
+    """What indexes are made of, of each batch of a window."""
+    facts = np.empty(len(window.rows), BATCH_FACTS)
+    facts["size"] = window.rows[:, SIZE]
+    facts["last_offset"] = window.rows[:, LAST_OFFSET]
+    facts["max_timestamp"] = window.rows[:, MAX_TIMESTAMP]
+    return facts
 
-    def __init__(self) -> None:
-        self._pieces: list[BatchFacts] = []
 
-    def add(self, window: Window) -> None:
-        facts = np.empty(len(window.rows), BATCH_FACTS)
-        facts["size"] = window.rows[:, SIZE]
-        facts["last_offset"] = window.rows[:, LAST_OFFSET]
-        facts["max_timestamp"] = window.rows[:, MAX_TIMESTAMP]
-        self._pieces.append(facts)
+class FactsFile:
+    """Leaves the facts of the batches of a piece for whoever joins it with others."""
 
-    def all(self) -> BatchFacts:
-        return np.concatenate([np.empty(0, BATCH_FACTS), *self._pieces])
+    def __init__(self, path: str) -> None:
+        self._out = open(path, "xb", buffering=0)  # noqa: SIM115  # closed at exit
+
+    def __enter__(self) -> "FactsFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._out.close()
+
+    def add(self, facts: BatchFacts) -> None:
+        write_whole(self._out, facts.view(np.uint8).data)
+
+
+def facts_in(path: str) -> Iterator[BatchFacts]:
+    """What a FactsFile was given, some batches at a time."""
+    with open(path, "rb") as source:
+        while len(facts := np.fromfile(source, BATCH_FACTS, FACTS_AT_ONCE)):
+            yield facts
+
+
+class IndexesInMaking:
+    """The indexes of a cleaned segment, made of the facts of its batches as they come."""
+
+    def __init__(self, path: str, base_offset: int, limits: tuple[int, int]) -> None:
+        """limits: index.interval.bytes and segment.index.bytes. path: for errors."""
+        interval_bytes, self._index_bytes = limits
+        self._path = path
+        self._builder = IndexBuilder(base_offset, interval_bytes)
+
+    def add(self, facts: BatchFacts) -> None:
+        self._builder.add(*(np.ascontiguousarray(facts[name]) for name in BATCH_FACTS.names or ()))
+
+    def finish(self) -> SegmentIndexes:
+        """Raise UnsupportedFormatError where they do not fit: there Kafka's cleaner stops too
+        (C-13.7).
+        """
+        indexes = self._builder.finish()
+        problem = check_capacity(indexes, self._index_bytes)
+        if problem:
+            problem = f"the cleaned segment cannot be indexed: {problem}"
+            raise UnsupportedFormatError(self._path, 0, problem)
+        return indexes
 
 
 def read_back(
-    path: str, base_offset: int, settings: RoundSettings, buffers: WorkerBuffers
+    path: str,
+    base_offset: int,
+    settings: RoundSettings,
+    buffers: WorkerBuffers,
+    take_facts: Callable[[BatchFacts], None],
 ) -> CleanedLog:
-    """Check a written `.log` from end to end. Raise CorruptFileError where it is not sound."""
-    collector, columns = BatchFactsCollector(), RecordColumns(settings, buffers)
+    """Check a written `.log` from end to end. Raise CorruptFileError where it is not sound.
+
+    take_facts is given those of all its batches, in file order.
+    """
+    columns = RecordColumns(settings, buffers)
     digest = xxhash.xxh3_64()
     records = fingerprints = 0
     log_bytes = os.path.getsize(path)
@@ -67,36 +115,13 @@ def read_back(
         for window in reader.windows(0, log_bytes):
             check_checksums(window)
             digest.update(window.batches())
-            collector.add(window)
+            take_facts(batch_facts(window))
             for run in payloads(window, buffers):
                 columns.filled = 0
                 columns.parse(window, run, first_dirty_offset=0)
                 records += columns.filled
                 fingerprints += int(sum_fingerprints(columns.room_for(0), columns.filled))
-    return CleanedLog(
-        log_bytes, digest.intdigest(), records, fingerprints % (1 << 64), collector.all()
-    )
-
-
-def indexes_of(
-    facts: BatchFacts, path: str, base_offset: int, limits: tuple[int, int]
-) -> SegmentIndexes:
-    """The indexes of a cleaned segment. limits: index.interval.bytes and segment.index.bytes.
-
-    Raise UnsupportedFormatError where they do not fit: there Kafka's cleaner stops too (C-13.7).
-    """
-    interval_bytes, index_bytes = limits
-    indexes = build_indexes(
-        base_offset,
-        np.ascontiguousarray(facts["size"]),
-        np.ascontiguousarray(facts["last_offset"]),
-        np.ascontiguousarray(facts["max_timestamp"]),
-        interval_bytes,
-    )
-    problem = check_capacity(indexes, index_bytes)
-    if problem:
-        raise UnsupportedFormatError(path, 0, f"the cleaned segment cannot be indexed: {problem}")
-    return indexes
+    return CleanedLog(log_bytes, digest.intdigest(), records, fingerprints % (1 << 64))
 
 
 def write_like(path: str, data: bytes, model: os.stat_result) -> None:

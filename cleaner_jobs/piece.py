@@ -2,17 +2,19 @@
 
 import contextlib
 import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cleaner_jobs.batch_window import Window, WindowReader
 from cleaner_jobs.cleaned_segment import (
-    BatchFactsCollector,
+    BatchFacts,
     CleanedLog,
+    FactsFile,
+    IndexesInMaking,
+    batch_facts,
     finish_like,
-    indexes_of,
     read_back,
     write_like,
 )
@@ -85,13 +87,13 @@ def _loses_nothing(piece: Piece, log: LogRules, context: PieceContext) -> bool:
 def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten | None:
     """The result for a segment whose indexes, too, are what they would become; None otherwise."""
     source = piece.sources[0]
-    collector, batches = BatchFactsCollector(), 0
+    making, batches = _indexes_in_making(piece, log), 0
     with WindowReader(source.path, source.base_offset, context.buffers) as reader:
         for window in reader.windows(0, source.log_bytes):
-            collector.add(window)
+            making.add(batch_facts(window))
             batches += len(window.rows)
         check_unchanged(source, reader.stat())
-    indexes = indexes_of(collector.all(), source.path, source.base_offset, _limits(log))
+    indexes = making.finish()
     stem = source.path.removesuffix(LOG)
     same = (
         _content(stem + INDEX) == indexes.offset_index
@@ -127,16 +129,23 @@ def _content(path: str) -> bytes | None:
         return None
 
 
-def _limits(log: LogRules) -> tuple[int, int]:
-    return log.index_interval_bytes, log.segment_index_bytes
+def _indexes_in_making(piece: Piece, log: LogRules) -> IndexesInMaking:
+    first = piece.sources[0]
+    limits = log.index_interval_bytes, log.segment_index_bytes
+    return IndexesInMaking(first.path, first.base_offset, limits)
 
 
 class _Measure:
-    """Takes whole batches in the place of a file, and keeps their facts."""
+    """Takes whole batches in the place of a file, and passes their facts on."""
 
-    def __init__(self, base_offset: int, buffers: WorkerBuffers) -> None:
+    def __init__(
+        self,
+        base_offset: int,
+        buffers: WorkerBuffers,
+        take_facts: Callable[[BatchFacts], None],
+    ) -> None:
         self._previous_offset, self._buffers = base_offset - 1, buffers
-        self.facts = BatchFactsCollector()
+        self._take_facts = take_facts
 
     def write(self, data: memoryview) -> None:
         taken, buffer = 0, np.frombuffer(data, np.uint8)
@@ -146,27 +155,38 @@ class _Measure:
                 buffer[taken:], len(data) - taken, taken, self._previous_offset, rows
             )
             assert count, "the output is not made of whole batches in order"
-            self.facts.add(Window("", buffer, 0, rows[:count]))
+            self._take_facts(batch_facts(Window("", buffer, 0, rows[:count])))
             taken += framed
 
 
 def _measure(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
-    sink = _Measure(piece.sources[0].base_offset, context.buffers)
+    if piece.of > 1:
+        path = _work_path(piece, context, "facts")
+        with FactsFile(path) as facts:
+            return _measured(piece, log, context, facts.add)._replace(facts_file=path)
+    making = _indexes_in_making(piece, log)
+    result = _measured(piece, log, context, making.add)
+    making.finish()
+    return result
+
+
+def _measured(
+    piece: Piece, log: LogRules, context: PieceContext, take_facts: Callable[[BatchFacts], None]
+) -> Rewritten:
+    sink = _Measure(piece.sources[0].base_offset, context.buffers, take_facts)
     rewriter = BatchRewriter(_rules(log, context), sink, context.buffers)
     _rewrite_sections(piece, log, context, rewriter)
     log_bytes = rewriter.finish()
-    if piece.of == 1:
-        source = piece.sources[0]
-        indexes_of(sink.facts.all(), source.path, source.base_offset, _limits(log))
-    facts_file = "" if piece.of == 1 else _save_facts(piece, context, sink.facts.all())
-    return _result(piece, ("", "", "", facts_file), log_bytes, rewriter.counts)
+    return _result(piece, ("", "", "", ""), log_bytes, rewriter.counts)
 
 
 def _write_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
-    path = _work_path(piece, context, "log")
+    path, facts_path = (_work_path(piece, context, kind) for kind in ("log", "facts"))
     counts = _write_log(path, piece, log, context, model=None)
-    cleaned = read_back(path, piece.sources[0].base_offset, context.settings, context.buffers)
-    files = (path, "", "", _save_facts(piece, context, cleaned.facts))
+    base_offset = piece.sources[0].base_offset
+    with FactsFile(facts_path) as facts:
+        cleaned = read_back(path, base_offset, context.settings, context.buffers, facts.add)
+    files = (path, "", "", facts_path)
     return _checked(_result(piece, files, cleaned.log_bytes, counts), cleaned)
 
 
@@ -180,8 +200,9 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
     try:
         model = os.stat(piece.sources[-1].path)
         counts = _write_log(names[0], piece, log, context, model)
-        cleaned = read_back(names[0], base_offset, context.settings, context.buffers)
-        indexes = indexes_of(cleaned.facts, piece.sources[0].path, base_offset, _limits(log))
+        making = _indexes_in_making(piece, log)
+        cleaned = read_back(names[0], base_offset, context.settings, context.buffers, making.add)
+        indexes = making.finish()
         write_like(names[1], indexes.offset_index, model)
         write_like(names[2], indexes.time_index, model)
     except BaseException:
@@ -240,13 +261,6 @@ def _rewrite_sections(
 def _work_path(piece: Piece, context: PieceContext, kind: str) -> str:
     name = f"{piece.log_id}-{piece.group}-{piece.number}-{context.attempt}.{kind}"
     return os.path.join(context.settings.work_dir, "pieces", name)
-
-
-def _save_facts(piece: Piece, context: PieceContext, facts: NDArray[np.void]) -> str:
-    path = _work_path(piece, context, "facts")
-    with naming(path), open(path, "xb") as out:
-        out.write(facts.tobytes())
-    return path
 
 
 def _result(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import xxhash
 
-from cleaner_jobs.cleaned_segment import BATCH_FACTS, finish_like, indexes_of, write_like
+from cleaner_jobs.cleaned_segment import IndexesInMaking, facts_in, finish_like, write_like
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.staging import staged_suffix
@@ -62,11 +62,14 @@ def check_joined_indexes(
 def _indexes(
     plan: LogPlan, base_offset: int, path: str, pieces: Sequence[Rewritten]
 ) -> tuple[bytes, bytes]:
-    facts = np.concatenate([np.fromfile(piece.facts_file, BATCH_FACTS) for piece in pieces])
-    if np.any(np.diff(facts["last_offset"]) <= 0):
-        raise CorruptFileError(path, 0, "the pieces of the cleaned segment are out of order")
     limits = plan.index_interval_bytes, plan.segment_index_bytes
-    indexes = indexes_of(facts, path, base_offset, limits)
+    making, previous_offset = IndexesInMaking(path, base_offset, limits), -1
+    for facts in (facts for piece in pieces for facts in facts_in(piece.facts_file)):
+        if np.any(np.diff(facts["last_offset"], prepend=previous_offset) <= 0):
+            raise CorruptFileError(path, 0, "the pieces of the cleaned segment are out of order")
+        previous_offset = int(facts["last_offset"][-1])
+        making.add(facts)
+    indexes = making.finish()
     return indexes.offset_index, indexes.time_index
 
 

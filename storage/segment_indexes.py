@@ -20,6 +20,14 @@ MAX_RELATIVE_OFFSET = 2**31 - 1
 MAX_LOG_BYTES = 2**31 - 1
 _NO_TIMESTAMP = -1
 
+# what a builder knows between two stretches of batches
+_POSITION, _SINCE_ENTRY, _MAX_TIMESTAMP, _OFFSET_OF_MAX, _LAST_INDEXED = range(5)
+_TIME_ENTRIES, _BEFORE_LAST = 5, 6  # all time entries, those before the last offset entry
+_STATE_FIELDS = 7
+
+_OFFSET_FIELDS = ("relative_offset", "position")
+_TIME_FIELDS = ("timestamp", "relative_offset")
+
 
 class SegmentIndexes(NamedTuple):
     """Index files of a finished segment, and what decides whether Kafka would have got that far."""
@@ -30,6 +38,56 @@ class SegmentIndexes(NamedTuple):
     problem: str | None  # why no segment can hold these batches, whatever the room
 
 
+class IndexBuilder:
+    """Makes both indexes of a segment from columns of its batches, a stretch of them at a time.
+
+    What it keeps in between is the entries, not the batches: a segment may have ten million.
+    """
+
+    def __init__(self, base_offset: int, index_interval_bytes: int) -> None:
+        self._base_offset, self._interval_bytes = base_offset, index_interval_bytes
+        self._offsets, self._times = bytearray(), bytearray()
+        self._state = np.zeros(_STATE_FIELDS, np.int64)
+        self._state[[_MAX_TIMESTAMP, _LAST_INDEXED]] = _NO_TIMESTAMP
+        self._problem: str | None = None
+
+    def add(self, sizes: Int64Array, last_offsets: Int64Array, max_timestamps: Int64Array) -> None:
+        """Take in the next batches, in file order; the first one of all starts at position 0.
+
+        last_offsets and max_timestamps are those of the batch headers.
+        """
+        batches = len(sizes)
+        assert len(last_offsets) == len(max_timestamps) == batches, "columns of different lengths"
+        base = self._base_offset
+        outside = (last_offsets < base) | (last_offsets - base > MAX_RELATIVE_OFFSET)
+        if outside.any() and self._problem is None:
+            offset = int(last_offsets[int(outside.argmax())])
+            self._problem = f"offset {offset} does not fit a segment with base offset {base}"
+        if self._problem:
+            self._state[_POSITION] += sizes.sum()
+            return
+        columns = np.empty((4, batches), np.int64)
+        entries, times = _choose_entries(
+            base, sizes, last_offsets, max_timestamps, self._interval_bytes, self._state, columns
+        )
+        self._offsets += _packed(columns[:2, :entries], offset_index.ENTRY, _OFFSET_FIELDS)
+        self._times += _packed(columns[2:, :times], time_index.ENTRY, _TIME_FIELDS)
+
+    def finish(self) -> SegmentIndexes:
+        """Give the indexes of all batches. Where `problem` is set, they are of no use."""
+        log_bytes = int(self._state[_POSITION])
+        if log_bytes > MAX_LOG_BYTES:
+            self._problem = f"a segment of {log_bytes} bytes, at most {MAX_LOG_BYTES} are possible"
+        if self._problem:
+            return SegmentIndexes(b"", b"", 0, self._problem)
+        times = bytes(self._times)
+        if self._state[_MAX_TIMESTAMP] > self._state[_LAST_INDEXED]:  # C-14.2
+            last = self._state[[_MAX_TIMESTAMP, _OFFSET_OF_MAX]].reshape(2, 1)
+            times += _packed(last, time_index.ENTRY, _TIME_FIELDS)
+        before_last = int(self._state[_BEFORE_LAST])
+        return SegmentIndexes(bytes(self._offsets), times, before_last, None)
+
+
 def build_indexes(
     base_offset: int,
     sizes: Int64Array,
@@ -37,34 +95,10 @@ def build_indexes(
     max_timestamps: Int64Array,
     index_interval_bytes: int,
 ) -> SegmentIndexes:
-    """Build the indexes of a segment from columns of its batches, in file order.
-
-    The first batch starts at position 0 and each at the end of the one before. last_offsets and
-    max_timestamps are those of the batch headers. Where `problem` is set, the indexes are of no
-    use.
-    """
-    batches = len(sizes)
-    assert len(last_offsets) == len(max_timestamps) == batches, "columns of different lengths"
-    log_bytes = int(sizes.sum()) if batches else 0
-    if log_bytes > MAX_LOG_BYTES:
-        return _impossible(f"a segment of {log_bytes} bytes, at most {MAX_LOG_BYTES} are possible")
-    outside = (last_offsets < base_offset) | (last_offsets - base_offset > MAX_RELATIVE_OFFSET)
-    if outside.any():
-        offset = int(last_offsets[int(outside.argmax())])
-        return _impossible(f"offset {offset} does not fit a segment with base offset {base_offset}")
-    offsets = np.empty(batches, offset_index.ENTRY)
-    times = np.empty(batches + 1, time_index.ENTRY)
-    columns = np.empty((4, batches + 1), np.int64)
-    entries, time_entries, before_last = _choose_entries(
-        base_offset, sizes, last_offsets, max_timestamps, index_interval_bytes, columns
-    )
-    offsets["relative_offset"][:entries] = columns[0, :entries]
-    offsets["position"][:entries] = columns[1, :entries]
-    times["timestamp"][:time_entries] = columns[2, :time_entries]
-    times["relative_offset"][:time_entries] = columns[3, :time_entries]
-    return SegmentIndexes(
-        offsets[:entries].tobytes(), times[:time_entries].tobytes(), int(before_last), None
-    )
+    """Build the indexes of a segment all of whose batches are at hand; see IndexBuilder."""
+    builder = IndexBuilder(base_offset, index_interval_bytes)
+    builder.add(sizes, last_offsets, max_timestamps)
+    return builder.finish()
 
 
 def check_capacity(indexes: SegmentIndexes, segment_index_bytes: int) -> str | None:
@@ -87,8 +121,11 @@ def check_capacity(indexes: SegmentIndexes, segment_index_bytes: int) -> str | N
     return None
 
 
-def _impossible(problem: str) -> SegmentIndexes:
-    return SegmentIndexes(b"", b"", 0, problem)
+def _packed(columns: Int64Array, entry: np.dtype[np.void], fields: tuple[str, str]) -> bytes:
+    entries = np.empty(columns.shape[1], entry)
+    for field, column in zip(fields, columns, strict=True):
+        entries[field] = column
+    return entries.tobytes()
 
 
 @kernel
@@ -98,34 +135,31 @@ def _choose_entries(
     last_offsets: Int64Array,
     max_timestamps: Int64Array,
     index_interval_bytes: int,
+    state: Int64Array,
     columns: Int64Array,
-) -> tuple[int, int, int]:
+) -> tuple[int, int]:
     """Fill columns: relative offsets and positions, then timestamps and their relative offsets.
 
-    Return the number of offset entries, of time entries, and of those before the last offset entry.
+    state: what is known from the batches before; brought up to date. Return the number of offset
+    entries and of time entries.
     """
-    entries = time_entries = before_last = 0
-    position = bytes_since_entry = 0
-    max_timestamp = last_indexed = _NO_TIMESTAMP
-    offset_of_max = 0
+    entries = time_entries = 0
     for batch in range(len(sizes)):
-        if max_timestamps[batch] > max_timestamp:
-            max_timestamp = max_timestamps[batch]
-            offset_of_max = last_offsets[batch] - base_offset
-        if bytes_since_entry > index_interval_bytes:
+        if max_timestamps[batch] > state[_MAX_TIMESTAMP]:
+            state[_MAX_TIMESTAMP] = max_timestamps[batch]
+            state[_OFFSET_OF_MAX] = last_offsets[batch] - base_offset
+        if state[_SINCE_ENTRY] > index_interval_bytes:
             columns[0, entries] = last_offsets[batch] - base_offset
-            columns[1, entries] = position
+            columns[1, entries] = state[_POSITION]
             entries += 1
-            before_last = time_entries
-            if max_timestamp > last_indexed:
-                columns[2, time_entries] = last_indexed = max_timestamp
-                columns[3, time_entries] = offset_of_max
+            state[_BEFORE_LAST] = state[_TIME_ENTRIES]
+            if state[_MAX_TIMESTAMP] > state[_LAST_INDEXED]:
+                columns[2, time_entries] = state[_MAX_TIMESTAMP]
+                columns[3, time_entries] = state[_OFFSET_OF_MAX]
+                state[_LAST_INDEXED] = state[_MAX_TIMESTAMP]
                 time_entries += 1
-            bytes_since_entry = 0
-        bytes_since_entry += sizes[batch]
-        position += sizes[batch]
-    if max_timestamp > last_indexed:  # once the segment is finished, C-14.2
-        columns[2, time_entries] = max_timestamp
-        columns[3, time_entries] = offset_of_max
-        time_entries += 1
-    return entries, time_entries, before_last
+                state[_TIME_ENTRIES] += 1
+            state[_SINCE_ENTRY] = 0
+        state[_SINCE_ENTRY] += sizes[batch]
+        state[_POSITION] += sizes[batch]
+    return entries, time_entries

@@ -1,17 +1,28 @@
 """What was written is read back before it counts; its indexes are made of what was read."""
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 import xxhash
 
 from cleaner_jobs import batch_window
-from cleaner_jobs.cleaned_segment import finish_like, indexes_of, read_back, write_like
+from cleaner_jobs.cleaned_segment import (
+    BATCH_FACTS,
+    BatchFacts,
+    FactsFile,
+    IndexesInMaking,
+    facts_in,
+    finish_like,
+    read_back,
+    write_like,
+)
 from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.compression import Codec
 from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.segment_indexes import SegmentIndexes
 from tests.support.local_round import HASH_KEY
 from tests.support.made_log import NOW_MS, keyed, packed
 from tests.support.reference_batch import ReferenceBatch, encode
@@ -26,6 +37,10 @@ BATCHES = [
 ]
 
 
+def ignored(_: BatchFacts) -> None:
+    """Where the facts do not matter."""
+
+
 def written(path: Path, batches: list[bytes] = BATCHES) -> str:
     path.write_bytes(b"".join(batches))
     return str(path)
@@ -37,11 +52,13 @@ def test_what_stands_in_a_file(
 ) -> None:
     monkeypatch.setattr(batch_window, "WINDOW_BYTES", window_bytes)
     path = written(tmp_path / "5.log")
-    found = read_back(path, 5, SETTINGS, WorkerBuffers())
+    facts = tmp_path / "facts"
+    with FactsFile(str(facts)) as out:
+        found = read_back(path, 5, SETTINGS, WorkerBuffers(), out.add)
     data = b"".join(BATCHES)
     assert (found.log_bytes, found.log_checksum) == (len(data), xxhash.xxh3_64_intdigest(data))
     assert found.records == 3 + 160 + 200
-    assert found.facts.tolist() == [
+    assert [fact for some in facts_in(str(facts)) for fact in some.tolist()] == [
         (len(BATCHES[0]), 7, 170),
         (len(BATCHES[1]), 167, 100 + 1670),
         (61, 209, 5000),
@@ -52,7 +69,7 @@ def test_what_stands_in_a_file(
 def test_fingerprints_tell_keys_and_offsets_apart(tmp_path: Path) -> None:
     def of(batches: list[bytes]) -> int:
         path = written(tmp_path / "0.log", batches)
-        return read_back(path, 0, SETTINGS, WorkerBuffers()).fingerprints
+        return read_back(path, 0, SETTINGS, WorkerBuffers(), ignored).fingerprints
 
     one = of([encode(keyed(0, "ab"))])
     assert one == of([packed(keyed(0, "ab"), Codec.LZ4)])
@@ -67,25 +84,56 @@ def test_damage_is_noticed(tmp_path: Path, at: int) -> None:
     path = written(tmp_path / "5.log", [*BATCHES[:3], bytes(damaged)])
     position = sum(map(len, BATCHES[:3]))
     with pytest.raises(CorruptFileError) as caught:
-        read_back(path, 5, SETTINGS, WorkerBuffers())
+        read_back(path, 5, SETTINGS, WorkerBuffers(), ignored)
     assert (caught.value.path, caught.value.position) == (path, position)
 
 
-def test_indexes_are_those_of_the_reference(tmp_path: Path) -> None:
+def made(path: str, interval_bytes: int, index_bytes: int) -> SegmentIndexes:
+    making = IndexesInMaking("5.log", 5, (interval_bytes, index_bytes))
+    read_back(path, 5, SETTINGS, WorkerBuffers(), making.add)
+    return making.finish()
+
+
+@pytest.mark.parametrize("batches_at_once", [1, 2, 3, 1 << 16])
+def test_indexes_are_those_of_the_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches_at_once: int
+) -> None:
     """C-13.2, C-14.2."""
-    facts = read_back(written(tmp_path / "5.log"), 5, SETTINGS, WorkerBuffers()).facts
+    monkeypatch.setattr(batch_window, "WINDOW_BATCHES", batches_at_once)
+    path = written(tmp_path / "5.log")
     for interval_bytes in (0, 100, 1000, 4096):
-        found = indexes_of(facts, "5.log", 5, (interval_bytes, 1 << 20))
-        assert found[:2] == indexes(BATCHES, 5, interval_bytes)
+        assert made(path, interval_bytes, 1 << 20)[:2] == indexes(BATCHES, 5, interval_bytes)
+
+
+def test_memory_does_not_grow_with_the_batches_of_a_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A segment of 1 GiB may have ten million batches of a record each."""
+    monkeypatch.setattr(batch_window, "WINDOW_BATCHES", 100)
+    monkeypatch.setattr(batch_window, "WINDOW_BYTES", 1 << 14)
+    path = written(tmp_path / "0.log", [encode(keyed(i, "a")) for i in range(4000)])
+    buffers = WorkerBuffers()
+
+    def peak_bytes() -> int:
+        making = IndexesInMaking(path, 0, (4096, 1 << 20))
+        tracemalloc.start()
+        read_back(path, 0, SETTINGS, buffers, making.add)
+        making.finish()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    peak_bytes()  # makes what a worker keeps
+    assert peak_bytes() < 4000 * BATCH_FACTS.itemsize
 
 
 def test_indexes_without_room_are_named(tmp_path: Path) -> None:
     """C-13.7: three offset entries of 8 bytes."""
-    facts = read_back(written(tmp_path / "5.log"), 5, SETTINGS, WorkerBuffers()).facts
+    path = written(tmp_path / "5.log")
     assert len(indexes(BATCHES, 5, 0)[0]) == 24
-    indexes_of(facts, "5.log", 5, (0, 48))
+    made(path, 0, 48)
     with pytest.raises(UnsupportedFormatError, match=r"5\.log, byte 0: .* cannot be indexed"):
-        indexes_of(facts, "5.log", 5, (0, 23))
+        made(path, 0, 23)
 
 
 def test_files_get_owner_mode_and_time_of_their_model(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ Against indexes that Kafka 4.3.1 wrote, against the rule said again slowly, and 
 limits.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import offset_index, time_index
-from storage.segment_indexes import Int64Array, SegmentIndexes, build_indexes, check_capacity
+from storage.segment_indexes import (
+    IndexBuilder,
+    Int64Array,
+    SegmentIndexes,
+    build_indexes,
+    check_capacity,
+)
 
 
 class Batch(NamedTuple):
@@ -140,6 +147,18 @@ def test_indexes_are_those_of_the_rule(segment: tuple[int, list[Batch]], interva
     offsets, times = slow_indexes(base_offset, batches, interval)
     assert np.frombuffer(indexes.offset_index, offset_index.ENTRY).tolist() == offsets
     assert np.frombuffer(indexes.time_index, time_index.ENTRY).tolist() == times
+
+
+@given(segments(), st.sampled_from([0, 100, 400]), st.lists(st.integers(0, 30), max_size=4))
+def test_batches_may_come_in_any_number_of_stretches(
+    segment: tuple[int, list[Batch]], interval: int, cuts: list[int]
+) -> None:
+    base_offset, batches = segment
+    builder = IndexBuilder(base_offset, interval)
+    for start, end in pairwise([0, *sorted(cuts), len(batches)]):
+        columns: Int64Array = np.array(batches[start:end], np.int64).reshape(-1, 3).T
+        builder.add(*np.ascontiguousarray(columns))
+    assert builder.finish() == build(base_offset, batches, interval)
 
 
 def kafka_has_room(base: int, batches: list[Batch], interval: int, index_bytes: int) -> bool:
