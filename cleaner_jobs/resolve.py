@@ -23,6 +23,7 @@ from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.sink import write_whole
 from cleaner_jobs.task_values import Part, Verdict
 from cleaner_jobs.worker_buffers import WorkerBuffers
+from storage.filesystem import naming
 
 INDEX_WORDS = 2  # start of a part's ordinals, and their checksum
 INDEX_BYTES = 8 * INDEX_WORDS
@@ -119,7 +120,7 @@ def resolve_partition(
         parts[0].log_id,
         partition,
         out[1],
-        _write_verdict(found, out[0]),
+        _write_verdict(found, out),
         len(parts),
         superseded,
         expired,
@@ -156,10 +157,11 @@ def _merge_turn(
         yield ordinals[:count], expired, int(checksum)
 
 
-def _write_verdict(found: list[list[Any]], out: BinaryIO) -> int:
+def _write_verdict(found: list[list[Any]], out: tuple[BinaryIO, str]) -> int:
     """Write a verdict block, and return where it stands."""
+    file, path = out
     index = np.zeros((len(found) + 1, INDEX_WORDS), np.uint64)
-    block_at, start = out.tell(), 0
+    block_at, start = file.tell(), 0
     for number, pieces in enumerate(found):
         digest = xxhash.xxh3_64()
         index[number, 0] = start
@@ -168,10 +170,11 @@ def _write_verdict(found: list[list[Any]], out: BinaryIO) -> int:
             start += len(piece)
         index[number, 1] = digest.intdigest()
     index[len(found), 0] = start
-    write_whole(out, index.data)
-    for pieces in found:
-        for piece in pieces:
-            write_whole(out, piece.data)
+    with naming(path):
+        write_whole(file, index.data)
+        for pieces in found:
+            for piece in pieces:
+                write_whole(file, piece.data)
     return block_at
 
 
