@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from cleaner_jobs import scan
 from cleaner_jobs.task_values import TaskProblem
 from compactor import layout, stages
 from compactor.report import LogStatus
 from storage.file_names import INDEX, file_name
-from tests.compactor.small_rounds import GROUPS, logs_in
+from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in
 from tests.support.local_round import LocalRound, Rows, open_local_round
 from tests.support.made_log import INTERVAL_BYTES, keyed, make_partition, plan_of, round_of
 
@@ -30,6 +31,16 @@ def test_the_first_problem_of_a_log_is_the_one_that_is_told(
     report = local.run(round_of(plan_of(logs_in(tmp_path), GROUPS, 12)))
     assert report.logs[0].reason == "/x, byte 1: problem 1"
     assert [count for _, count in local.stages] == [1]  # nothing is left to do afterwards
+
+
+def test_rows_may_come_back_in_any_order(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "PART_RECORDS", 2)
+    for stage in ("scan", "resolve", "rewrite"):
+        local.after[stage] = lambda rows: rows[::-1]
+    report = local.run(round_of(plan_of(logs_in(tmp_path), GROUPS, 12)))
+    assert report.logs[0].counts == COUNTS
 
 
 def big_log(root: Path) -> Path:
