@@ -20,7 +20,7 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import IO, Any
 
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -144,7 +144,7 @@ def _end_java_begun(error: BaseException) -> None:
 
 def cause_of_failure(error: Exception) -> str:
     """Why a job failed, in one line for the operator."""
-    if isinstance(error, Py4JNetworkError | ConnectionError):
+    if isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError):
         return "Spark's Java process is gone"
     text = str(error)
     if "Python worker exited unexpectedly" in text:

@@ -4,6 +4,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -185,7 +186,8 @@ def _while_polling(work: Callable[[], list[Row]], poll: Callable[[], None]) -> l
 
     def watch() -> None:
         while not done.wait(POLL_SECONDS):
-            poll()
+            with suppress(OSError):  # a bar that stands still is no reason to stop
+                poll()
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
