@@ -28,11 +28,13 @@ from cleaner_jobs.unchanged import check_unchanged
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.batch_columns import (
     BATCH_COLUMNS,
+    POSITION,
     REASON_MASK,
     RECORDS_COUNT,
     SUPERSEDED,
     walk_batches,
 )
+from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.filesystem import naming
 
@@ -253,6 +255,10 @@ def _rewrite_sections(
             with WindowReader(source.path, source.base_offset, context.buffers) as reader:
                 for window in reader.windows(section.start, section.end):
                     count = int(window.rows[:, RECORDS_COUNT].sum())
+                    if count > len(states) - ordinal:  # kernels would read on behind the states
+                        problem = "the batches from here on claim more records than were scanned"
+                        position = int(window.rows[0, POSITION])
+                        raise CorruptFileError(source.path, position, problem)
                     rewriter.rewrite(window, states[ordinal : ordinal + count])
                     ordinal += count
                 check_unchanged(source, reader.stat())

@@ -95,6 +95,19 @@ def test_a_bit_that_falls_over_between_scan_and_rewrite_is_noticed(
     assert f"{log_of(bad, 8)}, byte 0: checksum" in (report.logs[1].reason or "")
 
 
+@pytest.mark.parametrize("at", [57, 60])  # of the records count: millions more, one more
+def test_a_count_that_grows_between_scan_and_rewrite_reads_nothing_else(
+    local: LocalRound, tmp_path: Path, at: int
+) -> None:
+    """Kernels do not look where the states of the records end."""
+    good, bad, plan = two_logs(tmp_path)
+    local.before["rewrite"] = lambda: flip(log_of(bad, 8), at)
+    report = local.run(plan)
+    assert report.logs[1].status is LogStatus.SET_ASIDE
+    assert str(log_of(bad, 8)) in (report.logs[1].reason or "")
+    assert (report.logs[0].status, len(batches_of(good, 0))) == (LogStatus.CLEANED, 1)
+
+
 # faults of our own, which the proof must see before anything is swapped in
 
 
