@@ -1,0 +1,86 @@
+"""Small partitions by the hundred, to be damaged each in its own way; and what was there before."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from crc32c import crc32c
+
+from storage import checkpoint, clean_shutdown
+from storage.log_writer import LogDirWriter, LogSettings, Message
+from tests.support.reference_batch import split
+
+TIME_MS = 1_700_000_000_000
+SEGMENTS, BATCHES = (0, 6, 12), 3  # base offsets, the last one of the active segment
+END_OFFSET = 18
+LOG = [f"{base:020}.log" for base in SEGMENTS]
+INDEX = [f"{base:020}.index" for base in SEGMENTS]
+KEPT = 2  # records of 12 that a cleaning leaves: two keys
+
+State = dict[str, tuple[bytes, int, int]]
+
+
+def write_template(root: Path) -> Path:
+    """One partition: three segments of three batches of two records, each batch indexed."""
+    with LogDirWriter(str(root), "bad input") as log_dir:
+        log = log_dir.create("template", 0, LogSettings(index_interval_bytes=0))
+        for base in SEGMENTS:
+            if base:
+                log.roll()
+            for offset in range(base, base + 2 * BATCHES, 2):
+                time_ms = TIME_MS + offset
+                log.append([Message(b"a", b"%d" % offset, time_ms), Message(b"b", b"", time_ms)])
+    return root / "template-0"
+
+
+def make_log_dir(root: Path, template: Path, names: Iterable[str]) -> None:
+    """A log directory of partitions 0 with these topics; they share their files, by links."""
+    root.mkdir()
+    for file in template.parent.iterdir():
+        if file.is_file():
+            (root / file.name).write_bytes(file.read_bytes())
+    topics = list(names)
+    for topic in topics:
+        (root / f"{topic}-0").mkdir()
+        for file in template.iterdir():
+            os.link(file, root / f"{topic}-0" / file.name)
+    for name in (checkpoint.RECOVERY_POINT, checkpoint.REPLICATION):
+        checkpoint.write(str(root / name), {(topic, 0): END_OFFSET for topic in topics})
+    assert clean_shutdown.exists(str(root))
+
+
+def put(path: Path, data: bytes) -> None:
+    """Let a file hold other bytes, with the time that it had, and no longer shared."""
+    times = path.stat() if path.exists() else None
+    path.unlink(missing_ok=True)
+    path.write_bytes(data)
+    if times is not None:
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def batch_positions(log: Path) -> list[int]:
+    """Where each batch starts, and the end of the file."""
+    positions = [0]
+    for batch in split(log.read_bytes()):
+        positions.append(positions[-1] + len(batch))
+    return positions
+
+
+def sealed(batch: bytes) -> bytes:
+    """The batch with the checksum that fits it (F-4.2)."""
+    return batch[:17] + crc32c(batch[21:]).to_bytes(4, "big") + batch[21:]
+
+
+def patched(data: bytes, position: int, other: bytes) -> bytes:
+    return data[:position] + other + data[position + len(other) :]
+
+
+def state_of(root: Path) -> State:
+    """Every file below root: bytes, time of modification, inode."""
+    found = {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = Path(folder, name)
+            stat = path.stat()
+            found[str(path.relative_to(root))] = path.read_bytes(), stat.st_mtime_ns, stat.st_ino
+    return found

@@ -1,0 +1,100 @@
+"""The program itself: in this process with a session that is shared, or in one of its own."""
+
+import contextlib
+import io
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from compactor import cleaner_manager, cli
+from compactor.cleaner_manager import RunSettings
+from compactor.progress import ProgressSink
+from compactor.report import CleaningReport
+from compactor.round_plan import RoundPlan
+from tests.end_to_end.bad_input_tasks import Stall, misbehaving
+
+COMPACTED = ("--set", "cleanup.policy=compact", "--set", "min.cleanable.dirty.ratio=0")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended, and what it said; the report without its last line is in `document`."""
+
+    code: int
+    document: dict[str, Any]
+    error: str  # standard error
+
+    @property
+    def logs(self) -> dict[str, dict[str, Any]]:
+        """What the report says of each log, by topic."""
+        return {log["topic"]: log for log in self.document["logs"]}
+
+    @property
+    def last_error(self) -> str:
+        return self.error.splitlines()[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Hooks:
+    """Passes progress on, and does something when a stage begins."""
+
+    sink: ProgressSink
+    before: Mapping[str, Callable[[], object]]
+
+    def stage(self, name: str, total: int) -> None:
+        self.sink.stage(name, total)
+        self.before.get(name, lambda: None)()
+
+    def advance(self, done: int) -> None:
+        self.sink.advance(done)
+
+    def message(self, text: str) -> None:
+        self.sink.message(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """`compactor` with a Spark session that is there already."""
+
+    spark: SparkSession
+    work_dir: Path
+    before: dict[str, Callable[[], object]] = field(default_factory=dict)  # by stage
+
+    def run(self, *words: object) -> Ended:
+        """`compactor run` over compacted topics; the whole report is on its standard output."""
+        run_round = cleaner_manager.run_round
+
+        def with_session(
+            plan: RoundPlan, settings: RunSettings, progress: ProgressSink
+        ) -> CleaningReport:
+            return run_round(plan, settings, _Hooks(progress, self.before), self.spark)
+
+        argv = ["run", *map(str, words), *COMPACTED, "--format", "json"]
+        argv += ["--work-dir", str(self.work_dir)]
+        out, error = io.StringIO(), io.StringIO()
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(error),
+        ):
+            patch.setattr(cleaner_manager, "run_round", with_session)
+            code = cli.main(argv)
+        assert "Traceback" not in error.getvalue()
+        return Ended(code, json.loads(out.getvalue()), error.getvalue())
+
+
+def main() -> int:
+    """STAGE MARK PARTITIONS WORDS…: the command line, with tasks that stall in that stage."""
+    stage, mark, partitions, *words = sys.argv[1:]
+    with misbehaving(stage, Stall(tuple(partitions.split(":")), mark)):
+        return cli.main(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""Tasks of a real session that misbehave: what those of a stage do is replaced in the workers."""
+
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark import TaskContext
+
+from cleaner_jobs import task_job, tasks
+from cleaner_jobs.staging import STAGED_MARKER
+
+Found = Iterator[tuple[str, tuple[Any, ...]]]
+Behaviour = Callable[[Found, str, str], Found]  # what a task finds, work directory, attempt
+
+
+@dataclass(frozen=True)
+class Die:
+    """The worker is gone, as when the kernel kills it for its memory."""
+
+    def __call__(self, found: Found, _work_dir: str, _attempt: str) -> Found:
+        yield from found
+        os._exit(9)
+
+
+@dataclass(frozen=True)
+class FailUnforeseen:
+    """A mistake of our own."""
+
+    def __call__(self, found: Found, _work_dir: str, _attempt: str) -> Found:
+        yield next(found)
+        raise ZeroDivisionError("division\nby zero")
+
+
+@dataclass(frozen=True)
+class RunOutOfSpace:
+    """No file grows past so many bytes: the nearest thing to a full disk that needs no root."""
+
+    file_bytes: int
+
+    def __call__(self, found: Found, _work_dir: str, _attempt: str) -> Found:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.file_bytes, hard))
+        try:
+            yield from found
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@dataclass(frozen=True)
+class AsUser:
+    """As somebody who may not read or write everything."""
+
+    user_id: int
+
+    def __call__(self, found: Found, _work_dir: str, _attempt: str) -> Found:
+        before = os.geteuid()
+        os.seteuid(self.user_id)
+        try:
+            yield from found
+        finally:
+            os.seteuid(before)
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Do the task, but never end: go on writing staged files, and files of the run's own."""
+
+    partitions: tuple[str, ...]
+    mark: str  # a file that says that it has come so far
+
+    def __call__(self, found: Found, work_dir: str, attempt: str) -> Found:
+        yield from found
+        number = 0
+        while True:
+            for folder in (*self.partitions, os.path.join(work_dir, "pieces")):
+                name = f"{number % 50:020}.log{STAGED_MARKER}{attempt}"
+                Path(folder, name).write_bytes(b"more")
+            number += 1
+            if number == 50:
+                Path(self.mark).touch()
+            time.sleep(0.001)
+
+
+@dataclass(frozen=True)
+class _Hook:
+    """In the place of TaskContext: a task that asks for its context gets a behaviour with it."""
+
+    stage: str
+    behaviour: Behaviour
+
+    def get(self) -> TaskContext | None:
+        original = tasks._STAGES[self.stage]
+
+        def once(task: dict[str, Any], settings: Any, attempt: str, heartbeat: Any) -> Found:
+            tasks._STAGES[self.stage] = original  # workers are reused
+            found = original(task, settings, attempt, heartbeat)
+            yield from self.behaviour(found, settings.work_dir, attempt)
+
+        tasks._STAGES[self.stage] = once
+        return TaskContext.get()
+
+
+@contextmanager
+def misbehaving(stage: str, behaviour: Behaviour) -> Iterator[None]:
+    """Let the tasks of a stage behave so, in every round inside of the block."""
+    jobs: Any = task_job
+    run_stage = jobs.run_stage
+
+    def run_hooked(spark: Any, work_dir: str, its_stage: str, values: Any) -> Any:
+        if its_stage == stage:
+            jobs.TaskContext = _Hook(stage, behaviour)
+        try:
+            return run_stage(spark, work_dir, its_stage, values)
+        finally:
+            jobs.TaskContext = TaskContext
+
+    jobs.run_stage = run_hooked
+    try:
+        yield
+    finally:
+        jobs.run_stage = run_stage

@@ -1,0 +1,23 @@
+"""One Spark session for all rounds of these tests that need none of their own."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cleaner_jobs.class_archive import cache_dir
+from cleaner_jobs.spark_session import build_session, end_session
+from compactor.java import use_java
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    environ = dict(os.environ)
+    use_java(os.environ, cache_dir(os.environ))
+    session = build_session("local[2]", "tests", str(tmp_path_factory.mktemp("spark")))
+    for name in set(os.environ) - set(environ):  # what a start leaves is not for other tests
+        del os.environ[name]
+    os.environ.update(environ)
+    yield session
+    end_session(session)

@@ -1,0 +1,147 @@
+"""Ctrl-C, SIGTERM and a Java that is killed, while tasks are at work that would never end.
+
+The tasks go on writing staged files until they are dead. Afterwards the log directory is as it was,
+and nothing is left: no staged file, no lock, nothing in the temporary directory, no process.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+import pytest
+
+from tests.end_to_end import bad_input_logs
+from tests.end_to_end.bad_input_logs import State, state_of
+from tests.end_to_end.bad_input_program import COMPACTED
+
+PROJECT = Path(__file__).parents[2]
+JAVA_DIES = 0  # in the place of a signal
+POLL_SECONDS = 0.05
+DYING_SECONDS = 60.0  # that a process may take to be gone once it is told to; it needs far less
+
+ENDS = [
+    ("scan", signal.SIGINT, "once"),
+    ("rewrite", signal.SIGINT, "twice"),
+    ("scan", signal.SIGTERM, "once"),
+    ("rewrite", signal.SIGTERM, "all"),  # with every process that a terminal or scheduler reaches
+    ("rewrite", JAVA_DIES, "once"),
+]
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    error: str
+    alive: list[str]  # processes that the run had started
+    left: list[str]  # in the temporary directory
+    before: State
+    after: State
+
+
+class Running:
+    """One run, up to the moment when its tasks have gone far enough."""
+
+    def __init__(self, root: Path, stage: str) -> None:
+        template = bad_input_logs.write_template(root / "template")
+        self.log_dir = root / "logs"
+        bad_input_logs.make_log_dir(self.log_dir, template, ["one", "two"])
+        self.before = state_of(self.log_dir)
+        self._temporary, self._mark = root / "tmp", root / "mark"
+        self._temporary.mkdir()
+        partitions = ":".join(str(self.log_dir / f"{topic}-0") for topic in ("one", "two"))
+        words = ["run", str(self.log_dir), *COMPACTED, "--master", "local[2]"]
+        hook = [stage, str(self._mark), partitions]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.end_to_end.bad_input_program", *hook, *words],
+            cwd=PROJECT,
+            env={**os.environ, "TMPDIR": str(self._temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def end(self, number: int, how: str) -> Ended:
+        while not self._mark.exists() and self._process.poll() is None:
+            time.sleep(POLL_SECONDS)
+        assert self._process.poll() is None, self._process.communicate()
+        started = psutil.Process(self._process.pid).children(recursive=True)
+        assert {"java"} < {process.name() for process in started}  # and Python's workers
+        self._send(number, how, started)
+        out, error = self._process.communicate()
+        _, alive = psutil.wait_procs(started, DYING_SECONDS)
+        return Ended(
+            self._process.returncode,
+            out,
+            error,
+            [process.name() for process in alive],
+            os.listdir(self._temporary),
+            self.before,
+            state_of(self.log_dir),
+        )
+
+    def _send(self, number: int, how: str, started: Sequence[psutil.Process]) -> None:
+        if number == JAVA_DIES:
+            next(process for process in started if process.name() == "java").kill()
+        elif how == "all":
+            os.killpg(self._process.pid, number)
+        else:
+            self._process.send_signal(number)
+        if how == "twice":  # while it cleans up
+            time.sleep(5 * POLL_SECONDS)
+            self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """Leave nothing behind of a test that failed."""
+        if self._process.poll() is None:
+            for process in psutil.Process(self._process.pid).children(recursive=True):
+                process.kill()
+            self._process.kill()
+            self._process.communicate()
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[object, Ended]]:
+    """All of them at once: each waits for its Java most of the time."""
+    running = {end: Running(tmp_path_factory.mktemp("ends"), end[0]) for end in ENDS}
+    try:
+        yield {end: run.end(*end[1:]) for end, run in running.items()}
+    finally:
+        for run in running.values():
+            run.kill()
+
+
+@pytest.mark.parametrize(("stage", "number", "how"), ENDS)
+def test_a_run_that_is_ended_leaves_nothing_behind(
+    ended: dict[object, Ended], stage: str, number: int, how: str
+) -> None:
+    found = ended[stage, number, how]
+    assert found.after == found.before
+    assert found.left == []
+    assert found.alive == []
+
+
+@pytest.mark.parametrize(("stage", "number", "how"), ENDS)
+def test_it_says_so_in_one_line_and_by_its_exit_code(
+    ended: dict[object, Ended], stage: str, number: int, how: str
+) -> None:
+    found = ended[stage, number, how]
+    code, line, word = {
+        signal.SIGINT: (130, "interrupted", "interrupted"),
+        signal.SIGTERM: (143, "terminated", "interrupted"),
+        JAVA_DIES: (1, f"{stage}: Spark's Java process is gone", "failed"),
+    }[number]
+    assert found.code == code
+    told = [text for text in found.error.splitlines() if text.startswith("compactor: ")]
+    assert told == [f"compactor: {line}. Nothing was changed."] == [found.error.splitlines()[-1]]
+    for noise in ("Traceback", "\tat ", "ERROR", "Exception"):
+        assert noise not in found.error + found.out
+    verdict = json.loads(found.out.splitlines()[-1])
+    assert (verdict["status"], verdict["exit_code"], verdict["error"]) == (word, code, line)
