@@ -37,7 +37,8 @@ class Heartbeat:
 
     def advance(self, log_bytes: int) -> None:
         self._done_bytes += log_bytes
-        os.pwrite(self._descriptor, _COUNT.pack(self._done_bytes), 0)
+        with contextlib.suppress(OSError):  # a full disk is told of by what matters
+            os.pwrite(self._descriptor, _COUNT.pack(self._done_bytes), 0)
 
 
 def done_bytes(work_dir: str, stage: str) -> int:
