@@ -63,9 +63,14 @@ def swap_group(group: StagedGroup) -> None:
         TIME_INDEX: group.time_index_file,
     }
     live = {kind: os.path.join(group.path, file_name(group.base_offset, kind)) for kind in staged}
-    for kind in reversed(staged):  # .log last: only it makes the others count
-        filesystem.rename(staged[kind], live[kind] + CLEANED)
-    filesystem.sync_directory(group.path)
+    try:
+        for kind in reversed(staged):
+            filesystem.rename(staged[kind], live[kind] + CLEANED)
+        filesystem.sync_directory(group.path)
+    except OSError:  # the old log is whole: leave nothing that would have to be settled first
+        for path in live.values():
+            _remove(path + CLEANED)
+        raise
     for kind in staged:
         filesystem.rename(live[kind] + CLEANED, live[kind] + SWAP)
     deleted = _delete_sources(group)

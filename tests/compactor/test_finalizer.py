@@ -1,5 +1,6 @@
 """The swap: Kafka's order of renames and syncs, drift noticed first, staged files swept."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -136,3 +137,27 @@ def test_staged_files_are_swept_and_no_others(tmp_path: Path) -> None:
     (tmp_path / "x.compactor-directory").mkdir()
     sweep_staged(str(tmp_path), ".compactor-")
     assert {path.name for path in tmp_path.iterdir()} == kept | {"x.compactor-directory"}
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_a_rename_that_fails_before_the_swap_leaves_the_old_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    """Otherwise the log would be set aside as unfinished until a broker had settled it."""
+    group = staged(tmp_path)
+    before = {
+        name: data for name, data in files_of(Path(group.path)).items() if "compactor" not in name
+    }
+    rename, calls = filesystem.rename, list[str]()
+
+    def fail_once(source: str, target: str) -> None:
+        calls.append(target)
+        if len(calls) == failing:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), source)
+        rename(source, target)
+
+    monkeypatch.setattr(filesystem, "rename", fail_once)
+    with pytest.raises(OSError, match="Input/output"):
+        swap_group(group)
+    sweep_staged(group.path, ".compactor-")
+    assert files_of(Path(group.path)) == before
