@@ -13,7 +13,6 @@ import re
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +26,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from cleaner_jobs.class_archive import SUBMITTED_VARIABLE, archive_path, spark_home
+from cleaner_jobs.undisturbed import undisturbed
 from storage.errors import LogCompactionError
 
 LOG_NAME = "spark.log"
@@ -88,10 +88,11 @@ def build_session(
     except (*SPARK_ERRORS, OSError) as error:
         given = f" with master {master}" if master else ""
         cause = _cause(error, log_path)
-        _end_java_begun(error)
+        _end_java()
         raise SparkStartError(f"Spark did not start{given}: {cause}") from error
-    except KeyboardInterrupt as interrupt:
-        _end_java_begun(interrupt)
+    except KeyboardInterrupt:
+        with undisturbed():
+            _end_java()
         raise
     finally:
         if threading.current_thread() is threading.main_thread():
@@ -128,18 +129,6 @@ def _end_java() -> bool:
         java.kill()
         java.wait()
     return True
-
-
-def _end_java_begun(error: BaseException) -> None:
-    """Leave no Java behind where the start failed, or was interrupted, before it was done."""
-    if _end_java():
-        return
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        java = frame.f_locals.get("proc") if frame.f_code.co_name == "launch_gateway" else None
-        if java is not None:  # nobody else knows of it yet
-            java.stdin.close()
-            java.kill()
-            java.wait()
 
 
 def cause_of_failure(error: Exception) -> str:
@@ -208,7 +197,8 @@ def _start_java_and_context(options: Mapping[str, str], log_path: Path) -> Spark
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK["spark.driver.host"])
     conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
     if SparkContext._gateway is None:
-        with log_path.open("ab") as log:
+        # Not to be cut off: of a Java that is half started nobody would know.
+        with log_path.open("ab") as log, undisturbed():
             SparkContext._ensure_initialized(gateway=_launch(conf, log))
     return SparkContext(conf=conf)
 

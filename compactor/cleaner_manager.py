@@ -26,8 +26,8 @@ from cleaner_jobs.problems import problem_of
 from cleaner_jobs.staging import STAGED_MARKER
 from cleaner_jobs.task_values import Rewritten, RoundSettings, Source
 from cleaner_jobs.unchanged import LogChangedError
+from cleaner_jobs.undisturbed import undisturbed
 from compactor.finalizer import StagedGroup, swap_group, sweep_staged
-from compactor.interrupts import undisturbed
 from compactor.java import use_java
 from compactor.layout import sources_of
 from compactor.log_report import log_report

@@ -6,9 +6,6 @@ what arrives here is a refused connection. So signals are noted on their way in,
 
 import signal
 import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -55,23 +52,3 @@ class SignalNotes:
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:
     raise Terminated
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Let signals wait until the block is over: for what a second Ctrl-C would leave half done."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals arrive elsewhere
-        return
-    waiting: list[int] = []
-    before = [
-        (number, signal.signal(number, lambda came, _: waiting.append(came)))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    ]
-    try:
-        yield
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)
-        if waiting:
-            signal.raise_signal(waiting[0])

@@ -10,8 +10,8 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 
+from cleaner_jobs.undisturbed import undisturbed
 from compactor.errors import CleaningFailedError
-from compactor.interrupts import undisturbed
 
 SUBDIRECTORIES = ("tasks", "parts", "verdicts", "pieces", "progress", "spark")
 

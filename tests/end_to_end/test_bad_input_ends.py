@@ -94,7 +94,8 @@ class Running:
         )
 
     def _started(self) -> list[psutil.Process]:
-        return psutil.Process(self._process.pid).children(recursive=True)
+        started: list[psutil.Process] = psutil.Process(self._process.pid).children(recursive=True)
+        return started
 
     def _is_far_enough(self) -> bool:
         return bool(self._started()) if self._stage == AT_START else self._mark.exists()
