@@ -72,6 +72,7 @@ def start_making(environ: Mapping[str, str], log_path: Path) -> subprocess.Popen
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C reaches it through whoever started it, once
             env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
 

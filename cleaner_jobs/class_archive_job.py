@@ -10,7 +10,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from cleaner_jobs.class_archive import archive_path, forget_older
-from cleaner_jobs.spark_session import JAVA_OPTIONS, build_session, end_session, session_options
+from cleaner_jobs.spark_session import (
+    JAVA_OPTIONS,
+    build_session,
+    end_session,
+    kill_java,
+    session_options,
+)
 
 MASTER = "local[2]"
 
@@ -21,10 +27,15 @@ def make() -> None:
     with tempfile.TemporaryDirectory(prefix="compactor-") as work_dir:
         java_options = session_options(MASTER, work_dir, os.environ)[JAVA_OPTIONS]
         dumping = f'{java_options} "-XX:ArchiveClassesAtExit={temporary}"'
-        session = build_session(MASTER, "class archive", work_dir, {JAVA_OPTIONS: dumping})
-        numbers = session.range(0, 2, 1, 2)
-        numbers.mapInArrow(_as_it_is, numbers.schema).toArrow()
-        end_session(session)
+        try:
+            session = build_session(MASTER, "class archive", work_dir, {JAVA_OPTIONS: dumping})
+            numbers = session.range(0, 2, 1, 2)
+            numbers.mapInArrow(_as_it_is, numbers.schema).toArrow()
+            end_session(session)
+        except KeyboardInterrupt:
+            kill_java()  # it would dump what it has
+            temporary.unlink(missing_ok=True)
+            raise
     temporary.replace(archive)  # whole, or not there
     forget_older(archive)
 

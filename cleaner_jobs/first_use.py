@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
+from signal import SIGINT
 from subprocess import Popen, TimeoutExpired
 
 from cleaner_jobs.class_archive import (
@@ -23,6 +24,7 @@ from cleaner_jobs.class_archive import (
     kept_file,
     start_making,
 )
+from cleaner_jobs.undisturbed import undisturbed
 
 SOURCES = Path(__file__).resolve().parent.parent
 PACKAGES_WITH_KERNELS = ("storage", "cleaner_jobs")
@@ -50,12 +52,17 @@ def prepare(environ: Mapping[str, str], tell: Callable[[str], None]) -> None:
         what += ["archiving Java classes"] * archive_is_wanted
         tell(f"first use on this machine: {' and '.join(what)}, half a minute")
         maker = start_making(environ, log_path) if archive_is_wanted else None
-        if not mark.exists():
-            _compile_kernels()
-            mark.touch()
-            forget_older(mark)
-        if maker:
-            _wait(maker, log_path, tell)
+        try:
+            if not mark.exists():
+                _compile_kernels()
+                mark.touch()
+                forget_older(mark)
+            if maker:
+                _wait(maker, log_path, tell)
+        except KeyboardInterrupt:
+            if maker:
+                _stop(maker, log_path)
+            raise
     except OSError as error:
         tell(
             f"{error.filename}: {error.strerror}: nothing can be kept there, so each start is slow"
@@ -89,11 +96,15 @@ def _wait(maker: Popen[bytes], log_path: Path, tell: Callable[[str], None]) -> N
     except TimeoutExpired:
         maker.kill()
         code = maker.wait()
-    except BaseException:  # Ctrl-C: leave no Java behind
-        maker.kill()
-        log_path.unlink(missing_ok=True)
-        raise
     if code:
         tell(f"no archive of Java classes was made, so each start takes longer; see {log_path}")
     else:
+        log_path.unlink(missing_ok=True)
+
+
+def _stop(maker: Popen[bytes], log_path: Path) -> None:
+    """Leave neither the process behind, nor its Java, nor what they wrote."""
+    with undisturbed():
+        maker.send_signal(SIGINT)
+        maker.wait()
         log_path.unlink(missing_ok=True)

@@ -115,6 +115,14 @@ def end_session(session: SparkSession) -> None:
         session.stop()
 
 
+def kill_java() -> None:
+    """End a Java of ours at once, whatever it is about."""
+    java = getattr(SparkContext._gateway, "proc", None)
+    if java is not None:
+        java.kill()
+        java.wait()
+
+
 def _end_java() -> bool:
     """End the Java process if it is ours; whether it was."""
     gateway: Any = SparkContext._gateway

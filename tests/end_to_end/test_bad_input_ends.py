@@ -30,10 +30,12 @@ ENDING_SECONDS = 200.0
 DYING_SECONDS = 20.0
 
 AT_START = "start"  # of Java: the earliest moment at which there is something to be left behind
+AT_FIRST_USE = "first use"  # while another Java archives classes, and kernels are compiled
 
 ENDS = [
     (AT_START, signal.SIGINT, "once"),
     (AT_START, signal.SIGTERM, "once"),
+    (AT_FIRST_USE, signal.SIGINT, "all"),
     ("scan", signal.SIGINT, "once"),
     ("rewrite", signal.SIGINT, "twice"),
     ("scan", signal.SIGTERM, "once"),
@@ -64,11 +66,14 @@ class Running:
         self._temporary.mkdir()
         partitions = ":".join(str(self.log_dir / f"{topic}-0") for topic in ("one", "two"))
         words = ["run", str(self.log_dir), *COMPACTED, "--master", "local[2]"]
-        hook = ["scan" if stage == AT_START else stage, str(self._mark), partitions]
+        hook = [stage if stage in ("scan", "rewrite") else "scan", str(self._mark), partitions]
+        environ = {**os.environ, "TMPDIR": str(self._temporary)}
+        if stage == AT_FIRST_USE:
+            environ["XDG_CACHE_HOME"] = str(root / "cache")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.end_to_end.bad_input_program", *hook, *words],
             cwd=PROJECT,
-            env={**os.environ, "TMPDIR": str(self._temporary)},
+            env=environ,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -98,6 +103,8 @@ class Running:
         return started
 
     def _is_far_enough(self) -> bool:
+        if self._stage == AT_FIRST_USE:
+            return "java" in [process.name() for process in self._started()]
         return bool(self._started()) if self._stage == AT_START else self._mark.exists()
 
     def _related(self) -> list[psutil.Process]:
