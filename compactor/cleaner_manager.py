@@ -11,8 +11,8 @@ import shutil
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -38,7 +38,7 @@ from compactor.round_plan import RoundPlan
 from compactor.stages import LogOutcome, Stages
 from compactor.version import version
 from compactor.work_dir import open_work_dir
-from storage import checkpoint
+from storage import checkpoint, filesystem
 from storage.errors import CorruptFileError
 
 if TYPE_CHECKING:
@@ -226,13 +226,21 @@ def _swap(stages: Stages, facts: RoundSettings, progress: ProgressSink) -> None:
     stop, swapped = threading.Event(), itertools.count(1)
 
     def swap(outcome: LogOutcome) -> None:
+        removals: list[Future[None]] = []  # a large file takes as long as the rest of its swap
         try:
-            for _ in _swap_log(outcome, facts.run_id, stop):
+            for _ in _swap_log(
+                outcome,
+                facts.run_id,
+                stop,
+                lambda path: removals.append(removers.submit(filesystem.remove, path)),
+            ):
                 progress.advance(next(swapped))
+            for removal in removals:
+                removal.result()
         except (CorruptFileError, LogChangedError, OSError) as error:
             outcome.problem = problem_of(outcome.plan.log_id, error)
 
-    threads = ThreadPoolExecutor(SWAP_THREADS)
+    threads, removers = ThreadPoolExecutor(SWAP_THREADS), ThreadPoolExecutor(SWAP_THREADS)
     try:
         for future in [threads.submit(swap, outcome) for outcome in sound]:
             future.result()
@@ -240,9 +248,12 @@ def _swap(stages: Stages, facts: RoundSettings, progress: ProgressSink) -> None:
         stop.set()
         with undisturbed():
             threads.shutdown()
+            removers.shutdown()
 
 
-def _swap_log(outcome: LogOutcome, run_id: str, stop: threading.Event) -> Iterator[None]:
+def _swap_log(
+    outcome: LogOutcome, run_id: str, stop: threading.Event, remove: Callable[[str], None]
+) -> Iterator[None]:
     """Swap the groups of a log in, one at a time: finished ones stay if another fails (C-6.5)."""
     sources = sources_of(outcome.plan)
     for number, of_group in groupby(outcome.pieces, key=lambda piece: piece.group):
@@ -250,7 +261,7 @@ def _swap_log(outcome: LogOutcome, run_id: str, stop: threading.Event) -> Iterat
         if stop.is_set():
             raise LogChangedError(outcome.plan.path, "the run was interrupted before its swap")
         if not pieces[0].left_in_place:
-            swap_group(_staged(outcome.plan, sources[number], pieces, run_id))
+            swap_group(_staged(outcome.plan, sources[number], pieces, run_id), remove)
         yield
 
 

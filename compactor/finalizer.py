@@ -16,6 +16,7 @@ One group at a time: while two stand in .swap, recovery deletes what lies betwee
 """
 
 import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 from cleaner_jobs.task_values import Source
@@ -50,9 +51,10 @@ class StagedGroup(NamedTuple):
         return self.sources[0].base_offset
 
 
-def swap_group(group: StagedGroup) -> None:
+def swap_group(group: StagedGroup, remove: Callable[[str], object] | None = None) -> None:
     """Replace the sources by the staged segment, in the steps above.
 
+    remove: takes over the removal of the files of the last step; by default it is done at once.
     Raise LogChangedError, before the first of them, where a source is not what was planned for.
     """
     for source in group.sources:
@@ -80,7 +82,7 @@ def swap_group(group: StagedGroup) -> None:
     for source in group.sources[1:]:
         _remove(os.path.join(group.path, file_name(source.base_offset, SNAPSHOT)))
     for path in deleted:
-        filesystem.remove(path)
+        (remove or filesystem.remove)(path)
 
 
 def _delete_sources(group: StagedGroup) -> list[str]:

@@ -12,8 +12,9 @@ from cleaner_jobs.task_values import Part, Piece, Source, Stretch
 from storage.file_names import LOG, file_name
 
 STRETCH_BYTES = 64 << 20
-TASK_BYTES = 512 << 20
+TASK_BYTES = 256 << 20
 TASKS_PER_CORE = 4
+REWRITE_SHARE = 2  # tasks of the rewrite for one of the scan: what it costs is less foreseeable
 LOG_COST_BYTES = 256 << 10  # what opening and closing a log costs, as bytes of reading
 BYTES_PER_KEY = 100  # an estimate; it decides only into how many parts the map is cut
 PARTITION_KEYS = 1 << 18
@@ -24,9 +25,13 @@ IndexPositions = Callable[[str], Sequence[int]]  # path of a .log: its index ent
 
 
 def task_count(log_bytes: int, cores: int) -> int:
-    """As many as there are cores; up to four times that where each still has half a GiB to do."""
+    """As many as there are cores; up to four times that where each still has TASK_BYTES to do."""
     rounds = -(-log_bytes // (cores * TASK_BYTES))
     return cores * max(1, min(TASKS_PER_CORE, rounds))
+
+
+def rewrite_task_count(log_bytes: int, cores: int) -> int:
+    return task_count(REWRITE_SHARE * log_bytes, cores)
 
 
 def partition_bits(log_bytes: int) -> int:
@@ -130,8 +135,15 @@ def pieces_of(plan: LogPlan, parts: Sequence[Part], piece_bytes: int) -> list[Pi
 
 
 def rewrite_tasks(pieces: Sequence[Piece], cores: int) -> list[list[Piece]]:
-    costs = [sum(part.log_bytes for part in piece.parts) + LOG_COST_BYTES for piece in pieces]
-    return deal_by_cost(pieces, costs, task_count(sum(costs), cores))
+    """Deal pieces, and put first what takes longest: among equals the later part of a log, which
+    holds more of the latest records."""
+    costs = [_rewrite_cost(piece) for piece in pieces]
+    dealt = deal_by_cost(pieces, costs, rewrite_task_count(sum(costs), cores))
+    return sorted(dealt, key=lambda run: (-sum(map(_rewrite_cost, run)), -run[-1].group))
+
+
+def _rewrite_cost(piece: Piece) -> int:
+    return sum(part.log_bytes for part in piece.parts) + LOG_COST_BYTES
 
 
 def resolve_tasks(parts: Iterable[Sequence[Part]], cores: int) -> list[list[tuple[int, int]]]:
