@@ -12,9 +12,8 @@ from cleaner_jobs.task_values import Part, Piece, Source, Stretch
 from storage.file_names import LOG, file_name
 
 STRETCH_BYTES = 64 << 20
-TASK_BYTES = 256 << 20
+TASK_BYTES = 512 << 20
 TASKS_PER_CORE = 4
-REWRITE_SHARE = 2  # tasks of the rewrite for one of the scan: what it costs is less foreseeable
 LOG_COST_BYTES = 256 << 10  # what opening and closing a log costs, as bytes of reading
 BYTES_PER_KEY = 100  # an estimate; it decides only into how many parts the map is cut
 PARTITION_KEYS = 1 << 18
@@ -28,10 +27,6 @@ def task_count(log_bytes: int, cores: int) -> int:
     """As many as there are cores; up to four times that where each still has TASK_BYTES to do."""
     rounds = -(-log_bytes // (cores * TASK_BYTES))
     return cores * max(1, min(TASKS_PER_CORE, rounds))
-
-
-def rewrite_task_count(log_bytes: int, cores: int) -> int:
-    return task_count(REWRITE_SHARE * log_bytes, cores)
 
 
 def partition_bits(log_bytes: int) -> int:
@@ -138,7 +133,7 @@ def rewrite_tasks(pieces: Sequence[Piece], cores: int) -> list[list[Piece]]:
     """Deal pieces, and put first what takes longest: among equals the later part of a log, which
     holds more of the latest records."""
     costs = [_rewrite_cost(piece) for piece in pieces]
-    dealt = deal_by_cost(pieces, costs, rewrite_task_count(sum(costs), cores))
+    dealt = deal_by_cost(pieces, costs, task_count(sum(costs), cores))
     return sorted(dealt, key=lambda run: (-sum(map(_rewrite_cost, run)), -run[-1].group))
 
 

@@ -96,7 +96,7 @@ class Stages:
     def rewrite(self) -> None:
         sound = self.sound()
         total = sum(part.log_bytes for outcome in sound for part in outcome.parts)
-        piece_bytes = total // layout.rewrite_task_count(total, self._cores)
+        piece_bytes = total // layout.task_count(total, self._cores)
         pieces = [
             piece
             for outcome in sound

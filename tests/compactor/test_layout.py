@@ -50,9 +50,9 @@ def part_of(group: int, log_bytes: int, log_id: int = 3, bits: int = 0) -> Part:
     ("log_bytes", "cores", "expected"),
     [
         (0, 2, 2),
-        (GIB // 2, 2, 2),  # a quarter of a GiB for each
-        (GIB // 2 + 1, 2, 4),
-        (GIB + 1, 2, 6),
+        (GIB, 2, 2),  # half a GiB for each
+        (GIB + 1, 2, 4),
+        (2 * GIB + 1, 2, 6),
         (100 * GIB, 2, 8),  # four for each core is enough to balance
         (1, 16, 16),
     ],
@@ -180,7 +180,7 @@ def test_pieces_hold_every_part_once(groups: list[list[int]], piece_bytes: int) 
 
 
 def test_pieces_are_dealt_by_cost() -> None:
-    sizes = [90 * MIB, 40 * MIB, 40 * MIB]
+    sizes = [400 * MIB, 100 * MIB, 100 * MIB]
     parts = [part_of(number, size) for number, size in enumerate(sizes)]
     tasks = rewrite_tasks(pieces_of(plan_of([[size] for size in sizes]), parts, GIB), cores=1)
     assert [[piece.group for piece in task] for task in tasks] == [[0], [1, 2]]
@@ -190,7 +190,7 @@ def test_what_takes_longest_is_rewritten_first() -> None:
     """Among equals the later part of a log: it holds more of the latest records."""
     sizes = [100 * MIB, 300 * MIB, 100 * MIB]
     parts = [part_of(number, size) for number, size in enumerate(sizes)]
-    tasks = rewrite_tasks(pieces_of(plan_of([[size] for size in sizes]), parts, GIB), cores=4)
+    tasks = rewrite_tasks(pieces_of(plan_of([[size] for size in sizes]), parts, GIB), cores=3)
     assert [[piece.group for piece in task] for task in tasks] == [[1], [2], [0]]
 
 
