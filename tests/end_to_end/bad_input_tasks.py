@@ -89,6 +89,25 @@ class Stall:
 
 
 @dataclass(frozen=True)
+class DieWhileOthersWrite:
+    """One worker dies, the others do not know yet: they go on staging files for some seconds."""
+
+    partition: str
+
+    def __call__(self, found: Found, _work_dir: str, attempt: str) -> Found:
+        yield from found
+        mark = Path(self.partition, f"written{STAGED_MARKER}")
+        if attempt.split("-")[1] == "0":
+            while not mark.exists():
+                time.sleep(0.001)
+            os._exit(9)
+        for number in range(1000):
+            Path(self.partition, f"{number:020}.log{STAGED_MARKER}{attempt}").write_bytes(b"more")
+            mark.touch()
+            time.sleep(0.003)
+
+
+@dataclass(frozen=True)
 class _Hook:
     """In the place of TaskContext: a task that asks for its context gets a behaviour with it."""
 

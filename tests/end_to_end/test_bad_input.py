@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ from tests.end_to_end.bad_input_tasks import (
     AsUser,
     Behaviour,
     Die,
+    DieWhileOthersWrite,
     FailUnforeseen,
     RunOutOfSpace,
     misbehaving,
@@ -387,6 +389,18 @@ def test_a_task_that_dies_ends_the_round_and_changes_nothing(
     with misbehaving(stage, behaviour):
         assert_nothing_changed(program, log_dir, before, f"{stage}: {told}")
     assert program.run(log_dir).code == 0
+
+
+def test_what_other_tasks_still_write_when_one_dies_is_swept(
+    program: Program, tmp_path: Path
+) -> None:
+    log_dir = log_dir_of(tmp_path, *(f"topic-{n}" for n in range(5)))
+    before = state_of(log_dir)
+    with misbehaving("rewrite", DieWhileOthersWrite(str(log_dir / "topic-3-0"))):
+        told = "rewrite: a task's Python process died, perhaps for want of memory"
+        assert_nothing_changed(program, log_dir, before, told)
+    time.sleep(1)
+    assert state_of(log_dir) == before
 
 
 def test_without_java(

@@ -48,7 +48,8 @@ class Ended(NamedTuple):
     code: int
     out: str
     error: str
-    alive: list[str]  # processes that the run had started
+    java_alive: list[str]  # at its very end: it has to wait for that
+    alive: list[str]  # processes that it had started, when they had time to die
     left: list[str]  # in the temporary directory
     before: State
     after: State
@@ -87,12 +88,14 @@ class Running:
         started = self._started()
         self._send(number, how, started)
         out, error = self._process.communicate(timeout=ENDING_SECONDS)
+        java = [name for name in map(_name, [*started, *self._related()]) if name == "java"]
         _, alive = psutil.wait_procs([*started, *self._related()], DYING_SECONDS)
         return Ended(
             self._process.returncode,
             out,
             error,
-            [process.name() for process in alive],
+            java,
+            [name for name in map(_name, alive) if name],
             os.listdir(self._temporary),
             self.before,
             state_of(self.log_dir),
@@ -104,7 +107,7 @@ class Running:
 
     def _is_far_enough(self) -> bool:
         if self._stage == AT_FIRST_USE:
-            return "java" in [process.name() for process in self._started()]
+            return "java" in map(_name, self._started())
         return bool(self._started()) if self._stage == AT_START else self._mark.exists()
 
     def _related(self) -> list[psutil.Process]:
@@ -118,7 +121,7 @@ class Running:
 
     def _send(self, number: int, how: str, started: Sequence[psutil.Process]) -> None:
         if number == JAVA_DIES:
-            next(process for process in started if process.name() == "java").kill()
+            next(process for process in started if _name(process) == "java").kill()
         elif how == "all":
             os.killpg(self._process.pid, number)
         else:
@@ -134,6 +137,13 @@ class Running:
                 process.kill()
             self._process.kill()
             self._process.communicate()
+
+
+def _name(process: psutil.Process) -> str:
+    """Of a process that lives; of one that does not, nothing."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return "" if process.status() == psutil.STATUS_ZOMBIE else str(process.name())
+    return ""
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +164,7 @@ def test_a_run_that_is_ended_leaves_nothing_behind(
     found = ended[stage, number, how]
     assert found.after == found.before
     assert found.left == []
+    assert found.java_alive == []
     assert found.alive == []
 
 
