@@ -17,7 +17,7 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import Rewritten, Source
-from compactor.finalizer import StagedGroup
+from compactor.finalizer import StagedGroup, StagedSegment
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.filesystem import naming, sync_file
@@ -32,16 +32,16 @@ def join_pieces(
     """Join the pieces of a group, and say what is to be swapped in."""
     base_offset = sources[0].base_offset
     suffix = staged_suffix(run_id, "joined")
-    names = [
+    log_file, index_file, time_index_file = names = [
         os.path.join(plan.path, file_name(base_offset, kind) + suffix)
         for kind in (LOG, INDEX, TIME_INDEX)
     ]
     try:
         model = os.stat(sources[-1].path)
-        _join(names[0], pieces, model)
+        _join(log_file, pieces, model)
         indexes = _indexes(plan, base_offset, sources[0].path, pieces)
-        write_like(names[1], indexes[0], model)
-        write_like(names[2], indexes[1], model)
+        write_like(index_file, indexes[0], model)
+        write_like(time_index_file, indexes[1], model)
         for name in names:
             sync_file(name)
     except BaseException:
@@ -49,7 +49,8 @@ def join_pieces(
             with contextlib.suppress(FileNotFoundError):
                 os.remove(name)
         raise
-    return StagedGroup(plan.path, sources, *names)
+    segment = StagedSegment(base_offset, log_file, index_file, time_index_file, "")
+    return StagedGroup(plan.path, sources, (segment,))
 
 
 def check_joined_indexes(

@@ -27,7 +27,7 @@ from cleaner_jobs.staging import STAGED_MARKER
 from cleaner_jobs.task_values import Rewritten, RoundSettings, Source
 from cleaner_jobs.unchanged import LogChangedError
 from cleaner_jobs.undisturbed import undisturbed
-from compactor.finalizer import StagedGroup, swap_group, sweep_staged
+from compactor.finalizer import StagedGroup, StagedSegment, swap_group, sweep_staged
 from compactor.java import use_java
 from compactor.layout import sources_of
 from compactor.log_report import log_report
@@ -273,7 +273,9 @@ def _staged(
 
         return join_pieces(plan, sources, pieces, run_id)
     only = pieces[0]
-    return StagedGroup(plan.path, sources, only.log_file, only.index_file, only.time_index_file)
+    staged = only.log_file, only.index_file, only.time_index_file
+    segment = StagedSegment(sources[0].base_offset, *staged, "")
+    return StagedGroup(plan.path, sources, (segment,))
 
 
 def _write_checkpoints(plan: RoundPlan, reports: list[LogReport]) -> None:

@@ -59,7 +59,8 @@ def group(tmp_path: Path) -> Group:
 
 
 def assert_joined(group: Group) -> None:
-    staged = join_pieces(group.plan, group.sources, group.pieces, "run")
+    (staged,) = join_pieces(group.plan, group.sources, group.pieces, "run").destinations
+    assert (staged.base_offset, staged.txn_index_file) == (0, "")
     offset_index, time_index = indexes(BATCHES, 0, INTERVAL_BYTES)
     assert len(offset_index) > 8  # more than one entry, so that the pieces' edges count
     assert Path(staged.log_file).read_bytes() == b"".join(BATCHES)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cleaner_jobs.unchanged import LogChangedError
-from compactor.finalizer import StagedGroup, swap_group, sweep_staged
+from compactor.finalizer import SEGMENT_FILES, StagedGroup, StagedSegment, swap_group, sweep_staged
 from compactor.layout import sources_of
 from storage import filesystem
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
@@ -39,19 +39,25 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[Operation]:
     return operations
 
 
+def segment(partition: Path, base_offset: int, *kinds: str) -> StagedSegment:
+    """A staged segment, as a task leaves it; each file says what it is."""
+    names = {}
+    for kind in (LOG, INDEX, TIME_INDEX, *kinds):
+        path = partition / (file_name(base_offset, kind) + ".compactor-run-1")
+        path.write_bytes(b"new %d" % base_offset + kind.encode())
+        names[kind] = str(path)
+    kinds = LOG, INDEX, TIME_INDEX, TXN_INDEX
+    return StagedSegment(base_offset, *(names.get(kind, "") for kind in kinds))
+
+
 def staged(root: Path) -> StagedGroup:
     partition = make_partition(
         root / "logs", {0: [keyed(0, "ab")], 4: [keyed(4, "a")], 9: [keyed(9, "b")], 20: []}
     )
     (partition / file_name(4, TXN_INDEX)).write_bytes(b"aborted")
     (partition / file_name(9, TIME_INDEX)).unlink()
-    names = []
-    for kind in (LOG, INDEX, TIME_INDEX):
-        path = partition / (file_name(0, kind) + ".compactor-run-1")
-        path.write_bytes(b"new" + kind.encode())
-        names.append(str(path))
     sources = sources_of(plan_of(partition, [[0, 4, 9]], 20))[0]
-    return StagedGroup(str(partition), sources, *names)
+    return StagedGroup(str(partition), sources, (segment(partition, 0),))
 
 
 def test_steps_are_kafkas_and_in_its_order(tmp_path: Path, done: list[Operation]) -> None:
@@ -95,11 +101,58 @@ def test_only_the_new_segment_is_left(tmp_path: Path) -> None:
     swap_group(group)
     assert files_of(Path(group.path)) == {
         **others,
-        file_name(0, LOG): b"new.log",
-        file_name(0, INDEX): b"new.index",
-        file_name(0, TIME_INDEX): b"new.timeindex",
+        file_name(0, LOG): b"new 0.log",
+        file_name(0, INDEX): b"new 0.index",
+        file_name(0, TIME_INDEX): b"new 0.timeindex",
         file_name(0, SNAPSHOT): b"snapshot",
     }
+
+
+def in_two(root: Path) -> StagedGroup:
+    group = staged(root)
+    partition = Path(group.path)
+    (partition / file_name(0, TXN_INDEX)).write_bytes(b"old")
+    later = segment(partition, 4, TXN_INDEX)  # the base of a source, as it may be
+    return group._replace(destinations=(*group.destinations, later))
+
+
+def test_several_destinations_come_in_kafkas_order(tmp_path: Path, done: list[Operation]) -> None:
+    """C-15.1: to .swap in descending order, to their names in ascending order.
+
+    A .txnindex is renamed last of its segment; the source's own is out of the way by then.
+    """
+    group = in_two(tmp_path)
+    done.clear()
+    swap_group(group)
+    assert [step for step in done if ".swap" in step[-1] or ".swap" in step[1]] == [
+        *[("rename", f"4{kind}.cleaned", f"4{kind}.swap") for kind in SEGMENT_FILES],
+        ("rename", ".log.cleaned", ".log.swap"),
+        ("rename", ".index.cleaned", ".index.swap"),
+        ("rename", ".timeindex.cleaned", ".timeindex.swap"),
+        ("rename", ".log.swap", ".log"),
+        ("rename", ".index.swap", ".index"),
+        ("rename", ".timeindex.swap", ".timeindex"),
+        *[("rename", f"4{kind}.swap", f"4{kind}") for kind in SEGMENT_FILES],
+    ]
+    assert files_of(Path(group.path)) == {
+        **{n: d for n, d in files_of(Path(group.path)).items() if int(n[:20]) == 20},
+        **{file_name(0, kind): b"new 0" + kind.encode() for kind in (LOG, INDEX, TIME_INDEX)},
+        **{file_name(4, kind): b"new 4" + kind.encode() for kind in SEGMENT_FILES},
+        file_name(0, SNAPSHOT): b"snapshot",
+        file_name(4, SNAPSHOT): b"snapshot",  # C-15.1, step 5: an old base that is a new one too
+    }
+
+
+def test_a_split_may_leave_the_base_of_its_source(tmp_path: Path, done: list[Operation]) -> None:
+    """C-16.3: then its snapshot is removed as that of any base that is gone."""
+    group = staged(tmp_path)
+    partition = Path(group.path)
+    sweep_staged(group.path, ".compactor-")
+    halves = tuple(segment(partition, base_offset) for base_offset in (1, 3))
+    swap_group(StagedGroup(group.path, group.sources[:1], halves))
+    left = {path.name for path in partition.iterdir() if int(path.name[:20]) < 4}
+    assert left == {file_name(base, kind) for base in (1, 3) for kind in (LOG, INDEX, TIME_INDEX)}
+    assert ("remove", ".snapshot") in done
 
 
 @pytest.mark.parametrize("base_offset", [0, 4, 9])
@@ -139,12 +192,12 @@ def test_staged_files_are_swept_and_no_others(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == kept | {"x.compactor-directory"}
 
 
-@pytest.mark.parametrize("failing", [1, 2, 3])
+@pytest.mark.parametrize("failing", range(1, 8))
 def test_a_rename_that_fails_before_the_swap_leaves_the_old_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
     """Otherwise the log would be set aside as unfinished until a broker had settled it."""
-    group = staged(tmp_path)
+    group = in_two(tmp_path)
     before = {
         name: data for name, data in files_of(Path(group.path)).items() if "compactor" not in name
     }
