@@ -19,12 +19,13 @@ from cleaner_jobs.record_columns import RecordColumns
 from cleaner_jobs.sink import write_whole
 from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.worker_buffers import WorkerBuffers
-from storage.batch_columns import LAST_OFFSET, MAX_TIMESTAMP, SIZE
+from storage.batch_columns import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, SIZE
 from storage.errors import UnsupportedFormatError
 from storage.filesystem import naming
-from storage.segment_indexes import IndexBuilder, SegmentIndexes, check_capacity
+from storage.segment_indexes import IndexBuilder, check_capacity, made_to_fit
 
-BATCH_FACTS = np.dtype([("size", "<i8"), ("last_offset", "<i8"), ("max_timestamp", "<i8")])
+_INDEXED = "size", "last_offset", "max_timestamp"
+BATCH_FACTS = np.dtype([(name, "<i8") for name in (*_INDEXED, "base_offset")])
 FACTS_AT_ONCE = 1 << 16
 NS_PER_MS = 1_000_000
 
@@ -41,11 +42,12 @@ class CleanedLog(NamedTuple):
 
 
 def batch_facts(window: Window) -> BatchFacts:
-    """What indexes are made of, of each batch of a window."""
+    """What indexes are made of, and where a segment can be cut, of each batch of a window."""
     facts = np.empty(len(window.rows), BATCH_FACTS)
     facts["size"] = window.rows[:, SIZE]
     facts["last_offset"] = window.rows[:, LAST_OFFSET]
     facts["max_timestamp"] = window.rows[:, MAX_TIMESTAMP]
+    facts["base_offset"] = window.rows[:, BASE_OFFSET]
     return facts
 
 
@@ -82,18 +84,30 @@ class IndexesInMaking:
         self._builder = IndexBuilder(base_offset, interval_bytes)
 
     def add(self, facts: BatchFacts) -> None:
-        self._builder.add(*(np.ascontiguousarray(facts[name]) for name in BATCH_FACTS.names or ()))
+        self._builder.add(*(np.ascontiguousarray(facts[name]) for name in _INDEXED))
 
-    def finish(self) -> SegmentIndexes:
-        """Raise UnsupportedFormatError where they do not fit: there Kafka's cleaner stops too
-        (C-13.7).
+    def finish(self) -> "FinishedIndexes":
+        """Raise UnsupportedFormatError where no index can hold these batches.
+
+        Where only the room is missing Kafka's cleaner stops, too (C-13.7); here entries are left
+        out.
         """
         indexes = self._builder.finish()
-        problem = check_capacity(indexes, self._index_bytes)
-        if problem:
-            problem = f"the cleaned segment cannot be indexed: {problem}"
+        if indexes.problem:
+            problem = f"the cleaned segment cannot be indexed: {indexes.problem}"
             raise UnsupportedFormatError(self._path, 0, problem)
-        return indexes
+        sparse = check_capacity(indexes, self._index_bytes) is not None
+        if sparse:
+            indexes = made_to_fit(indexes, self._index_bytes)
+        return FinishedIndexes(indexes.offset_index, indexes.time_index, sparse)
+
+
+class FinishedIndexes(NamedTuple):
+    """The index files of a cleaned segment."""
+
+    offset_index: bytes
+    time_index: bytes
+    sparse: bool  # entries were left out, since segment.index.bytes has no room for all
 
 
 def read_back(

@@ -26,6 +26,7 @@ from cleaner_jobs.sync_pool import SyncPool
 from cleaner_jobs.task_values import LogRules, Piece, Rewritten, RoundSettings
 from cleaner_jobs.unchanged import check_unchanged
 from cleaner_jobs.worker_buffers import WorkerBuffers
+from storage import segment_indexes
 from storage.batch_columns import (
     BATCH_COLUMNS,
     POSITION,
@@ -120,6 +121,7 @@ def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewrit
         batches_kept=batches,
         batches_rebuilt=0,
         batches_emptied=0,
+        sparse_indexes=indexes.sparse,
     )
 
 
@@ -163,13 +165,18 @@ class _Measure:
 
 def _measure(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
     if piece.of > 1:
-        path = _work_path(piece, context, "facts")
-        with FactsFile(path) as facts:
-            return _measured(piece, log, context, facts.add)._replace(facts_file=path)
+        return _measure_part_of_group(piece, log, context)
     making = _indexes_in_making(piece, log)
     result = _measured(piece, log, context, making.add)
-    making.finish()
-    return result
+    if result.log_bytes > segment_indexes.MAX_LOG_BYTES:
+        return _measure_part_of_group(piece, log, context)
+    return result._replace(sparse_indexes=making.finish().sparse)
+
+
+def _measure_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
+    path = _work_path(piece, context, "facts")
+    with FactsFile(path) as facts:
+        return _measured(piece, log, context, facts.add)._replace(facts_file=path)
 
 
 def _measured(
@@ -202,6 +209,9 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
     try:
         model = os.stat(piece.sources[-1].path)
         counts = _write_log(names[0], piece, log, context, model)
+        if os.path.getsize(names[0]) > segment_indexes.MAX_LOG_BYTES:
+            os.remove(names[0])
+            return _write_part_of_group(piece, log, context)  # the driver cuts it
         making = _indexes_in_making(piece, log)
         cleaned = read_back(names[0], base_offset, context.settings, context.buffers, making.add)
         indexes = making.finish()
@@ -214,7 +224,8 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
         raise
     context.syncs.start(piece.log_id, names)
     files = (names[0], names[1], names[2], "")
-    return _checked(_result(piece, files, cleaned.log_bytes, counts), cleaned)
+    result = _result(piece, files, cleaned.log_bytes, counts)
+    return _checked(result, cleaned)._replace(sparse_indexes=indexes.sparse)
 
 
 def _write_log(

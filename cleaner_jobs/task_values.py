@@ -109,7 +109,8 @@ class Verdict(NamedTuple):
 class Piece(NamedTuple):
     """Consecutive parts of one group that one task rewrites, and what it is to leave.
 
-    Where a group has one piece, the task finishes the destination segment itself.
+    Where a group has one piece, the task finishes the destination segment itself, unless it has
+    come out too long for one.
     """
 
     log_id: int
@@ -144,7 +145,7 @@ class Rewritten(NamedTuple):
     log_file: str  # staged, or "" where nothing was written
     index_file: str
     time_index_file: str
-    facts_file: str  # of a piece among several: BATCH_FACTS, of which the indexes are made
+    facts_file: str  # where the driver joins, or cuts: BATCH_FACTS, to make the indexes of
     log_bytes: int
     log_checksum: int
     records_kept: int
@@ -152,6 +153,7 @@ class Rewritten(NamedTuple):
     batches_kept: int
     batches_rebuilt: int
     batches_emptied: int
+    sparse_indexes: bool = False  # made to fit segment.index.bytes, where Kafka stops
 
 
 class TaskProblem(NamedTuple):

@@ -1,23 +1,34 @@
-"""Joins the pieces of a segment group that several tasks rewrote into one staged segment.
+"""Joins the pieces of a segment group that several tasks rewrote into staged segments.
 
-The pieces were checked when they were written; the joined file is held against their checksums,
-and the indexes are made of the facts of all their batches (compaction C-13.3).
+The pieces were checked when they were written; what is joined is held against their checksums, and
+the indexes are made of the facts of all their batches (compaction C-13.3). It becomes one segment,
+as in Kafka; where it is too long for one, by which Kafka's cleaner stops (C-13.7), a new one is
+begun at a batch and named after that batch's base offset.
 """
 
 import contextlib
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import xxhash
 
-from cleaner_jobs.cleaned_segment import IndexesInMaking, facts_in, finish_like, write_like
+from cleaner_jobs.cleaned_segment import (
+    BatchFacts,
+    FinishedIndexes,
+    IndexesInMaking,
+    facts_in,
+    finish_like,
+    write_like,
+)
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import Rewritten, Source
 from compactor.finalizer import StagedGroup, StagedSegment
+from storage import segment_indexes
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.filesystem import naming, sync_file
@@ -26,65 +37,116 @@ READ_BYTES = 8 << 20
 CANNOT_SHARE = (errno.EXDEV, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
-def join_pieces(
-    plan: LogPlan, sources: tuple[Source, ...], pieces: Sequence[Rewritten], run_id: str
-) -> StagedGroup:
-    """Join the pieces of a group, and say what is to be swapped in."""
-    base_offset = sources[0].base_offset
-    suffix = staged_suffix(run_id, "joined")
-    log_file, index_file, time_index_file = names = [
-        os.path.join(plan.path, file_name(base_offset, kind) + suffix)
-        for kind in (LOG, INDEX, TIME_INDEX)
-    ]
-    try:
-        model = os.stat(sources[-1].path)
-        _join(log_file, pieces, model)
-        indexes = _indexes(plan, base_offset, sources[0].path, pieces)
-        write_like(index_file, indexes[0], model)
-        write_like(time_index_file, indexes[1], model)
-        for name in names:
-            sync_file(name)
-    except BaseException:
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(name)
-        raise
-    segment = StagedSegment(base_offset, log_file, index_file, time_index_file, "")
-    return StagedGroup(plan.path, sources, (segment,))
+class JoinedSegment(NamedTuple):
+    """A stretch of the pieces, one behind the other, that becomes a segment."""
+
+    base_offset: int
+    start: int  # in the bytes of all pieces
+    end: int
+    indexes: FinishedIndexes
 
 
-def check_joined_indexes(
+def joined_segments(
     plan: LogPlan, sources: tuple[Source, ...], pieces: Sequence[Rewritten]
-) -> None:
-    """Raise what joining would raise of the indexes; for a dry run, which joins nothing."""
-    _indexes(plan, sources[0].base_offset, sources[0].path, pieces)
-
-
-def _indexes(
-    plan: LogPlan, base_offset: int, path: str, pieces: Sequence[Rewritten]
-) -> tuple[bytes, bytes]:
+) -> list[JoinedSegment]:
+    """What the pieces of a group become. Raise what joining would raise of the indexes."""
+    path = sources[0].path
     limits = plan.index_interval_bytes, plan.segment_index_bytes
-    making, previous_offset = IndexesInMaking(path, base_offset, limits), -1
+    base_offset, start, end, previous_offset = sources[0].base_offset, 0, 0, -1
+    making, segments = IndexesInMaking(path, base_offset, limits), list[JoinedSegment]()
     for facts in (facts for piece in pieces for facts in facts_in(piece.facts_file)):
         if np.any(np.diff(facts["last_offset"], prepend=previous_offset) <= 0):
             raise CorruptFileError(path, 0, "the pieces of the cleaned segment are out of order")
         previous_offset = int(facts["last_offset"][-1])
-        making.add(facts)
-    indexes = making.finish()
-    return indexes.offset_index, indexes.time_index
+        while len(facts):
+            fitting = _fitting(facts, end - start)
+            if not fitting:
+                segments.append(JoinedSegment(base_offset, start, end, making.finish()))
+                base_offset, start = int(facts["base_offset"][0]), end
+                making = IndexesInMaking(path, base_offset, limits)
+                continue
+            making.add(facts[:fitting])
+            end += int(facts["size"][:fitting].sum())
+            facts = facts[fitting:]
+    return [*segments, JoinedSegment(base_offset, start, end, making.finish())]
 
 
-def _join(path: str, pieces: Sequence[Rewritten], model: os.stat_result) -> None:
+def _fitting(facts: BatchFacts, log_bytes: int) -> int:
+    """How many more batches a segment of that size takes; an empty one takes any."""
+    ends = log_bytes + np.cumsum(facts["size"])
+    fitting = int(np.searchsorted(ends, segment_indexes.MAX_LOG_BYTES, side="right"))
+    return fitting if log_bytes else max(fitting, 1)
+
+
+def join_pieces(
+    plan: LogPlan,
+    sources: tuple[Source, ...],
+    pieces: Sequence[Rewritten],
+    segments: Sequence[JoinedSegment],
+    run_id: str,
+) -> StagedGroup:
+    """Join the pieces of a group as joined_segments told; what is to be swapped in."""
+    suffix = staged_suffix(run_id, "joined")
+    model = os.stat(sources[-1].path)
+    names = [_names(plan, segment, suffix) for segment in segments]
+    try:
+        digest = xxhash.xxh3_64()
+        for segment, staged in zip(segments, names, strict=True):
+            _join(staged.log_file, _spans(pieces, segment), digest, model)
+            write_like(staged.index_file, segment.indexes.offset_index, model)
+            write_like(staged.time_index_file, segment.indexes.time_index, model)
+            for name in staged.files.values():
+                sync_file(name)
+    except BaseException:
+        for name in (name for staged in names for name in staged.files.values()):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(name)
+        raise
+    return StagedGroup(plan.path, sources, tuple(names))
+
+
+def _names(plan: LogPlan, segment: JoinedSegment, suffix: str) -> StagedSegment:
+    log_file, index_file, time_index_file = (
+        os.path.join(plan.path, file_name(segment.base_offset, kind) + suffix)
+        for kind in (LOG, INDEX, TIME_INDEX)
+    )
+    return StagedSegment(segment.base_offset, log_file, index_file, time_index_file, "")
+
+
+class _Span(NamedTuple):
+    """Bytes of a piece that go to one segment."""
+
+    piece: Rewritten
+    start: int
+    log_bytes: int
+
+
+def _spans(pieces: Sequence[Rewritten], segment: JoinedSegment) -> Iterator[_Span]:
+    piece_start = 0
+    for piece in pieces:
+        start = max(segment.start - piece_start, 0)
+        end = min(segment.end - piece_start, piece.log_bytes)
+        if start < end:
+            yield _Span(piece, start, end - start)
+        piece_start += piece.log_bytes
+
+
+def _join(path: str, spans: Iterator[_Span], digest: xxhash.xxh3_64, model: os.stat_result) -> None:
+    """Write a `.log`. digest: of the piece that goes on from the segment before."""
     with naming(path), open(path, "x+b", buffering=0) as out:
-        for piece in pieces:
-            with open(piece.log_file, "rb", buffering=0) as source:
-                if not _append(source.fileno(), out.fileno(), piece.log_bytes):
-                    raise WorkFileError(piece.log_file, piece.log_bytes, "cut short")
         position = 0
-        for piece in pieces:
-            if _checksum(out.fileno(), position, piece.log_bytes) != piece.log_checksum:
+        for piece, start, log_bytes in spans:
+            with open(piece.log_file, "rb", buffering=0) as source:
+                source.seek(start)
+                if not _append(source.fileno(), out.fileno(), log_bytes):
+                    raise WorkFileError(piece.log_file, piece.log_bytes, "cut short")
+            if not start:
+                digest.reset()
+            _add_to(digest, out.fileno(), position, log_bytes)
+            is_whole = start + log_bytes == piece.log_bytes
+            if is_whole and digest.intdigest() != piece.log_checksum:
                 raise WorkFileError(path, position, "a joined piece is not what was written")
-            position += piece.log_bytes
+            position += log_bytes
         finish_like(out.fileno(), model)
 
 
@@ -108,12 +170,11 @@ def _append(source: int, target: int, log_bytes: int) -> bool:
     return True
 
 
-def _checksum(descriptor: int, position: int, log_bytes: int) -> int:
-    digest, end = xxhash.xxh3_64(), position + log_bytes
+def _add_to(digest: xxhash.xxh3_64, descriptor: int, position: int, log_bytes: int) -> None:
+    end = position + log_bytes
     while position < end:
         data = os.pread(descriptor, min(READ_BYTES, end - position), position)
         if not data:
             break
         digest.update(data)
         position += len(data)
-    return digest.intdigest()

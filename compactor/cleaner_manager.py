@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 from cleaner_jobs import first_use
 from cleaner_jobs.class_archive import cache_dir
 from cleaner_jobs.heartbeat import wait_for_silence
-from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.staging import STAGED_MARKER
 from cleaner_jobs.task_values import Rewritten, RoundSettings, Source
@@ -43,6 +42,8 @@ from storage.errors import CorruptFileError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from compactor.assembly import JoinedSegment
 
 SWAP_THREADS = 8
 SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
@@ -208,12 +209,26 @@ def _check_joined(outcome: LogOutcome) -> None:
     try:
         for group, of_group in groupby(outcome.pieces, key=lambda piece: piece.group):
             pieces = list(of_group)
-            if len(pieces) > 1:
-                from compactor.assembly import check_joined_indexes
-
-                check_joined_indexes(outcome.plan, sources[group], pieces)
+            if _needs_joining(pieces):
+                _joined_segments(outcome, sources[group], pieces)
     except CorruptFileError as error:
         outcome.problem = problem_of(outcome.plan.log_id, error)
+
+
+def _needs_joining(pieces: list[Rewritten]) -> bool:
+    """Whether the tasks left the indexes of a group, and how it is cut, to the driver."""
+    return any(piece.facts_file for piece in pieces)
+
+
+def _joined_segments(
+    outcome: LogOutcome, sources: tuple[Source, ...], pieces: list[Rewritten]
+) -> "list[JoinedSegment]":
+    from compactor.assembly import joined_segments  # with the kernels, which few rounds need here
+
+    segments = joined_segments(outcome.plan, sources, pieces)
+    outcome.sparse_indexes += sum(segment.indexes.sparse for segment in segments)
+    outcome.cut_segments += len(segments) - 1
+    return segments
 
 
 def _swap(stages: Stages, facts: RoundSettings, progress: ProgressSink) -> None:
@@ -261,21 +276,22 @@ def _swap_log(
         if stop.is_set():
             raise LogChangedError(outcome.plan.path, "the run was interrupted before its swap")
         if not pieces[0].left_in_place:
-            swap_group(_staged(outcome.plan, sources[number], pieces, run_id), remove)
+            swap_group(_staged(outcome, sources[number], pieces, run_id), remove)
         yield
 
 
 def _staged(
-    plan: LogPlan, sources: tuple[Source, ...], pieces: list[Rewritten], run_id: str
+    outcome: LogOutcome, sources: tuple[Source, ...], pieces: list[Rewritten], run_id: str
 ) -> StagedGroup:
-    if len(pieces) > 1:
-        from compactor.assembly import join_pieces  # with the kernels, which few rounds need here
+    if _needs_joining(pieces):
+        segments = _joined_segments(outcome, sources, pieces)
+        from compactor.assembly import join_pieces
 
-        return join_pieces(plan, sources, pieces, run_id)
+        return join_pieces(outcome.plan, sources, pieces, segments, run_id)
     only = pieces[0]
     staged = only.log_file, only.index_file, only.time_index_file
     segment = StagedSegment(sources[0].base_offset, *staged, "")
-    return StagedGroup(plan.path, sources, (segment,))
+    return StagedGroup(outcome.plan.path, sources, (segment,))
 
 
 def _write_checkpoints(plan: RoundPlan, reports: list[LogReport]) -> None:

@@ -1,5 +1,7 @@
 """From what the stages made of a log to what the report says of it."""
 
+from collections.abc import Iterator
+
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import TaskProblem
 from compactor.report import Counts, LogReport, LogStatus
@@ -35,11 +37,31 @@ def log_report(outcome: LogOutcome, dry_run: bool) -> LogReport:
         first_dirty_offset=plan.first_dirty_offset,
         first_uncleanable_offset=plan.first_uncleanable_offset,
         segments_before=sum(len(group.segments) for group in plan.groups),
-        segments_after=len(plan.groups),
+        segments_after=len(plan.groups) + outcome.cut_segments,
         bytes_before=sum(group.log_bytes for group in plan.groups),
         bytes_after=sum(piece.log_bytes for piece in outcome.pieces),
         counts=counts,
+        notes=tuple(_notes(outcome)),
     )
+
+
+def _notes(outcome: LogOutcome) -> Iterator[str]:
+    """Where Kafka's cleaner would have stopped; docs/differences.md."""
+    sparse = sum(piece.sparse_indexes for piece in outcome.pieces) + outcome.sparse_indexes
+    if sparse:
+        yield (
+            f"{_segments(sparse)} with fewer index entries than usual: "
+            "segment.index.bytes has no room for all (C-13.7)"
+        )
+    if outcome.cut_segments:
+        yield (
+            f"{_segments(outcome.cut_segments)} more than Kafka has groups: "
+            "a cleaned segment would have passed 2 GiB (C-13.7)"
+        )
+
+
+def _segments(count: int) -> str:
+    return "1 segment" if count == 1 else f"{count:,} segments"
 
 
 def problem_report(plan: LogPlan, problem: TaskProblem) -> LogReport:

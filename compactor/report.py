@@ -46,6 +46,7 @@ class LogReport:
     bytes_before: int = 0  # of .log files
     bytes_after: int = 0
     counts: Counts = field(default_factory=Counts)
+    notes: tuple[str, ...] = ()  # what was done otherwise than Kafka would, and why
 
 
 @dataclass(frozen=True, slots=True)

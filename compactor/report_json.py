@@ -91,6 +91,7 @@ def _log(log: LogReport) -> JsonObject:
         "partition": log.partition,
         "status": log.status.value,
         "reason": log.reason,
+        "notes": list(log.notes),
         "first_dirty_offset": log.first_dirty_offset,
         "first_uncleanable_offset": log.first_uncleanable_offset,
         "segments_before": log.segments_before,

@@ -36,6 +36,7 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
     trouble = [x for x in report.logs if x.status in (LogStatus.FAILED, LogStatus.SET_ASIDE)]
     if trouble:
         parts += [Text("Not cleaned, left as they were", "bold"), _reasons_table(trouble)]
+    parts += [Text(note) for note in _notes(logs)]
     passed_over = [log for log in report.logs if log.status is LogStatus.PASSED_OVER]
     if passed_over:
         parts += [Text("Passed over", "bold"), _reasons_table(passed_over)]
@@ -84,6 +85,20 @@ def _changes(log: LogReport | Totals, counts: Counts, reasons: list[str], wide: 
     return [*cells, f"{sum(dropped.values()):,}"]
 
 
+def _notes(logs: list[LogReport]) -> list[str]:
+    """Each note once, with the logs that it is of."""
+    names: dict[str, list[str]] = {}
+    for log in logs:
+        for note in log.notes:
+            names.setdefault(note, []).append(printable(f"{log.topic}-{log.partition}"))
+    return [f"{_some(of_note)}: {note}" for note, of_note in names.items()]
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN_NAMES:,} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + more
+
+
 def _reasons_table(logs: list[LogReport]) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(justify="right")
@@ -99,10 +114,7 @@ def _reasons_table(logs: list[LogReport]) -> Table:
 
 
 def _reason(group: ReasonGroup, style: str) -> Text:
-    names = ", ".join(printable(name) for name in group.names[:SHOWN_NAMES])
-    more = len(group.names) - SHOWN_NAMES
-    if more > 0:
-        names += f" and {more:,} more"
+    names = _some([printable(name) for name in group.names])
     word = "failed: " if group.status is LogStatus.FAILED else ""
     return Text(f"{word}{one_line(group.reason)}", style).append(f"\n{names}", "dim")
 

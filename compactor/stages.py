@@ -43,6 +43,8 @@ class LogOutcome:
     verdicts: list[Verdict] = field(default_factory=list)
     pieces: list[Rewritten] = field(default_factory=list)
     problem: TaskProblem | None = None
+    sparse_indexes: int = 0  # destinations whose indexes were made to fit when they were joined
+    cut_segments: int = 0  # destinations beyond the one that a group has in Kafka
 
 
 class Stages:

@@ -121,6 +121,29 @@ def check_capacity(indexes: SegmentIndexes, segment_index_bytes: int) -> str | N
     return None
 
 
+def made_to_fit(indexes: SegmentIndexes, segment_index_bytes: int) -> SegmentIndexes:
+    """Leave out entries until both indexes have the room that segment.index.bytes gives.
+
+    Of an index that is too large every second entry stays, or every third, and so on: each of them
+    is as true as before, a lookup finds an earlier one and reads on from there. The last entry of
+    the time index, by which a segment's largest timestamp is known, always stays (F-12.8).
+    """
+    offsets = np.frombuffer(indexes.offset_index, offset_index.ENTRY)
+    times = np.frombuffer(indexes.time_index, time_index.ENTRY)
+    before_last = times[:-1]
+    return indexes._replace(
+        offset_index=_some(offsets, segment_index_bytes // offsets.itemsize).tobytes(),
+        time_index=_some(before_last, segment_index_bytes // times.itemsize - 1).tobytes()
+        + times[-1:].tobytes(),
+    )
+
+
+def _some(entries: NDArray[np.void], room: int) -> NDArray[np.void]:
+    """Every n-th entry, with the smallest n that leaves no more than there is room for."""
+    every = len(entries) // (max(room, 0) + 1) + 1
+    return entries[every - 1 :: every]
+
+
 def _packed(columns: Int64Array, entry: np.dtype[np.void], fields: tuple[str, str]) -> bytes:
     entries = np.empty(columns.shape[1], entry)
     for field, column in zip(fields, columns, strict=True):

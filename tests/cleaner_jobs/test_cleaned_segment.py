@@ -12,6 +12,7 @@ from cleaner_jobs.cleaned_segment import (
     BATCH_FACTS,
     BatchFacts,
     FactsFile,
+    FinishedIndexes,
     IndexesInMaking,
     facts_in,
     finish_like,
@@ -22,7 +23,6 @@ from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.compression import Codec
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.segment_indexes import SegmentIndexes
 from tests.support.local_round import HASH_KEY
 from tests.support.made_log import NOW_MS, keyed, packed
 from tests.support.reference_batch import ReferenceBatch, encode
@@ -59,10 +59,10 @@ def test_what_stands_in_a_file(
     assert (found.log_bytes, found.log_checksum) == (len(data), xxhash.xxh3_64_intdigest(data))
     assert found.records == 3 + 160 + 200
     assert [fact for some in facts_in(str(facts)) for fact in some.tolist()] == [
-        (len(BATCHES[0]), 7, 170),
-        (len(BATCHES[1]), 167, 100 + 1670),
-        (61, 209, 5000),
-        (len(BATCHES[3]), 499, 100 + 4990),
+        (len(BATCHES[0]), 7, 170, 5),
+        (len(BATCHES[1]), 167, 100 + 1670, 8),
+        (61, 209, 5000, 200),
+        (len(BATCHES[3]), 499, 100 + 4990, 300),
     ]
 
 
@@ -88,7 +88,7 @@ def test_damage_is_noticed(tmp_path: Path, at: int) -> None:
     assert (caught.value.path, caught.value.position) == (path, position)
 
 
-def made(path: str, interval_bytes: int, index_bytes: int) -> SegmentIndexes:
+def made(path: str, interval_bytes: int, index_bytes: int) -> FinishedIndexes:
     making = IndexesInMaking("5.log", 5, (interval_bytes, index_bytes))
     read_back(path, 5, SETTINGS, WorkerBuffers(), making.add)
     return making.finish()
@@ -127,13 +127,30 @@ def test_memory_does_not_grow_with_the_batches_of_a_segment(
     assert peak_bytes() < 4000 * BATCH_FACTS.itemsize
 
 
-def test_indexes_without_room_are_named(tmp_path: Path) -> None:
-    """C-13.7: three offset entries of 8 bytes."""
+def test_indexes_without_room_are_made_sparse(tmp_path: Path) -> None:
+    """C-13.7: three offset entries of 8 bytes, three time entries of 12.
+
+    Kafka's cleaner stops where one of them has no room. Which entries stay is a hand count.
+    """
     path = written(tmp_path / "5.log")
-    assert len(indexes(BATCHES, 5, 0)[0]) == 24
-    made(path, 0, 48)
+    offsets, times = indexes(BATCHES, 5, 0)
+    assert (len(offsets), len(times)) == (24, 36)
+    assert made(path, 0, 48) == (offsets, times, False)
+    assert made(path, 0, 36) == (offsets, times, True)  # full, a slot is kept for a final entry
+    assert made(path, 0, 35) == (offsets, times[12:], True)
+    assert made(path, 0, 24) == (offsets, times[12:], True)
+    assert made(path, 0, 23) == (offsets[8:16], times[-12:], True)
+    assert made(path, 0, 16) == (offsets[8:16], times[-12:], True)
+    assert made(path, 0, 8) == (offsets[8:16], times[-12:], True)
+    assert made(path, 0, 4) == (b"", times[-12:], True)
+
+
+def test_no_index_holds_an_offset_that_is_too_far(tmp_path: Path) -> None:
+    path = written(tmp_path / "5.log", [encode(keyed(5, "ab"))])
+    making = IndexesInMaking("5.log", 7, (0, 100))
+    read_back(path, 5, SETTINGS, WorkerBuffers(), making.add)
     with pytest.raises(UnsupportedFormatError, match=r"5\.log, byte 0: .* cannot be indexed"):
-        made(path, 0, 23)
+        making.finish()
 
 
 def test_files_get_owner_mode_and_time_of_their_model(tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ import xxhash
 
 from cleaner_jobs.cleaned_segment import BATCH_FACTS
 from cleaner_jobs.task_values import Rewritten, Source
-from compactor.assembly import check_joined_indexes, join_pieces
+from compactor.assembly import join_pieces, joined_segments
+from compactor.finalizer import StagedSegment
 from compactor.layout import sources_of
-from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage import segment_indexes
+from storage.errors import CorruptFileError
 from tests.support.made_log import (
     INTERVAL_BYTES,
     MTIME_NS,
@@ -35,7 +37,10 @@ def piece(work_dir: Path, number: int, batches: list[bytes]) -> Rewritten:
     log, facts = work_dir / f"{number}.log", work_dir / f"{number}.facts"
     data = b"".join(batches)
     log.write_bytes(data)
-    headers = [(len(raw), decode(raw).last_offset, decode(raw).max_timestamp) for raw in batches]
+    headers = [
+        (len(raw), made.last_offset, made.max_timestamp, made.base_offset)
+        for raw, made in zip(batches, map(decode, batches), strict=True)
+    ]
     facts.write_bytes(np.array(headers, BATCH_FACTS).tobytes())
     checksum = xxhash.xxh3_64_intdigest(data)
     return Rewritten(
@@ -58,8 +63,13 @@ def group(tmp_path: Path) -> Group:
     return Group(tmp_path)
 
 
+def joined(group: Group) -> tuple[StagedSegment, ...]:
+    segments = joined_segments(group.plan, group.sources, group.pieces)
+    return join_pieces(group.plan, group.sources, group.pieces, segments, "run").destinations
+
+
 def assert_joined(group: Group) -> None:
-    (staged,) = join_pieces(group.plan, group.sources, group.pieces, "run").destinations
+    (staged,) = joined(group)
     assert (staged.base_offset, staged.txn_index_file) == (0, "")
     offset_index, time_index = indexes(BATCHES, 0, INTERVAL_BYTES)
     assert len(offset_index) > 8  # more than one entry, so that the pieces' edges count
@@ -125,7 +135,7 @@ def test_damaged_pieces_leave_nothing(group: Group, what: str, problem: str) -> 
     before = files_of(group.partition)
     damaged(group, what)
     with pytest.raises(CorruptFileError, match=problem):
-        join_pieces(group.plan, group.sources, group.pieces, "run")
+        joined(group)
     assert files_of(group.partition) == before
 
 
@@ -137,14 +147,57 @@ def test_a_full_disk_leaves_nothing(group: Group, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(os, "copy_file_range", full)
     with pytest.raises(OSError, match="No space"):
-        join_pieces(group.plan, group.sources, group.pieces, "run")
+        joined(group)
     assert files_of(group.partition) == before
 
 
-def test_indexes_without_room_stop_a_dry_run_too(group: Group) -> None:
-    """C-13.7: the whole group's indexes count, not those of a piece."""
-    check_joined_indexes(group.plan, group.sources, group.pieces)
-    small = replace(group.plan, segment_index_bytes=8)
-    check_joined_indexes(small, group.sources, group.pieces[:1])  # a group of one piece is checked
-    with pytest.raises(UnsupportedFormatError, match="cannot be indexed"):
-        check_joined_indexes(small, group.sources, group.pieces)
+def test_indexes_without_room_are_made_sparse_by_the_whole_group(group: Group) -> None:
+    """C-13.7: the whole group's entries count, not those of a piece."""
+    small = replace(group.plan, segment_index_bytes=12)
+    (segment,) = joined_segments(small, group.sources, group.pieces)
+    offset_index, time_index = indexes(BATCHES, 0, INTERVAL_BYTES)
+    assert segment.indexes.sparse and len(offset_index) > 12
+    assert len(segment.indexes.offset_index) == 8
+    assert segment.indexes.offset_index in [offset_index[i : i + 8] for i in range(0, 80, 8)]
+    assert segment.indexes.time_index == time_index[-12:]
+    (segment,) = joined_segments(group.plan, group.sources, group.pieces)
+    assert not segment.indexes.sparse
+
+
+@pytest.mark.parametrize(
+    ("room", "starts"),
+    [
+        (6, [0]),
+        (5, [0, 5]),  # within the last piece
+        (4, [0, 4]),  # between two pieces
+        (3, [0, 3]),
+        (2, [0, 2, 4]),
+        (1, [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_what_is_too_long_for_a_segment_is_cut_at_a_batch(
+    group: Group, monkeypatch: pytest.MonkeyPatch, room: int, starts: list[int]
+) -> None:
+    """C-13.7: Kafka's cleaner stops at 2 GiB. room: for so many of the largest batches."""
+    sizes = [len(raw) for raw in BATCHES]
+    assert max(sizes) < 1.2 * min(sizes)
+    monkeypatch.setattr(segment_indexes, "MAX_LOG_BYTES", room * max(sizes))
+    staged = joined(group)
+    assert [segment.base_offset for segment in staged] == [200 * start for start in starts]
+    for segment, start, end in zip(staged, starts, [*starts[1:], len(BATCHES)], strict=True):
+        offset_index, time_index = indexes(BATCHES[start:end], 200 * start, INTERVAL_BYTES)
+        assert Path(segment.log_file).read_bytes() == b"".join(BATCHES[start:end])
+        assert Path(segment.index_file).read_bytes() == offset_index
+        assert Path(segment.time_index_file).read_bytes() == time_index
+        assert os.path.basename(segment.log_file).startswith(f"{200 * start:020d}.log")
+
+
+def test_damage_in_a_piece_that_is_cut_is_noticed(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_indexes, "MAX_LOG_BYTES", 2 * len(BATCHES[0]))
+    before = files_of(group.partition)
+    damaged(group, "flipped")
+    with pytest.raises(CorruptFileError, match="not what was written"):
+        joined(group)
+    assert files_of(group.partition) == before

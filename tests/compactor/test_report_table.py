@@ -1,5 +1,6 @@
 """The tables fit the terminal, tell every number, and never flood it."""
 
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -49,6 +50,13 @@ def test_no_line_is_longer_than_the_terminal(width: int) -> None:
 def test_several_logs_have_a_total() -> None:
     [total] = [line for line in shown(report(log(0), log(1)), 140) if line.startswith(" total")]
     assert total.split() == "total 14 → 4 10.0 MB → 4.0 MB 2,000 → 800 1,160 30 10".split()
+
+
+def test_a_note_is_told_once_with_the_logs_that_it_is_of() -> None:
+    noted = [replace(log(n), notes=("one", "two") if n == 4 else ("one",)) for n in range(5)]
+    lines = shown(report(*noted))
+    assert "orders-0, orders-1, orders-2 and 2 more: one" in lines
+    assert "orders-4: two" in lines
 
 
 def test_a_dry_run_says_so() -> None:
