@@ -22,7 +22,6 @@ from storage.batch_columns import (
     BATCH_HEADER_BYTES,
     CHECKSUM,
     CODEC_MASK,
-    CONTROL,
     LAST_OFFSET,
     LEGACY_MAGIC,
     OK,
@@ -30,7 +29,6 @@ from storage.batch_columns import (
     RECORDS_COUNT,
     SIZE,
     SLACK_BYTES,
-    TRANSACTIONAL,
     ByteArray,
     Int64Array,
     problem_text,
@@ -172,16 +170,6 @@ def check_checksums(window: Window) -> None:
         row, found = rows[wrong[0]], computed[wrong[0]]
         problem = f"checksum {row[CHECKSUM]:08x} is stored, {found:08x} computed"
         raise CorruptFileError(window.path, int(row[POSITION]), problem)
-
-
-def refuse_transactions(window: Window) -> None:
-    """Raise UnsupportedFormatError at the first transactional or control batch."""
-    found = window.rows[:, ATTRIBUTES] & (TRANSACTIONAL | CONTROL) != 0
-    if found.any():
-        row = window.rows[int(found.argmax())]
-        what = "control" if row[ATTRIBUTES] & CONTROL else "transactional"
-        problem = f"{what} batch at offset {row[BASE_OFFSET]}; transactions are not covered yet"
-        raise UnsupportedFormatError(window.path, int(row[POSITION]), problem)
 
 
 def payloads(window: Window, buffers: WorkerBuffers) -> Iterator[Payloads]:

@@ -37,7 +37,8 @@ class CleanedLog(NamedTuple):
 
     log_bytes: int
     log_checksum: int
-    records: int
+    records: int  # of data
+    control_records: int
     fingerprints: int
 
 
@@ -123,7 +124,7 @@ def read_back(
     """
     columns = RecordColumns(settings, buffers)
     digest = xxhash.xxh3_64()
-    records = fingerprints = 0
+    records = control_records = fingerprints = 0
     log_bytes = os.path.getsize(path)
     with WindowReader(path, base_offset, buffers) as reader:
         for window in reader.windows(0, log_bytes):
@@ -132,10 +133,14 @@ def read_back(
             take_facts(batch_facts(window))
             for run in payloads(window, buffers):
                 columns.filled = 0
-                columns.parse(window, run, first_dirty_offset=0)
-                records += columns.filled
-                fingerprints += int(sum_fingerprints(columns.room_for(0), columns.filled))
-    return CleanedLog(log_bytes, digest.intdigest(), records, fingerprints % (1 << 64))
+                columns.parse(window, run, map_offsets=(0, 0))
+                count, checksum = sum_fingerprints(columns.room_for(0), columns.filled)
+                records += count
+                control_records += columns.filled - count
+                fingerprints += int(checksum)
+    return CleanedLog(
+        log_bytes, digest.intdigest(), records, control_records, fingerprints % (1 << 64)
+    )
 
 
 def write_like(path: str, data: bytes, model: os.stat_result) -> None:

@@ -6,7 +6,7 @@ loaded from the cache; done before workers are forked, no task pays for it.
 
 import numpy as np
 
-from cleaner_jobs import offset_map, rebuild, retention
+from cleaner_jobs import offset_map, rebuild, retention, txn_flags
 from storage import batch_columns, segment_indexes
 from storage.snappy_block import compress_small_block
 
@@ -24,7 +24,8 @@ def warm() -> None:
     )
     bounds = np.zeros((1, 2), np.int64)
     secret = np.uint64(0), np.uint64(0)
-    batch_columns.parse_records(window, bounds[:0], rows[:0], (0, 0), secret, columns, 0)
+    batch_columns.parse_records(window, bounds[:0], rows[:0], (0, 0, 0), secret, columns, 0)
+    txn_flags.flag_aborted(rows[:0], np.zeros((0, 4), np.int64))
     entries = np.zeros((1, offset_map.ENTRY_WORDS), np.uint64)
     offset_map.sum_fingerprints(columns, 0)
     offset_map.mark_superseded(columns, 0, 0, np.zeros(16, np.int32))
@@ -36,7 +37,7 @@ def warm() -> None:
     offset_map.collect_verdict(entries[:0], superseded, 0, np.zeros(1, np.uint32))
     kept_batches = retention.KeptBatches.of(0, ())
     actions, kept = np.zeros(1, np.uint8), np.zeros(1, np.int32)
-    retention.decide_batches(rows[:0], superseded, kept_batches, actions, kept)
+    retention.decide_batches(rows[:0], superseded, kept_batches, 0, actions, kept)
     rebuild.rebuild_records(window, 0, rows[0], superseded, -1, window, 0)
     horizons = np.zeros(1, np.int64)
     rebuild.rebuild_payloads(

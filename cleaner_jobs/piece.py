@@ -24,6 +24,8 @@ from cleaner_jobs.rewrite import BatchRewriter, CleaningRules, OutputCounts
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.sync_pool import SyncPool
 from cleaner_jobs.task_values import LogRules, Piece, Rewritten, RoundSettings
+from cleaner_jobs.txn_batches import load_array
+from cleaner_jobs.txn_flags import flag_discardable
 from cleaner_jobs.unchanged import check_unchanged
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage import segment_indexes
@@ -49,6 +51,19 @@ class PieceContext(NamedTuple):
     verdict_files: VerdictFiles
     buffers: WorkerBuffers
     syncs: SyncPool  # what goes live is on disk before the task says that it is done
+
+
+class Files(NamedTuple):
+    """Where a piece's output stands; "" where there is no such file."""
+
+    log_file: str
+    index_file: str
+    time_index_file: str
+    txn_index_file: str = ""
+    facts_file: str = ""
+
+
+NO_FILES = Files("", "", "")
 
 
 def rewrite_piece(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
@@ -77,8 +92,11 @@ def _loses_nothing(piece: Piece, log: LogRules, context: PieceContext) -> bool:
         or part.expired
         or part.tombstones_without_horizon
         or part.empty_batches
+        or part.aborted
         for part in piece.parts
     ):
+        return False
+    if piece.changes_markers:
         return False
     return not any(
         len(context.verdict_files.superseded(verdict, piece.first_part + i))
@@ -101,7 +119,7 @@ def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewrit
     same = (
         _content(stem + INDEX) == indexes.offset_index
         and _content(stem + TIME_INDEX) == indexes.time_index
-        and _content(stem + TXN_INDEX) is None
+        and _content(stem + TXN_INDEX) == _new_txn_index(piece)
     )
     if not same:
         return None
@@ -113,16 +131,22 @@ def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewrit
         log_file="",
         index_file="",
         time_index_file="",
+        txn_index_file="",
         facts_file="",
         log_bytes=source.log_bytes,
         log_checksum=0,
-        records_kept=sum(part.records for part in piece.parts),
+        records_kept=sum(part.candidates for part in piece.parts),
+        control_records_kept=sum(part.control_records for part in piece.parts),
         kept_fingerprints=sum(p.candidate_fingerprints for p in piece.parts) % (1 << 64),
         batches_kept=batches,
         batches_rebuilt=0,
         batches_emptied=0,
         sparse_indexes=indexes.sparse,
     )
+
+
+def _new_txn_index(piece: Piece) -> bytes | None:
+    return _content(piece.txn_index_file) if piece.txn_index_file else None
 
 
 def _content(path: str) -> bytes | None:
@@ -186,7 +210,7 @@ def _measured(
     rewriter = BatchRewriter(_rules(log, context), sink, context.buffers)
     _rewrite_sections(piece, log, context, rewriter)
     log_bytes = rewriter.finish()
-    return _result(piece, ("", "", "", ""), log_bytes, rewriter.counts)
+    return _result(piece, NO_FILES, log_bytes, rewriter.counts)
 
 
 def _write_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
@@ -195,7 +219,7 @@ def _write_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -> 
     base_offset = piece.sources[0].base_offset
     with FactsFile(facts_path) as facts:
         cleaned = read_back(path, base_offset, context.settings, context.buffers, facts.add)
-    files = (path, "", "", facts_path)
+    files = Files(path, "", "", piece.txn_index_file, facts_path)
     return _checked(_result(piece, files, cleaned.log_bytes, counts), cleaned)
 
 
@@ -204,8 +228,11 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
     suffix = staged_suffix(context.settings.run_id, context.attempt)
     names = [
         os.path.join(log.path, file_name(base_offset, kind) + suffix)
-        for kind in (LOG, INDEX, TIME_INDEX)
+        for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX)
     ]
+    txn_index = _new_txn_index(piece)
+    if txn_index is None:
+        names.pop()
     try:
         model = os.stat(piece.sources[-1].path)
         counts = _write_log(names[0], piece, log, context, model)
@@ -217,14 +244,15 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
         indexes = making.finish()
         write_like(names[1], indexes.offset_index, model)
         write_like(names[2], indexes.time_index, model)
+        if txn_index is not None:
+            write_like(names[3], txn_index, model)
     except BaseException:
         for name in names:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(name)
         raise
     context.syncs.start(piece.log_id, names)
-    files = (names[0], names[1], names[2], "")
-    result = _result(piece, files, cleaned.log_bytes, counts)
+    result = _result(piece, Files(*names), cleaned.log_bytes, counts)
     return _checked(result, cleaned)._replace(sparse_indexes=indexes.sparse)
 
 
@@ -248,6 +276,7 @@ def _write_log(
 def _rules(log: LogRules, context: PieceContext) -> CleaningRules:
     return CleaningRules(
         KeptBatches.of(log.first_uncleanable_offset, log.active_producers),
+        context.settings.now_ms,
         delete_horizon(context.settings.now_ms, log.delete_retention_ms),
     )
 
@@ -255,6 +284,7 @@ def _rules(log: LogRules, context: PieceContext) -> CleaningRules:
 def _rewrite_sections(
     piece: Piece, log: LogRules, context: PieceContext, rewriter: BatchRewriter
 ) -> None:
+    discardable = load_array(log.discardable_file) if log.discardable_file else None
     for number, part in enumerate(piece.parts, piece.first_part):
         states = context.part_files.of(part).states(part)
         for verdict in log.verdicts:
@@ -270,6 +300,8 @@ def _rewrite_sections(
                         problem = "the batches from here on claim more records than were scanned"
                         position = int(window.rows[0, POSITION])
                         raise CorruptFileError(source.path, position, problem)
+                    if discardable is not None:
+                        flag_discardable(window, discardable)
                     rewriter.rewrite(window, states[ordinal : ordinal + count])
                     ordinal += count
                 check_unchanged(source, reader.stat())
@@ -280,9 +312,7 @@ def _work_path(piece: Piece, context: PieceContext, kind: str) -> str:
     return os.path.join(context.settings.work_dir, "pieces", name)
 
 
-def _result(
-    piece: Piece, files: tuple[str, str, str, str], log_bytes: int, counts: OutputCounts
-) -> Rewritten:
+def _result(piece: Piece, files: Files, log_bytes: int, counts: OutputCounts) -> Rewritten:
     return Rewritten(
         piece.log_id,
         piece.group,
@@ -292,6 +322,7 @@ def _result(
         log_bytes,
         0,
         counts.records_kept,
+        counts.control_records_kept,
         0,
         counts.kept,
         counts.rebuilt,
@@ -304,5 +335,6 @@ def _checked(result: Rewritten, cleaned: CleanedLog) -> Rewritten:
     return result._replace(
         log_checksum=cleaned.log_checksum,
         records_kept=cleaned.records,
+        control_records_kept=cleaned.control_records,
         kept_fingerprints=cleaned.fingerprints,
     )

@@ -46,6 +46,8 @@ class LogPlan:
     segment_index_bytes: int
     max_message_bytes: int
     active_producers: tuple[ActiveProducer, ...]
+    log_start_offset: int = 0
+    txn_index_base_offsets: tuple[int, ...] = ()  # of all segments whose `.txnindex` has entries
 
     @property
     def name(self) -> str:

@@ -38,13 +38,16 @@ class RecordColumns:
             for name, dtype in COLUMN_TYPES.items()
         )
 
-    def parse(self, window: Window, run: Payloads, first_dirty_offset: int) -> None:
-        """Append the records of a run of batches; CorruptFileError where one does not parse."""
+    def parse(self, window: Window, run: Payloads, map_offsets: tuple[int, int]) -> None:
+        """Append the records of a run of batches; CorruptFileError where one does not parse.
+
+        map_offsets: the first offset that the map covers, and the one behind its last.
+        """
         rows = window.rows[run.first : run.end]
         columns = self.room_for(int(rows[:, RECORDS_COUNT].sum()))
-        clock = (first_dirty_offset, self._now_ms)
+        limits = (*map_offsets, self._now_ms)
         self.filled, bad, code, detail = parse_records(
-            run.buffer, run.bounds, rows, clock, self._secret, columns, self.filled
+            run.buffer, run.bounds, rows, limits, self._secret, columns, self.filled
         )
         if code != OK:
             position = int(rows[bad, POSITION])

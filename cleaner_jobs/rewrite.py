@@ -32,6 +32,7 @@ from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.batch_columns import (
     ATTRIBUTES,
     CODEC_MASK,
+    CONTROL,
     DELETE_HORIZON,
     POSITION,
     REASON_MASK,
@@ -53,17 +54,20 @@ class CleaningRules(NamedTuple):
     """What decides, beside the verdict, what becomes of a batch of one log."""
 
     kept_batches: KeptBatches
+    now_ms: int
     horizon_ms: int  # given by this round; -1: none (C-11.8)
 
 
 class OutputCounts:
-    """How many batches went out, and how; and how many records."""
+    """How many batches went out, and how; and how many records, of data and of control."""
 
     def __init__(self) -> None:
-        self.kept = self.rebuilt = self.emptied = self.records_kept = 0
+        self.kept = self.rebuilt = self.emptied = self.records_kept = self.control_records_kept = 0
 
-    def add(self, actions: ByteArray, kept_records: NDArray[np.int32]) -> None:
-        self.records_kept += int(kept_records.sum())
+    def add(self, rows: Int64Array, actions: ByteArray, kept_records: NDArray[np.int32]) -> None:
+        of_control = int(kept_records[rows[:, ATTRIBUTES] & CONTROL != 0].sum())
+        self.records_kept += int(kept_records.sum()) - of_control
+        self.control_records_kept += of_control
         counts = np.bincount(actions, minlength=REBUILD_WITH_HORIZON + 2)
         self.kept += len(actions) - int(counts[DROP])
         self.rebuilt += int(counts[REBUILD] + counts[REBUILD_WITH_HORIZON])
@@ -115,8 +119,10 @@ class BatchRewriter:
         count = len(window.rows)
         actions = self._buffers.array("actions", count)[:count]
         kept = self._buffers.array("kept", count, np.int32)[:count]
-        decide_batches(window.rows, states, self._rules.kept_batches, actions, kept)
-        self.counts.add(actions, kept)
+        decide_batches(
+            window.rows, states, self._rules.kept_batches, self._rules.now_ms, actions, kept
+        )
+        self.counts.add(window.rows, actions, kept)
         rebuilt = (actions == REBUILD) | (actions == REBUILD_WITH_HORIZON)
         # what has become corrupt since the scan gets no fresh checksum
         check_checksums(window._replace(rows=window.rows[rebuilt | (actions == EMPTY)]))

@@ -18,7 +18,6 @@ from cleaner_jobs.batch_window import (
     WindowReader,
     check_checksums,
     payloads,
-    refuse_transactions,
 )
 from cleaner_jobs.index_check import IndexCheck
 from cleaner_jobs.offset_map import (
@@ -30,19 +29,25 @@ from cleaner_jobs.offset_map import (
 from cleaner_jobs.record_columns import RecordColumns
 from cleaner_jobs.sink import write_whole
 from cleaner_jobs.task_values import Part, RoundSettings, Section, Stretch
+from cleaner_jobs.txn_batches import TxnBatches, load_array
+from cleaner_jobs.txn_flags import flag_aborted, txn_batches
 from cleaner_jobs.unchanged import LogChangedError, check_unchanged
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.batch_columns import (
+    ABORTED,
     ATTRIBUTES,
     BASE_OFFSET,
+    CONTROL_RECORD,
     DELETE_HORIZON,
     EXPIRED,
+    KEEP,
     LAST_OFFSET,
     NULL_KEY,
     POSITION,
     REASON_MASK,
     RECORDS_COUNT,
     SIZE,
+    SUPERSEDED,
     TOMBSTONE,
     Int64Array,
 )
@@ -76,6 +81,7 @@ class PartBuilder:
         self._columns.filled = 0
         self._first_offset = -1
         self._sections: list[Section] = []
+        self._txn_batches: list[TxnBatches] = []
         self._log_bytes = self._batches = self._empty = self._tombstones = 0
 
     def add(self, stretch: Stretch, run: _Run) -> Iterator[Part]:
@@ -97,7 +103,12 @@ class PartBuilder:
 
     def _take(self, stretch: Stretch, run: _Run, rows: Int64Array) -> None:
         before = self._columns.filled
-        self._columns.parse(run.window, run.payloads, stretch.first_dirty_offset)
+        map_offsets = stretch.first_dirty_offset, stretch.map_end_offset
+        self._columns.parse(run.window, run.payloads, map_offsets)
+        hashes = self._columns.room_for(0)[0][before : self._columns.filled]
+        found = txn_batches(rows, stretch.segment, self._settings.now_ms, hashes)
+        if len(found):
+            self._txn_batches.append(found)
         start, end = int(rows[0, POSITION]), int(rows[-1, POSITION] + rows[-1, SIZE])
         first_offset, last_offset = int(rows[0, BASE_OFFSET]), int(rows[-1, LAST_OFFSET])
         last = self._sections[-1] if self._sections else None
@@ -115,8 +126,9 @@ class PartBuilder:
     def _tombstones_without_horizon(self, rows: Int64Array, before: int) -> int:
         states = self._columns.room_for(0)[3][before : self._columns.filled]
         without = np.repeat(rows[:, ATTRIBUTES] & DELETE_HORIZON == 0, rows[:, RECORDS_COUNT])
-        keyed = states & REASON_MASK != NULL_KEY
-        return int(np.count_nonzero(without & keyed & (states & TOMBSTONE != 0)))
+        reasons = states & REASON_MASK
+        may_stay = (reasons == KEEP) | (reasons == SUPERSEDED) | (reasons == EXPIRED)
+        return int(np.count_nonzero(without & may_stay & (states & TOMBSTONE != 0)))
 
     def finish(self) -> Iterator[Part]:
         """Yield the part that is being collected, if it has a batch."""
@@ -129,12 +141,15 @@ class PartBuilder:
         superseded = mark_superseded(columns, 0, count, table[: table_slots(count)])
         entries = self._buffers.array("entries", count, np.uint64, ENTRY_WORDS)
         starts = np.zeros((1 << stretch.partition_bits) + 1, np.uint64)
-        kept, fingerprints = pack_part(
+        kept, candidates, fingerprints = pack_part(
             columns, count, self._first_offset, stretch.partition_bits, entries, starts
         )
         states = columns[3][:count]
         block_at = self._out.tell()
         block_checksum = self._write(entries[:kept], starts, states)
+        txn_at = self._out.tell()
+        txn_count, txn_checksum = self._write_txn_batches()
+        reasons = np.bincount(states & REASON_MASK, minlength=ABORTED + 1)
         yield Part(
             stretch.log_id,
             stretch.group,
@@ -142,14 +157,20 @@ class PartBuilder:
             block_at,
             block_checksum,
             kept,
+            candidates,
             stretch.partition_bits,
             self._first_offset,
             self._log_bytes,
             self._batches,
             count,
             superseded,
-            int(np.count_nonzero(states & REASON_MASK == NULL_KEY)),
-            int(np.count_nonzero(states & REASON_MASK == EXPIRED)),
+            int(reasons[NULL_KEY]),
+            int(reasons[EXPIRED]),
+            int(reasons[ABORTED]),
+            int(np.count_nonzero(states & CONTROL_RECORD)),
+            txn_count,
+            txn_at,
+            txn_checksum,
             int(fingerprints),
             self._tombstones,
             self._empty,
@@ -175,6 +196,17 @@ class PartBuilder:
                 write_whole(self._out, array)
                 digest.update(array)
         return digest.intdigest()
+
+    def _write_txn_batches(self) -> tuple[int, int]:
+        """Write those of the part; return their number and checksum."""
+        digest, count = xxhash.xxh3_64(), 0
+        with naming(self._out_path):
+            for found in self._txn_batches:
+                data = found.view(np.uint8).data
+                write_whole(self._out, data)
+                digest.update(data)
+                count += len(found)
+        return count, digest.intdigest()
 
 
 def scan_stretches(
@@ -203,10 +235,12 @@ def _scan_stretch(stretch: Stretch, builder: PartBuilder, buffers: WorkerBuffers
     with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
         check_unchanged(stretch.source, reader.stat())
         index = IndexCheck(stretch)
+        aborted = load_array(stretch.aborted_file) if stretch.aborted_file else None
         for window in reader.windows(stretch.start, stretch.end):
             index.check(window.rows)
             check_checksums(window)
-            refuse_transactions(window)
+            if aborted is not None:
+                flag_aborted(window.rows, aborted)
             for run in payloads(window, buffers):
                 yield from builder.add(stretch, _Run(window, run))
         check_unchanged(stretch.source, reader.stat())

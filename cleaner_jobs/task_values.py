@@ -48,7 +48,9 @@ class Stretch(NamedTuple):
     end: int  # exclusive
     source: Source
     first_dirty_offset: int
+    map_end_offset: int  # exclusive: what the map of the round covers
     partition_bits: int  # the log's keys are spread over 2 ** partition_bits hash partitions
+    aborted_file: str = ""  # of the log: ranges of txn_batches; "" where nothing is aborted
 
 
 class Section(NamedTuple):
@@ -66,7 +68,8 @@ class Part(NamedTuple):
     """What a scan task found in consecutive stretches of one group, and where it left the details.
 
     In file at block_at, one behind the other: map entries, where each hash partition starts in
-    them, a checksum for each partition's entries, a state byte for each record.
+    them, a checksum for each partition's entries, a state byte for each record, a TXN_BATCH for
+    each transactional or control batch.
     """
 
     log_id: int
@@ -75,6 +78,7 @@ class Part(NamedTuple):
     block_at: int
     block_checksum: int  # of all but the entries
     entries: int
+    candidates: int  # records that may survive; the other entries are in the map alone
     partition_bits: int
     first_record_offset: int  # entries are relative to it
     log_bytes: int
@@ -83,7 +87,12 @@ class Part(NamedTuple):
     superseded: int  # within the part
     null_keys: int
     expired: int  # at most: tombstones past their horizon, unless another part supersedes them
-    candidate_fingerprints: int  # sum, modulo 2^64, over the entries
+    aborted: int
+    control_records: int
+    txn_batches: int
+    txn_at: int  # where they stand in file
+    txn_checksum: int
+    candidate_fingerprints: int  # sum, modulo 2^64
     tombstones_without_horizon: int  # of batches that must get one if such a record stays
     empty_batches: int
     sections: tuple[Section, ...]
@@ -120,6 +129,8 @@ class Piece(NamedTuple):
     parts: tuple[Part, ...]
     first_part: int  # number of parts[0] among the parts of the log, as the verdicts know it
     sources: tuple[Source, ...]  # of the whole group
+    txn_index_file: str = ""  # what its `.txnindex` is to be; "" where it is to have none
+    changes_markers: bool = False  # whether a control batch of the group is not to be copied
 
 
 class LogRules(NamedTuple):
@@ -133,6 +144,7 @@ class LogRules(NamedTuple):
     segment_index_bytes: int
     active_producers: tuple[ActiveProducer, ...]
     verdicts: tuple[Verdict, ...]  # of all its hash partitions
+    discardable_file: str = ""  # base offsets of control batches that may go; "" where none may
 
 
 class Rewritten(NamedTuple):
@@ -145,10 +157,12 @@ class Rewritten(NamedTuple):
     log_file: str  # staged, or "" where nothing was written
     index_file: str
     time_index_file: str
+    txn_index_file: str  # where the driver joins, or cuts: not staged, what it wrote itself
     facts_file: str  # where the driver joins, or cuts: BATCH_FACTS, to make the indexes of
     log_bytes: int
     log_checksum: int
     records_kept: int
+    control_records_kept: int
     kept_fingerprints: int
     batches_kept: int
     batches_rebuilt: int

@@ -97,6 +97,7 @@ def _rewrite(
 
 _STAGES: dict[str, Callable[..., Iterator[tuple[str, tuple[Any, ...]]]]] = {
     "scan": _scan,
+    "rescan": _scan,
     "resolve": _resolve,
     "rewrite": _rewrite,
 }

@@ -9,7 +9,9 @@ begun at a batch and named after that batch's base offset.
 import contextlib
 import errno
 import os
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -28,10 +30,11 @@ from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import Rewritten, Source
 from compactor.finalizer import StagedGroup, StagedSegment
-from storage import segment_indexes
+from storage import segment_indexes, txn_index
 from storage.errors import CorruptFileError
-from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
-from storage.filesystem import naming, sync_file
+from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
+from storage.filesystem import naming, read_bytes, sync_file
+from storage.txn_index import AbortedTxn
 
 READ_BYTES = 8 << 20
 CANNOT_SHARE = (errno.EXDEV, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
@@ -88,13 +91,19 @@ def join_pieces(
     """Join the pieces of a group as joined_segments told; what is to be swapped in."""
     suffix = staged_suffix(run_id, "joined")
     model = os.stat(sources[-1].path)
-    names = [_names(plan, segment, suffix) for segment in segments]
+    aborted = _aborted_txns(pieces[0].txn_index_file, segments)
+    names = [
+        _names(plan, segment, suffix, bool(own))
+        for segment, own in zip(segments, aborted, strict=True)
+    ]
     try:
         digest = xxhash.xxh3_64()
-        for segment, staged in zip(segments, names, strict=True):
+        for segment, staged, own in zip(segments, names, aborted, strict=True):
             _join(staged.log_file, _spans(pieces, segment), digest, model)
             write_like(staged.index_file, segment.indexes.offset_index, model)
             write_like(staged.time_index_file, segment.indexes.time_index, model)
+            if own:
+                write_like(staged.txn_index_file, b"".join(map(txn_index.encode, own)), model)
             for name in staged.files.values():
                 sync_file(name)
     except BaseException:
@@ -105,12 +114,24 @@ def join_pieces(
     return StagedGroup(plan.path, sources, tuple(names))
 
 
-def _names(plan: LogPlan, segment: JoinedSegment, suffix: str) -> StagedSegment:
-    log_file, index_file, time_index_file = (
+def _aborted_txns(path: str, segments: Sequence[JoinedSegment]) -> list[list[AbortedTxn]]:
+    """The `.txnindex` entries of a group, each with the segment that holds its marker (F-11.2)."""
+    entries = list(txn_index.decode(read_bytes(path), path)) if path else []
+    edges = [segment.base_offset for segment in segments[1:]]
+    cuts = [bisect_left(entries, edge, key=lambda entry: entry.last_offset) for edge in edges]
+    return [entries[start:end] for start, end in pairwise([0, *cuts, len(entries)])]
+
+
+def _names(
+    plan: LogPlan, segment: JoinedSegment, suffix: str, has_txn_index: bool
+) -> StagedSegment:
+    staged = [
         os.path.join(plan.path, file_name(segment.base_offset, kind) + suffix)
-        for kind in (LOG, INDEX, TIME_INDEX)
-    )
-    return StagedSegment(segment.base_offset, log_file, index_file, time_index_file, "")
+        for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+    ]
+    if not has_txn_index:
+        staged[-1] = ""
+    return StagedSegment(segment.base_offset, *staged)
 
 
 class _Span(NamedTuple):

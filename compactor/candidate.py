@@ -15,7 +15,7 @@ from compactor.selection import Bound, BoundName, CleanableRange, FirstDirty
 from compactor.survey import LogOffsets, first_batch_timestamp_ms, largest_timestamp_ms
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
-from storage.file_names import INDEX, LOG, TXN_INDEX, file_name
+from storage.file_names import INDEX, LOG, file_name
 from storage.log_dir import PartitionListing, log_end_offset
 from storage.producer_state import ProducerState, load_producer_state
 from storage.segment import Segment
@@ -159,7 +159,7 @@ def prepare(judgement: Judgement, clock: Clock, clean_shutdown: bool) -> Prepare
         ActiveProducer(entry.producer_id, entry.producer_epoch, entry.last_offset)
         for _, entry in sorted(state.entries.items())
     )
-    return Prepared(judgement, producers, _refusal(judgement, state))
+    return Prepared(judgement, producers, _refusal(judgement))
 
 
 def _compaction_delay_ms(
@@ -174,13 +174,7 @@ def _compaction_delay_ms(
     return selection.compaction_delay_ms(times, oldest_allowed_ms)
 
 
-def _refusal(judgement: Judgement, state: ProducerState) -> str | None:
-    if state.first_unstable_offset is not None:
-        return f"transactions are not covered yet: {_open_transactions(state)}"
-    for segment in judgement.partition.segments:
-        if segment.txn_index_bytes:
-            name = file_name(segment.base_offset, TXN_INDEX)
-            return f"transactions are not covered yet: {name} lists aborted ones"
+def _refusal(judgement: Judgement) -> str | None:
     for segment in judgement.to_rewrite:
         if segment.index_bytes is None:
             name = file_name(segment.base_offset, INDEX)

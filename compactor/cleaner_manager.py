@@ -31,7 +31,7 @@ from compactor.java import use_java
 from compactor.layout import sources_of
 from compactor.log_report import log_report
 from compactor.progress import SWAP_STAGE, ProgressSink
-from compactor.proof import why_result_is_wrong, why_scan_is_incomplete
+from compactor.proof import why_markers_are_wrong, why_result_is_wrong, why_scan_is_incomplete
 from compactor.report import CleaningReport, LogReport, LogStatus, PhaseReport
 from compactor.round_plan import RoundPlan
 from compactor.stages import LogOutcome, Stages
@@ -175,6 +175,8 @@ def _clean(
     with clock.phase("scan", stages.log_bytes()):
         stages.scan()
         _prove_scan(stages)
+        stages.settle_transactions()
+        _prove_scan(stages)
     with clock.phase("resolve", stages.log_bytes()):
         stages.resolve()
     with clock.phase("rewrite", stages.log_bytes()):
@@ -197,7 +199,7 @@ def _prove_result(stages: Stages, facts: RoundSettings) -> None:
     for outcome in stages.sound():
         problem = why_result_is_wrong(
             outcome.parts, outcome.verdicts, outcome.pieces, facts.dry_run
-        )
+        ) or why_markers_are_wrong(outcome.parts, outcome.decisions, outcome.pieces)
         if problem:
             stages.set_aside(outcome.plan.log_id, "proof", outcome.plan.path, -1, problem)
         elif facts.dry_run:
@@ -289,8 +291,8 @@ def _staged(
 
         return join_pieces(outcome.plan, sources, pieces, segments, run_id)
     only = pieces[0]
-    staged = only.log_file, only.index_file, only.time_index_file
-    segment = StagedSegment(sources[0].base_offset, *staged, "")
+    staged = only.log_file, only.index_file, only.time_index_file, only.txn_index_file
+    segment = StagedSegment(sources[0].base_offset, *staged)
     return StagedGroup(outcome.plan.path, sources, (segment,))
 
 

@@ -52,11 +52,17 @@ def sources_of(plan: LogPlan) -> list[tuple[Source, ...]]:
     ]
 
 
-def stretches_of(plan: LogPlan, index_positions: IndexPositions) -> list[Stretch]:
-    """All of the groups of a log, cut where the offset index knows that a batch starts."""
+def stretches_of(
+    plan: LogPlan, index_positions: IndexPositions, aborted_file: str = ""
+) -> list[Stretch]:
+    """All of the groups of a log, cut where the offset index knows that a batch starts.
+
+    aborted_file: what the scan is told of aborted transactions.
+    """
+    map_offsets = plan.first_dirty_offset, plan.first_uncleanable_offset
     bits = partition_bits(sum(group.log_bytes for group in plan.groups))
     return [
-        Stretch(plan.log_id, g, s, start, end, source, plan.first_dirty_offset, bits)
+        Stretch(plan.log_id, g, s, start, end, source, *map_offsets, bits, aborted_file)
         for g, sources in enumerate(sources_of(plan))
         for s, source in enumerate(sources)
         for start, end in pairwise(_cuts(source, index_positions))

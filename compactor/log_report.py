@@ -18,12 +18,16 @@ def log_report(outcome: LogOutcome, dry_run: bool) -> LogReport:
         return problem_report(plan, problem)
     superseded = sum(p.superseded for p in outcome.parts)
     superseded += sum(v.superseded for v in outcome.verdicts)
+    control_records = sum(part.control_records for part in outcome.parts)
+    control_records_kept = sum(piece.control_records_kept for piece in outcome.pieces)
     counts = Counts(
         records_read=sum(part.records for part in outcome.parts),
-        records_kept=sum(piece.records_kept for piece in outcome.pieces),
+        records_kept=sum(piece.records_kept for piece in outcome.pieces) + control_records_kept,
         dropped_superseded=superseded,
         dropped_tombstone=sum(verdict.expired for verdict in outcome.verdicts),
         dropped_null_key=sum(part.null_keys for part in outcome.parts),
+        dropped_aborted=sum(part.aborted for part in outcome.parts),
+        dropped_marker=control_records - control_records_kept,
         batches_read=sum(part.batches for part in outcome.parts),
         batches_kept=sum(piece.batches_kept for piece in outcome.pieces),
         batches_rebuilt=sum(piece.batches_rebuilt for piece in outcome.pieces),

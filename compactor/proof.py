@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Part, Rewritten, Verdict
+from compactor.transactions import Decisions
 from storage.file_names import LOG, file_name
 
 FINGERPRINT_RANGE = 1 << 64
@@ -43,7 +44,7 @@ def why_scan_is_incomplete(plan: LogPlan, parts: Sequence[Part]) -> str | None:
 
 def expected_kept(parts: Sequence[Part], verdicts: Sequence[Verdict]) -> int:
     """How many records of a log stay."""
-    candidates = sum(part.entries for part in parts)
+    candidates = sum(part.candidates for part in parts)
     return candidates - sum(verdict.superseded + verdict.expired for verdict in verdicts)
 
 
@@ -74,4 +75,17 @@ def why_result_is_wrong(
     fingerprints -= sum(piece.kept_fingerprints for piece in pieces)
     if fingerprints % FINGERPRINT_RANGE:
         return "the cleaned segments hold other records than those that were to stay"
+    return None
+
+
+def why_markers_are_wrong(
+    parts: Sequence[Part], decisions: Decisions | None, pieces: Sequence[Rewritten]
+) -> str | None:
+    """Say how the control records that were written differ from those that were to stay."""
+    expected = sum(part.control_records for part in parts)
+    if decisions is not None:
+        expected -= decisions.control_records_dropped
+    found = sum(piece.control_records_kept for piece in pieces)
+    if expected != found:
+        return f"{expected} control records were to stay, {found} are in the cleaned segments"
     return None

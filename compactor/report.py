@@ -23,6 +23,8 @@ class Counts:
     dropped_superseded: int = 0  # a later record of the same key stands in the range
     dropped_tombstone: int = 0  # the latest of its key, without a value, past its delete horizon
     dropped_null_key: int = 0  # without a key
+    dropped_aborted: int = 0  # of an aborted transaction
+    dropped_marker: int = 0  # control records of transactions whose data is gone, past the horizon
     batches_read: int = 0
     batches_kept: int = 0  # verbatim or rebuilt, the empty ones among them
     batches_rebuilt: int = 0

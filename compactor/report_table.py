@@ -18,6 +18,7 @@ from compactor.report_totals import (
 )
 
 WIDE = 112  # columns from which each reason for dropping a record gets a column of its own
+ALWAYS_TOLD = ("superseded", "tombstone", "null_key")  # the others where a record went for them
 SHOWN_LOGS = 40
 SHOWN_REASONS = 20
 SHOWN_NAMES = 3
@@ -52,10 +53,12 @@ def _heading(report: CleaningReport) -> str:
 
 
 def _logs_table(logs: list[LogReport], totals: Totals, width: int) -> Table:
-    wide = width >= WIDE
+    dropped = dropped_by_reason(totals.counts)
+    others = [reason for reason, count in dropped.items() if count and reason not in ALWAYS_TOLD]
+    wide = width >= WIDE + sum(len("   ") + max(len(r), len(f"{dropped[r]:,}")) for r in others)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=len(logs) > 1)
     several_dirs = len({log.log_dir for log in logs}) > 1
-    reasons = list(dropped_by_reason(Counts())) if wide else []
+    reasons = [*ALWAYS_TOLD, *others] if wide else []
     headings = ["offsets"] if wide else []
     headings += ["segments", "size", "records"] + [r.replace("_", " ") for r in reasons]
     headings += [] if wide else ["dropped"]

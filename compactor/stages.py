@@ -3,8 +3,8 @@
 import json
 import os
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from cleaner_jobs.task_values import (
     PROBLEM,
     LogRules,
     Part,
+    Piece,
     Rewritten,
     RoundSettings,
     Row,
@@ -22,8 +23,9 @@ from cleaner_jobs.task_values import (
     Verdict,
     part_from,
 )
-from compactor import layout
+from compactor import layout, transaction_files, transactions
 from compactor.progress import ProgressSink
+from compactor.transactions import Decisions, TxnIndexOfSegment
 from storage import offset_index
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG
@@ -45,6 +47,10 @@ class LogOutcome:
     problem: TaskProblem | None = None
     sparse_indexes: int = 0  # destinations whose indexes were made to fit when they were joined
     cut_segments: int = 0  # destinations beyond the one that a group has in Kafka
+    txn_indexes: list[TxnIndexOfSegment] = field(default_factory=list)
+    decisions: Decisions | None = None  # None: no transactional or control batch
+    discardable_file: str = ""
+    txn_index_files: dict[int, str] = field(default_factory=dict)  # by group
 
 
 class Stages:
@@ -69,20 +75,58 @@ class Stages:
         self.outcomes[log_id].problem = TaskProblem(log_id, kind, path, position, problem)
 
     def scan(self) -> None:
-        stretches = []
+        """Scan all logs, by what their transaction indexes say is aborted."""
+        aborted_files = {}
         for outcome in self.sound():
-            try:
-                stretches += layout.stretches_of(outcome.plan, _index_positions)
+            with self._or_set_aside(outcome):
                 _check_empty_segments(outcome.plan)
-            except (CorruptFileError, OSError) as error:
-                outcome.problem = problem_of(outcome.plan.log_id, error)
+                outcome.txn_indexes = transaction_files.read_indexes(outcome.plan)
+                aborted_files[outcome.plan.log_id] = transaction_files.save_expected(
+                    outcome.plan, outcome.txn_indexes, self._settings.work_dir
+                )
+        self._scan("scan", aborted_files)
+
+    def settle_transactions(self) -> None:
+        """Decide about transactions; scan those logs again in which not all is as expected."""
+        work_dir, again = self._settings.work_dir, {}
+        for outcome in self.sound():
+            if not any(part.txn_batches for part in outcome.parts):
+                continue
+            plan = outcome.plan
+            with self._or_set_aside(outcome):
+                decisions = transactions.decide(
+                    transaction_files.log_transactions(plan, outcome.parts, outcome.txn_indexes)
+                )
+                outcome.decisions = decisions
+                outcome.discardable_file, outcome.txn_index_files = (
+                    transaction_files.save_decisions(plan, decisions, work_dir)
+                )
+                if not decisions.agrees:
+                    again[plan.log_id] = transaction_files.save_exact(plan, decisions, work_dir)
+        if again:
+            self._scan("rescan", again)
+
+    @contextmanager
+    def _or_set_aside(self, outcome: LogOutcome) -> Iterator[None]:
+        try:
+            yield
+        except (CorruptFileError, OSError) as error:
+            outcome.problem = problem_of(outcome.plan.log_id, error)
+
+    def _scan(self, stage: str, aborted_files: dict[int, str]) -> None:
+        """Scan the logs that aborted_files names, each by what its file says is aborted."""
+        stretches = []
+        for log_id, aborted_file in aborted_files.items():
+            outcome = self.outcomes[log_id]
+            outcome.parts.clear()
+            with self._or_set_aside(outcome):
+                stretches += layout.stretches_of(outcome.plan, _index_positions, aborted_file)
         tasks = layout.scan_tasks(stretches, self._cores)
-        rows = self._run("scan", [{"stretches": own} for own in tasks])
-        for values in rows:
+        for values in self._run(stage, [{"stretches": own} for own in tasks]):
             part = part_from(values)
             self.outcomes[part.log_id].parts.append(part)
-        for outcome in self.outcomes.values():
-            outcome.parts.sort(key=_place)
+        for log_id in aborted_files:
+            self.outcomes[log_id].parts.sort(key=_place)
 
     def resolve(self) -> None:
         logs = {o.plan.log_id: o.parts for o in self.sound() if o.parts}
@@ -100,7 +144,7 @@ class Stages:
         total = sum(part.log_bytes for outcome in sound for part in outcome.parts)
         piece_bytes = total // layout.task_count(total, self._cores)
         pieces = [
-            piece
+            _with_transactions(piece, outcome)
             for outcome in sound
             for piece in layout.pieces_of(outcome.plan, outcome.parts, piece_bytes)
         ]
@@ -145,6 +189,15 @@ class Stages:
         return values
 
 
+def _with_transactions(piece: Piece, outcome: LogOutcome) -> Piece:
+    if outcome.decisions is None:
+        return piece
+    return piece._replace(
+        txn_index_file=outcome.txn_index_files.get(piece.group, ""),
+        changes_markers=piece.group in outcome.decisions.changed_groups,
+    )
+
+
 def _place(part: Part) -> tuple[int, int, int]:
     return part.group, part.sections[0].segment, part.sections[0].start
 
@@ -160,6 +213,7 @@ def _rules(outcome: LogOutcome) -> LogRules:
         plan.segment_index_bytes,
         plan.active_producers,
         tuple(outcome.verdicts),
+        outcome.discardable_file,
     )
 
 

@@ -193,7 +193,7 @@ class SegmentCheck:
             )
             secret = np.uint64(0), np.uint64(0)
             filled, bad, error, detail = parse_records(
-                payloads, bounds, rows, (0, 0), secret, columns, 0
+                payloads, bounds, rows, (0, 0, 0), secret, columns, 0
             )
             self._records += filled
             if bad < 0:

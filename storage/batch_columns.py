@@ -21,8 +21,13 @@ LOG_OVERHEAD_BYTES = 12  # base offset and length, which the length does not cou
 
 # columns of a batch row
 POSITION, SIZE, BASE_OFFSET, LAST_OFFSET, ATTRIBUTES, BASE_TIMESTAMP, MAX_TIMESTAMP = range(7)
-PRODUCER_ID, PRODUCER_EPOCH, BASE_SEQUENCE, RECORDS_COUNT, CHECKSUM = range(7, 12)
-BATCH_COLUMNS = 12
+PRODUCER_ID, PRODUCER_EPOCH, BASE_SEQUENCE, RECORDS_COUNT, CHECKSUM, TXN_FLAGS = range(7, 13)
+BATCH_COLUMNS = 13
+
+# what the transactions of the log say of a batch; the walk leaves it at 0 (compaction C-8.4, C-8.5)
+ABORTED_FOR_MAP = 0x01  # its records are not put in the map
+ABORTED_FOR_CLEANING = 0x02  # its records go
+DISCARDABLE = 0x04  # a control batch without data of its transaction before it
 
 # attribute bits, F-4.3
 CODEC_MASK = 0x07
@@ -32,14 +37,16 @@ CONTROL = 0x20
 DELETE_HORIZON = 0x40
 
 # state of a record: a reason to drop it, or 0, and what else is known of it
-KEEP, SUPERSEDED, NULL_KEY, EXPIRED = range(4)
-REASON_MASK = 0x03
-TOMBSTONE = 0x04
-CLEAN = 0x08  # below the first dirty offset: looked up in the map, not put there
+KEEP, SUPERSEDED, NULL_KEY, EXPIRED, ABORTED = range(5)
+REASON_MASK = 0x07
+TOMBSTONE = 0x08
+IN_MAP = 0x10  # put in the map; any other record with a key is only looked up there
+CONTROL_RECORD = 0x20  # of a control batch: not data, its key is no key
 
 # what walk_batches and parse_records found wrong
 OK, BAD_SIZE, BAD_MAGIC, LEGACY_MAGIC, NEGATIVE_COUNT, BAD_CODEC, OFFSETS_NOT_ASCENDING = range(7)
 BAD_RECORD, BAD_RECORD_OFFSET, RECORDS_LEFT_OVER, NEGATIVE_OFFSET_DELTA = range(7, 11)
+BAD_CONTROL_KEY = 11
 PROBLEMS = {
     BAD_SIZE: "batch length {} is below the smallest possible",
     BAD_MAGIC: "magic {} is not a known message format",
@@ -51,6 +58,7 @@ PROBLEMS = {
     BAD_RECORD_OFFSET: "record {} of the batch has an offset out of order or outside of its batch",
     RECORDS_LEFT_OVER: "{} bytes are left over behind the last record of the batch",
     NEGATIVE_OFFSET_DELTA: "last offset delta {} is negative",
+    BAD_CONTROL_KEY: "record {} of the control batch has no version and type for a key",
 }
 
 ByteArray = NDArray[np.uint8]
@@ -113,6 +121,7 @@ def walk_batches(
         row[BASE_SEQUENCE] = load_be_int32(buffer, at + 53)
         row[RECORDS_COUNT] = records_count
         row[CHECKSUM] = load_be_int32(buffer, at + 17) & 0xFFFFFFFF
+        row[TXN_FLAGS] = 0
         previous_offset = row[LAST_OFFSET]
         at += size
         count += 1
@@ -174,12 +183,33 @@ def skip_headers(buffer: ByteArray, position: int, end: int) -> Any:
     return position
 
 
+@inlined
+def _data_state(row: Int64Array, offset: Any, kind: tuple[bool, bool], limits: Any) -> Any:
+    """State of a record of a data batch. kind: whether it has a key, whether it is a tombstone."""
+    first_dirty_offset, map_end_offset, now_ms = limits
+    has_key, is_tombstone = kind
+    state = np.uint8(TOMBSTONE) if is_tombstone else np.uint8(0)
+    is_dirty = first_dirty_offset <= offset < map_end_offset
+    if has_key and is_dirty and row[TXN_FLAGS] & ABORTED_FOR_MAP == 0:
+        state |= np.uint8(IN_MAP)
+    if row[TXN_FLAGS] & ABORTED_FOR_CLEANING:
+        return state | np.uint8(ABORTED)
+    if offset >= map_end_offset:  # kept, even without a key (C-11.2)
+        return state
+    if not has_key:
+        return state | np.uint8(NULL_KEY)
+    horizon_passed = row[ATTRIBUTES] & DELETE_HORIZON != 0 and row[BASE_TIMESTAMP] <= now_ms
+    if is_tombstone and horizon_passed:
+        state |= np.uint8(EXPIRED)
+    return state
+
+
 @kernel
 def parse_records(
     payloads: ByteArray,
     bounds: Int64Array,
     rows: Int64Array,
-    clock: tuple[int, int],
+    limits: tuple[int, int, int],
     secret: tuple[np.uint64, np.uint64],
     columns: Any,
     filled: int,
@@ -187,22 +217,20 @@ def parse_records(
     """Walk the records of the batches in rows and append an entry for each to columns.
 
     payloads: the (decompressed) records of batch i stand in bounds[i, 0]:bounds[i, 1], with
-    SLACK_BYTES readable behind the last. clock: (first dirty offset, now in ms). secret: the two
-    halves of the hash key. columns: first_hash, second_hash (uint64), offset (int64), state
-    (uint8), each with room for all records; filled: how many entries they hold already.
+    SLACK_BYTES readable behind the last. limits: first dirty offset, end of the map's offsets
+    (exclusive), now in ms. secret: the two halves of the hash key. columns: first_hash, second_hash
+    (uint64), offset (int64), state (uint8), each with room for all records; filled: how many
+    entries they hold already. The first hash of a control record is its type.
     Returns entries held, then the index of the bad batch, error code and detail (or -1, OK, 0).
     """
     first_hash, second_hash, offsets, states = columns
-    first_dirty_offset, now_ms = clock
     key_low, key_high = secret
     for i in range(rows.shape[0]):
         at = bounds[i, 0]
         end = bounds[i, 1]
         base_offset = rows[i, BASE_OFFSET]
         last_offset = rows[i, LAST_OFFSET]
-        horizon_passed = (
-            rows[i, ATTRIBUTES] & DELETE_HORIZON != 0 and rows[i, BASE_TIMESTAMP] <= now_ms
-        )
+        is_control = rows[i, ATTRIBUTES] & CONTROL != 0
         previous_offset = base_offset - 1
         for j in range(rows[i, RECORDS_COUNT]):
             length, at = read_varint(payloads, at)
@@ -223,8 +251,13 @@ def parse_records(
                 return filled, i, BAD_RECORD_OFFSET, j
             previous_offset = offset
             offsets[filled] = offset
-            state = np.uint8(KEEP)
-            if key_length >= 0:
+            if is_control:
+                if key_length < 4 or payloads[at] >= np.uint8(0x80):  # F-6: int16 version, not < 0
+                    return filled, i, BAD_CONTROL_KEY, j
+                first_hash[filled] = np.uint64(load_be_int16(payloads, at + 2) & 0xFFFF)
+                second_hash[filled] = np.uint64(0)
+                at += key_length
+            elif key_length >= 0:
                 hashes = hash_key(payloads, at, key_length, key_low, key_high)
                 first_hash[filled] = hashes[0]
                 second_hash[filled] = hashes[1]
@@ -232,25 +265,23 @@ def parse_records(
             else:
                 first_hash[filled] = np.uint64(0)
                 second_hash[filled] = np.uint64(0)
-                state = np.uint8(NULL_KEY)
             value_length, at = read_varint(payloads, at)
             if at > record_end or value_length > record_end - at:
                 return filled, i, BAD_RECORD, j
-            if value_length >= 0:
+            is_tombstone = value_length < 0
+            if not is_tombstone:
                 at += value_length
+            if is_control:
+                states[filled] = np.uint8(CONTROL_RECORD | (TOMBSTONE if is_tombstone else 0))
             else:
-                state |= np.uint8(TOMBSTONE)
-                if horizon_passed and key_length >= 0:
-                    state |= np.uint8(EXPIRED)
-            if offset < first_dirty_offset:
-                state |= np.uint8(CLEAN)
+                kind = key_length >= 0, is_tombstone
+                states[filled] = _data_state(rows[i], offset, kind, limits)
             if at < record_end and payloads[at] == 0:
                 at += 1
             else:
                 at = skip_headers(payloads, at, record_end)
             if at != record_end:
                 return filled, i, BAD_RECORD, j
-            states[filled] = state
             filled += 1
         if at != end and rows[i, RECORDS_COUNT] > 0:  # of an empty batch nothing is read
             return filled, i, RECORDS_LEFT_OVER, end - at

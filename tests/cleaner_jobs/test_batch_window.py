@@ -12,17 +12,14 @@ from cleaner_jobs.batch_window import (
     WindowReader,
     check_checksums,
     payloads,
-    refuse_transactions,
 )
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.batch_columns import BASE_OFFSET, POSITION, SIZE
 from storage.compression import Codec, compress
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from tests.storage.kafka_batches import COMMIT_MARKER
 from tests.support.made_log import batch, keyed, packed, record
 from tests.support.reference_batch import (
     HEADER,
-    TRANSACTIONAL,
     ReferenceBatch,
     encode,
     encode_parts,
@@ -192,20 +189,6 @@ def test_a_wrong_checksum_is_named_with_both_values(tmp_path: Path) -> None:
     assert caught.value.position == len(BATCHES[0])
     assert BATCHES[2][17:21].hex() in str(caught.value)
     check_checksums(window._replace(rows=window.rows[:1]))
-
-
-@pytest.mark.parametrize(
-    ("refused", "problem"),
-    [
-        (COMMIT_MARKER, "control batch at offset 983"),
-        (encode(batch(record(7, b"a"), attributes=TRANSACTIONAL)), "transactional batch at .* 7"),
-    ],
-)
-def test_transactions_are_refused(tmp_path: Path, refused: bytes, problem: str) -> None:
-    path = write(tmp_path / "0.log", [BATCHES[0], refused])
-    with pytest.raises(UnsupportedFormatError, match=problem) as caught:
-        refuse_transactions(only_window(path, WorkerBuffers()))
-    assert caught.value.position == len(BATCHES[0])
 
 
 # records, decompressed

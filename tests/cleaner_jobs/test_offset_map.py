@@ -17,13 +17,23 @@ from cleaner_jobs.offset_map import (
     sum_fingerprints,
     table_slots,
 )
-from storage.batch_columns import CLEAN, EXPIRED, KEEP, NULL_KEY, SUPERSEDED, TOMBSTONE
+from storage.batch_columns import (
+    ABORTED,
+    CONTROL_RECORD,
+    EXPIRED,
+    IN_MAP,
+    KEEP,
+    NULL_KEY,
+    SUPERSEDED,
+    TOMBSTONE,
+)
 
 MASK = 2**64 - 1
 # the same slot for several, the same tag for several, one half equal and the other not
 FIRST_HALVES = [0, 1, 16, 2**60, 2**63, MASK, MASK - 15]
 SECOND_HALVES = [0, 1, 2**32, 2**32 + 1, 2**63, MASK]
-STATES = [KEEP, KEEP, TOMBSTONE, TOMBSTONE | EXPIRED]
+STATES = [KEEP, KEEP, TOMBSTONE, TOMBSTONE | EXPIRED, ABORTED]
+REASON_BITS = 7
 
 Key = tuple[int, int]
 
@@ -42,24 +52,34 @@ class Row(NamedTuple):
 
     @property
     def reason(self) -> int:
-        return self.state & 3
+        return self.state & REASON_BITS
 
     @property
-    def is_clean(self) -> bool:
-        return bool(self.state & CLEAN)
+    def is_in_map(self) -> bool:
+        return bool(self.state & IN_MAP)
+
+    @property
+    def may_stay(self) -> bool:
+        return self.reason in (KEEP, EXPIRED) and not self.state & CONTROL_RECORD
+
+    @property
+    def has_entry(self) -> bool:
+        return self.may_stay or (self.reason == ABORTED and self.is_in_map)
 
 
 @st.composite
 def parsed(draw: st.DrawFn) -> list[Row]:
-    """Records of one part; those of the clean section come first."""
+    """Records of one part; those that are only looked up stand anywhere (C-7.5, C-7.11)."""
     rows: list[Row] = []
     offset = draw(st.sampled_from([0, 5, 2**40]))
-    clean = draw(st.integers(0, 6))
-    for number in range(draw(st.integers(0, 24))):
-        state = draw(st.sampled_from(STATES)) | (CLEAN if number < clean else 0)
+    for _ in range(draw(st.integers(0, 24))):
+        state = draw(st.sampled_from(STATES)) | draw(st.sampled_from([0, IN_MAP, IN_MAP]))
         key = draw(st.sampled_from(FIRST_HALVES)), draw(st.sampled_from(SECOND_HALVES))
-        if draw(st.integers(0, 9)) == 0:
-            state, key = NULL_KEY | state & (TOMBSTONE | CLEAN), (0, 0)
+        odd = draw(st.integers(0, 14))
+        if odd == 0:
+            state, key = NULL_KEY | state & TOMBSTONE, (0, 0)
+        elif odd == 1:  # its first hash is its type
+            state, key = CONTROL_RECORD | state & TOMBSTONE, (draw(st.integers(0, 5)), 0)
         rows.append(Row(*key, offset, state))
         offset += draw(st.sampled_from([1, 1, 2, 2**31]))
     return rows
@@ -83,30 +103,34 @@ def fingerprint(row: Row) -> int:
 
 
 def marked(rows: list[Row]) -> list[Row]:
-    """C-7: of the dirty section only the latest record of a key stays in the map."""
-    latest = {row.key: row.offset for row in rows if not row.is_clean and row.reason != NULL_KEY}
-    return [
-        row._replace(state=row.state & ~3 | SUPERSEDED)
-        if not row.is_clean and row.reason != NULL_KEY and latest[row.key] != row.offset
-        else row
-        for row in rows
-    ]
+    """C-7: only the latest record of a key stays in the map; an aborted one goes anyway."""
+    latest = {row.key: row.offset for row in rows if row.is_in_map}
+    found = []
+    for row in rows:
+        if row.is_in_map and latest[row.key] != row.offset:
+            if row.reason == ABORTED:
+                row = row._replace(state=row.state & ~IN_MAP)
+            else:
+                row = row._replace(state=row.state & ~REASON_BITS | SUPERSEDED)
+        found.append(row)
+    return found
 
 
 @given(parsed())
-def test_within_a_part_the_later_dirty_record_wins(rows: list[Row]) -> None:
+def test_within_a_part_the_later_record_in_the_map_wins(rows: list[Row]) -> None:
     columns, expected = columns_of(rows), marked(rows)
     table = np.zeros(table_slots(len(rows)), np.int32)  # what it held does not count
     count = mark_superseded(columns, 0, len(rows), table)
     assert columns[3].tolist() == [row.state for row in expected]
-    assert count == sum(a != b for a, b in zip(rows, expected, strict=True))
+    assert count == sum(row.reason == SUPERSEDED for row in expected)
 
 
 @given(parsed())
-def test_fingerprints_are_summed_over_the_first_records(rows: list[Row]) -> None:
+def test_fingerprints_are_summed_over_the_data_among_the_first_records(rows: list[Row]) -> None:
     half = len(rows) // 2
-    expected = sum(map(fingerprint, rows[:half])) & MASK
-    assert int(sum_fingerprints(columns_of(rows), half)) == expected
+    data = [row for row in rows[:half] if not row.state & CONTROL_RECORD]
+    count, checksum = sum_fingerprints(columns_of(rows), half)
+    assert (count, int(checksum)) == (len(data), sum(map(fingerprint, data)) & MASK)
 
 
 @given(parsed(), st.integers(0, 3))
@@ -116,27 +140,28 @@ def test_a_part_holds_what_may_survive_by_hash_partition(rows: list[Row], bits: 
     rows = [row for row in rows if row.offset - first_offset < 2**32]  # what a part may span
     entries = np.zeros((max(1, len(rows)), offset_map.ENTRY_WORDS), np.uint64)
     starts = np.full(2**bits + 1, 99, np.uint64)
-    count, fingerprints = pack_part(
+    count, candidates, fingerprints = pack_part(
         columns_of(rows), len(rows), first_offset, bits, entries, starts
     )
-    may_stay = [(i, row) for i, row in enumerate(rows) if row.reason not in (SUPERSEDED, NULL_KEY)]
-    assert count == len(may_stay)
-    assert int(fingerprints) == sum(fingerprint(row) for _, row in may_stay) & MASK
+    held = [(i, row) for i, row in enumerate(rows) if row.has_entry]
+    may_stay = [row for row in rows if row.may_stay]
+    assert (count, candidates) == (len(held), len(may_stay))
+    assert int(fingerprints) == sum(map(fingerprint, may_stay)) & MASK
     for partition in range(2**bits):
-        own = [(i, row) for i, row in may_stay if row.first >> 64 - bits == partition or not bits]
+        own = [(i, row) for i, row in held if row.first >> 64 - bits == partition or not bits]
         start, end = starts[partition : partition + 2].tolist()
         assert entries[start:end].tolist() == [list(entry(i, row, first_offset)) for i, row in own]
 
 
 def entry(ordinal: int, row: Row, first_offset: int) -> tuple[int, int, int]:
-    meta = (row.reason == EXPIRED) << 63 | row.is_clean << 62
+    meta = (row.reason == EXPIRED) << 63 | (not row.is_in_map) << 62 | (row.reason == ABORTED) << 61
     return row.first, row.second, meta | ordinal << 32 | row.offset - first_offset
 
 
 @st.composite
 def merged(draw: st.DrawFn) -> list[Row]:
     """Entries of a hash partition in the order of the log: of a log's parts one after another."""
-    rows = [row for row in draw(parsed()) if row.reason != NULL_KEY]
+    rows = [row for row in draw(parsed()) if row.has_entry]
     return [row._replace(offset=number) for number, row in enumerate(rows)]
 
 
@@ -145,9 +170,11 @@ def entries_of(rows: list[Row]) -> Any:
 
 
 @given(merged())
-def test_over_parts_the_latest_dirty_record_wins(rows: list[Row]) -> None:
-    """C-11.2: those of the clean section only lose, and against the dirty section alone."""
-    latest = {row.key: row.offset for row in rows if not row.is_clean}
+def test_over_parts_the_latest_record_in_the_map_wins(rows: list[Row]) -> None:
+    """C-11.2: a record is compared by its offset, in the map or looked up; C-7.11: one that is only
+    looked up may be the later one, and stays.
+    """
+    latest = {row.key: row.offset for row in rows if row.is_in_map}
     superseded = np.full(len(rows) + 1, 7, np.uint8)
     table = np.full(table_slots(len(rows)), 123, np.uint64)
     keys = merge_latest(entries_of(rows), len(rows), table, superseded)
@@ -167,8 +194,9 @@ def test_a_verdict_names_what_is_superseded_and_counts_what_is_expired(
         entries_of(rows), np.array(flags, np.uint8), first_offset, ordinals
     )
     absolute = [row._replace(offset=row.offset + first_offset) for row in rows]
-    gone = [row for row, flag in zip(absolute, flags, strict=True) if flag or row.reason == EXPIRED]
-    assert ordinals[:count].tolist() == [i for i, flag in enumerate(flags) if flag]
+    judged = [(i, row) for i, row in enumerate(absolute) if row.may_stay]
+    gone = [row for i, row in judged if flags[i] or row.reason == EXPIRED]
+    assert ordinals[:count].tolist() == [i for i, _ in judged if flags[i]]
     assert expired == len(gone) - count
     assert int(dropped) == sum(map(fingerprint, gone)) & MASK
 
@@ -196,7 +224,7 @@ def test_a_table_is_a_power_of_two_and_not_full(entries: int) -> None:
 
 
 def test_a_hot_key_leaves_one_record() -> None:
-    rows = [Row(5, 6, offset, KEEP) for offset in range(5000)]
+    rows = [Row(5, 6, offset, IN_MAP) for offset in range(5000)]
     columns = columns_of(rows)
     assert mark_superseded(columns, 0, 5000, np.zeros(table_slots(5000), np.int32)) == 4999
-    assert columns[3].tolist() == [SUPERSEDED] * 4999 + [KEEP]
+    assert columns[3].tolist() == [SUPERSEDED | IN_MAP] * 4999 + [IN_MAP]

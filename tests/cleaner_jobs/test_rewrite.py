@@ -41,6 +41,7 @@ from tests.support.worked_example import (
 
 GONE = SUPERSEDED
 NO_HORIZON = -1
+NOW_MS = 10000
 ALL_KEPT = KeptBatches.of(0, ())
 
 
@@ -64,7 +65,7 @@ def rewritten(
     path = root / "source.log"
     path.write_bytes(b"".join(batches))
     buffers, sink = WorkerBuffers(), Sink()
-    rewriter = BatchRewriter(CleaningRules(kept_batches, horizon_ms), sink, buffers)
+    rewriter = BatchRewriter(CleaningRules(kept_batches, NOW_MS, horizon_ms), sink, buffers)
     with WindowReader(str(path), 0, buffers) as reader:
         (window,) = reader.windows(0, path.stat().st_size)
         rewriter.rewrite(window, np.array(states, np.uint8))

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,19 +10,47 @@ import numpy as np
 import pytest
 
 from cleaner_jobs import scan
+from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.resolve import PartFiles
 from cleaner_jobs.scan import scan_stretches
 from cleaner_jobs.task_values import Part, RoundSettings, Section, Source, Stretch
+from cleaner_jobs.txn_batches import (
+    ABORT,
+    COMMIT,
+    DATA,
+    EMPTY_CONTROL,
+    HORIZON_AHEAD,
+    HORIZON_PASSED,
+    NO_HORIZON,
+    OTHER_CONTROL,
+    read_txn_batches,
+    save_array,
+)
 from cleaner_jobs.unchanged import LogChangedError
 from cleaner_jobs.worker_buffers import WorkerBuffers
-from storage.batch_columns import CLEAN, EXPIRED, NULL_KEY, SUPERSEDED, TOMBSTONE
+from storage.batch_columns import (
+    ABORTED,
+    CONTROL_RECORD,
+    EXPIRED,
+    IN_MAP,
+    NULL_KEY,
+    SUPERSEDED,
+    TOMBSTONE,
+)
 from storage.compression import Codec
 from storage.errors import CorruptFileError
 from tests.storage.kafka_batches import COMMIT_MARKER
 from tests.storage.test_key_hash import slow_hash
 from tests.support.local_round import HASH_KEY
 from tests.support.made_log import NOW_MS, batch, keyed, packed, record
-from tests.support.reference_batch import HORIZON, ReferenceBatch, encode
+from tests.support.made_values import stretch
+from tests.support.reference_batch import (
+    CONTROL,
+    HORIZON,
+    TRANSACTIONAL,
+    ReferenceBatch,
+    encode,
+)
 
 
 @dataclass
@@ -36,7 +64,8 @@ class Scanner:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.bits = 0
-        self.first_dirty_offset = 0
+        self.first_dirty_offset, self.map_end_offset = 0, 2**62
+        self.aborted_file = ""
 
     def segment(
         self,
@@ -54,7 +83,18 @@ class Scanner:
         source = Source(str(path), base_offset, stat.st_size, stat.st_mtime_ns, stat.st_ino)
         edges = [sum(map(len, raws[:number])) for number in (0, *cut_at, len(raws))]
         return [
-            Stretch(log_id, group, segment, start, end, source, self.first_dirty_offset, self.bits)
+            stretch(
+                source,
+                start,
+                end,
+                log_id=log_id,
+                group=group,
+                segment=segment,
+                first_dirty_offset=self.first_dirty_offset,
+                map_end_offset=self.map_end_offset,
+                partition_bits=self.bits,
+                aborted_file=self.aborted_file,
+            )
             for start, end in pairwise(edges)
         ]
 
@@ -89,12 +129,15 @@ def test_a_part_counts_by_reason_and_keeps_a_state_for_each_record(scanner: Scan
     more = batch(record(5, b"b", None), record(6, b"d"), record(7, None, None))
     found = scanner.scan(*scanner.segment([MIXED, more]))
     (part,) = found.parts
-    of_mixed = [SUPERSEDED, NULL_KEY, TOMBSTONE | SUPERSEDED, 0, TOMBSTONE | EXPIRED]
-    assert found.states == [[*of_mixed, TOMBSTONE, 0, TOMBSTONE | NULL_KEY]]
+    in_map = [SUPERSEDED, TOMBSTONE | SUPERSEDED, 0, TOMBSTONE | EXPIRED, TOMBSTONE, 0]
+    expected = [IN_MAP | state for state in in_map]
+    expected.insert(1, NULL_KEY)
+    assert found.states == [[*expected, TOMBSTONE | NULL_KEY]]
     sizes = len(encode(MIXED)), len(encode(more))
     assert part.sections == (Section(0, 0, sum(sizes), 0, 0, 7),)
     assert (part.log_bytes, part.batches, part.records) == (sum(sizes), 2, 8)
-    assert (part.superseded, part.null_keys, part.expired, part.entries) == (2, 2, 1, 4)
+    assert (part.superseded, part.null_keys, part.expired, part.aborted) == (2, 2, 1, 0)
+    assert (part.entries, part.candidates, part.control_records) == (4, 4, 0)
     assert (part.tombstones_without_horizon, part.empty_batches) == (1, 0)
     assert part.first_record_offset == 0
 
@@ -119,7 +162,7 @@ def test_the_clean_section_is_not_deduplicated(scanner: Scanner) -> None:
     """E-62: the checkpoint may lie inside a batch."""
     scanner.first_dirty_offset = 3
     found = scanner.scan(*scanner.segment([keyed(0, "aaaaa")]))
-    assert found.states == [[CLEAN, CLEAN, CLEAN, SUPERSEDED, 0]]
+    assert found.states == [[0, 0, 0, IN_MAP | SUPERSEDED, IN_MAP]]
     assert found.parts[0].entries == 4
 
 
@@ -137,7 +180,7 @@ def test_stretches_of_a_group_go_into_one_part_with_a_section_each_segment(
         Section(0, 0, size, 0, 0, 3),
         Section(1, 0, len(encode(three)), 4, 4, 4),
     )
-    assert found.states == [[SUPERSEDED, 0, 0, 0, 0]]
+    assert found.states == [[IN_MAP | SUPERSEDED, *[IN_MAP] * 4]]
 
 
 def test_a_part_ends_with_its_group_and_its_log(scanner: Scanner) -> None:
@@ -215,13 +258,124 @@ def test_a_log_with_an_error_is_given_up_and_the_others_go_on(scanner: Scanner) 
         "1-0-0.log",
         len(encode(keyed(0, "abc"))),
     )
-    assert found.states[-1] == [0, 0]
+    assert found.states[-1] == [IN_MAP, IN_MAP]
 
 
-def test_transactions_set_a_log_aside(scanner: Scanner) -> None:
+TXN = TRANSACTIONAL
+MARKER = TRANSACTIONAL | CONTROL
+
+
+def of_producer(made: ReferenceBatch, producer_id: int, attributes: int = TXN) -> ReferenceBatch:
+    sequence = -1 if attributes & CONTROL else 0
+    return replace(
+        made,
+        attributes=attributes,
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=sequence,
+    )
+
+
+def marker(offset: int, producer_id: int, key: bytes, horizon_ms: int | None = None) -> bytes:
+    made = of_producer(batch(record(offset, key, b"\0" * 6)), producer_id, MARKER)
+    if horizon_ms is not None:
+        made = replace(made, attributes=MARKER | HORIZON, base_timestamp=horizon_ms)
+    return encode(made)
+
+
+ABORT_KEY, COMMIT_KEY, LEADER_CHANGE_KEY = b"\0\0\0\0", b"\0\0\0\1", b"\0\0\0\2"
+
+
+def test_transactional_and_control_batches_are_noted_in_order(scanner: Scanner) -> None:
+    """Of a batch of its own kind only what the driver needs to go through them (C-8)."""
+    empty = of_producer(ReferenceBatch(30, 31, 0, 0, -1, -1), 7, MARKER)
+    first = [
+        encode(keyed(0, "ab")),
+        encode(of_producer(keyed(2, "ab"), 7)),
+        marker(4, 7, ABORT_KEY),
+        marker(5, 8, COMMIT_KEY, NOW_MS + 1),
+        encode(batch(record(6, LEADER_CHANGE_KEY), record(7, ABORT_KEY), attributes=CONTROL)),
+    ]
+    second = [
+        encode(of_producer(keyed(20, "c"), 8)),
+        encode(empty),
+        marker(32, 8, ABORT_KEY, NOW_MS),
+    ]
+    found = scanner.scan(*scanner.segment(first), *scanner.segment(second, segment=1))
+    (part,) = found.parts
+    assert found.errors == []
+    at = [sum(map(len, first[:i])) for i in range(5)]
+    other = [sum(map(len, second[:i])) for i in range(3)]
+    assert read_txn_batches(part).tolist() == [
+        (at[1], 2, 3, 7, 0, DATA, 2, NO_HORIZON),
+        (at[2], 4, 4, 7, 0, ABORT, 1, NO_HORIZON),
+        (at[3], 5, 5, 8, 0, COMMIT, 1, HORIZON_AHEAD),
+        (at[4], 6, 7, -1, 0, OTHER_CONTROL, 2, NO_HORIZON),  # the first record alone (C-8.6)
+        (other[0], 20, 20, 8, 1, DATA, 1, NO_HORIZON),
+        (other[1], 30, 31, 7, 1, EMPTY_CONTROL, 0, NO_HORIZON),
+        (other[2], 32, 32, 8, 1, ABORT, 1, HORIZON_PASSED),
+    ]
+    assert (part.txn_batches, part.control_records, part.records) == (7, 5, 10)
+
+
+def test_noted_batches_that_are_damaged_are_no_ones(scanner: Scanner) -> None:
     found = scanner.scan(*scanner.segment([keyed(0, "a"), COMMIT_MARKER]))
+    (part,) = found.parts
+    assert len(read_txn_batches(part)) == 1
+    data = bytearray(Path(part.file).read_bytes())
+    data[part.txn_at + 5] ^= 1
+    for damaged in (data, data[: part.txn_at + 7]):
+        Path(part.file).write_bytes(damaged)
+        with pytest.raises(WorkFileError, match=r"out\.parts"):
+            read_txn_batches(part)
+
+
+def test_markers_are_never_in_the_map(scanner: Scanner) -> None:
+    """Data with the bytes of a marker for a key is another matter."""
+    data = batch(record(1, ABORT_KEY), record(2, ABORT_KEY))
+    found = scanner.scan(*scanner.segment([marker(0, 7, ABORT_KEY), data, marker(3, 7, ABORT_KEY)]))
+    (part,) = found.parts
+    assert found.states == [[CONTROL_RECORD, IN_MAP | SUPERSEDED, IN_MAP, CONTROL_RECORD]]
+    assert (part.entries, part.candidates, part.superseded) == (1, 1, 1)
+
+
+def test_ranges_say_what_is_aborted(scanner: Scanner) -> None:
+    """By producer and last offset; for the map and for the cleaning apart (C-7.11)."""
+    scanner.aborted_file = str(scanner.root / "ranges")
+    ranges = [[7, 3, 3, 3], [7, 9, 11, 1], [9, 0, 5, 2]]
+    save_array(scanner.aborted_file, np.array(ranges, np.int64))
+    made = [
+        of_producer(keyed(0, "ab"), 7),  # ends at 1
+        of_producer(keyed(2, "cd"), 7),  # at 3
+        of_producer(keyed(4, "Ef"), 9),  # at 5, for the cleaning alone: hides none, is in the map
+        of_producer(keyed(6, "cf"), 8),  # of another producer
+        of_producer(keyed(8, "gg"), 7),  # for the map alone
+        of_producer(keyed(10, "h"), 7, attributes=0),  # not transactional
+    ]
+    found = scanner.scan(*scanner.segment(made))
+    assert found.states == [
+        [
+            *[IN_MAP] * 2,
+            *[ABORTED] * 2,
+            *[ABORTED | TOMBSTONE | IN_MAP, ABORTED],  # 7 supersedes 5, which goes anyway
+            *[IN_MAP] * 2,
+            *[0] * 2,
+            IN_MAP,
+        ]
+    ]
+    (part,) = found.parts
+    assert (part.aborted, part.superseded, part.entries, part.candidates) == (4, 0, 8, 7)
+
+
+@pytest.mark.parametrize("key", [None, b"", b"\0\0\0", b"\xff\xff\0\0"])
+def test_a_damaged_control_record_sets_its_log_aside(scanner: Scanner, key: bytes | None) -> None:
+    wrong = encode(of_producer(batch(record(1, key, b"")), 7, MARKER))
+    found = scanner.scan(*scanner.segment([encode(keyed(0, "a")), wrong]))
     assert found.parts == []
-    assert "transactions are not covered" in str(found.errors[0][1])
+    ((_, error),) = found.errors
+    assert isinstance(error, CorruptFileError)
+    assert error.position == len(encode(keyed(0, "a")))
+    assert "record 0 of the control batch has no version and type for a key" in str(error)
 
 
 @pytest.mark.parametrize("what", ["time", "size", "gone"])
@@ -278,7 +432,7 @@ def test_states_are_a_copy_that_may_be_changed(scanner: Scanner) -> None:
     (part,) = scanner.scan(*scanner.segment([keyed(0, "ab")])).parts
     with PartFiles() as files:
         files.of(part).states(part)[:] = np.uint8(SUPERSEDED)
-        assert files.of(part).states(part).tolist() == [0, 0]
+        assert files.of(part).states(part).tolist() == [IN_MAP, IN_MAP]
 
 
 def test_the_codec_makes_no_difference(scanner: Scanner) -> None:

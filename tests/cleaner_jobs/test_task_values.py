@@ -9,11 +9,9 @@ import pytest
 from cleaner_jobs.plan import ActiveProducer, LogPlan, SegmentGroup
 from cleaner_jobs.task_values import (
     LogRules,
-    Part,
     Piece,
     Section,
     Source,
-    Stretch,
     Verdict,
     load_task,
     log_rules_from,
@@ -23,15 +21,36 @@ from cleaner_jobs.task_values import (
     stretch_from,
 )
 from storage.segment import Segment
+from tests.support.made_values import part, stretch
 
 SOURCE = Source("/logs/t-0/é.log", 2**62, 5, 1_600_000_000_000_000_001, 7)
 SECTIONS = (Section(0, 0, 100, 0, 2**62, 2**62 + 1), Section(1, 0, 9, 1, 2**62 + 2, 2**62 + 2))
-PART = Part(0, 1, "f", 8, 2**64 - 1, 1, 3, 2**62, 109, 2, 2, 1, 0, 0, 2**64 - 2, 0, 0, SECTIONS)
+PART = part(
+    group=1,
+    block_at=8,
+    block_checksum=2**64 - 1,
+    entries=1,
+    candidates=1,
+    partition_bits=3,
+    first_record_offset=2**62,
+    log_bytes=109,
+    txn_checksum=2**64 - 5,
+    candidate_fingerprints=2**64 - 2,
+    sections=SECTIONS,
+)
 VERDICT = Verdict(0, 1, "v", 16, 3, 1, 0, 2**64 - 3)
-STRETCH = Stretch(0, 1, 0, 0, 100, SOURCE, 5, 3)
-PIECE = Piece(0, 1, 0, 2, (PART, PART), 4, (SOURCE, SOURCE))
+STRETCH = stretch(SOURCE, 0, 100, group=1, first_dirty_offset=5, aborted_file="/w/é.npy")
+PIECE = Piece(0, 1, 0, 2, (PART, PART), 4, (SOURCE, SOURCE), "/w/0-group-1", True)
 RULES = LogRules(
-    0, "/logs/t-0", 9, 1000, 4096, 1 << 20, (ActiveProducer(7, 1, None),), (VERDICT, VERDICT)
+    log_id=0,
+    path="/logs/t-0",
+    first_uncleanable_offset=9,
+    delete_retention_ms=1000,
+    index_interval_bytes=4096,
+    segment_index_bytes=1 << 20,
+    active_producers=(ActiveProducer(7, 1, None),),
+    verdicts=(VERDICT, VERDICT),
+    discardable_file="/w/é.npy",
 )
 
 

@@ -25,6 +25,7 @@ from tests.support.made_log import (
     make_partition,
     plan_of,
 )
+from tests.support.made_values import rewritten
 from tests.support.reference_batch import decode, encode
 from tests.support.reference_files import indexes
 
@@ -43,8 +44,12 @@ def piece(work_dir: Path, number: int, batches: list[bytes]) -> Rewritten:
     ]
     facts.write_bytes(np.array(headers, BATCH_FACTS).tobytes())
     checksum = xxhash.xxh3_64_intdigest(data)
-    return Rewritten(
-        0, 0, number, False, str(log), "", "", str(facts), len(data), checksum, 0, 0, 0, 0, 0
+    return rewritten(
+        number=number,
+        log_file=str(log),
+        facts_file=str(facts),
+        log_bytes=len(data),
+        log_checksum=checksum,
     )
 
 

@@ -22,6 +22,7 @@ from compactor.layout import (
     task_count,
 )
 from storage.segment import Segment
+from tests.support.made_values import part
 
 MIB, GIB = 1 << 20, 1 << 30
 COSTS = st.lists(st.integers(0, 1000), max_size=30)
@@ -40,10 +41,10 @@ def plan_of(groups: list[list[int]], log_id: int = 3) -> LogPlan:
 
 
 def part_of(group: int, log_bytes: int, log_id: int = 3, bits: int = 0) -> Part:
-    return Part(
-        log_id, group, "f", 0, 0, 1, bits, 0, log_bytes, 1, 1, 0, 0, 0, 0, 0, 0,
-        (Section(0, 0, log_bytes, 0, 0, 0),),
-    )  # fmt: skip
+    sections = (Section(0, 0, log_bytes, 0, 0, 0),)
+    return part(
+        log_id=log_id, group=group, partition_bits=bits, log_bytes=log_bytes, sections=sections
+    )
 
 
 @pytest.mark.parametrize(

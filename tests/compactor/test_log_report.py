@@ -3,11 +3,12 @@
 import pytest
 
 from cleaner_jobs.plan import LogPlan, SegmentGroup
-from cleaner_jobs.task_values import Part, Rewritten, TaskProblem, Verdict
+from cleaner_jobs.task_values import TaskProblem, Verdict
 from compactor.log_report import log_report
 from compactor.report import Counts, LogStatus
 from compactor.stages import LogOutcome
 from storage.segment import Segment
+from tests.support.made_values import part, rewritten
 
 SEGMENTS = [Segment(base, 100 + base, 0, 0, None, 0, 0) for base in (0, 10, 20)]
 PLAN = LogPlan(
@@ -18,11 +19,30 @@ PLAN = LogPlan(
 
 def outcome(problem: TaskProblem | None = None) -> LogOutcome:
     parts = [
-        Part(0, i, "f", 0, 0, 9, 0, 0, 1, 3 + i, 20 + i, 4, 2, 7, 0, 0, 0, ()) for i in range(2)
+        part(
+            group=i,
+            batches=3 + i,
+            records=20 + i,
+            superseded=4,
+            null_keys=2,
+            expired=7,
+            aborted=3 + i,
+            control_records=2 + i,
+        )
+        for i in range(2)
     ]
     verdicts = [Verdict(0, i, "v", 0, 2, 5, 1 + i, 0) for i in range(2)]
     pieces = [
-        Rewritten(0, i, 0, False, "", "", "", "", 50 + i, 0, 6 + i, 0, 2, 1, i) for i in range(2)
+        rewritten(
+            group=i,
+            log_bytes=50 + i,
+            records_kept=6 + i,
+            control_records_kept=1 + i,
+            batches_kept=2,
+            batches_rebuilt=1,
+            batches_emptied=i,
+        )
+        for i in range(2)
     ]
     return LogOutcome(PLAN, parts, verdicts, pieces, problem)
 
@@ -34,10 +54,12 @@ def test_a_log_that_went_through(dry_run: bool) -> None:
     assert report.reason is None
     assert report.counts == Counts(
         records_read=41,
-        records_kept=13,
+        records_kept=13 + 3,  # of data, of control
         dropped_superseded=4 + 4 + 5 + 5,  # within parts and over them
         dropped_tombstone=3,  # of the verdicts: in a part it may still be superseded
         dropped_null_key=4,
+        dropped_aborted=3 + 4,
+        dropped_marker=5 - 3,
         batches_read=7,
         batches_kept=4,
         batches_rebuilt=2,

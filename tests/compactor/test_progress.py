@@ -74,10 +74,9 @@ def everything_from(controller: int) -> str:
     One read gives at most 4 KiB of it, and a loaded machine redraws the bars more often.
     """
     shown = bytearray()
-    with os.fdopen(controller, "rb", buffering=0) as sent:
-        with contextlib.suppress(OSError):  # EIO is how Linux says that the other end is closed
-            while piece := sent.read(1 << 16):
-                shown += piece
+    with contextlib.suppress(OSError), os.fdopen(controller, "rb", buffering=0) as sent:
+        while piece := sent.read(1 << 16):  # Linux says EIO once the other end is closed
+            shown += piece
     return shown.decode()
 
 

@@ -8,6 +8,7 @@ from cleaner_jobs.plan import LogPlan, SegmentGroup
 from cleaner_jobs.task_values import Part, Rewritten, Section, Verdict
 from compactor.proof import expected_kept, why_result_is_wrong, why_scan_is_incomplete
 from storage.segment import Segment
+from tests.support.made_values import part, rewritten
 
 
 def segment(base_offset: int, log_bytes: int) -> Segment:
@@ -24,16 +25,10 @@ PLAN = LogPlan(
 )  # fmt: skip
 
 
-def part(group: int, *sections: Section, entries: int = 0, fingerprints: int = 0) -> Part:
-    return Part(
-        0, group, "f", 0, 0, entries, 0, 0, 1, 1, 1, 0, 0, 0, fingerprints, 0, 0, tuple(sections)
-    )
-
-
 PARTS = [
-    part(0, Section(0, 0, 70, 0, 0, 5)),
-    part(0, Section(0, 70, 100, 0, 6, 9), Section(2, 0, 60, 3, 20, 29)),
-    part(1, Section(0, 0, 80, 0, 30, 49)),
+    part(sections=(Section(0, 0, 70, 0, 0, 5),)),
+    part(sections=(Section(0, 70, 100, 0, 6, 9), Section(2, 0, 60, 3, 20, 29))),
+    part(group=1, sections=(Section(0, 0, 80, 0, 30, 49),)),
 ]
 
 
@@ -71,11 +66,15 @@ def test_what_is_missing_double_or_out_of_order(parts: list[Part], problem: str)
 
 
 # 2^64 - 1 and 5 are kept or dropped, as sums modulo 2^64
-MAPPED = [part(0, entries=3, fingerprints=2**64 - 1), part(1, entries=4, fingerprints=20)]
+# one entry more is of a record that goes, and is in the map alone
+MAPPED = [
+    part(entries=4, candidates=3, candidate_fingerprints=2**64 - 1),
+    part(group=1, entries=4, candidates=4, candidate_fingerprints=20),
+]
 VERDICTS = [Verdict(0, 0, "v", 0, 2, 2, 1, 2**64 - 3)]
 PIECES = [
-    Rewritten(0, 0, 0, False, "", "", "", "", 1, 0, 1, 15, 1, 0, 0),
-    Rewritten(0, 1, 0, True, "", "", "", "", 1, 0, 3, 7, 1, 0, 0),
+    rewritten(records_kept=1, kept_fingerprints=15),
+    rewritten(group=1, left_in_place=True, records_kept=3, kept_fingerprints=7),
 ]
 
 
@@ -92,7 +91,7 @@ def test_sums_that_fit() -> None:
         lambda by: (MAPPED, VERDICTS, [PIECES[0]._replace(records_kept=1 + by), PIECES[1]]),
         lambda by: (MAPPED, [VERDICTS[0]._replace(superseded=2 + by)], PIECES),
         lambda by: (MAPPED, [VERDICTS[0]._replace(expired=1 + by)], PIECES),
-        lambda by: ([MAPPED[0]._replace(entries=3 + by), MAPPED[1]], VERDICTS, PIECES),
+        lambda by: ([MAPPED[0]._replace(candidates=3 + by), MAPPED[1]], VERDICTS, PIECES),
     ],
 )
 def test_a_count_that_is_off_by_one(

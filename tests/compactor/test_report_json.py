@@ -33,7 +33,13 @@ def test_the_whole_report() -> None:
         "records": {
             "read": 1000,
             "kept": 400,
-            "dropped": {"superseded": 580, "tombstone": 15, "null_key": 5},
+            "dropped": {
+                "superseded": 580,
+                "tombstone": 15,
+                "null_key": 5,
+                "aborted": 0,
+                "marker": 0,
+            },
         },
         "batches": {"read": 10, "kept": 9, "rebuilt": 6, "emptied": 1},
     }

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from compactor.report import CleaningReport, LogStatus
 from compactor.report_table import SHOWN_LOGS, SHOWN_REASONS, report_view
-from tests.compactor.rounds import log, report
+from tests.compactor.rounds import COUNTS, log, report
 
 PASSED, ASIDE, FAILED = LogStatus.PASSED_OVER, LogStatus.SET_ASIDE, LogStatus.FAILED
 
@@ -45,6 +45,21 @@ def test_no_line_is_longer_than_the_terminal(width: int) -> None:
     logs = [log(n, topic="a-topic-with-a-name-of-some-length") for n in range(3)]
     logs += [log(n, PASSED, "because " * 30) for n in range(3)]
     assert max(map(len, shown(report(*logs), width))) <= width
+
+
+def test_reasons_of_transactions_are_told_where_there_are_some() -> None:
+    counts = replace(COUNTS, dropped_aborted=1234, dropped_marker=7)
+    one = report(log(0), replace(log(1), counts=counts))
+    lines = shown(one, 140)
+    assert "superseded   tombstone   null key   aborted   marker" in lines[2]
+    assert [line.split()[-2:] for line in lines if line.startswith(" orders")] == [
+        ["0", "0"],
+        ["1,234", "7"],
+    ]
+    assert max(map(len, shown(one, 131))) <= 131
+    assert lines[-2] == (
+        "Records dropped: 1,160 superseded, 30 tombstone, 10 null key, 1,234 aborted, 7 marker."
+    )
 
 
 def test_several_logs_have_a_total() -> None:

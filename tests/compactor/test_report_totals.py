@@ -24,7 +24,13 @@ def test_an_empty_round_has_totals() -> None:
 
 
 def test_every_reason_for_dropping_a_record_is_told() -> None:
-    assert dropped_by_reason(COUNTS) == {"superseded": 580, "tombstone": 15, "null_key": 5}
+    assert dropped_by_reason(COUNTS) == {
+        "superseded": 580,
+        "tombstone": 15,
+        "null_key": 5,
+        "aborted": 0,
+        "marker": 0,
+    }
     told = {f"dropped_{reason}" for reason in dropped_by_reason(COUNTS)}
     assert told == {f.name for f in fields(Counts) if f.name.startswith("dropped")}
 

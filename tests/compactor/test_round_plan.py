@@ -13,7 +13,7 @@ from compactor.errors import RefusedError
 from compactor.report import LogStatus
 from compactor.round_plan import RoundPlan, plan_round
 from storage import checkpoint, producer_snapshot
-from storage.file_names import LOG, SNAPSHOT, file_name
+from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
 from storage.log_dir import PartitionListing, list_partition
 from tests.compactor.plan_logs import (
     COMPACT,
@@ -22,7 +22,6 @@ from tests.compactor.plan_logs import (
     build,
     clean_up_to,
     everything,
-    open_transaction,
     with_settings,
 )
 from tests.golden import corpora
@@ -230,9 +229,9 @@ def test_impossible_entries_are_set_right(
 
 
 def test_what_is_set_aside_or_not_compacted_is_left_with_its_entry(tmp_path: Path) -> None:
-    log_dir = build(tmp_path / "d", Shape("t", producer_id=7), Shape("u"))
+    log_dir = build(tmp_path / "d", Shape("t"), Shape("u"))
     clean_up_to(tmp_path / "d", ("t", 0, 99), ("u", 0, 99), ("gone", 0, 99))
-    open_transaction(tmp_path / "d" / "t-0", producer_id=7, first_offset=3, end_offset=6)
+    (tmp_path / "d" / "t-0" / file_name(2, INDEX)).unlink()
     found = plan_round([log_dir], COMPACT, NOW_MS, exclude="u")
     assert not found.checkpoint_repairs
 

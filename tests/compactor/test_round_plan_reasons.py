@@ -239,25 +239,27 @@ def test_a_log_with_a_segment_that_is_too_large(tmp_path: Path) -> None:
 
 
 def test_a_log_with_an_open_transaction(tmp_path: Path) -> None:
-    """C-4.5, E-47: it bounds the range, too."""
+    """C-4.5, E-47: it bounds the range."""
     log_dir = build(tmp_path / "d", Shape(producer_id=7))
     open_transaction(tmp_path / "d" / "t-0", producer_id=7, first_offset=3, end_offset=6)
     found = plan_round([log_dir], COMPACT, NOW_MS)
     told = "producer 7 has one open since offset 3"
-    assert judged(found) == (SET_ASIDE, f"transactions are not covered yet: {told}")
+    (plan,) = found.logs
+    assert plan.first_uncleanable_offset == 2
     (facts,) = found.facts
     assert facts.judgement.cleanable[:2] == (0, 2)
     assert facts.judgement.bounds[-1] == ("open transaction", 3, told)
 
 
-def test_a_log_with_aborted_transactions(tmp_path: Path) -> None:
+def test_a_log_with_aborted_transactions_names_its_transaction_indexes(tmp_path: Path) -> None:
+    """That of the active segment, too (C-8.2); an empty one says nothing."""
     log_dir = build(tmp_path / "d")
-    path = tmp_path / "d" / "t-0" / file_name(2, TXN_INDEX)
-    path.write_bytes(b"")
-    assert plan_round([log_dir], COMPACT, NOW_MS).logs
-    path.write_bytes(bytes(34))
-    reason = f"transactions are not covered yet: {path.name} lists aborted ones"
-    assert judged(plan_round([log_dir], COMPACT, NOW_MS)) == (SET_ASIDE, reason)
+    (tmp_path / "d" / "t-0" / file_name(0, TXN_INDEX)).write_bytes(b"")
+    for base_offset in (2, 4):
+        (tmp_path / "d" / "t-0" / file_name(base_offset, TXN_INDEX)).write_bytes(bytes(34))
+    (plan,) = plan_round([log_dir], COMPACT, NOW_MS).logs
+    assert plan.txn_index_base_offsets == (2, 4)
+    assert plan.log_start_offset == 0
 
 
 def test_logs_of_a_directory_with_a_malformed_checkpoint(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from zlib import crc32
 
 from tests.end_to_end.bad_input_logs import (
-    END_OFFSET,
     INDEX,
     LOG,
     batch_positions,
@@ -187,31 +186,32 @@ def _tails(positions: list[int]) -> Iterator[Damage]:
 
 
 def _transactions(positions: list[int]) -> Iterator[Damage]:
-    byte = positions[1]
-    for topic, attributes, what in (
-        ("transactional", 0x10, "transactional"),
-        ("control", 0x30, "control"),
+    """Keys of one byte are none of a control record (F-6.1); an index says what cannot be."""
+    told = "record 0 of the control batch has no version and type for a key"
+    harm = _in_batch(positions, _with(22, b"\x30"))
+    yield Damage("control-key", harm, rf"{LOG[0]}, byte {positions[1]}: {told}")
+    name = LOG[1].replace(".log", ".txnindex")
+    whole = _aborted(6, 7)
+    for topic, data, at, told in (
+        *((f"cut-{n}", whole[:n], 0, rf"entry has {n} of 34 bytes") for n in range(1, 34)),
+        ("cut-second", whole * 2 + b"\0", 68, "entry has 1 of 34 bytes"),
+        ("version", b"\0\1" + whole[2:], 0, "version 1, expected 0"),
+        ("twice", whole * 2, 34, "last offset 7, expected 8 or more"),
+        ("other-segment", _aborted(0, 5), 0, "last offset 5, expected 6 or more"),
+        ("backwards", _aborted(8, 7), 0, "first offset 8 is past last offset 7"),
     ):
-        harm = _in_batch(positions, _with(22, bytes([attributes])))
-        told = f"{what} batch at offset 2; transactions are not covered yet"
-        yield Damage(topic, harm, rf"{LOG[0]}, byte {byte}: {told}")
+        told = rf"{name}, byte {at}: {told}"
+        yield Damage(f"transaction-index-{topic}", _put(name, data), told)
 
-    def open_one(partition: Path) -> None:
-        data = (partition / LOG[2]).read_bytes()
-        _, start, end, _ = batch_positions(partition / LOG[2])
-        batch = patched(data[start:end], 22, b"\x10")
-        batch = patched(batch, 43, (7).to_bytes(8, "big") + bytes(6))  # producer, epoch, sequence
-        put(partition / LOG[2], data[:start] + sealed(batch) + data[end:])
-        (partition / f"{END_OFFSET:020}.snapshot").unlink()  # it knows of none
 
-    told = "transactions are not covered yet: producer 7 has one open since offset 14"
-    yield Damage("transaction-open", open_one, told)
+def _put(name: str, data: bytes) -> Harm:
+    return lambda partition: put(partition / name, data)
 
-    def aborted(partition: Path) -> None:
-        put(partition / LOG[0].replace(".log", ".txnindex"), bytes(34))
 
-    told = r"transactions are not covered yet: 0+\.txnindex lists aborted ones"
-    yield Damage("transaction-aborted", aborted, told)
+def _aborted(first_offset: int, last_offset: int) -> bytes:
+    """A `.txnindex` entry of producer 7 (F-11.1)."""
+    fields = 7, first_offset, last_offset, last_offset + 1
+    return b"\0\0" + b"".join(field.to_bytes(8, "big") for field in fields)
 
 
 def _entry(relative_offset: int, position: int) -> bytes:

@@ -92,8 +92,8 @@ def check(found: Round, damage: Damage) -> str | None:
     "kind",
     [
         "cut", "flip", "codec", "payload", "magic", "length", "offset", "last", "count", "record",
-        "key", "tail", "legacy", "segment", "segments", "above", "transactional", "control",
-        "transaction", "index", "left.cleaned", "left.swap", "stray",
+        "key", "tail", "legacy", "segment", "segments", "above", "control", "transaction",
+        "index", "left.cleaned", "left.swap", "stray",
     ],
 )  # fmt: skip
 def test_a_damaged_log_is_set_aside_with_file_and_byte_and_left_as_it_was(

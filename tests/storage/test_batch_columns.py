@@ -13,10 +13,17 @@ from tests.storage.kafka_batches import COMMIT_MARKER, DELETE_HORIZON, two_recor
 from tests.storage.test_key_hash import slow_hash
 from tests.support import slow_records
 from tests.support.made_log import batch, keyed, record
-from tests.support.reference_batch import HORIZON, encode, encode_record
+from tests.support.reference_batch import (
+    CONTROL,
+    HORIZON,
+    TRANSACTIONAL,
+    encode,
+    encode_record,
+)
 from tests.support.slow_records import BadRecordsError
 
 SECRET = 3, 5
+MAP_END = 2**62
 GARBAGE = b"\xff\x80\x7f\x01"  # stands behind every buffer: what is read there must not count
 
 
@@ -49,8 +56,8 @@ def test_a_row_holds_the_fields_of_a_batch() -> None:
     data = DELETE_HORIZON + COMMIT_MARKER
     assert walk(data, file_position=1000) == (
         [
-            [1000, 99, 0, 2, 0x40, 1073741823, 15, -1, -1, -1, 3, 0x77B88261],
-            [1099, 78, 983, 983, 0x30, 1000, 1000, 73, 13, -1, 1, 0x172B6DC8],
+            [1000, 99, 0, 2, 0x40, 1073741823, 15, -1, -1, -1, 3, 0x77B88261, 0],
+            [1099, 78, 983, 983, 0x30, 1000, 1000, 73, 13, -1, 1, 0x172B6DC8, 0],
         ],
         177,
         columns.OK,
@@ -62,7 +69,7 @@ def test_a_row_holds_the_fields_of_a_batch() -> None:
 def test_kafkas_batches_of_every_codec_are_framed(codec: str) -> None:
     data = two_records(codec)
     expected = [0, len(data), 0, 1, ["NONE", "GZIP", "SNAPPY", "LZ4", "ZSTD"].index(codec)]
-    expected += [283843, 283843, -1, -1, -1, 2, int(data[17:21].hex(), 16)]
+    expected += [283843, 283843, -1, -1, -1, 2, int(data[17:21].hex(), 16), 0]
     assert walk(data) == ([expected], len(data), columns.OK, 0)
 
 
@@ -139,11 +146,13 @@ class Parsed(NamedTuple):
 def parse(
     payloads: list[bytes],
     headers: list[dict[int, int]],
-    first_dirty_offset: int = 0,
-    now_ms: int = 0,
+    limits: tuple[int, int, int] = (0, MAP_END, 0),
     filled: int = 0,
 ) -> Parsed:
-    """One batch for each payload; headers: values by column, the others are 0."""
+    """One batch for each payload; headers: values by column, the others are 0.
+
+    limits: first dirty offset, end of the map's offsets, now in ms.
+    """
     rows = np.zeros((len(payloads), columns.BATCH_COLUMNS), np.int64)
     for row, values in zip(rows, headers, strict=True):
         for column, value in values.items():
@@ -155,16 +164,18 @@ def parse(
     types: list[Any] = [np.uint64, np.uint64, np.int64, np.uint8]
     out = tuple(np.full(room, 77, kind) for kind in types)
     secret = np.uint64(SECRET[0]), np.uint64(SECRET[1])
-    end, bad, code, detail = parse_records(
-        buffer, bounds, rows, (first_dirty_offset, now_ms), secret, out, filled
-    )
+    end, bad, code, detail = parse_records(buffer, bounds, rows, limits, secret, out, filled)
     assert all((column[:filled] == 77).all() for column in out)
     entries = zip(*(column[filled:end].tolist() for column in out), strict=True)
     return Parsed(list(entries), bad, code, detail)
 
 
 def header_of(base_offset: int, last_offset: int, count: int, **more: int) -> dict[int, int]:
-    names = {"attributes": columns.ATTRIBUTES, "base_timestamp": columns.BASE_TIMESTAMP}
+    names = {
+        "attributes": columns.ATTRIBUTES,
+        "base_timestamp": columns.BASE_TIMESTAMP,
+        "txn_flags": columns.TXN_FLAGS,
+    }
     return {
         columns.BASE_OFFSET: base_offset,
         columns.LAST_OFFSET: last_offset,
@@ -179,7 +190,7 @@ def expected_entries(
     entries = []
     for found in slow_records.parse(payload, base_offset, last_offset, count):
         hashes = (0, 0) if found.key is None else slow_hash(found.key, *SECRET)
-        state = columns.NULL_KEY if found.key is None else columns.KEEP
+        state = columns.NULL_KEY if found.key is None else columns.IN_MAP
         state |= columns.TOMBSTONE if found.value is None else 0
         entries.append((*hashes, found.offset, state))
     return entries
@@ -306,13 +317,21 @@ def test_of_a_batch_without_records_nothing_is_read() -> None:
     assert parse([b"garbage"], [header_of(0, 5, 0)]) == ([], -1, columns.OK, 0)
 
 
-def states(attributes: int, horizon_ms: int, now_ms: int, first_dirty_offset: int = 0) -> list[int]:
+def states(
+    attributes: int,
+    horizon_ms: int,
+    now_ms: int,
+    map_offsets: tuple[int, int] = (0, 0),
+    txn_flags: int = 0,
+) -> list[int]:
     made = batch(
         record(0, b"k", b""), record(1, b"k", None), record(2, None, None), record(3, None, b"v")
     )
     payload = encode(made)[61:]
-    header = header_of(0, 3, 4, attributes=attributes, base_timestamp=horizon_ms)
-    return [entry[3] for entry in parse([payload], [header], first_dirty_offset, now_ms).entries]
+    header = header_of(
+        0, 3, 4, attributes=attributes, base_timestamp=horizon_ms, txn_flags=txn_flags
+    )
+    return [entry[3] for entry in parse([payload], [header], (*map_offsets, now_ms)).entries]
 
 
 @pytest.mark.parametrize(
@@ -321,19 +340,112 @@ def states(attributes: int, horizon_ms: int, now_ms: int, first_dirty_offset: in
 )
 def test_a_tombstone_expires_at_its_horizon(horizon_ms: int, now_ms: int, expired: bool) -> None:
     """An empty value is none (E-4); a null key goes for its own reason (E-1)."""
-    tombstone = columns.TOMBSTONE | (columns.EXPIRED if expired else 0)
+    tombstone = columns.TOMBSTONE | columns.IN_MAP | (columns.EXPIRED if expired else 0)
     null_keys = [columns.NULL_KEY | columns.TOMBSTONE, columns.NULL_KEY]
-    assert states(HORIZON, horizon_ms, now_ms) == [columns.KEEP, tombstone, *null_keys]
+    found = states(HORIZON, horizon_ms, now_ms, map_offsets=(0, 4))
+    assert found == [columns.IN_MAP, tombstone, *null_keys]
 
 
 def test_without_the_bit_there_is_no_horizon() -> None:
-    assert states(0, 0, 10**6)[1] == columns.TOMBSTONE
+    assert states(0, 0, 10**6, map_offsets=(0, 4))[1] == columns.TOMBSTONE | columns.IN_MAP
 
 
-def test_what_lies_below_the_first_dirty_offset_is_clean() -> None:
-    found = states(HORIZON, 0, 0, first_dirty_offset=2)
-    assert [bool(state & columns.CLEAN) for state in found] == [True, True, False, False]
-    assert found[1] == columns.TOMBSTONE | columns.EXPIRED | columns.CLEAN
+@pytest.mark.parametrize(
+    ("map_offsets", "in_map"), [((0, 4), [0, 1]), ((1, 4), [1]), ((2, 4), []), ((0, 1), [0])]
+)
+def test_what_lies_below_the_first_dirty_offset_is_not_in_the_map(
+    map_offsets: tuple[int, int], in_map: list[int]
+) -> None:
+    """C-7.5; a null key never is (C-7.6)."""
+    found = states(0, 0, 0, map_offsets)
+    assert [i for i, state in enumerate(found) if state & columns.IN_MAP] == in_map
+
+
+def test_behind_the_map_every_record_stays() -> None:
+    """C-7.8, C-11.2: null keys, too, and tombstones whose horizon has passed."""
+    assert states(HORIZON, 0, 10, map_offsets=(0, 1)) == [
+        columns.IN_MAP,
+        columns.TOMBSTONE,
+        columns.TOMBSTONE,
+        columns.KEEP,
+    ]
+    assert states(HORIZON, 0, 10, map_offsets=(0, 2))[1:3] == [
+        columns.TOMBSTONE | columns.EXPIRED | columns.IN_MAP,
+        columns.TOMBSTONE,
+    ]
+
+
+@pytest.mark.parametrize("map_offsets", [(0, 4), (2, 4), (0, 1)])
+def test_records_of_an_aborted_batch_go_whatever_they_are(map_offsets: tuple[int, int]) -> None:
+    """C-8.4, E-40: tombstones, null keys, behind the map or not; C-7.10: the map is told apart."""
+    tombstones = [0, columns.TOMBSTONE, columns.TOMBSTONE, 0]
+    both = columns.ABORTED_FOR_MAP | columns.ABORTED_FOR_CLEANING
+    gone = [columns.ABORTED | tombstone for tombstone in tombstones]
+    assert states(HORIZON, 0, 10, map_offsets, both) == gone
+    in_map = [
+        columns.IN_MAP if map_offsets[0] <= i < min(2, map_offsets[1]) else 0 for i in range(4)
+    ]
+    expected = [state | more for state, more in zip(gone, in_map, strict=True)]
+    assert states(HORIZON, 0, 10, map_offsets, columns.ABORTED_FOR_CLEANING) == expected
+
+
+def test_aborted_for_the_map_alone_is_looked_up() -> None:
+    """C-7.11: less compaction, no loss."""
+    assert states(0, 0, 0, (0, 4), columns.ABORTED_FOR_MAP) == [
+        columns.KEEP,
+        columns.TOMBSTONE,
+        columns.TOMBSTONE | columns.NULL_KEY,
+        columns.NULL_KEY,
+    ]
+
+
+# Control batches, F-6: the key is a version and a type.
+
+MARKER = CONTROL | TRANSACTIONAL
+
+
+def control(*keys: bytes | None, value: bytes | None = b"\0\0\0\0\0\0") -> Parsed:
+    records = [record(i, key, value) for i, key in enumerate(keys)]
+    payload = b"".join(encode_record(made, 0, 0) for made in records)
+    header = header_of(0, max(0, len(keys) - 1), len(keys), attributes=MARKER)
+    return parse([payload], [header])
+
+
+def test_kafkas_marker_is_a_control_record_of_its_type() -> None:
+    header = header_of(983, 983, 1, attributes=0x30)
+    found = parse([COMMIT_MARKER[61:]], [header])
+    assert found.entries == [(1, 0, 983, columns.CONTROL_RECORD)]
+
+
+@pytest.mark.parametrize("type_", [0, 1, 2, 3, 4, 5, 6, 0x7FFF, 0x8000, 0xFFFF])
+@pytest.mark.parametrize("version", [0, 1, 0x7FFF])
+@pytest.mark.parametrize("more", [b"", b"more"])
+def test_the_type_of_a_control_record_is_left_whatever_its_version(
+    type_: int, version: int, more: bytes
+) -> None:
+    key = version.to_bytes(2, "big") + type_.to_bytes(2, "big") + more
+    assert control(key).entries == [(type_, 0, 0, columns.CONTROL_RECORD)]
+
+
+def test_a_control_record_is_no_data_whatever_the_limits_and_flags() -> None:
+    payload = encode_record(record(0, b"\0\0\0\1", None), 0, 0)
+    header = header_of(0, 0, 1, attributes=MARKER | HORIZON, txn_flags=7)
+    for limits in ((0, 9, 5), (5, 9, 5), (0, 0, 5)):
+        ((*_, state),) = parse([payload], [header], limits).entries
+        assert state == columns.CONTROL_RECORD | columns.TOMBSTONE
+
+
+@pytest.mark.parametrize(
+    "key",
+    [None, b"", b"\0", b"\0\0", b"\0\0\0", b"\x80\0\0\0", b"\xff\xff\0\1"],
+    ids=lambda key: "null" if key is None else key.hex() or "empty",
+)
+def test_a_control_key_cut_short_or_of_a_negative_version_is_refused(key: bytes | None) -> None:
+    good = b"\0\0\0\0"
+    found = control(good, key)
+    assert found[1:] == (0, columns.BAD_CONTROL_KEY, 1)
+    assert found.entries == control(good).entries
+    assert "record 1 of the control batch" in problem_text(found.code, found.detail)
 
 
 @given(st.binary(max_size=200), st.integers(0, 40))

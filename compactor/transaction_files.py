@@ -1,0 +1,124 @@
+"""What the driver reads of a log's transactions and what it leaves for the tasks of the round."""
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.task_values import Part
+from cleaner_jobs.txn_batches import TXN_BATCH, TxnBatches, read_txn_batches, save_array
+from compactor.transactions import (
+    Decisions,
+    LogTransactions,
+    SegmentOfRound,
+    TxnIndexOfSegment,
+    expected_ranges,
+)
+from storage import offset_index, txn_index
+from storage.file_names import INDEX, TXN_INDEX, file_name
+from storage.filesystem import naming
+
+
+def read_indexes(plan: LogPlan) -> list[TxnIndexOfSegment]:
+    """The transaction indexes of a log. Raise CorruptFileError where one is not sound."""
+    indexes = []
+    for base_offset in plan.txn_index_base_offsets:
+        path = os.path.join(plan.path, file_name(base_offset, TXN_INDEX))
+        entries = txn_index.read(path)
+        txn_index.check(entries, base_offset, path)
+        indexes.append(TxnIndexOfSegment(base_offset, entries))
+    return indexes
+
+
+def save_expected(plan: LogPlan, indexes: Sequence[TxnIndexOfSegment], work_dir: str) -> str:
+    """Write for the scan what the indexes say is aborted; "" where they say nothing."""
+    ranges = expected_ranges(indexes, plan.log_start_offset)
+    if not len(ranges):
+        return ""
+    path = _path(plan, work_dir, "expected")
+    save_array(path, ranges)
+    return path
+
+
+def log_transactions(
+    plan: LogPlan, parts: Sequence[Part], indexes: Sequence[TxnIndexOfSegment]
+) -> LogTransactions:
+    """Put together what `transactions.decide` asks for. parts: all of the log, in its order."""
+    found: dict[tuple[int, int], list[TxnBatches]] = {}
+    ends: dict[tuple[int, int], int] = {}
+    for part in parts:
+        for section in part.sections:
+            ends[part.group, section.segment] = section.last_offset + 1
+        if part.txn_batches:
+            batches = read_txn_batches(part)
+            for number in np.unique(batches["segment"]).tolist():
+                own = batches[batches["segment"] == number]
+                found.setdefault((part.group, number), []).append(own)
+    nothing = np.empty(0, TXN_BATCH)
+    segments = [
+        SegmentOfRound(
+            g,
+            segment.base_offset,
+            ends.get((g, s), segment.base_offset),
+            np.concatenate(found.get((g, s), [nothing])),
+        )
+        for g, group in enumerate(plan.groups)
+        for s, segment in enumerate(group.segments)
+    ]
+    return LogTransactions(
+        segments,
+        indexes,
+        plan.log_start_offset,
+        plan.first_dirty_offset,
+        plan.first_uncleanable_offset,
+        _map_start(plan),
+    )
+
+
+def _map_start(plan: LogPlan) -> tuple[int, int]:
+    """Number of the segment and position in it where the map of the round begins (C-7.5).
+
+    By the index as it stands on disk, since Kafka goes by it (C-7.11).
+    """
+    offset = plan.first_dirty_offset
+    segments = [segment for group in plan.groups for segment in group.segments]
+    number = max((i for i, s in enumerate(segments) if s.base_offset <= offset), default=0)
+    base_offset = segments[number].base_offset
+    if base_offset >= offset or not segments[number].index_bytes:
+        return number, 0
+    entries = offset_index.read(os.path.join(plan.path, file_name(base_offset, INDEX)))
+    return number, offset_index.search(entries, base_offset, offset).position
+
+
+def save_decisions(
+    plan: LogPlan, decisions: Decisions, work_dir: str
+) -> tuple[str, dict[int, str]]:
+    """Write which control batches may be discarded, and the new `.txnindex` of each group.
+
+    Returns the names of the former ("" where none may) and of the latter, by group.
+    """
+    discardable_file = ""
+    if len(decisions.discardable):
+        discardable_file = _path(plan, work_dir, "discardable")
+        save_array(discardable_file, decisions.discardable)
+    txn_index_files = {}
+    for group, entries in decisions.txn_indexes.items():
+        path = f"{_path(plan, work_dir, 'group')}-{group}"
+        with naming(path), open(path, "xb") as out:
+            out.writelines(txn_index.encode(entry) for entry in entries)
+        txn_index_files[group] = path
+    return discardable_file, txn_index_files
+
+
+def save_exact(plan: LogPlan, decisions: Decisions, work_dir: str) -> str:
+    """Write for another scan what is aborted, batch by batch; "" where nothing is."""
+    if not len(decisions.aborted_ranges):
+        return ""
+    path = _path(plan, work_dir, "exact")
+    save_array(path, decisions.aborted_ranges)
+    return path
+
+
+def _path(plan: LogPlan, work_dir: str, kind: str) -> str:
+    return os.path.join(work_dir, "transactions", f"{plan.log_id}-{kind}")
