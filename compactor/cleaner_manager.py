@@ -1,4 +1,4 @@
-"""One round: scan, resolve, rewrite, prove, swap, checkpoint, report.
+"""One round: scan, resolve, rewrite, prove, swap, checkpoint, retention, report.
 
 The round takes every log of the plan through the same few Spark jobs, then swaps the logs in one
 after another. A log with a problem is left as it was, and the others go on.
@@ -30,9 +30,10 @@ from compactor.finalizer import StagedGroup, StagedSegment, swap_group, sweep_st
 from compactor.java import use_java
 from compactor.layout import sources_of
 from compactor.log_report import log_report
-from compactor.progress import SWAP_STAGE, ProgressSink
+from compactor.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
 from compactor.proof import why_markers_are_wrong, why_result_is_wrong, why_scan_is_incomplete
 from compactor.report import CleaningReport, LogReport, LogStatus, PhaseReport
+from compactor.retention_round import apply_retention, estimate_retention
 from compactor.round_plan import RoundPlan
 from compactor.stages import LogOutcome, Stages
 from compactor.version import version
@@ -104,6 +105,7 @@ def run_round(
                 reports = _clean(stages, facts, clock, progress)
     if not settings.dry_run:
         _write_checkpoints(plan, reports)
+    logs = _retain(plan, [*reports, *plan.passed_over], settings.dry_run, clock, progress)
     return CleaningReport(
         version=version(),
         run_id=run_id,
@@ -111,7 +113,7 @@ def run_round(
         as_of_ms=plan.as_of_ms,
         started_at_ms=started_at_ms,
         seconds=time.monotonic() - began,
-        logs=(*reports, *plan.passed_over),
+        logs=logs,
         phases=tuple(clock.phases),
     )
 
@@ -294,6 +296,22 @@ def _staged(
     staged = only.log_file, only.index_file, only.time_index_file, only.txn_index_file
     segment = StagedSegment(sources[0].base_offset, *staged)
     return StagedGroup(outcome.plan.path, sources, (segment,))
+
+
+def _retain(
+    plan: RoundPlan,
+    reports: list[LogReport],
+    dry_run: bool,
+    clock: _Clock,
+    progress: ProgressSink,
+) -> tuple[LogReport, ...]:
+    if not plan.retention:
+        return tuple(reports)
+    if dry_run:
+        return estimate_retention(plan.retention, reports)
+    with clock.phase("retention"):
+        progress.stage(RETENTION_STAGE, 0)
+        return apply_retention(plan.retention, reports)
 
 
 def _write_checkpoints(plan: RoundPlan, reports: list[LogReport]) -> None:

@@ -10,8 +10,10 @@ from rich.text import Text
 from cleaner_jobs.plan import LogPlan
 from compactor.printable import one_line, printable, size_text
 from compactor.report import LogReport, LogStatus
-from compactor.report_json import JsonObject, iso_time
+from compactor.report_json import JsonObject, iso_time, retention_document
+from compactor.report_table import RETENTION_ESTIMATE, retention_table
 from compactor.report_totals import group_reasons
+from compactor.retention_round import retention_report
 from compactor.round_plan import LogFacts, RoundPlan
 
 WIDE = 100  # columns from which offsets are shown too
@@ -35,6 +37,9 @@ def plan_view(plan: RoundPlan, width: int) -> RenderableType:
         reports = [report for report in plan.passed_over if report.status is status]
         if reports:
             parts.append(_reasons_table(title, reports))
+    doomed = _doomed(plan)
+    if doomed:
+        parts += [Text(RETENTION_ESTIMATE, "bold"), retention_table(doomed, SHOWN_LOGS)]
     parts += [Text(line) for line in _remarks(plan)]
     parts.append(Text(_summary(plan)))
     return Group(*parts)
@@ -47,6 +52,18 @@ def plan_document(plan: RoundPlan) -> JsonObject:
         "totals": _totals(plan),
         "logs": [_taken(log, facts) for log, facts in zip(plan.logs, plan.facts, strict=False)],
         "not_taken": _not_taken(plan),
+        "retention": [
+            {
+                "log_dir": log.log_dir,
+                "topic": log.topic,
+                "partition": log.partition,
+                "high_watermark": log.limits.high_watermark,
+                "retention_ms": log.limits.retention_ms,
+                "retention_bytes": log.limits.retention_bytes,
+                **retention_document(retention_report(log.estimate)),
+            }
+            for log in plan.retention
+        ],
         "checkpoint_repairs": [
             {"log_dir": log_dir, "topic": topic, "partition": partition, "offset": offset}
             for log_dir, entries in plan.checkpoint_repairs.items()
@@ -134,8 +151,23 @@ def _remarks(plan: RoundPlan) -> list[str]:
     noted = sum(1 for facts in plan.facts if facts.notes)
     if noted:
         note = next(facts.notes[0] for facts in plan.facts if facts.notes)
-        remarks.append(f"{noted:,} of the logs to clean: {note}")
+        remarks.append(f"Note on {noted:,} of the logs: {one_line(note)}")
     return remarks
+
+
+def _doomed(plan: RoundPlan) -> list[LogReport]:
+    """What retention would delete of the segments as they are, as reports that say nothing else."""
+    return [
+        LogReport(
+            log.log_dir,
+            log.topic,
+            log.partition,
+            LogStatus.PASSED_OVER,
+            retention=retention_report(log.estimate),
+        )
+        for log in plan.retention
+        if log.estimate.by_rule
+    ]
 
 
 def _summary(plan: RoundPlan) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 SWAP_STAGE = "swap"  # the stage that changes log directories; its units are finished groups
+RETENTION_STAGE = "retention"  # the other one, which may delete segments; has no units
 START_STAGE = "start Spark"  # until the first stage of the engine; has no units
 VERIFY_STAGE = "verify"  # its units are segments; those of every other stage are bytes of .log
 _COUNTED = {SWAP_STAGE: "groups", VERIFY_STAGE: "segments"}
@@ -118,7 +119,7 @@ class TerminalProgress:
 
 def amount_text(stage: str, done: int, total: int) -> str:
     """How much is done, in the units of the stage."""
-    if stage == START_STAGE:
+    if stage in (START_STAGE, RETENTION_STAGE):
         return ""
     unit = _COUNTED.get(stage)
     if unit is None:
@@ -134,10 +135,12 @@ class ChangeWatch:
         self._in_swap = False
         self.swap_began = False
         self.swapped_groups = 0
+        self.retention_began = False
 
     def stage(self, name: str, total: int) -> None:
         self._in_swap = name == SWAP_STAGE
         self.swap_began |= self._in_swap
+        self.retention_began |= name == RETENTION_STAGE
         self._sink.stage(name, total)
 
     def advance(self, done: int) -> None:
@@ -150,6 +153,11 @@ class ChangeWatch:
 
     def what_was_changed(self) -> str:
         """The sentence that ends an error message."""
+        if self.retention_began:
+            return (
+                "Every log that could be cleaned is; retention had begun, and a log that it came "
+                "to starts after the segments that are gone: run it again."
+            )
         if not self.swap_began:
             return "Nothing was changed."
         groups = "1 group" if self.swapped_groups == 1 else f"{self.swapped_groups} groups"

@@ -7,8 +7,6 @@ from compactor.candidate import Judgement
 from compactor.selection import Bound, BoundName, DirtyFrom
 from compactor.topic_config import MAX_LONG, TopicConfig
 
-RETENTION_NOTE = "cleaned as compact; the retention of compact,delete is left to the broker"
-
 
 def why_not_compacted(config: TopicConfig) -> str:
     """For a topic whose policy does not contain compact."""

@@ -35,6 +35,35 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class SegmentCounts:
+    segments: int = 0
+    bytes: int = 0  # of .log files
+
+    def __add__(self, other: "SegmentCounts") -> "SegmentCounts":
+        return SegmentCounts(self.segments + other.segments, self.bytes + other.bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionReport:
+    """What retention deleted, by the rule that said so; in a dry run, what it would delete."""
+
+    log_start: SegmentCounts = SegmentCounts()
+    size: SegmentCounts = SegmentCounts()
+    time: SegmentCounts = SegmentCounts()
+    log_start_offset: int | None = None  # afterwards; None: nothing went
+
+    @property
+    def deleted(self) -> SegmentCounts:
+        return self.log_start + self.size + self.time
+
+    def __add__(self, other: "RetentionReport") -> "RetentionReport":
+        """Add the counts; a sum over logs has no log start offset."""
+        return RetentionReport(
+            self.log_start + other.log_start, self.size + other.size, self.time + other.time
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class LogReport:
     log_dir: str
     topic: str
@@ -49,6 +78,8 @@ class LogReport:
     bytes_after: int = 0
     counts: Counts = field(default_factory=Counts)
     notes: tuple[str, ...] = ()  # what was done otherwise than Kafka would, and why
+    # what went after the cleaning, and apart from it
+    retention: RetentionReport = field(default_factory=RetentionReport)
 
 
 @dataclass(frozen=True, slots=True)

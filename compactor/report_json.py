@@ -18,6 +18,8 @@ from compactor.report import (
     LogReport,
     LogStatus,
     PhaseReport,
+    RetentionReport,
+    SegmentCounts,
 )
 from compactor.report_totals import dropped_by_reason, totals_of
 
@@ -58,6 +60,7 @@ def report_verdict(report: CleaningReport) -> JsonObject:
             "bytes_before": totals.bytes_before,
             "bytes_after": totals.bytes_after,
             **_counts(totals.counts),
+            "retention": _retention(totals.retention),
         },
     }
 
@@ -99,6 +102,23 @@ def _log(log: LogReport) -> JsonObject:
         "bytes_before": log.bytes_before,
         "bytes_after": log.bytes_after,
         **_counts(log.counts),
+        "retention": retention_document(log.retention),
+    }
+
+
+def retention_document(retention: RetentionReport) -> JsonObject:
+    """What retention deletes of a log, and where the log starts then (null: as before)."""
+    return {"log_start_offset": retention.log_start_offset, **_retention(retention)}
+
+
+def _retention(retention: RetentionReport) -> JsonObject:
+    def counts(of_rule: SegmentCounts) -> JsonObject:
+        return {"segments": of_rule.segments, "bytes": of_rule.bytes}
+
+    return {
+        "log_start": counts(retention.log_start),
+        "size": counts(retention.size),
+        "time": counts(retention.time),
     }
 
 

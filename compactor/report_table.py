@@ -1,5 +1,7 @@
 """A round's report for a person: tables that fit the terminal and never flood it."""
 
+from collections.abc import Sequence
+
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -22,6 +24,7 @@ ALWAYS_TOLD = ("superseded", "tombstone", "null_key")  # the others where a reco
 SHOWN_LOGS = 40
 SHOWN_REASONS = 20
 SHOWN_NAMES = 3
+RETENTION_ESTIMATE = "Retention would delete, of the segments as they are before cleaning"
 
 
 def report_view(report: CleaningReport, width: int) -> RenderableType:
@@ -34,10 +37,14 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
     if len(logs) > SHOWN_LOGS:
         more = len(logs) - SHOWN_LOGS
         parts.append(Text(f"… and {more:,} more (all: --report FILE.json)", "dim"))
+    retained = [log for log in report.logs if log.retention.deleted.segments]
+    if retained:
+        title = RETENTION_ESTIMATE if report.dry_run else "Deleted by retention"
+        parts += [Text(title, "bold"), retention_table(retained, SHOWN_LOGS)]
     trouble = [x for x in report.logs if x.status in (LogStatus.FAILED, LogStatus.SET_ASIDE)]
     if trouble:
         parts += [Text("Not cleaned, left as they were", "bold"), _reasons_table(trouble)]
-    parts += [Text(note) for note in _notes(logs)]
+    parts += [Text(one_line(note)) for note in _notes(report.logs)]
     passed_over = [log for log in report.logs if log.status is LogStatus.PASSED_OVER]
     if passed_over:
         parts += [Text("Passed over", "bold"), _reasons_table(passed_over)]
@@ -88,7 +95,7 @@ def _changes(log: LogReport | Totals, counts: Counts, reasons: list[str], wide: 
     return [*cells, f"{sum(dropped.values()):,}"]
 
 
-def _notes(logs: list[LogReport]) -> list[str]:
+def _notes(logs: Sequence[LogReport]) -> list[str]:
     """Each note once, with the logs that it is of."""
     names: dict[str, list[str]] = {}
     for log in logs:
@@ -100,6 +107,26 @@ def _notes(logs: list[LogReport]) -> list[str]:
 def _some(names: list[str]) -> str:
     more = f" and {len(names) - SHOWN_NAMES:,} more" if len(names) > SHOWN_NAMES else ""
     return ", ".join(names[:SHOWN_NAMES]) + more
+
+
+def retention_table(logs: Sequence[LogReport], shown: int) -> Table:
+    """What retention deletes by each rule, apart from what cleaning does."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("log", overflow="fold")
+    for heading in ("by log start", "by size", "by time", "segments", "bytes", "log starts at"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for log in logs[:shown]:
+        found = log.retention
+        table.add_row(
+            Text(printable(f"{log.topic}-{log.partition}")),
+            *(f"{rule.segments:,}" for rule in (found.log_start, found.size, found.time)),
+            f"{found.deleted.segments:,}",
+            size_text(found.deleted.bytes),
+            str(found.log_start_offset),
+        )
+    if len(logs) > shown:
+        table.add_row(Text(f"… and {len(logs) - shown:,} more", "dim"))
+    return table
 
 
 def _reasons_table(logs: list[LogReport]) -> Table:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from itertools import groupby
 
-from compactor.report import CleaningReport, Counts, LogReport, LogStatus
+from compactor.report import CleaningReport, Counts, LogReport, LogStatus, RetentionReport
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _REWRITTEN = (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
@@ -14,7 +14,7 @@ _DROPPED = "dropped_"
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Of the logs that were (or would be) cleaned; only `logs` counts every log."""
+    """Of the logs that were (or would be) cleaned; `logs` and `retention` count every log."""
 
     logs: dict[LogStatus, int] = field(default_factory=dict)
     segments_before: int = 0
@@ -22,6 +22,7 @@ class Totals:
     bytes_before: int = 0
     bytes_after: int = 0
     counts: Counts = field(default_factory=Counts)
+    retention: RetentionReport = field(default_factory=RetentionReport)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ def totals_of(report: CleaningReport) -> Totals:
         sum(log.bytes_before for log in done),
         sum(log.bytes_after for log in done),
         sum((log.counts for log in done), Counts()),
+        sum((log.retention for log in report.logs), RetentionReport()),
     )
 
 

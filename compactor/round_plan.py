@@ -14,8 +14,9 @@ from cleaner_jobs.plan import LogPlan
 from compactor import survey as log_dir_survey
 from compactor.candidate import Clock, Judgement, Prepared, defect, judge, prepare
 from compactor.config import Config, with_filters
+from compactor.log_retention import LogRetention, deletion_of, limits_of
 from compactor.planner import SegmentLimits, group_segments
-from compactor.reasons import RETENTION_NOTE, why_not_compacted, why_not_eligible
+from compactor.reasons import why_not_compacted, why_not_eligible
 from compactor.report import LogReport, LogStatus
 from compactor.selection import dirtiest_first
 from compactor.survey import LogDirSurvey, offsets_of, survey_log_dirs
@@ -59,6 +60,7 @@ class RoundPlan:
     # log directory -> impossible entries of its cleaner checkpoint, set right (C-4.2)
     checkpoint_repairs: Mapping[str, Mapping[TopicPartition, int]]
     log_dirs: tuple[LogDirFacts, ...]
+    retention: tuple[LogRetention, ...] = ()  # of the logs that it may take segments from
 
 
 class _Refusal(NamedTuple):
@@ -74,6 +76,7 @@ class _Outcome(NamedTuple):
     refusal: _Refusal | None
     judgement: Judgement | None = None
     prepared: Prepared | None = None
+    retention: LogRetention | None = None
 
 
 def plan_round(
@@ -132,6 +135,7 @@ def _round_plan(
         tuple(facts),
         _repairs(outcomes),
         tuple(_log_dir_facts(survey) for survey in surveys),
+        tuple(outcome.retention for outcome in outcomes if outcome.retention is not None),
     )
 
 
@@ -150,7 +154,8 @@ class _Planner:
         if refusal is not None:
             return _Outcome(partition, survey.path, refusal)
         try:
-            return self._judged(partition, survey)
+            outcome = self._judged(partition, survey)
+            return outcome._replace(retention=self._retention(outcome))
         except CorruptFileError as error:
             reason = str(error)
         except OSError as error:  # gone since it was listed, or not to be read
@@ -201,6 +206,26 @@ class _Planner:
             refusal = _Refusal(LogStatus.PASSED_OVER, why_not_eligible(judgement))
             return _Outcome(partition, survey.path, refusal, judgement)
         return _Outcome(partition, survey.path, None, judgement, prepared)
+
+    def _retention(self, outcome: _Outcome) -> LogRetention | None:
+        judgement, refusal = outcome.judgement, outcome.refusal
+        if judgement is None or (refusal and refusal.status is LogStatus.SET_ASIDE):
+            return None
+        partition = judgement.partition
+        limits = limits_of(judgement.config, judgement.offsets, self._clock.now_ms)
+        estimate = deletion_of(partition, limits)
+        # by the log start alone, cleaning leaves no more to delete than there is now
+        if not estimate.by_rule and limits.retention_ms is None and limits.retention_bytes is None:
+            return None
+        return LogRetention(
+            outcome.log_dir,
+            partition.topic,
+            partition.partition,
+            partition.path,
+            limits,
+            self._clock.producer_id_expiration_ms,
+            estimate,
+        )
 
 
 def _order(judgement: Judgement) -> tuple[float, str, int]:
@@ -259,10 +284,9 @@ def _unlisted(survey: LogDirSurvey) -> Iterable[LogReport]:
 
 
 def _facts(judgement: Judgement, refusal: _Refusal | None) -> LogFacts:
-    notes = (RETENTION_NOTE,) if judgement.config.has_retention and refusal is None else ()
     if refusal is None:
-        return LogFacts(None, None, judgement, notes)
-    return LogFacts(refusal.status, refusal.reason, judgement, notes)
+        return LogFacts(None, None, judgement)
+    return LogFacts(refusal.status, refusal.reason, judgement)
 
 
 def _repairs(outcomes: Iterable[_Outcome]) -> dict[str, dict[TopicPartition, int]]:

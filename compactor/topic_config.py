@@ -51,6 +51,8 @@ CLEANING: Mapping[str, Setting] = MappingProxyType(
         "segment.index.bytes": _int(10_485_760, 4),
         "index.interval.bytes": _int(4096, 0),
         "max.message.bytes": _int(1_048_588, 0),
+        "retention.ms": _long(604_800_000, -1),
+        "retention.bytes": _long(-1),
     }
 )
 
@@ -59,8 +61,6 @@ _WITHOUT_EFFECT: Mapping[str, Setting] = MappingProxyType(
     {
         "segment.ms": _long(604_800_000, 1),
         "segment.jitter.ms": _long(0, 0),
-        "retention.ms": _long(604_800_000, -1),
-        "retention.bytes": _long(-1),
         "file.delete.delay.ms": _long(60_000, 0),
         "flush.messages": _long(MAX_LONG, 1),
         "flush.ms": _long(MAX_LONG, 0),
@@ -120,6 +120,8 @@ class TopicConfig:
     segment_index_bytes: int
     index_interval_bytes: int
     max_message_bytes: int
+    retention_ms: int  # negative: unlimited
+    retention_bytes: int  # negative: unlimited
 
     @property
     def is_compacted(self) -> bool:
@@ -162,6 +164,8 @@ def topic_config(values: Mapping[str, Value], policy_source: str, place: str) ->
         segment_index_bytes=number("segment.index.bytes"),
         index_interval_bytes=number("index.interval.bytes"),
         max_message_bytes=number("max.message.bytes"),
+        retention_ms=number("retention.ms"),
+        retention_bytes=number("retention.bytes"),
     )
 
 

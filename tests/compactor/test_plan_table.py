@@ -107,8 +107,37 @@ def test_the_table_says_what_else_matters(tmp_path: Path) -> None:
     text = " ".join(shown(plan_round([log_dir], config, NOW_MS)).split())
     assert "was not shut down cleanly, or a broker is running" in text
     assert "scratch is not looked at: not named like a partition" in text
-    assert "2 of the logs to clean: cleaned as compact; the retention of" in text
+    assert "Retention would delete" not in text
     assert "100.0% overdue" in text
+
+
+def test_what_retention_would_delete_is_told_apart(tmp_path: Path) -> None:
+    """C-18: times 1000, 2000, 3000; at 4500 the first two are older than 2000."""
+    log_dir = build(tmp_path / "d", Shape("a"))
+    config = load_config(settings={"cleanup.policy": "compact,delete", "retention.ms": "2000"})
+    plan = plan_round([log_dir], config, 4500)
+    rows = [line.split() for line in shown(plan).splitlines()]
+    assert ["a-0", "0", "0", "2", "2", "158", "B", "4"] in rows
+    (document,) = plan_document(plan)["retention"]
+    assert document == {
+        "log_dir": log_dir,
+        "topic": "a",
+        "partition": 0,
+        "high_watermark": 6,
+        "retention_ms": 2000,
+        "retention_bytes": None,
+        "log_start_offset": 4,
+        "log_start": {"segments": 0, "bytes": 0},
+        "size": {"segments": 0, "bytes": 0},
+        "time": {"segments": 2, "bytes": 158},
+    }
+
+
+def test_a_policy_without_delete_has_no_retention(tmp_path: Path) -> None:
+    """C-18.1: neither time nor size, whatever retention.ms and retention.bytes say."""
+    log_dir = build(tmp_path / "d", Shape("a"))
+    config = with_settings({"retention.ms": "0", "retention.bytes": "0"})
+    assert plan_round([log_dir], config, NOW_MS).retention == ()
 
 
 def test_many_logs_do_not_flood_the_terminal(tmp_path: Path) -> None:

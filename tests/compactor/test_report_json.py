@@ -1,11 +1,12 @@
 """The report as JSON: the fields that a scheduler relies on."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from compactor.exit_codes import ExitCode
-from compactor.report import LogStatus
+from compactor.report import LogStatus, RetentionReport, SegmentCounts
 from compactor.report_json import (
     iso_time,
     report_document,
@@ -28,7 +29,14 @@ def test_a_verdict_begins_every_document() -> None:
 
 
 def test_the_whole_report() -> None:
-    document = report_document(report(log(0), log(1, LogStatus.SET_ASIDE, "bad")))
+    gone = RetentionReport(SegmentCounts(1, 10), SegmentCounts(2, 20), SegmentCounts(3, 30), 700)
+    cleaned = replace(log(0), retention=gone)
+    document = report_document(report(cleaned, log(1, LogStatus.SET_ASIDE, "bad")))
+    retention = {
+        "log_start": {"segments": 1, "bytes": 10},
+        "size": {"segments": 2, "bytes": 20},
+        "time": {"segments": 3, "bytes": 30},
+    }
     counts = {
         "records": {
             "read": 1000,
@@ -65,6 +73,7 @@ def test_the_whole_report() -> None:
             "bytes_before": 5_000_000,
             "bytes_after": 2_000_000,
             **counts,
+            "retention": retention,
         },
         "version": "1.2.3",
         "as_of_ms": 1_700_000_000_123,
@@ -90,6 +99,7 @@ def test_the_whole_report() -> None:
                 "bytes_before": 5_000_000,
                 "bytes_after": 2_000_000,
                 **counts,
+                "retention": {"log_start_offset": 700, **retention},
             },
             {
                 "log_dir": "/data",
@@ -105,6 +115,10 @@ def test_the_whole_report() -> None:
                 "bytes_before": 0,
                 "bytes_after": 0,
                 **nothing,
+                "retention": {
+                    "log_start_offset": None,
+                    **json.loads(json.dumps(retention), parse_int=lambda _: 0),
+                },
             },
         ],
     }

@@ -187,13 +187,23 @@ def test_after_a_clean_shutdown_without_snapshots_no_producer_is_active(tmp_path
     assert not found.log_dirs[0].has_clean_shutdown
 
 
-def test_compact_delete_is_cleaned_and_the_plan_says_what_is_not_done(tmp_path: Path) -> None:
+def test_compact_delete_is_cleaned_and_then_held_against_its_retention(tmp_path: Path) -> None:
+    """C-18.1, with Kafka's default of seven days and no size."""
     config = load_config(settings={"cleanup.policy": "compact,delete"})
     found = plan_round([build(tmp_path / "d")], config, NOW_MS)
     assert len(found.logs) == 1
-    note = "cleaned as compact; the retention of compact,delete is left to the broker"
-    assert found.facts[0].notes == (note,)
-    assert plan_round([str(tmp_path / "d")], COMPACT, NOW_MS).facts[0].notes == ()
+    (retention,) = found.retention
+    assert (retention.limits.retention_ms, retention.limits.retention_bytes) == (604_800_000, None)
+    assert not retention.estimate.by_rule
+    unlimited = load_config(settings={"cleanup.policy": "compact,delete", "retention.ms": "-1"})
+    assert plan_round([str(tmp_path / "d")], unlimited, NOW_MS).retention == ()
+
+
+def test_delete_alone_is_left_alone(tmp_path: Path) -> None:
+    config = load_config(settings={"cleanup.policy": "delete", "retention.ms": "0"})
+    found = plan_round([build(tmp_path / "d")], config, NOW_MS)
+    assert (found.logs, found.retention) == ((), ())
+    assert "cleanup.policy is delete, so it is not compacted" in str(found.passed_over[0].reason)
 
 
 def test_directories_that_are_no_logs_are_told(tmp_path: Path) -> None:

@@ -1,12 +1,12 @@
-"""python -m tests.conformance: random logs against Kafka, then logs of our own writer.
+"""python -m tests.conformance: random logs against Kafka, logs of our own writer, and retention.
 
-With options only the former, see random_logs. The latter alone: python -m
-tests.conformance.written_logs.
+With options only the first, see random_logs. The others alone: python -m
+tests.conformance.written_logs, python -m tests.conformance.retained_logs.
 """
 
 import sys
 
-from tests.conformance import written_logs
+from tests.conformance import retained_logs, written_logs
 from tests.conformance.random_logs import run_from_shell
 
 WRITTEN_LOGS = ("--count", "25")
@@ -14,7 +14,9 @@ WRITTEN_LOGS = ("--count", "25")
 
 def main(arguments: list[str]) -> int | str:
     code = run_from_shell(arguments)
-    return code if code or arguments else written_logs.main(WRITTEN_LOGS)
+    if code or arguments:
+        return code
+    return written_logs.main(WRITTEN_LOGS) or retained_logs.main()
 
 
 if __name__ == "__main__":

@@ -121,6 +121,19 @@ final class Cleaning {
         System.out.println(out);
     }
 
+    /** oracle retain LOG_DIR TOPIC-PARTITION --now MS [--config K=V]…: retention as Kafka's cleaner lets it pass after a round. */
+    static void retain(Oracle.Arguments a) throws Exception {
+        File logDir = new File(a.positional.get(0));
+        TopicPartition tp = UnifiedLog.parseTopicPartitionName(new File(a.positional.get(1)).getAbsoluteFile());
+        StillClock clock = new StillClock(a.number("now", System.currentTimeMillis()));
+        UnifiedLog log = PartitionLog.open(logDir, tp, PartitionLog.logConfig(a.config), clock, true);
+        int deleted = log.deleteOldSegments();
+        ObjectNode out = Oracle.JSON.createObjectNode().put("deleted_segments", deleted).put("log_start_offset", log.logStartOffset())
+            .put("log_end_offset", log.logEndOffset()).put("segments", log.logSegments().size());
+        PartitionLog.close(logDir, log);
+        System.out.println(out);
+    }
+
     static void cleanEach(File logDir, Map<TopicPartition, Map<String, String>> partitions, long now, ObjectNode results) throws Exception {
         for (Map.Entry<TopicPartition, Map<String, String>> e : partitions.entrySet()) {
             UnifiedLog log = PartitionLog.open(logDir, e.getKey(), PartitionLog.logConfig(e.getValue()), new StillClock(now), true);

@@ -23,10 +23,11 @@ public final class Oracle {
             case "clean-all" -> Cleaning.cleanAll(a);
             case "select" -> Cleaning.select(a);
             case "recover" -> Cleaning.recover(a);
+            case "retain" -> Cleaning.retain(a);
             case "dump" -> Dump.dump(a);
             case "bench" -> Bench.bench(a);
             default -> {
-                System.err.println("verbs: build, cases, fleet, clean, clean-all, select, recover, dump, bench; see README.md");
+                System.err.println("verbs: build, cases, fleet, clean, clean-all, select, recover, retain, dump, bench; see README.md");
                 System.exit(2);
             }
         }
