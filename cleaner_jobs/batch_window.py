@@ -147,7 +147,7 @@ class WindowReader:
             row = window.rows[int(outside.argmax())]
             problem = (
                 f"offset {row[LAST_OFFSET]} is too far from the segment's base offset "
-                f"{self._base_offset}; such segments are not covered yet"
+                f"{self._base_offset}"
             )
             raise UnsupportedFormatError(self.path, int(row[POSITION]), problem)
 

@@ -48,6 +48,7 @@ class LogPlan:
     active_producers: tuple[ActiveProducer, ...]
     log_start_offset: int = 0
     txn_index_base_offsets: tuple[int, ...] = ()  # of all segments whose `.txnindex` has entries
+    notes: tuple[str, ...] = ()  # what was done to the log before this round
 
     @property
     def name(self) -> str:

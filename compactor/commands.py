@@ -111,6 +111,9 @@ def run(wanted: RoundArguments) -> Result:
         round_plan = _plan(wanted, log_dirs)
 
         from compactor.cleaner_manager import RunSettings, run_round
+        from compactor.overflow import split_overflowing
+
+        round_plan = split_overflowing(round_plan, lambda: _plan(wanted, log_dirs), wanted.dry_run)
 
         settings = RunSettings(
             dry_run=wanted.dry_run, work_dir=work_dir, master=master, debug=wanted.debug

@@ -45,7 +45,7 @@ def log_report(outcome: LogOutcome, dry_run: bool) -> LogReport:
         bytes_before=sum(group.log_bytes for group in plan.groups),
         bytes_after=sum(piece.log_bytes for piece in outcome.pieces),
         counts=counts,
-        notes=tuple(_notes(outcome)),
+        notes=(*plan.notes, *_notes(outcome)),
     )
 
 
