@@ -116,7 +116,14 @@ def test_the_log_is_cleaned_in_the_same_run_as_by_kafkas_two_passes(
         file_name(FAR_BASE, INDEX): b"",
         file_name(FAR_BASE, TIME_INDEX): FAR_TIMES,
     }
-    assert report.counts == Counts(9, 6, 3, 0, 0, 3, 3, 2, 0)
+    assert report.counts == Counts(
+        records_read=9,
+        records_kept=6,
+        dropped_superseded=3,
+        batches_read=3,
+        batches_kept=3,
+        batches_rebuilt=2,
+    )
     entries = checkpoint.read(str(partition.parent / checkpoint.CLEANER_OFFSET))
     assert entries == {("orders", 0): ACTIVE_BASE}
 
