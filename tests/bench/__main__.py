@@ -20,7 +20,7 @@ from tests.bench.results import PlanResult, Results, from_json, merged, to_json
 from tests.bench.scratch import default_root, open_scratch
 from tests.bench.turns import Setup, measure
 from tests.bench.workloads import NAMES, PLAN, Fleet, choose
-from tests.oracle.kafka import OracleUnavailableError
+from tests.oracle.jars import OracleUnavailableError
 
 REPETITIONS = 3
 MASTER = "local[2]"

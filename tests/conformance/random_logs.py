@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.conformance import fleet
 from tests.conformance.fleet import Fleet, Kafkas, Verdict
-from tests.oracle import compare, kafka
+from tests.oracle import compare, jars, kafka
 from tests.oracle.random_script import ScriptOptions, random_script
 
 PROJECT = Path(__file__).parents[2]
@@ -150,7 +150,7 @@ def run_from_shell(arguments: Sequence[str]) -> int | str:
     """What to exit with: a code, or the message that says what the oracle lacks."""
     try:
         return main(arguments)
-    except kafka.OracleUnavailableError as unavailable:
+    except jars.OracleUnavailableError as unavailable:
         return str(unavailable)
 
 

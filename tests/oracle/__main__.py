@@ -3,13 +3,13 @@
 import os
 import sys
 
-from tests.oracle import kafka
+from tests.oracle import jars, kafka
 
 
 def main(arguments: list[str]) -> None:
     try:
         argv = kafka.command(*(arguments or ["help"]))
-    except kafka.OracleUnavailableError as error:
+    except jars.OracleUnavailableError as error:
         sys.exit(str(error))
     os.execv(argv[0], argv)
 

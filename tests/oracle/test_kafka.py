@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracle import kafka
+from tests.oracle import jars, kafka
 
 
 @pytest.fixture
@@ -26,20 +26,20 @@ def _install(bare: Path, tool: str, script: str = "exit 1") -> None:
 
 
 def test_without_java_a_jdk_is_asked_for(bare: Path) -> None:  # noqa: ARG001
-    with pytest.raises(kafka.OracleUnavailableError, match=r"needs a JDK, 17 or newer.* no java "):
+    with pytest.raises(jars.OracleUnavailableError, match=r"needs a JDK, 17 or newer.* no java "):
         kafka.run("dump", "x")
 
 
 def test_a_runtime_without_a_compiler_is_not_enough(bare: Path) -> None:
     _install(bare, "java")
-    with pytest.raises(kafka.OracleUnavailableError, match="no javac in JAVA_HOME/bin or PATH"):
+    with pytest.raises(jars.OracleUnavailableError, match="no javac in JAVA_HOME/bin or PATH"):
         kafka.run("dump", "x")
 
 
 def test_without_maven_and_ivy_both_are_named(bare: Path) -> None:
     _install(bare, "java")
     _install(bare, "javac")
-    with pytest.raises(kafka.OracleUnavailableError, match=r"no mvn in PATH; by Ivy: pyspark"):
+    with pytest.raises(jars.OracleUnavailableError, match=r"no mvn in PATH; by Ivy: pyspark"):
         kafka.run("dump", "x")
 
 
@@ -47,12 +47,12 @@ def test_a_fetch_that_fails_leaves_nothing_behind(bare: Path) -> None:
     for tool in ("java", "javac"):
         _install(bare, tool)
     _install(bare, "mvn", "echo half a jar > ${7#*=}/kafka.jar; echo offline; exit 1")
-    with pytest.raises(kafka.OracleUnavailableError, match="by Maven: offline; by Ivy"):
+    with pytest.raises(jars.OracleUnavailableError, match="by Maven: offline; by Ivy"):
         kafka.run("dump", "x")
     assert [path.name for path in (bare / "cache").iterdir()] == [".lock"]
 
 
 def test_the_ivy_module_names_what_the_pom_names() -> None:
-    module = kafka._ivy_module()
+    module = jars.ivy_module(kafka.POM)
     assert 'org="org.apache.kafka" name="kafka-storage" rev="4.3.1"' in module
     assert module.count("<dependency ") == kafka.POM.read_text().count("<dependency>")
