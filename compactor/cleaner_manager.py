@@ -10,7 +10,6 @@ import secrets
 import shutil
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -26,19 +25,20 @@ from cleaner_jobs.staging import STAGED_MARKER
 from cleaner_jobs.task_values import Rewritten, RoundSettings, Source
 from cleaner_jobs.unchanged import LogChangedError
 from cleaner_jobs.undisturbed import undisturbed
+from compactor.cleaner_checkpoints import noted, write_checkpoints
 from compactor.finalizer import StagedGroup, StagedSegment, swap_group, sweep_staged
 from compactor.java import use_java
 from compactor.layout import sources_of
 from compactor.log_report import log_report
 from compactor.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
 from compactor.proof import why_markers_are_wrong, why_result_is_wrong, why_scan_is_incomplete
-from compactor.report import CleaningReport, LogReport, LogStatus, PhaseReport
+from compactor.report import CleaningReport, LogReport, PhaseReport
 from compactor.retention_round import apply_retention, estimate_retention
 from compactor.round_plan import RoundPlan
 from compactor.stages import LogOutcome, Stages
 from compactor.version import version
 from compactor.work_dir import open_work_dir
-from storage import checkpoint, filesystem
+from storage import filesystem
 from storage.errors import CorruptFileError
 
 if TYPE_CHECKING:
@@ -103,9 +103,10 @@ def run_round(
             ):
                 stages = Stages(session, facts, plan.logs, progress)
                 reports = _clean(stages, facts, clock, progress)
+    reports = noted(plan, [*reports, *plan.passed_over])
     if not settings.dry_run:
-        _write_checkpoints(plan, reports)
-    logs = _retain(plan, [*reports, *plan.passed_over], settings.dry_run, clock, progress)
+        write_checkpoints(plan, reports)
+    logs = _retain(plan, reports, settings.dry_run, clock, progress)
     return CleaningReport(
         version=version(),
         run_id=run_id,
@@ -312,28 +313,3 @@ def _retain(
     with clock.phase("retention"):
         progress.stage(RETENTION_STAGE, 0)
         return apply_retention(plan.retention, reports)
-
-
-def _write_checkpoints(plan: RoundPlan, reports: list[LogReport]) -> None:
-    """Bring each cleaner-offset-checkpoint up to date, last of all (C-17.1, C-4.2).
-
-    Entries of partitions that are not there any more are dropped, as a broker drops them.
-    """
-    news: dict[str, dict[checkpoint.TopicPartition, int]] = defaultdict(dict)
-    for log_dir, repairs in plan.checkpoint_repairs.items():
-        news[log_dir].update(repairs)
-    for report in reports:
-        if report.status is LogStatus.CLEANED:
-            assert report.first_uncleanable_offset is not None
-            key = report.topic, report.partition
-            news[report.log_dir][key] = report.first_uncleanable_offset
-    for log_dir, entries in news.items():
-        if not entries:
-            continue
-        path = os.path.join(log_dir, checkpoint.CLEANER_OFFSET)
-        hosted = {
-            (topic, partition): offset
-            for (topic, partition), offset in checkpoint.read(path).items()
-            if os.path.isdir(os.path.join(log_dir, f"{topic}-{partition}"))
-        }
-        checkpoint.write(path, hosted | entries)

@@ -21,7 +21,7 @@ from compactor.report import LogReport, LogStatus
 from compactor.selection import dirtiest_first
 from compactor.survey import LogDirSurvey, offsets_of, survey_log_dirs
 from compactor.topic_config import TopicConfig
-from storage.checkpoint import TopicPartition
+from storage.checkpoint import CLEANER_OFFSET, TopicPartition
 from storage.errors import CorruptFileError
 from storage.file_names import parse_partition_dir
 from storage.log_dir import PartitionListing
@@ -49,6 +49,17 @@ class LogFacts:
     notes: tuple[str, ...] = ()
 
 
+class StrayEntries(NamedTuple):
+    """Entries for a log in cleaner checkpoints of other log directories than its own (C-4.3)."""
+
+    topic: str
+    partition: int
+    log_dir: str  # where the log stands
+    offset: int  # for its entry there
+    found_in: tuple[str, ...]
+    note: str
+
+
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
     """What a round is to do."""
@@ -60,6 +71,7 @@ class RoundPlan:
     # log directory -> impossible entries of its cleaner checkpoint, set right (C-4.2)
     checkpoint_repairs: Mapping[str, Mapping[TopicPartition, int]]
     log_dirs: tuple[LogDirFacts, ...]
+    stray_entries: tuple[StrayEntries, ...] = ()  # of logs that are not set aside
     retention: tuple[LogRetention, ...] = ()  # of the logs that it may take segments from
 
 
@@ -77,6 +89,7 @@ class _Outcome(NamedTuple):
     judgement: Judgement | None = None
     prepared: Prepared | None = None
     retention: LogRetention | None = None
+    stray: StrayEntries | None = None
 
 
 def plan_round(
@@ -126,8 +139,9 @@ def _round_plan(
     left = [outcome for outcome in outcomes if outcome.refusal is not None]
     reports = [_report(outcome) for outcome in left]
     reports += [report for survey in surveys for report in _unlisted(survey)]
-    facts = [_facts(prepared.judgement, None) for prepared in taken]
-    facts += [_facts(o.judgement, o.refusal) for o in left if o.judgement is not None]
+    notes = {o.partition.path: (o.stray.note,) for o in outcomes if o.stray is not None}
+    facts = [_facts(prepared.judgement, None, notes) for prepared in taken]
+    facts += [_facts(o.judgement, o.refusal, notes) for o in left if o.judgement is not None]
     return RoundPlan(
         as_of_ms,
         tuple(_log_plan(log_id, prepared) for log_id, prepared in enumerate(taken)),
@@ -135,6 +149,7 @@ def _round_plan(
         tuple(facts),
         _repairs(outcomes),
         tuple(_log_dir_facts(survey) for survey in surveys),
+        tuple(outcome.stray for outcome in outcomes if outcome.stray is not None),
         tuple(outcome.retention for outcome in outcomes if outcome.retention is not None),
     )
 
@@ -146,6 +161,7 @@ class _Planner:
         self._config = config
         self._clock = Clock(now_ms, config.producer_id_expiration_ms)
         self._conflicts = log_dir_survey.conflicts(surveys)
+        self._stray_entries = log_dir_survey.stray_entries(surveys)
         self._topics: dict[str, TopicConfig] = {}
 
     def outcome(self, partition: PartitionListing, survey: LogDirSurvey) -> _Outcome:
@@ -155,7 +171,9 @@ class _Planner:
             return _Outcome(partition, survey.path, refusal)
         try:
             outcome = self._judged(partition, survey)
-            return outcome._replace(retention=self._retention(outcome))
+            return outcome._replace(
+                retention=self._retention(outcome), stray=self._stray(outcome, survey)
+            )
         except CorruptFileError as error:
             reason = str(error)
         except OSError as error:  # gone since it was listed, or not to be read
@@ -193,6 +211,9 @@ class _Planner:
     def _judged(self, partition: PartitionListing, survey: LogDirSurvey) -> _Outcome:
         config = self._topic(partition.topic)
         offsets = offsets_of(partition, survey, self._config.assume_fully_replicated)
+        if offsets.cleaner is None:  # Kafka takes it from wherever it stands
+            elsewhere = self._stray_entries.get((partition.topic, partition.partition), {})
+            offsets = offsets._replace(cleaner=min(elsewhere.values(), default=None))
         judgement = judge(partition, survey.path, config, offsets, self._clock.now_ms)
         if not judgement.is_eligible:
             refusal = _Refusal(LogStatus.PASSED_OVER, why_not_eligible(judgement))
@@ -206,6 +227,20 @@ class _Planner:
             refusal = _Refusal(LogStatus.PASSED_OVER, why_not_eligible(judgement))
             return _Outcome(partition, survey.path, refusal, judgement)
         return _Outcome(partition, survey.path, None, judgement, prepared)
+
+    def _stray(self, outcome: _Outcome, survey: LogDirSurvey) -> StrayEntries | None:
+        judgement, refusal = outcome.judgement, outcome.refusal
+        key = outcome.partition.topic, outcome.partition.partition
+        elsewhere = tuple(self._stray_entries.get(key, ()))
+        is_set_aside = refusal is not None and refusal.status is LogStatus.SET_ASIDE
+        if judgement is None or is_set_aside or not elsewhere:
+            return None
+        files = f"{CLEANER_OFFSET} of {' and '.join(elsewhere)}"
+        if key in survey.cleaner_offsets:
+            note = f"{files} names it too, on which Kafka's cleaner thread ends: removed there"
+        else:
+            note = f"its entry stood in {files}: moved to its own log directory"
+        return StrayEntries(*key, survey.path, judgement.first_dirty.offset, elsewhere, note)
 
     def _retention(self, outcome: _Outcome) -> LogRetention | None:
         judgement, refusal = outcome.judgement, outcome.refusal
@@ -283,10 +318,13 @@ def _unlisted(survey: LogDirSurvey) -> Iterable[LogReport]:
             yield LogReport(survey.path, *key, status, reason)
 
 
-def _facts(judgement: Judgement, refusal: _Refusal | None) -> LogFacts:
+def _facts(
+    judgement: Judgement, refusal: _Refusal | None, notes: Mapping[str, tuple[str, ...]]
+) -> LogFacts:
+    own = notes.get(judgement.partition.path, ())
     if refusal is None:
-        return LogFacts(None, None, judgement)
-    return LogFacts(refusal.status, refusal.reason, judgement)
+        return LogFacts(None, None, judgement, own)
+    return LogFacts(refusal.status, refusal.reason, judgement, own)
 
 
 def _repairs(outcomes: Iterable[_Outcome]) -> dict[str, dict[TopicPartition, int]]:

@@ -98,28 +98,36 @@ def _high_watermark(
 
 
 def conflicts(surveys: Sequence[LogDirSurvey]) -> dict[TopicPartition, str]:
-    """Give the partitions that more than one log directory lays claim to, and how (C-4.3)."""
+    """Give the partitions that stand in more than one log directory, and where."""
     places: dict[TopicPartition, list[str]] = {}
-    entries: dict[TopicPartition, list[str]] = {}
     for survey in surveys:
         for partition in survey.listing.partitions:
             places.setdefault((partition.topic, partition.partition), []).append(survey.path)
-        for key in survey.cleaner_offsets:
-            entries.setdefault(key, []).append(survey.path)
-    found = {}
-    for key, paths in places.items():
-        listed_in = entries.get(key, [])
-        if len(paths) > 1:
-            problem = f"stands in {_and(paths)}: a broker would not start with both"
-        elif len(listed_in) > 1:
-            problem = f"{checkpoint.CLEANER_OFFSET} of {_and(listed_in)} all have an entry for it"
-        elif listed_in and listed_in != paths:
-            problem = (
-                f"its entry is in {checkpoint.CLEANER_OFFSET} of {listed_in[0]}, not of its own"
-            )
-        else:
-            continue
-        found[key] = problem
+    return {
+        key: f"stands in {_and(paths)}: a broker would not start with both"
+        for key, paths in places.items()
+        if len(paths) > 1
+    }
+
+
+def stray_entries(
+    surveys: Sequence[LogDirSurvey],
+) -> dict[TopicPartition, dict[str, int]]:
+    """Give cleaner checkpoint entries for logs that stand in another log directory only (C-4.3).
+
+    By partition, then by the directory that has the entry. Kafka puts all files together, and its
+    cleaner thread ends where two of them name the same partition.
+    """
+    home = {
+        (partition.topic, partition.partition): survey.path
+        for survey in surveys
+        for partition in survey.listing.partitions
+    }
+    found: dict[TopicPartition, dict[str, int]] = {}
+    for survey in surveys:
+        for key, offset in survey.cleaner_offsets.items():
+            if home.get(key, survey.path) != survey.path:
+                found.setdefault(key, {})[survey.path] = offset
     return found
 
 

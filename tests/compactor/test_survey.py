@@ -12,6 +12,7 @@ from compactor.survey import (
     first_batch_timestamp_ms,
     largest_timestamp_ms,
     offsets_of,
+    stray_entries,
     survey_log_dir,
     survey_log_dirs,
 )
@@ -137,24 +138,21 @@ def test_a_log_that_two_directories_have_is_in_conflict(tmp_path: Path) -> None:
     assert found == {("t", 0): f"stands in {one} and {other}: a broker would not start with both"}
 
 
-def test_a_checkpoint_entry_in_two_directories_is_a_conflict(tmp_path: Path) -> None:
+def test_a_checkpoint_entry_in_two_directories_is_stray_in_one(tmp_path: Path) -> None:
     """C-4.3: it ends the cleaner thread of 4.3.1."""
     one = build(tmp_path / "1", Shape("t"), Shape("v"))
     other = build(tmp_path / "2", Shape("u"))
     clean_up_to(tmp_path / "1", ("t", 0, 2), ("v", 0, 2))
     clean_up_to(tmp_path / "2", ("t", 0, 2), ("u", 0, 2), ("gone", 0, 2))
-    found = conflicts(survey_log_dirs([one, other]))
-    assert list(found) == [("t", 0)]
-    assert found["t", 0].startswith(f"cleaner-offset-checkpoint of {one} and {other} ")
+    assert conflicts(survey_log_dirs([one, other])) == {}
+    assert stray_entries(survey_log_dirs([one, other])) == {("t", 0): {other: 2}}
 
 
-def test_a_checkpoint_entry_in_another_directory_is_a_conflict(tmp_path: Path) -> None:
-    """A cleaning would write the second one."""
+def test_a_checkpoint_entry_in_another_directory_is_stray(tmp_path: Path) -> None:
+    """C-4.3: a cleaning would write the second one."""
     one, other = build(tmp_path / "1"), build(tmp_path / "2", Shape("u"))
     clean_up_to(tmp_path / "2", ("t", 0, 2), ("u", 0, 2))
-    found = conflicts(survey_log_dirs([one, other]))
-    assert list(found) == [("t", 0)]
-    assert found["t", 0].endswith(f"checkpoint of {other}, not of its own")
+    assert stray_entries(survey_log_dirs([one, other])) == {("t", 0): {other: 2}}
 
 
 def test_directories_without_anything_in_common_have_no_conflicts(tmp_path: Path) -> None:
