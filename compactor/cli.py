@@ -186,6 +186,37 @@ def run(  # one parameter an option: this is how typer is told of them
 
 
 @app.command()
+def explain(  # one parameter an option: this is how typer is told of them
+    log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR")],
+    topic_partition: Annotated[str, typer.Argument(metavar="TOPIC-PARTITION")],
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
+    as_of: AsOf = None,
+    assume_fully_replicated: AssumeFullyReplicated = False,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Show every bound of one log and what set it, and why it is cleaned or not. Reads metadata.
+
+    [dim]compactor explain /data/kafka orders-7 --topic-configs topics.json[/]
+    """
+    wanted = RoundArguments(
+        log_dirs=(log_dir,),
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        as_of=as_of,
+        assume_fully_replicated=assume_fully_replicated,
+        format=format_,
+    )
+    return Request(
+        "explain", lambda: commands.explain(wanted, topic_partition), format_, report, debug
+    )
+
+
+@app.command()
 def dump(
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="a file of a log directory, or a partition")
@@ -296,7 +327,7 @@ def _write_report(path: str, document: JsonObject) -> None:
 def _end_of_usage_error(words: list[str], error: Exception) -> int:
     message = one_line(str(getattr(error, "format_message", error.__str__)())).rstrip(".")
     command = next((word for word in words if not word.startswith("-")), "compactor")
-    known = command in ("plan", "run", "dump", "verify")
+    known = command in ("plan", "run", "explain", "dump", "verify")
     _complain(message, f"{NOTHING_CHANGED} See: compactor{f' {command}' if known else ''} --help")
     if known and command != "dump":
         print_line(to_line(verdict(command, ExitCode.USAGE, message)))

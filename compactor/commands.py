@@ -127,6 +127,19 @@ def run(wanted: RoundArguments) -> Result:
     return Result(report_document(report), report_verdict(report))
 
 
+def explain(wanted: RoundArguments, topic_partition: str) -> Result:
+    """Show every bound of one log, and why it is cleaned or not."""
+    from compactor import explain as explainer
+
+    (log_dir,) = arguments.log_dirs(wanted.log_dirs, to_write=False)
+    as_of_ms = arguments.as_of_ms(wanted.as_of, time.time_ns() // 1_000_000)
+    found = explainer.explain(log_dir, topic_partition, _config(wanted), as_of_ms)
+    begin = verdict("explain", ExitCode.PARTIAL if found.outcome == "set-aside" else ExitCode.OK)
+    if wanted.format is Format.TABLE:
+        _show(lambda _: explainer.explanation_view(found))
+    return Result(begin | explainer.explanation_document(found), begin)
+
+
 def dump(wanted: DumpArguments, emit: Callable[[str], None]) -> None:
     """Every line of the dump to emit."""
     path = require_in_place(wanted.path)
