@@ -8,7 +8,7 @@ import pytest
 
 from tests.broker import story, views, workload
 from tests.broker.broker import Broker
-from tests.broker.views import ISOLATIONS, Views
+from tests.broker.views import ISOLATIONS, Latest, Views
 
 pytestmark = pytest.mark.broker
 ALL_TOPICS = (*workload.TOPICS, *story.OWN_TOPICS)
@@ -57,8 +57,8 @@ def naming(lines: list[str], partitions: list[str]) -> list[str]:
     return [line for line in lines if any(word in line for word in words)]
 
 
-def latest_of(seen: Views, topic: str, isolation: str) -> object:
-    """For each key what holds in the end; aborted records decide nothing, cleaned away or not."""
+def latest_of(seen: Views, topic: str, isolation: str) -> Latest:
+    """The last record of each key; aborted ones decide nothing, cleaned away or not."""
     return seen[topic, isolation].latest(without=views.aborted(seen, topic))
 
 
@@ -137,6 +137,7 @@ def test_records_are_gone(written: story.Written, restarted: story.Seen, topic: 
 def test_every_key_has_the_value_it_had(
     written: story.Written, restarted: story.Seen, topic: str, isolation: str
 ) -> None:
+    """C-11.3: or its tombstone, which waits for a delete horizon a day from now."""
     before, after = (latest_of(v, topic, isolation) for v in (written.views, restarted.views))
     assert after == before
 

@@ -17,6 +17,7 @@ from tests.broker import clients
 
 ISOLATIONS = ("read_committed", "read_uncommitted")
 Place = tuple[int, int]  # partition, offset
+Latest = dict[tuple[int, bytes], tuple[Place, bytes | None]]  # by partition and key
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +35,14 @@ class View:
     records: dict[Place, ReadRecord]  # in order of partitions and offsets
     ends: dict[int, int]  # where the reader stood at last; read_committed: last stable offset
 
-    def latest(self, without: Iterable[Place] = ()) -> dict[tuple[int, bytes], tuple[Place, bytes]]:
-        """What holds for each key in the end, as if some records were not there."""
+    def latest(self, without: Iterable[Place] = ()) -> Latest:
+        """The last record of each key, as if some records were not there."""
         left_out = frozenset(without)
-        last = {
+        return {
             (place[0], record.key): (place, record.value)
             for place, record in self.records.items()
             if record.key is not None and place not in left_out
         }
-        return {key: (place, value) for key, (place, value) in last.items() if value is not None}
 
     def values(self) -> set[bytes | None]:
         return {record.value for record in self.records.values()}
