@@ -39,17 +39,26 @@ class LogPlan:
     partition: int
     path: str  # the partition directory
     first_dirty_offset: int
-    first_uncleanable_offset: int  # exclusive; a segment's base offset; the next checkpoint
+    first_uncleanable_offset: int  # exclusive; a segment's base offset
     groups: tuple[SegmentGroup, ...]
     delete_retention_ms: int
     index_interval_bytes: int
     segment_index_bytes: int
     max_message_bytes: int
     active_producers: tuple[ActiveProducer, ...]
+    segment_bytes: int = 2**31 - 1
     log_start_offset: int = 0
     txn_index_base_offsets: tuple[int, ...] = ()  # of all segments whose `.txnindex` has entries
     notes: tuple[str, ...] = ()  # what was done to the log before this round
+    limited_map_end_offset: int | None = None  # exclusive; None: the map took everything
 
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def end_offset(self) -> int:
+        """What the map covers, exclusive: the checkpoint after the round (C-6.3)."""
+        if self.limited_map_end_offset is None:
+            return self.first_uncleanable_offset
+        return self.limited_map_end_offset

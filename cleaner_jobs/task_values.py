@@ -13,6 +13,7 @@ from cleaner_jobs.plan import ActiveProducer
 from storage.filesystem import naming
 
 PROBLEM, PART, VERDICT, REWRITTEN = "problem", "part", "verdict", "rewritten"  # kinds of rows
+MAP_END = "map-end"
 
 Row = tuple[str, str]  # kind, and the value as a JSON array
 
@@ -131,6 +132,13 @@ class Piece(NamedTuple):
     sources: tuple[Source, ...]  # of the whole group
     txn_index_file: str = ""  # what its `.txnindex` is to be; "" where it is to have none
     changes_markers: bool = False  # whether a control batch of the group is not to be copied
+
+
+class MapEnd(NamedTuple):
+    """Where the map of a log ends, exclusive, if it takes no more than so many keys."""
+
+    log_id: int
+    offset: int
 
 
 class LogRules(NamedTuple):

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from cleaner_jobs.heartbeat import Heartbeat
+from cleaner_jobs.map_capacity import find_map_end
 from cleaner_jobs.piece import PieceContext, rewrite_piece
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.resolve import PartFiles, VerdictFiles, resolve_partition
 from cleaner_jobs.scan import scan_stretches
 from cleaner_jobs.sync_pool import SyncPool
 from cleaner_jobs.task_values import (
+    MAP_END,
     PART,
     PROBLEM,
     REWRITTEN,
@@ -58,6 +60,19 @@ def _scan(
             yield PROBLEM, problem_of(*found)
 
 
+def _fill_map(
+    task: dict[str, Any], settings: RoundSettings, attempt: str, heartbeat: Heartbeat
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    del attempt  # nothing is written
+    for values in task["logs"]:
+        stretches = [stretch_from(stretch) for stretch in values]
+        try:
+            yield MAP_END, find_map_end(stretches, task["capacity"], settings, WORKER_BUFFERS)
+        except (CorruptFileError, LogChangedError, OSError) as error:
+            yield PROBLEM, problem_of(stretches[0].log_id, error)
+        heartbeat.advance(sum(stretch.end - stretch.start for stretch in stretches))
+
+
 def _resolve(
     task: dict[str, Any], settings: RoundSettings, attempt: str, heartbeat: Heartbeat
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -98,6 +113,9 @@ def _rewrite(
 _STAGES: dict[str, Callable[..., Iterator[tuple[str, tuple[Any, ...]]]]] = {
     "scan": _scan,
     "rescan": _scan,
+    "fill-map": _fill_map,
+    "partial-scan": _scan,
+    "partial-rescan": _scan,
     "resolve": _resolve,
     "rewrite": _rewrite,
 }

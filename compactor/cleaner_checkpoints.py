@@ -36,9 +36,9 @@ def write_checkpoints(plan: RoundPlan, reports: Sequence[LogReport]) -> None:
         news[log_dir].update(repairs)
     for report in reports:
         if report.status is LogStatus.CLEANED:
-            assert report.first_uncleanable_offset is not None
+            assert report.end_offset is not None
             key = report.topic, report.partition
-            news[report.log_dir][key] = report.first_uncleanable_offset
+            news[report.log_dir][key] = report.end_offset
     for log_dir, keys in stale.items():
         path = os.path.join(log_dir, checkpoint.CLEANER_OFFSET)
         entries = checkpoint.read(path)

@@ -58,6 +58,7 @@ class RunSettings:
     work_dir: str | None = None  # None: the system's temporary directory
     master: str | None = None  # None: what spark-submit says, or else this machine's cores
     debug: bool = False
+    map_capacity: int | None = None  # keys of a map, to stop where Kafka's cleaner would
 
 
 class _Clock:
@@ -102,7 +103,7 @@ def run_round(
                 _session(settings, work_dir, spark, clock, progress) as session,
             ):
                 stages = Stages(session, facts, plan.logs, progress)
-                reports = _clean(stages, facts, clock, progress)
+                reports = _clean(stages, facts, settings.map_capacity, clock, progress)
     reports = noted(plan, [*reports, *plan.passed_over])
     if not settings.dry_run:
         write_checkpoints(plan, reports)
@@ -173,12 +174,18 @@ def _sweep(plan: RoundPlan) -> None:
 
 
 def _clean(
-    stages: Stages, facts: RoundSettings, clock: _Clock, progress: ProgressSink
+    stages: Stages,
+    facts: RoundSettings,
+    map_capacity: int | None,
+    clock: _Clock,
+    progress: ProgressSink,
 ) -> list[LogReport]:
     with clock.phase("scan", stages.log_bytes()):
         stages.scan()
         _prove_scan(stages)
         stages.settle_transactions()
+        if map_capacity is not None:
+            stages.limit_maps(map_capacity)
         _prove_scan(stages)
     with clock.phase("resolve", stages.log_bytes()):
         stages.resolve()

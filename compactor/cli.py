@@ -34,6 +34,7 @@ from compactor.options import (
     Exclude,
     Include,
     LogDirs,
+    MapCapacity,
     Master,
     OutputFormat,
     Report,
@@ -157,6 +158,7 @@ def run(  # one parameter an option: this is how typer is told of them
     exclude: Exclude = None,
     as_of: AsOf = None,
     assume_fully_replicated: AssumeFullyReplicated = False,
+    map_capacity: MapCapacity = None,
     work_dir: WorkDir = None,
     master: Master = None,
     report: Report = None,
@@ -179,6 +181,7 @@ def run(  # one parameter an option: this is how typer is told of them
         assume_fully_replicated=assume_fully_replicated,
         work_dir=work_dir,
         master=master,
+        map_capacity=map_capacity,
         format=format_,
         debug=debug,
     )

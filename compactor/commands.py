@@ -58,6 +58,7 @@ class RoundArguments:
     assume_fully_replicated: bool = False
     work_dir: str | None = None
     master: str | None = None
+    map_capacity: int | None = None
     format: Format = Format.TABLE
     debug: bool = False
 
@@ -116,7 +117,11 @@ def run(wanted: RoundArguments) -> Result:
         round_plan = split_overflowing(round_plan, lambda: _plan(wanted, log_dirs), wanted.dry_run)
 
         settings = RunSettings(
-            dry_run=wanted.dry_run, work_dir=work_dir, master=master, debug=wanted.debug
+            dry_run=wanted.dry_run,
+            work_dir=work_dir,
+            master=master,
+            debug=wanted.debug,
+            map_capacity=wanted.map_capacity,
         )
         with _watched(open_progress(sys.stderr)) as progress:
             if round_plan.logs:

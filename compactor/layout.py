@@ -59,13 +59,36 @@ def stretches_of(
 
     aborted_file: what the scan is told of aborted transactions.
     """
-    map_offsets = plan.first_dirty_offset, plan.first_uncleanable_offset
+    map_offsets = plan.first_dirty_offset, plan.end_offset
     bits = partition_bits(sum(group.log_bytes for group in plan.groups))
     return [
         Stretch(plan.log_id, g, s, start, end, source, *map_offsets, bits, aborted_file)
         for g, sources in enumerate(sources_of(plan))
         for s, source in enumerate(sources)
         for start, end in pairwise(_cuts(source, index_positions))
+    ]
+
+
+def dirty_stretches(plan: LogPlan, start: tuple[int, int], aborted_file: str = "") -> list[Stretch]:
+    """The dirty section, a stretch for each segment. start: number of the segment, position."""
+    first, position = start
+    map_offsets = plan.first_dirty_offset, plan.first_uncleanable_offset
+    numbered = [
+        (g, s, source) for g, of in enumerate(sources_of(plan)) for s, source in enumerate(of)
+    ]
+    return [
+        Stretch(
+            plan.log_id,
+            g,
+            s,
+            0 if number else position,
+            source.log_bytes,
+            source,
+            *map_offsets,
+            0,
+            aborted_file,
+        )
+        for number, (g, s, source) in enumerate(numbered[first:])
     ]
 
 

@@ -46,6 +46,7 @@ def log_report(outcome: LogOutcome, dry_run: bool) -> LogReport:
         bytes_after=sum(piece.log_bytes for piece in outcome.pieces),
         counts=counts,
         notes=(*plan.notes, *_notes(outcome)),
+        end_offset=plan.end_offset,
     )
 
 

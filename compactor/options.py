@@ -66,6 +66,16 @@ AssumeFullyReplicated = Annotated[
         help="take the end of each log for its high watermark",
     ),
 ]
+MapCapacity = Annotated[
+    int | None,
+    typer.Option(
+        metavar="KEYS",
+        min=1,
+        rich_help_panel=LOGS,
+        help="stop where Kafka's cleaner would, whose offset map takes so many keys; by default a "
+        "round has no such limit",
+    ),
+]
 WorkDir = Annotated[
     str | None,
     typer.Option(

@@ -4,9 +4,9 @@ Pure. Source: Kafka, Cleaner.groupSegmentsBySize, lastOffsetForFirstSegment; spe
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from cleaner_jobs.plan import SegmentGroup
+from cleaner_jobs.plan import LogPlan, SegmentGroup
 from storage.segment import Segment
 
 OFFSET_INDEX_ENTRY_BYTES = 8
@@ -67,6 +67,19 @@ def group_segments(
             groups.append(_Group([], 0, 0, 0))
         groups[-1].add(segment)
     return tuple(SegmentGroup(tuple(group.segments)) for group in groups)
+
+
+def with_map_end(plan: LogPlan, end_offset: int) -> LogPlan:
+    """Shorten a round to a map that ends at end_offset, exclusive (C-6.4, C-7.8)."""
+    segments = [
+        segment
+        for group in plan.groups
+        for segment in group.segments
+        if segment.base_offset < end_offset
+    ]
+    limits = SegmentLimits(plan.segment_bytes, plan.segment_index_bytes)
+    groups = group_segments(segments, limits, plan.first_uncleanable_offset)
+    return replace(plan, groups=groups, limited_map_end_offset=end_offset)
 
 
 def _index_bytes(segment: Segment) -> int:

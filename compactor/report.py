@@ -71,7 +71,7 @@ class LogReport:
     status: LogStatus
     reason: str | None = None
     first_dirty_offset: int | None = None
-    first_uncleanable_offset: int | None = None  # exclusive; the checkpoint after the round
+    first_uncleanable_offset: int | None = None  # exclusive
     segments_before: int = 0  # of the rewritten range, as all of these
     segments_after: int = 0
     bytes_before: int = 0  # of .log files
@@ -80,6 +80,7 @@ class LogReport:
     notes: tuple[str, ...] = ()  # what was done otherwise than Kafka would, and why
     # what went after the cleaning, and apart from it
     retention: RetentionReport = field(default_factory=RetentionReport)
+    end_offset: int | None = None  # exclusive; what the map covered: the checkpoint after the round
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,7 @@ def _log(log: LogReport) -> JsonObject:
         "notes": list(log.notes),
         "first_dirty_offset": log.first_dirty_offset,
         "first_uncleanable_offset": log.first_uncleanable_offset,
+        "end_offset": log.end_offset,
         "segments_before": log.segments_before,
         "segments_after": log.segments_after,
         "bytes_before": log.bytes_before,

@@ -287,6 +287,7 @@ def _log_plan(log_id: int, prepared: Prepared) -> LogPlan:
         segment_index_bytes=config.segment_index_bytes,
         max_message_bytes=config.max_message_bytes,
         active_producers=prepared.producers,
+        segment_bytes=config.segment_bytes,
         log_start_offset=judgement.offsets.log_start,
         txn_index_base_offsets=tuple(
             segment.base_offset for segment in partition.segments if segment.txn_index_bytes

@@ -14,6 +14,7 @@ from cleaner_jobs.problems import problem_of
 from cleaner_jobs.task_values import (
     PROBLEM,
     LogRules,
+    MapEnd,
     Part,
     Piece,
     Rewritten,
@@ -24,6 +25,7 @@ from cleaner_jobs.task_values import (
     part_from,
 )
 from compactor import layout, transaction_files, transactions
+from compactor.planner import with_map_end
 from compactor.progress import ProgressSink
 from compactor.transactions import Decisions, TxnIndexOfSegment
 from storage import offset_index
@@ -48,6 +50,7 @@ class LogOutcome:
     sparse_indexes: int = 0  # destinations whose indexes were made to fit when they were joined
     cut_segments: int = 0  # destinations beyond the one that a group has in Kafka
     txn_indexes: list[TxnIndexOfSegment] = field(default_factory=list)
+    aborted_file: str = ""  # what the last scan was told of aborted transactions
     decisions: Decisions | None = None  # None: no transactional or control batch
     discardable_file: str = ""
     txn_index_files: dict[int, str] = field(default_factory=dict)  # by group
@@ -86,11 +89,38 @@ class Stages:
                 )
         self._scan("scan", aborted_files)
 
+    def limit_maps(self, capacity: int) -> None:
+        """Shorten the round of logs whose map would be full, and scan those again."""
+        logs = []
+        for outcome in self.sound():
+            with self._or_set_aside(outcome):
+                start = transaction_files.map_start(outcome.plan)
+                logs.append(layout.dirty_stretches(outcome.plan, start, outcome.aborted_file))
+        tasks = layout.deal_by_cost(
+            logs, [sum(s.end - s.start for s in of_log) for of_log in logs], self._cores
+        )
+        ends = self._run("fill-map", [{"logs": own, "capacity": capacity} for own in tasks])
+        again = {}
+        for values in ends:
+            end = MapEnd(*values)
+            outcome = self.outcomes[end.log_id]
+            if end.offset < outcome.plan.first_uncleanable_offset:
+                outcome.plan = with_map_end(outcome.plan, end.offset)
+                again[end.log_id] = outcome.aborted_file
+        if again:
+            self._scan("partial-scan", again)
+            self._settle("partial-rescan", [self.outcomes[log_id] for log_id in again])
+
     def settle_transactions(self) -> None:
         """Decide about transactions; scan those logs again in which not all is as expected."""
+        self._settle("rescan", self.sound())
+
+    def _settle(self, rescan: str, outcomes: Sequence[LogOutcome]) -> None:
         work_dir, again = self._settings.work_dir, {}
-        for outcome in self.sound():
-            if not any(part.txn_batches for part in outcome.parts):
+        for outcome in outcomes:
+            outcome.decisions, outcome.discardable_file = None, ""
+            outcome.txn_index_files = {}
+            if outcome.problem or not any(part.txn_batches for part in outcome.parts):
                 continue
             plan = outcome.plan
             with self._or_set_aside(outcome):
@@ -104,7 +134,7 @@ class Stages:
                 if not decisions.agrees:
                     again[plan.log_id] = transaction_files.save_exact(plan, decisions, work_dir)
         if again:
-            self._scan("rescan", again)
+            self._scan(rescan, again)
 
     @contextmanager
     def _or_set_aside(self, outcome: LogOutcome) -> Iterator[None]:
@@ -119,6 +149,7 @@ class Stages:
         for log_id, aborted_file in aborted_files.items():
             outcome = self.outcomes[log_id]
             outcome.parts.clear()
+            outcome.aborted_file = aborted_file
             with self._or_set_aside(outcome):
                 stretches += layout.stretches_of(outcome.plan, _index_positions, aborted_file)
         tasks = layout.scan_tasks(stretches, self._cores)

@@ -72,11 +72,11 @@ def log_transactions(
         plan.log_start_offset,
         plan.first_dirty_offset,
         plan.first_uncleanable_offset,
-        _map_start(plan),
+        map_start(plan),
     )
 
 
-def _map_start(plan: LogPlan) -> tuple[int, int]:
+def map_start(plan: LogPlan) -> tuple[int, int]:
     """Number of the segment and position in it where the map of the round begins (C-7.5).
 
     By the index as it stands on disk, since Kafka goes by it (C-7.11).
@@ -121,4 +121,6 @@ def save_exact(plan: LogPlan, decisions: Decisions, work_dir: str) -> str:
 
 
 def _path(plan: LogPlan, work_dir: str, kind: str) -> str:
-    return os.path.join(work_dir, "transactions", f"{plan.log_id}-{kind}")
+    """A name that no other decision on the log in the run has: a partial round decides twice."""
+    name = f"{plan.log_id}-{plan.end_offset}-{kind}"
+    return os.path.join(work_dir, "transactions", name)

@@ -16,6 +16,7 @@ from tests.oracle import compare, kafka
 from tests.oracle.random_script import Operation
 
 Clean = Callable[[Path, Path, int], None]  # log directory, topic configurations, clock in ms
+AFTER_EVERY_HORIZON_MS = 400 * 86_400_000
 
 
 class Kafkas(StrEnum):
@@ -68,6 +69,28 @@ class Fleet:
         whole = list(compare.log_dir_differences(self.before, self.after, actual))
         return whole, [self._verdict(*item, actual) for item in sorted(self.kafkas().items())]
 
+    def next_round(self, actual: Path, number: int, slots: int | None) -> "Fleet":
+        """What Kafka makes of its own result at a later clock, all of it dirty again.
+
+        actual: ours of the round before. The checkpoints of both are taken away.
+        """
+        root = self.root.with_name(f"{self.root.name}-round-{number}")
+        following = Fleet(root)
+        for log_dir in (self.after, actual):
+            (log_dir / "cleaner-offset-checkpoint").unlink(missing_ok=True)
+        root.mkdir()
+        shutil.copytree(self.after, following.before)
+        shutil.copytree(self.after, following.after)
+        shutil.copy(self.topic_configs, following.topic_configs)
+        now_ms = self.now_ms + AFTER_EVERY_HORIZON_MS
+        limit = ["--slots", str(slots)] if slots else []
+        found = kafka.run(
+            "clean-all", following.after, self.topic_configs, "--now", str(now_ms), *limit
+        )
+        outcome = {"now_ms": now_ms, "results": json.loads(found)}
+        (root / "fleet.json").write_text(json.dumps(outcome))
+        return following
+
     def _verdict(self, name: str, kafkas: Kafkas, actual: Path) -> Verdict:
         before, after, ours = (d / name for d in (self.before, self.after, actual))
         if not ours.is_dir():
@@ -95,12 +118,17 @@ def outcomes_of(results: dict[str, dict[str, Any]]) -> dict[str, Kafkas]:
     return outcomes
 
 
-def build(scripts: Iterable[tuple[str, list[Operation]]], root: Path) -> Fleet:
-    """Let Kafka write and clean the logs of these scripts, each named for its file."""
+def build(
+    scripts: Iterable[tuple[str, list[Operation]]], root: Path, slots: int | None = None
+) -> Fleet:
+    """Let Kafka write and clean the logs of these scripts, each named for its file.
+
+    slots: keys that its cleaner's map takes, if not more than any of them has.
+    """
     folder = root / "scripts"
     folder.mkdir(parents=True)
     for name, script in scripts:
         lines = "".join(json.dumps(line) + "\n" for line in script)
         (folder / f"{name}.jsonl").write_text(lines)
-    kafka.run("fleet", folder, root)
+    kafka.run("fleet", folder, root, *(["--slots", str(slots)] if slots else []))
     return Fleet(root)

@@ -1,7 +1,10 @@
 """Random logs that Kafka's cleaner and ours must leave in the same bytes.
 
 python -m tests.conformance.random_logs [--count 200] [--first-seed N | --seed N …] [--keep DIR]
+    [--rounds N] [--map-capacity KEYS]
 
+With rounds, each log is cleaned that often, the clock moved past all horizons and the checkpoint
+taken away in between; with a capacity, the map of every cleaning takes no more keys than that.
 Seeds are fresh in each run unless given, and printed. Each fleet of logs is cleaned in one round of
 `compactor run`. A failing log's seed and first difference are printed and its files kept; exit 1.
 """
@@ -16,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tests.conformance import fleet
@@ -39,11 +43,16 @@ class Kinds:
 
     txn: bool
     legacy: bool
+    map_capacity: int | None = None
 
 
-def run_compactor(log_dir: Path, topic_configs: Path, now_ms: int) -> None:
+def run_compactor(
+    log_dir: Path, topic_configs: Path, now_ms: int, map_capacity: int | None = None
+) -> None:
     """One round in a process of its own; what it printed is kept beside the log directory."""
     options = ["--topic-configs", str(topic_configs), "--as-of", str(now_ms)]
+    if map_capacity is not None:
+        options += ["--map-capacity", str(map_capacity)]
     argv = [sys.executable, "-m", "compactor", "run", str(log_dir), *options]
     printed = log_dir.with_name(f"{log_dir.name}.out")
     with printed.open("w") as out:
@@ -59,14 +68,28 @@ def build_fleet(seeds: Sequence[int], kinds: Kinds, root: Path) -> Fleet:
         name = f"seed-{seed}"
         options = ScriptOptions(topic=name, txn=kinds.txn, legacy=kinds.legacy)
         scripts.append((name, random_script(seed, options)))
-    return fleet.build(scripts, root)
+    return fleet.build(scripts, root, kinds.map_capacity)
 
 
-def check_fleet(seeds: Sequence[int], kinds: Kinds, root: Path) -> tuple[bool, list[Verdict]]:
+def check_fleet(
+    seeds: Sequence[int], kinds: Kinds, root: Path, rounds: int = 1
+) -> tuple[bool, list[Verdict]]:
     """Build, clean, compare, tell what is wrong; True where nothing is."""
     built = build_fleet(seeds, kinds, root)
+    right, verdicts = _check_round(built, kinds)
+    for number in range(2, rounds + 1):
+        if not right:
+            break
+        built = built.next_round(built.root / "actual", number, kinds.map_capacity)
+        right, found = _check_round(built, kinds)
+        verdicts += found
+    return right, verdicts
+
+
+def _check_round(built: Fleet, kinds: Kinds) -> tuple[bool, list[Verdict]]:
+    clean = partial(run_compactor, map_capacity=kinds.map_capacity)
     try:
-        whole, verdicts = built.check(run_compactor, root / "actual")
+        whole, verdicts = built.check(clean, built.root / "actual")
     except RoundFailedError as error:
         _say(str(error))
         return False, []
@@ -120,25 +143,28 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, action="append", help="only this seed; may be repeated")
     parser.add_argument("--keep", type=Path, help="work here and leave everything")
     parser.add_argument("--txn", action="store_true", help="with transactions")
+    parser.add_argument("--rounds", type=int, default=1, help="cleanings of each log")
+    parser.add_argument("--map-capacity", type=int, help="keys that the map takes")
     parser.add_argument("--legacy", action="store_true", help="with message formats 0 and 1")
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str]) -> int:
     args = _parse(arguments)
-    seeds, kinds = _seeds(args), Kinds(args.txn, args.legacy)
+    seeds, kinds = _seeds(args), Kinds(args.txn, args.legacy, args.map_capacity)
     root = args.keep or Path(tempfile.mkdtemp(prefix="conformance-"))
     root.mkdir(parents=True, exist_ok=True)
     _say(f"seeds {' '.join(map(str, seeds))}")
     started, verdicts, all_right = time.monotonic(), list[Verdict](), True
     for at in range(0, len(seeds), FLEET_SIZE):
         part = root / f"fleet-{at // FLEET_SIZE}"
-        right, found = check_fleet(seeds[at : at + FLEET_SIZE], kinds, part)
+        right, found = check_fleet(seeds[at : at + FLEET_SIZE], kinds, part, args.rounds)
         verdicts += found
         all_right = all_right and right
         if right and not args.keep:
-            shutil.rmtree(part)
-    _say(_summary(verdicts, len(seeds), time.monotonic() - started))
+            for folder in root.glob(f"{part.name}*"):
+                shutil.rmtree(folder)
+    _say(_summary(verdicts, len(seeds) * args.rounds, time.monotonic() - started))
     if not all_right:
         _say(f"kept in {root}; again: python -m tests.conformance.random_logs --seed N")
     elif not args.keep:

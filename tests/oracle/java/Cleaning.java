@@ -134,11 +134,11 @@ final class Cleaning {
         System.out.println(out);
     }
 
-    static void cleanEach(File logDir, Map<TopicPartition, Map<String, String>> partitions, long now, ObjectNode results) throws Exception {
+    static void cleanEach(File logDir, Map<TopicPartition, Map<String, String>> partitions, long now, int slots, ObjectNode results) throws Exception {
         for (Map.Entry<TopicPartition, Map<String, String>> e : partitions.entrySet()) {
             UnifiedLog log = PartitionLog.open(logDir, e.getKey(), PartitionLog.logConfig(e.getValue()), new StillClock(now), true);
             try {
-                results.set(e.getKey().toString(), cleanOpen(logDir, log, new StillClock(now), -1, -1, -1));
+                results.set(e.getKey().toString(), cleanOpen(logDir, log, new StillClock(now), -1, -1, slots));
                 PartitionLog.close(logDir, log);
             } catch (Exception x) {
                 results.putObject(e.getKey().toString()).put("clean_error", x.toString());
@@ -146,7 +146,7 @@ final class Cleaning {
         }
     }
 
-    /** oracle clean-all LOG_DIR TOPIC_CONFIGS --now MS: one cleaning of every partition whose topic the file names. */
+    /** oracle clean-all LOG_DIR TOPIC_CONFIGS --now MS [--slots N]: one cleaning of every partition whose topic the file names. */
     static void cleanAll(Oracle.Arguments a) throws Exception {
         File logDir = new File(a.positional.get(0));
         JsonNode configs = Oracle.JSON.readTree(new File(a.positional.get(1)));
@@ -162,7 +162,7 @@ final class Cleaning {
             partitions.put(tp, config);
         }
         ObjectNode results = Oracle.JSON.createObjectNode();
-        cleanEach(logDir, partitions, a.number("now", System.currentTimeMillis()), results);
+        cleanEach(logDir, partitions, a.number("now", System.currentTimeMillis()), (int) a.number("slots", -1), results);
         System.out.println(results);
     }
 }

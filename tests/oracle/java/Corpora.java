@@ -86,7 +86,7 @@ final class Corpora {
             }
         }
         Trees.copy(before.toPath(), after.toPath());
-        Cleaning.cleanEach(after, built, now, results);
+        Cleaning.cleanEach(after, built, now, (int) a.number("slots", -1), results);
         fleet.put("now_ms", now).set("results", results);
         Files.writeString(new File(root, "fleet.json").toPath(), Oracle.JSON.writerWithDefaultPrettyPrinter().writeValueAsString(fleet) + "\n");
         Files.writeString(new File(root, "topic-configs.json").toPath(), Oracle.JSON.writerWithDefaultPrettyPrinter().writeValueAsString(configs) + "\n");
