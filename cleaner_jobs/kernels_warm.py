@@ -6,7 +6,7 @@ loaded from the cache; done before workers are forked, no task pays for it.
 
 import numpy as np
 
-from cleaner_jobs import offset_map, rebuild, retention, txn_flags
+from cleaner_jobs import map_capacity, offset_map, rebuild, retention, txn_flags
 from storage import batch_columns, segment_indexes
 from storage.snappy_block import compress_small_block
 
@@ -30,6 +30,9 @@ def warm() -> None:
     offset_map.sum_fingerprints(columns, 0)
     offset_map.mark_superseded(columns, 0, 0, np.zeros(16, np.int32))
     offset_map.pack_part(columns, 0, 0, 0, entries, np.zeros(2, np.uint64))
+    keys = np.zeros((16, 2), np.uint64)
+    map_capacity.copy_keys(keys, keys.copy())
+    map_capacity.fill_table(columns, 0, keys, 0, 1)
     frozen = np.frombuffer(entries.tobytes(), np.uint64).reshape(-1, offset_map.ENTRY_WORDS)
     offset_map.select_entries(frozen, entries, 0, 64, 0)
     superseded = np.zeros(1, np.uint8)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tests.bench.results import WORKERS, Results
-from tests.bench.workloads import COLD, GROWTH_LONG, GROWTH_SHORT, KAFKA, MAIN, SMALL, WARM
+from tests.bench.workloads import COLD, GROWTH_LONG, GROWTH_SHORT, KAFKA, MAIN, SMALL, TXN, WARM
 
 MIB = 1024 * 1024
 
@@ -35,6 +35,7 @@ SPEED_GOALS = {  # times faster than Kafka's cleaner: at least, aim
     "1000b-none": (2.5, 5),
     "100b-lz4": (4, 10),
     "100b-zstd": (4, 10),
+    TXN: (4, 10),
 }
 
 

@@ -19,6 +19,7 @@ KAFKA, COPY, COLD, WARM = "kafka", "cp", "cold", "warm"
 SIDES = (KAFKA, COPY, COLD, WARM)  # in the order of a turn
 
 MAIN, SMALL, PLAN = "100b-none", "small", "plan"
+TXN, MANY_TXN = "100b-txn", "100k-txn"
 GROWTH_SHORT, GROWTH_LONG = "100b-0.8gb", "100b-4gb"
 QUICK_SHARE = 200  # quick logs have one batch of so many,
 QUICK_BATCHES = 300  # but not fewer than this
@@ -35,6 +36,10 @@ class Workload:
     entropy: float = 1.0  # share of a value's bytes that are random; the rest compresses away
     segment_bytes: int = 128 * 1024 * 1024
     sides: tuple[str, ...] = SIDES
+    producers: int = 0  # transactional ones, which take turns
+    batches_a_transaction: int = 1
+    aborted: float = 0.0  # share of the transactions
+    open_transactions: int = 0  # in the active segment
 
     def script(self) -> str:
         """A line of JSON for each operation: the log, and one record in the active segment."""
@@ -49,12 +54,19 @@ class Workload:
             "skew": 1,
             "seed": 3,
         }
+        if self.producers:
+            fill["producers"] = self.producers
+            fill["txn_batches"] = self.batches_a_transaction
+            fill["aborted"] = self.aborted
         operations = [
             {"op": "config", "segment.bytes": str(self.segment_bytes)},
             {"op": "fill", **fill},
             {"op": "roll"},
             {"op": "append", "records": [{"k": "a", "v": "z"}]},
         ]
+        if self.open_transactions:
+            left = {"batches": self.open_transactions, "producers": self.open_transactions}
+            operations.append({"op": "fill", **fill, **left, "txn_batches": 2})
         return "".join(f"{json.dumps(operation)}\n" for operation in operations)
 
     def key(self) -> str:
@@ -99,6 +111,15 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload("1000b-none", 50_000, 16, 200_000, 1000),
     Workload("1000b-lz4", 50_000, 16, 200_000, 1000, "lz4", entropy=0.25),
     Workload("1000b-zstd", 50_000, 16, 200_000, 1000, "zstd", entropy=0.25),
+    Workload(TXN, 60_000, 110, 1_500_000, 100, producers=20, batches_a_transaction=5, aborted=0.2),
+    Workload(
+        MANY_TXN,
+        *(100_000, 5, 200_000, 100),
+        producers=1000,
+        aborted=0.2,
+        open_transactions=1000,
+        sides=(KAFKA, WARM),
+    ),
     Workload(GROWTH_SHORT, 63_000, 110, 900_000, 100),
     Workload(GROWTH_LONG, 315_000, 110, 4_500_000, 100),
 )

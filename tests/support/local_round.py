@@ -52,11 +52,13 @@ class LocalRound:
     stages: list[tuple[str, int]] = field(default_factory=list)  # as they ran, and their tasks
     _attempts: "itertools.count[int]" = field(default_factory=itertools.count)
 
-    def run(self, plan: RoundPlan, dry_run: bool = False) -> CleaningReport:
+    def run(
+        self, plan: RoundPlan, dry_run: bool = False, map_capacity: int | None = None
+    ) -> CleaningReport:
         spark: Any = SimpleNamespace(
             sparkContext=SimpleNamespace(defaultParallelism=self.cores), log_round=self
         )
-        settings = RunSettings(dry_run, str(self.work_dir))
+        settings = RunSettings(dry_run, str(self.work_dir), map_capacity=map_capacity)
         return cleaner_manager.run_round(plan, settings, NoProgress(), spark)
 
     def run_stage(self, work_dir: str, stage: str, tasks: Sequence[dict[str, Any]]) -> Rows:

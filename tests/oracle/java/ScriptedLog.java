@@ -41,6 +41,8 @@ import java.util.TreeMap;
 
 /** Writes the partition that a script of JSON lines describes; ../README.md lists the operations. */
 final class ScriptedLog {
+    private static final long FIRST_FILLING_PRODUCER = 1000;
+
     private final File logDir;
     private final StillClock clock = new StillClock(1_700_000_000_000L);
     private final Map<String, String> config = new TreeMap<>();
@@ -219,7 +221,7 @@ final class ScriptedLog {
             VerificationGuard.SENTINEL, (short) op.path("transaction_version").asInt(1));
     }
 
-    /** Many random batches: the same seed gives the same log. */
+    /** Many random batches: the same seed gives the same log. With producers, in transactions of so many batches, one producer after the other. */
     private void fill(JsonNode op) throws IOException {
         Random random = new Random(op.path("seed").asLong(1));
         int batches = op.get("batches").asInt(), perBatch = op.get("records").asInt(), valueBytes = op.get("value_bytes").asInt();
@@ -229,6 +231,10 @@ final class ScriptedLog {
         long advance = op.path("advance").asLong(1);
         double entropy = op.path("entropy").asDouble(1.0); // share of a value's bytes that are random, the rest repeats
         Compression codec = codec(op);
+        int producers = op.path("producers").asInt(0), perTransaction = op.path("txn_batches").asInt(1);
+        double aborted = op.path("aborted").asDouble(0); // share of the transactions
+        int[] sequences = new int[producers], open = new int[producers];
+        ObjectNode its = op.deepCopy();
         for (int i = 0; i < batches; i++) {
             List<SimpleRecord> records = new ArrayList<>(perBatch);
             for (int j = 0; j < perBatch; j++) {
@@ -251,7 +257,18 @@ final class ScriptedLog {
                 records.add(new SimpleRecord(clock.now, k, v));
             }
             clock.now += advance;
-            write(op, codec, records, null);
+            if (producers == 0) {
+                write(op, codec, records, null);
+                continue;
+            }
+            int p = i % producers;
+            write(its.put("pid", FIRST_FILLING_PRODUCER + p).put("epoch", 0).put("seq", sequences[p]).put("txn", true), codec, records, null);
+            sequences[p] += records.size();
+            if (++open[p] == perTransaction) {
+                endTxn(its.put("commit", random.nextDouble() >= aborted));
+                open[p] = 0;
+            }
         }
+        // transactions that have not had all their batches stay open
     }
 }
