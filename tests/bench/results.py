@@ -29,11 +29,16 @@ class Peak(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a cleaning did. Must be the same whoever cleans."""
+    """What a cleaning did."""
 
     bytes_after: int  # of the segments that were rewritten
-    records_read: int
+    records_read: int  # Kafka does not count those of aborted transactions
     records_kept: int
+
+    @property
+    def left(self) -> tuple[int, int]:
+        """What must be the same whoever cleans."""
+        return self.bytes_after, self.records_kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class _Turns:
     def _hold(self, outcome: Outcome, side: str) -> None:
         """Against what was left before, Kafka's first of all."""
         self._outcome = self._outcome or outcome
-        if outcome != self._outcome:
+        if outcome.left != self._outcome.left:
             raise BenchError(f"{self._workload.name}: {side} left {outcome}, not {self._outcome}")
 
     def _tell(self, text: str) -> None:

@@ -51,6 +51,7 @@ final class ScriptedLog {
     private UnifiedLog log; // opened by the first operation that needs it
     private Long highWatermark; // null: the log end offset
     private Long checkpoint; // null: what the script's own cleanings have left
+    private final Map<Integer, Integer> nextSequences = new TreeMap<>(); // of the producers that fill
     private JsonNode mtimeSpread;
     private boolean shutdown = true;
 
@@ -233,7 +234,7 @@ final class ScriptedLog {
         Compression codec = codec(op);
         int producers = op.path("producers").asInt(0), perTransaction = op.path("txn_batches").asInt(1);
         double aborted = op.path("aborted").asDouble(0); // share of the transactions
-        int[] sequences = new int[producers], open = new int[producers];
+        int[] open = new int[producers];
         ObjectNode its = op.deepCopy();
         for (int i = 0; i < batches; i++) {
             List<SimpleRecord> records = new ArrayList<>(perBatch);
@@ -262,8 +263,7 @@ final class ScriptedLog {
                 continue;
             }
             int p = i % producers;
-            write(its.put("pid", FIRST_FILLING_PRODUCER + p).put("epoch", 0).put("seq", sequences[p]).put("txn", true), codec, records, null);
-            sequences[p] += records.size();
+            write(its.put("pid", FIRST_FILLING_PRODUCER + p).put("epoch", 0).put("seq", nextSequences.merge(p, records.size(), Integer::sum) - records.size()).put("txn", true), codec, records, null);
             if (++open[p] == perTransaction) {
                 endTxn(its.put("commit", random.nextDouble() >= aborted));
                 open[p] = 0;
