@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.batch_columns import (
@@ -29,6 +30,8 @@ from storage.batch_columns import (
     RECORDS_COUNT,
     SIZE,
     SLACK_BYTES,
+    TXN_FLAGS,
+    UNREAD,
     ByteArray,
     Int64Array,
     problem_text,
@@ -212,21 +215,35 @@ def _decompressed(
 
 def _compressed(window: Window, first: int, end: int) -> list[_Compressed]:
     view, origin = window.buffer.data, window.file_position
-    wanted = [POSITION, SIZE, ATTRIBUTES, RECORDS_COUNT]
+    wanted = [POSITION, SIZE, ATTRIBUTES]
+    read = _is_read(window.rows[first:end]).tolist()
     return [
         (
-            attributes & CODEC_MASK if records else NOTHING_TO_READ,
+            attributes & CODEC_MASK if is_read else NOTHING_TO_READ,
             view[position - origin + BATCH_HEADER_BYTES : position - origin + size],
             position,
         )
-        for position, size, attributes, records in window.rows[first:end, wanted].tolist()
+        for (position, size, attributes), is_read in zip(
+            window.rows[first:end, wanted].tolist(), read, strict=True
+        )
     ]
+
+
+def _is_read(rows: Int64Array) -> NDArray[np.bool_]:
+    """Whether there are records in a batch, and somebody looks at them.
+
+    More records than bytes are not believed of an aborted batch either before they are seen.
+    """
+    is_plausible = rows[:, RECORDS_COUNT] <= rows[:, SIZE]
+    unread = (rows[:, TXN_FLAGS] & UNREAD == UNREAD) & is_plausible
+    is_read: NDArray[np.bool_] = (rows[:, RECORDS_COUNT] > 0) & ~unread
+    return is_read
 
 
 def _fill(path: str, batches: list[_Compressed], out: ByteArray) -> list[int]:
     """Decompress one batch behind the other, as long as there is room; return where each ends.
 
-    Of a batch without records nothing is read, as Kafka reads nothing of it.
+    Of a batch without records nothing is read, as Kafka reads nothing of it; nor of an aborted one.
     """
     room, at, ends = out[: len(out) - SLACK_BYTES], 0, []
     for codec, compressed, position in batches:
@@ -263,7 +280,8 @@ def _grow(window: Window, i: int, buffers: WorkerBuffers, room: int) -> ByteArra
 def check_counts(window: Window, run: Payloads) -> None:
     """Raise CorruptFileError where a batch claims more records than its bytes can hold."""
     room = (run.bounds[:, 1] - run.bounds[:, 0]) // MIN_RECORD_BYTES
-    lies = window.rows[run.first : run.end, RECORDS_COUNT] > room
+    rows = window.rows[run.first : run.end]
+    lies = (rows[:, RECORDS_COUNT] > room) & _is_read(rows)
     if lies.any():
         row = window.rows[run.first + int(lies.argmax())]
         problem = f"records count {row[RECORDS_COUNT]} is more than the batch has room for"

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -270,14 +271,15 @@ def _map_pass(log: LogTransactions, indexes: _Indexes, unread: list[bool]) -> li
 def _flags_by_ranges(data: TxnBatches, ranges: Int64Array) -> Int64Array:
     """The flags that ranges give to each batch."""
     flags = np.zeros(len(data), np.int64)
-    if not len(ranges):
-        return flags
-    keys = list(zip(ranges[:, 0].tolist(), ranges[:, 1].tolist(), strict=True))
-    ends = ranges[:, 2].tolist()
-    for i, (_, producer_id, last_offset) in enumerate(_columns(data)):
-        at = bisect_right(keys, (producer_id, last_offset)) - 1
-        if at >= 0 and keys[at][0] == producer_id and last_offset <= ends[at]:
-            flags[i] = ranges[at, 3]
+    order = np.argsort(data["producer_id"], kind="stable")
+    producer_ids, last_offsets = data["producer_id"][order], data["last_offset"][order]
+    changes = (np.flatnonzero(np.diff(ranges[:, 0])) + 1).tolist()
+    for start, end in pairwise([0, *changes, len(ranges)] if len(ranges) else []):
+        own = ranges[start:end]
+        low, high = (np.searchsorted(producer_ids, own[0, 0], s) for s in ("left", "right"))
+        at = np.searchsorted(own[:, 1], last_offsets[low:high], "right") - 1
+        inside = (at >= 0) & (last_offsets[low:high] <= own[at, 2])
+        flags[order[low:high]] = np.where(inside, own[at, 3], 0)
     return flags
 
 

@@ -28,6 +28,7 @@ BATCH_COLUMNS = 13
 ABORTED_FOR_MAP = 0x01  # its records are not put in the map
 ABORTED_FOR_CLEANING = 0x02  # its records go
 DISCARDABLE = 0x04  # a control batch without data of its transaction before it
+UNREAD = ABORTED_FOR_MAP | ABORTED_FOR_CLEANING  # with both, nobody looks at the records (C-10.3)
 
 # attribute bits, F-4.3
 CODEC_MASK = 0x07
@@ -220,7 +221,8 @@ def parse_records(
     SLACK_BYTES readable behind the last. limits: first dirty offset, end of the map's offsets
     (exclusive), now in ms. secret: the two halves of the hash key. columns: first_hash, second_hash
     (uint64), offset (int64), state (uint8), each with room for all records; filled: how many
-    entries they hold already. The first hash of a control record is its type.
+    entries they hold already. The first hash of a control record is its type. The records of a
+    batch that is UNREAD are not parsed.
     Returns entries held, then the index of the bad batch, error code and detail (or -1, OK, 0).
     """
     first_hash, second_hash, offsets, states = columns
@@ -231,6 +233,14 @@ def parse_records(
         base_offset = rows[i, BASE_OFFSET]
         last_offset = rows[i, LAST_OFFSET]
         is_control = rows[i, ATTRIBUTES] & CONTROL != 0
+        if rows[i, TXN_FLAGS] & UNREAD == UNREAD:
+            for _ in range(rows[i, RECORDS_COUNT]):
+                first_hash[filled] = np.uint64(0)
+                second_hash[filled] = np.uint64(0)
+                offsets[filled] = base_offset
+                states[filled] = np.uint8(ABORTED)
+                filled += 1
+            continue
         previous_offset = base_offset - 1
         for j in range(rows[i, RECORDS_COUNT]):
             length, at = read_varint(payloads, at)
