@@ -82,6 +82,25 @@ def test_a_map_that_takes_all_keys_changes_nothing(
     assert kept_offsets(partition, 0) == [6, 7, 8, 9, 10]
 
 
+def test_a_null_key_without_a_value_counts_as_tombstone_behind_the_map(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-5: it is kept, and its batch is given a horizon."""
+    nothing = batch(record(2, None, None), record(3, b"c"))
+    partition = make_partition(
+        tmp_path / "logs", {0: [keyed(0, "ab"), nothing], 4: [keyed(4, "z")]}
+    )
+    local = open_local_round(tmp_path / "work", monkeypatch)
+    report = local.run(round_of(plan_of(partition, [[0]], 4)), map_capacity=2).logs[0]
+    assert report.end_offset == 2, "c does not fit, and a null key is not put"
+    first, second = (decode(raw) for raw in batches_of(partition, 0))
+    assert (first.attributes, second.attributes) == (0, 0x40)
+    assert [(r.offset, r.key, r.value) for r in second.records] == [
+        (2, None, None),
+        (3, b"c", b"v"),
+    ]
+
+
 def map_end_by_hand(
     segments: dict[int, list[ReferenceBatch]], first_dirty: int, end: int, capacity: int
 ) -> int:
