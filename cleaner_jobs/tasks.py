@@ -115,7 +115,7 @@ _STAGES: dict[str, Callable[..., Iterator[tuple[str, tuple[Any, ...]]]]] = {
     "rescan": _scan,
     "fill-map": _fill_map,
     "partial-scan": _scan,
-    "partial-rescan": _scan,
     "resolve": _resolve,
+    "resolve-again": _resolve,
     "rewrite": _rewrite,
 }

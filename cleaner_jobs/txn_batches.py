@@ -50,7 +50,7 @@ def read_txn_batches(part: Part) -> TxnBatches:
 
 def save_array(path: str, array: Int64Array) -> None:
     """Write what `load_array` reads."""
-    with naming(path), open(path, "xb") as out:
+    with naming(path), open(path, "wb") as out:
         np.save(out, array, allow_pickle=False)
 
 

@@ -183,12 +183,12 @@ def _clean(
     with clock.phase("scan", stages.log_bytes()):
         stages.scan()
         _prove_scan(stages)
-        stages.settle_transactions()
         if map_capacity is not None:
             stages.limit_maps(map_capacity)
-        _prove_scan(stages)
+            _prove_scan(stages)
     with clock.phase("resolve", stages.log_bytes()):
         stages.resolve()
+        _prove_scan(stages)  # some logs may have been scanned once more
     with clock.phase("rewrite", stages.log_bytes()):
         stages.rewrite()
         _prove_result(stages, facts)

@@ -4,6 +4,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -91,6 +92,8 @@ class Stages:
 
     def limit_maps(self, capacity: int) -> None:
         """Shorten the round of logs whose map would be full, and scan those again."""
+        for log_id, aborted_file in self._decide(self.sound()).items():
+            self.outcomes[log_id].aborted_file = aborted_file
         logs = []
         for outcome in self.sound():
             with self._or_set_aside(outcome):
@@ -109,18 +112,18 @@ class Stages:
                 again[end.log_id] = outcome.aborted_file
         if again:
             self._scan("partial-scan", again)
-            self._settle("partial-rescan", [self.outcomes[log_id] for log_id in again])
 
-    def settle_transactions(self) -> None:
-        """Decide about transactions; scan those logs again in which not all is as expected."""
-        self._settle("rescan", self.sound())
+    def _decide(self, outcomes: Sequence[LogOutcome]) -> dict[int, str]:
+        """Decide about the transactions of logs.
 
-    def _settle(self, rescan: str, outcomes: Sequence[LogOutcome]) -> None:
+        Returns the logs whose scan went by what turned out to be wrong, each with the file that
+        says it right.
+        """
         work_dir, again = self._settings.work_dir, {}
         for outcome in outcomes:
             outcome.decisions, outcome.discardable_file = None, ""
             outcome.txn_index_files = {}
-            if outcome.problem or not any(part.txn_batches for part in outcome.parts):
+            if not any(part.txn_batches for part in outcome.parts):
                 continue
             plan = outcome.plan
             with self._or_set_aside(outcome):
@@ -133,8 +136,7 @@ class Stages:
                 )
                 if not decisions.agrees:
                     again[plan.log_id] = transaction_files.save_exact(plan, decisions, work_dir)
-        if again:
-            self._scan(rescan, again)
+        return again
 
     @contextmanager
     def _or_set_aside(self, outcome: LogOutcome) -> Iterator[None]:
@@ -160,13 +162,29 @@ class Stages:
             self.outcomes[log_id].parts.sort(key=_place)
 
     def resolve(self) -> None:
-        logs = {o.plan.log_id: o.parts for o in self.sound() if o.parts}
+        """Merge the maps, and decide about transactions meanwhile: the driver has nothing to do.
+
+        Logs whose scan turns out to have been wrong are scanned and resolved again.
+        """
+        with ThreadPoolExecutor(1) as threads:
+            deciding = threads.submit(self._decide, self.sound())
+            self._resolve("resolve", self.sound())
+            again = deciding.result()
+        if again:
+            self._scan("rescan", again)
+            outcomes = [self.outcomes[log_id] for log_id in again]
+            for outcome in outcomes:
+                outcome.verdicts.clear()
+            self._resolve("resolve-again", [o for o in outcomes if o.problem is None])
+
+    def _resolve(self, stage: str, outcomes: Sequence[LogOutcome]) -> None:
+        logs = {o.plan.log_id: o.parts for o in outcomes if o.parts}
         tasks = []
         for pairs in layout.resolve_tasks(list(logs.values()), self._cores):
             needed = dict.fromkeys(log_id for log_id, _ in pairs)
             own = [(log_id, logs[log_id]) for log_id in needed]
             tasks.append({"logs": own, "partitions": pairs})
-        for values in self._run("resolve", tasks):
+        for values in self._run(stage, tasks):
             verdict = Verdict(*values)
             self.outcomes[verdict.log_id].verdicts.append(verdict)
 

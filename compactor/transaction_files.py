@@ -105,7 +105,7 @@ def save_decisions(
     txn_index_files = {}
     for group, entries in decisions.txn_indexes.items():
         path = f"{_path(plan, work_dir, 'group')}-{group}"
-        with naming(path), open(path, "xb") as out:
+        with naming(path), open(path, "wb") as out:
             out.writelines(txn_index.encode(entry) for entry in entries)
         txn_index_files[group] = path
     return discardable_file, txn_index_files
@@ -121,6 +121,6 @@ def save_exact(plan: LogPlan, decisions: Decisions, work_dir: str) -> str:
 
 
 def _path(plan: LogPlan, work_dir: str, kind: str) -> str:
-    """A name that no other decision on the log in the run has: a partial round decides twice."""
+    """A partial round decides twice: over the whole range, then up to where its map ends."""
     name = f"{plan.log_id}-{plan.end_offset}-{kind}"
     return os.path.join(work_dir, "transactions", name)
