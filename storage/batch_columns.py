@@ -233,7 +233,7 @@ def parse_records(
         base_offset = rows[i, BASE_OFFSET]
         last_offset = rows[i, LAST_OFFSET]
         is_control = rows[i, ATTRIBUTES] & CONTROL != 0
-        if rows[i, TXN_FLAGS] & UNREAD == UNREAD:
+        if rows[i, TXN_FLAGS] & UNREAD == UNREAD and not is_control:
             for _ in range(rows[i, RECORDS_COUNT]):
                 first_hash[filled] = np.uint64(0)
                 second_hash[filled] = np.uint64(0)

@@ -24,7 +24,19 @@ def log(
     if status not in (LogStatus.CLEANED, LogStatus.WOULD_CLEAN):
         return LogReport("/data", topic, number, status, reason)
     return LogReport(
-        "/data", topic, number, status, None, 0, 900, 7, 2, 5_000_000, 2_000_000, COUNTS
+        "/data",
+        topic,
+        number,
+        status,
+        None,
+        0,
+        900,
+        7,
+        2,
+        5_000_000,
+        2_000_000,
+        COUNTS,
+        end_offset=900,
     )
 
 

@@ -379,14 +379,24 @@ def test_behind_the_map_every_record_stays() -> None:
 def test_records_of_an_aborted_batch_go_whatever_they_are(map_offsets: tuple[int, int]) -> None:
     """C-8.4, E-40: tombstones, null keys, behind the map or not; C-7.10: the map is told apart."""
     tombstones = [0, columns.TOMBSTONE, columns.TOMBSTONE, 0]
-    both = columns.ABORTED_FOR_MAP | columns.ABORTED_FOR_CLEANING
     gone = [columns.ABORTED | tombstone for tombstone in tombstones]
-    assert states(HORIZON, 0, 10, map_offsets, both) == gone
     in_map = [
         columns.IN_MAP if map_offsets[0] <= i < min(2, map_offsets[1]) else 0 for i in range(4)
     ]
     expected = [state | more for state, more in zip(gone, in_map, strict=True)]
     assert states(HORIZON, 0, 10, map_offsets, columns.ABORTED_FOR_CLEANING) == expected
+
+
+@pytest.mark.parametrize("payload", [encode_record(record(0, b"k", None), 0, 0), b"", b"\xff\xff"])
+def test_records_of_an_aborted_batch_are_not_read(payload: bytes) -> None:
+    """C-10.3: neither the map nor the cleaning looks at them."""
+    both = columns.ABORTED_FOR_MAP | columns.ABORTED_FOR_CLEANING
+    header = header_of(7, 9, 2, attributes=TRANSACTIONAL, txn_flags=both)
+    behind = encode_record(record(10, b"k", b"v"), 10, 0)
+    found = parse([payload, behind], [header, header_of(10, 10, 1)], (0, 99, 0))
+    assert found.code == columns.OK
+    states_found = [state for *_, state in found.entries]
+    assert states_found == [columns.ABORTED, columns.ABORTED, columns.IN_MAP]
 
 
 def test_aborted_for_the_map_alone_is_looked_up() -> None:
