@@ -139,6 +139,7 @@ final class Cleaning {
             UnifiedLog log = PartitionLog.open(logDir, e.getKey(), PartitionLog.logConfig(e.getValue()), new StillClock(now), true);
             try {
                 results.set(e.getKey().toString(), cleanOpen(logDir, log, new StillClock(now), -1, -1, slots));
+                log.deleteOldSegments(); // as the cleaner thread does after each round
                 PartitionLog.close(logDir, log);
             } catch (Exception x) {
                 results.putObject(e.getKey().toString()).put("clean_error", x.toString());
