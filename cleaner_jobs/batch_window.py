@@ -2,13 +2,15 @@
 
 A window is as many whole batches as fit a buffer of some MiB; a batch larger than that gets a
 window of its own. Compressed batches are decompressed into a second buffer, a run of batches at a
-time. Source of the framing: log-format F-3; of the growth: compaction C-12.6.
+time; of legacy messages the records are upgraded into a third one, and a window ends where that is
+full. Source of the framing: log-format F-3; of the growth: compaction C-12.6.
 """
 
 import os
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +26,12 @@ from storage.batch_columns import (
     CHECKSUM,
     CODEC_MASK,
     LAST_OFFSET,
-    LEGACY_MAGIC,
+    LEGACY,
     OK,
     POSITION,
     RECORDS_COUNT,
+    RECORDS_END,
+    RECORDS_START,
     SIZE,
     SLACK_BYTES,
     TXN_FLAGS,
@@ -41,7 +45,8 @@ from storage.compression import DecompressionError, decompress_into
 from storage.crc32c import crc32c
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.filesystem import naming
-from storage.record_batch import CHECKED_POSITION
+from storage.legacy_upgrade import Entries, has_legacy, upgrade
+from storage.record_batch import CHECKED_POSITION, MAGIC_POSITION
 
 WINDOW_BYTES = 16 << 20
 WINDOW_BATCHES = 1 << 16
@@ -49,6 +54,8 @@ PAYLOAD_BYTES = 16 << 20  # decompressed at once, unless a single batch holds mo
 MAX_PAYLOAD_BYTES = 2**31 - 1  # of a batch: what a buffer of Kafka's can hold
 MIN_RECORD_BYTES = 7
 MAX_RELATIVE_OFFSET = 2**31 - 1
+NO_RECORDS: ByteArray = np.empty(0, np.uint8)
+PLAIN, COMPRESSED, UPGRADED = range(3)  # where the records of a batch are found
 
 
 class Window(NamedTuple):
@@ -58,6 +65,7 @@ class Window(NamedTuple):
     buffer: ByteArray
     file_position: int  # of buffer[0]
     rows: Int64Array  # (batches, BATCH_COLUMNS)
+    upgraded: ByteArray = NO_RECORDS  # the records of legacy batches
 
     def batches(self) -> memoryview:
         """The bytes of all batches of the window."""
@@ -112,11 +120,22 @@ class WindowReader:
                 window_bytes = self._larger_window(buffer, position, got, end)
                 continue
             window = Window(self.path, buffer, position, rows[:count])
+            if has_legacy(window.rows):
+                window = self._upgraded(window, previous_offset)
+                framed = len(window.batches())
             self._check_offsets(window)
             yield window
-            previous_offset = int(rows[count - 1, LAST_OFFSET])
+            previous_offset = int(window.rows[-1, LAST_OFFSET])
             position += framed
             window_bytes = WINDOW_BYTES
+
+    def _upgraded(self, window: Window, previous_offset: int) -> Window:
+        """The window, or its first part, with the records of legacy batches."""
+        entries = Entries(self.path, window.buffer, window.file_position, window.rows)
+        done, records, problem = upgrade(entries, previous_offset, self._buffers.array)
+        if problem is not None:
+            raise problem
+        return window._replace(rows=window.rows[:done], upgraded=records)
 
     def _read(self, buffer: ByteArray, position: int, wanted: int) -> int:
         view, got = buffer.data[:wanted], 0
@@ -156,18 +175,25 @@ class WindowReader:
 
 
 def _framing_error(path: str, position: int, code: int, detail: int) -> CorruptFileError:
-    unsupported = code in (BAD_MAGIC, LEGACY_MAGIC, BAD_CODEC)
+    unsupported = code in (BAD_MAGIC, BAD_CODEC)
     kind = UnsupportedFormatError if unsupported else CorruptFileError
     return kind(path, position, problem_text(code, detail))
 
 
 def check_checksums(window: Window) -> None:
-    """Raise CorruptFileError at the first batch whose CRC-32C is not the one it carries (F-4.2)."""
+    """Raise CorruptFileError at the first batch whose CRC is not the one it carries.
+
+    That is a CRC-32C (F-4.2), of a legacy message a CRC-32 (F-7.1).
+    """
     view, rows = window.buffer.data, window.rows
     starts = rows[:, POSITION] - window.file_position
     ends = (starts + rows[:, SIZE]).tolist()
-    starts += CHECKED_POSITION
-    computed = [crc32c(view[s:e]) for s, e in zip(starts.tolist(), ends, strict=True)]
+    legacy = rows[:, ATTRIBUTES] & LEGACY != 0
+    starts += np.where(legacy, MAGIC_POSITION, CHECKED_POSITION)
+    computed = [
+        crc32(view[s:e]) if is_legacy else crc32c(view[s:e])
+        for s, e, is_legacy in zip(starts.tolist(), ends, legacy.tolist(), strict=True)
+    ]
     wrong = np.flatnonzero(np.array(computed, np.int64) != rows[:, CHECKSUM])
     if len(wrong):
         row, found = rows[wrong[0]], computed[wrong[0]]
@@ -177,11 +203,16 @@ def check_checksums(window: Window) -> None:
 
 def payloads(window: Window, buffers: WorkerBuffers) -> Iterator[Payloads]:
     """Yield the records of all batches of the window, in runs that share a buffer."""
-    codecs = window.rows[:, ATTRIBUTES] & CODEC_MASK
-    changes = np.flatnonzero(np.diff(codecs != 0)) + 1
-    edges = [0, *changes.tolist(), len(codecs)] if len(codecs) else []
+    attributes = window.rows[:, ATTRIBUTES]
+    places = np.where(attributes & CODEC_MASK != 0, COMPRESSED, PLAIN)
+    places[attributes & LEGACY != 0] = UPGRADED
+    changes = np.flatnonzero(np.diff(places)) + 1
+    edges = [0, *changes.tolist(), len(places)] if len(places) else []
     for first, end in pairwise(edges):
-        if codecs[first] == 0:
+        if places[first] == UPGRADED:
+            bounds = np.ascontiguousarray(window.rows[first:end, RECORDS_START : RECORDS_END + 1])
+            yield Payloads(first, end, window.upgraded, bounds)
+        elif places[first] == PLAIN:
             bounds = buffers.array("bounds", WINDOW_BATCHES, np.int64, 2)[: end - first]
             bounds[:, 1] = window.rows[first:end, POSITION] - window.file_position
             bounds[:, 0] = bounds[:, 1] + BATCH_HEADER_BYTES

@@ -7,7 +7,7 @@ loaded from the cache; done before workers are forked, no task pays for it.
 import numpy as np
 
 from cleaner_jobs import map_capacity, offset_map, rebuild, retention, txn_flags
-from storage import batch_columns, segment_indexes
+from storage import batch_columns, legacy_upgrade, segment_indexes
 from storage.snappy_block import compress_small_block
 
 
@@ -16,6 +16,8 @@ def warm() -> None:
     rows = np.zeros((1, batch_columns.BATCH_COLUMNS), np.int64)
     window = np.zeros(batch_columns.SLACK_BYTES, np.uint8)
     batch_columns.walk_batches(window, 0, 0, -1, rows)
+    legacy_upgrade.upgrade_messages(window, 0, rows[:0], 0, window, 0)
+    legacy_upgrade.upgrade_wrapper(window, 0, rows[0], window, 0)
     columns = (
         np.zeros(1, np.uint64),
         np.zeros(1, np.uint64),
@@ -41,7 +43,7 @@ def warm() -> None:
     kept_batches = retention.KeptBatches.of(0, ())
     actions, kept = np.zeros(1, np.uint8), np.zeros(1, np.int32)
     retention.decide_batches(rows[:0], superseded, kept_batches, 0, actions, kept)
-    rebuild.rebuild_records(window, 0, rows[0], superseded, -1, window, 0)
+    rebuild.rebuild_records(window, 0, rows[0], superseded, -1, 0, window, 0)
     horizons = np.zeros(1, np.int64)
     rebuild.rebuild_payloads(
         window, bounds[:0], rows[:0], (superseded, horizons, horizons), window, bounds

@@ -1,4 +1,4 @@
-"""Compressed batches, rebuilt: decompressed and filtered many at a time, compressed one by one.
+"""Compressed and legacy batches, rebuilt: filtered many at a time, compressed one by one.
 
 The bytes of the payload are those of Kafka's own codec libraries at their default levels, whatever
 level the batch came with (compaction C-11.11 d).
@@ -15,6 +15,7 @@ from cleaner_jobs.batch_window import Payloads, Window, payloads
 from cleaner_jobs.rebuild import (
     GROWTH_BYTES_PER_RECORD,
     PRESERVED_ATTRIBUTES,
+    RESULT_COLUMNS,
     rebuild_payloads,
 )
 from cleaner_jobs.worker_buffers import WorkerBuffers
@@ -27,7 +28,10 @@ from storage.batch_columns import (
     CODEC_MASK,
     DELETE_HORIZON,
     LAST_OFFSET,
+    LEGACY,
+    LOG_APPEND_TIME,
     LOG_OVERHEAD_BYTES,
+    MAX_TIMESTAMP,
     OK,
     POSITION,
     PRODUCER_EPOCH,
@@ -44,7 +48,7 @@ TAIL = Struct(">hiqqqhii")  # what the checksum covers: attributes to records co
 assert HEAD.size + TAIL.size == BATCH_HEADER_BYTES
 LEADER_EPOCH = slice(12, 16)
 MAGIC = 2
-RESULT_COLUMNS = 6
+NO_LEADER_EPOCH = b"\xff\xff\xff\xff"
 
 
 class Chosen(NamedTuple):
@@ -77,17 +81,29 @@ def rebuild_packed(
         for row, result, count, horizon_ms in zip(
             rows.tolist(), results.tolist(), kept, horizons_ms, strict=True
         ):
-            start, end, base, latest, code, record = result
+            start, end, base, latest, code, record, base_offset, last_offset = result
             if code != OK:
                 yield NotRebuilt(code, record)
                 continue
+            row[BASE_OFFSET], row[LAST_OFFSET] = base_offset, last_offset
+            if not count:
+                yield _emptied(row)
+                continue
             payload = compress(Codec(row[ATTRIBUTES] & CODEC_MASK), plain[start:end])
-            at = row[POSITION] - window.file_position
-            leader_epoch = window.buffer.data[at : at + BATCH_HEADER_BYTES][LEADER_EPOCH]
+            leader_epoch = NO_LEADER_EPOCH
+            if not row[ATTRIBUTES] & LEGACY:
+                at = row[POSITION] - window.file_position
+                leader_epoch = bytes(window.buffer.data[at : at + BATCH_HEADER_BYTES][LEADER_EPOCH])
             attributes = row[ATTRIBUTES] & PRESERVED_ATTRIBUTES
             if horizon_ms >= 0 or (row[ATTRIBUTES] & DELETE_HORIZON and row[BASE_TIMESTAMP] >= 0):
                 attributes |= DELETE_HORIZON
             yield _batch(row, leader_epoch, (attributes, base, latest, count), payload)
+
+
+def _emptied(row: list[int]) -> bytes:
+    """A batch without records in the place of a legacy one, which has no such form (C-11.14)."""
+    facts = row[ATTRIBUTES] & LOG_APPEND_TIME, -1, row[MAX_TIMESTAMP], 0
+    return _batch(row, NO_LEADER_EPOCH, facts, b"")
 
 
 def _filter(
@@ -109,7 +125,7 @@ def _filter(
 
 
 def _batch(
-    row: list[int], leader_epoch: memoryview, facts: tuple[int, int, int, int], payload: bytes
+    row: list[int], leader_epoch: bytes, facts: tuple[int, int, int, int], payload: bytes
 ) -> bytes:
     attributes, base_timestamp, max_timestamp, records_count = facts
     tail = TAIL.pack(
@@ -124,5 +140,5 @@ def _batch(
     )
     length = BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES + len(payload)
     checksum = crc32c(payload, crc32c(tail))
-    head = HEAD.pack(row[BASE_OFFSET], length, bytes(leader_epoch), MAGIC, checksum)
+    head = HEAD.pack(row[BASE_OFFSET], length, leader_epoch, MAGIC, checksum)
     return b"".join((head, tail, payload))

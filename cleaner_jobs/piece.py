@@ -93,6 +93,7 @@ def _loses_nothing(piece: Piece, log: LogRules, context: PieceContext) -> bool:
         or part.tombstones_without_horizon
         or part.empty_batches
         or part.aborted
+        or part.legacy_batches
         for part in piece.parts
     ):
         return False
@@ -327,6 +328,7 @@ def _result(piece: Piece, files: Files, log_bytes: int, counts: OutputCounts) ->
         counts.kept,
         counts.rebuilt,
         counts.emptied,
+        counts.legacy_emptied,
     )
 
 

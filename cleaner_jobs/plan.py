@@ -51,6 +51,7 @@ class LogPlan:
     txn_index_base_offsets: tuple[int, ...] = ()  # of all segments whose `.txnindex` has entries
     notes: tuple[str, ...] = ()  # what was done to the log before this round
     limited_map_end_offset: int | None = None  # exclusive; None: the map took everything
+    legacy_horizon_ms: int = 0  # legacy tombstones go from segments no younger than that (C-6.1)
 
     @property
     def name(self) -> str:

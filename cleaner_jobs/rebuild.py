@@ -12,11 +12,14 @@ import numpy as np
 from cleaner_jobs.retention import COPY, DROP, EMPTY, REBUILD_WITH_HORIZON, Int32Array
 from storage.batch_columns import (
     ATTRIBUTES,
+    BASE_OFFSET,
     BASE_SEQUENCE,
     BASE_TIMESTAMP,
     BATCH_HEADER_BYTES,
     CONTROL,
     DELETE_HORIZON,
+    LAST_OFFSET,
+    LEGACY,
     LOG_APPEND_TIME,
     LOG_OVERHEAD_BYTES,
     MAX_TIMESTAMP,
@@ -35,6 +38,7 @@ from storage.batch_columns import (
 )
 from storage.kernel import inlined, kernel
 from storage.memory_access import copy_bytes, store_be_int16, store_be_int32, store_be_int64
+from storage.varint_kernel import varint_bytes, write_varint
 
 # why a batch was not rebuilt by the kernel
 NOT_CANONICAL = 1  # sound, but its fields are not in the form that Kafka writes: rebuild it slowly
@@ -50,34 +54,14 @@ REFUSALS = {
 # A record grows by at most nine bytes of timestamp delta and four of length.
 GROWTH_BYTES_PER_RECORD = 13
 PRESERVED_ATTRIBUTES = 0x07 | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
-
-
-@inlined
-def _varint_bytes(value: Any) -> int:
-    zigzag = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> np.int64(63))
-    size = 1
-    while zigzag >= np.uint64(0x80):
-        zigzag >>= np.uint64(7)
-        size += 1
-    return size
-
-
-@inlined
-def _write_varint(out: ByteArray, at: int, value: Any) -> int:
-    zigzag = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> np.int64(63))
-    while zigzag >= np.uint64(0x80):
-        out[at] = np.uint8((zigzag & np.uint64(0x7F)) | np.uint64(0x80))
-        zigzag >>= np.uint64(7)
-        at += 1
-    out[at] = np.uint8(zigzag)
-    return at + 1
+RESULT_COLUMNS = 8  # of rebuild_payloads
 
 
 @inlined
 def _canonical_length(payload: ByteArray, at: int) -> tuple[Any, int, bool]:
     """Return a length, the position behind it, and whether it is written as Kafka writes it."""
     value, behind = read_varint(payload, at)
-    return value, behind, behind - at == _varint_bytes(value) and value >= -1
+    return value, behind, behind - at == varint_bytes(value) and value >= -1
 
 
 @inlined
@@ -87,7 +71,7 @@ def _is_canonical(payload: ByteArray, at: int, end: int) -> bool:
     Header keys beyond ASCII count as not canonical: Kafka decodes and encodes them (C-11.11 b).
     """
     delta, behind = read_varint(payload, at)
-    if behind - at != _varint_bytes(delta):
+    if behind - at != varint_bytes(delta):
         return False
     at = behind
     for _ in range(2):  # key and value
@@ -122,6 +106,7 @@ def rebuild_records(
     row: Int64Array,
     states: ByteArray,
     new_horizon_ms: int,
+    offset_shift: int,
     out: ByteArray,
     out_at: int,
 ) -> tuple[int, int, int, int, int]:
@@ -129,7 +114,8 @@ def rebuild_records(
 
     payload: its (decompressed) records begin at position `at`; they have been parsed before, so
     lengths are sound. states: uint8 of its records. new_horizon_ms: the horizon it is to be given,
-    or -1: keep what it has. out: with room for the records and GROWTH_BYTES_PER_RECORD for each.
+    or -1: keep what it has. offset_shift: by how much its base offset rises. out: with room for the
+    records and GROWTH_BYTES_PER_RECORD for each.
     Returns the position behind what was written, base timestamp, max timestamp, and a reason why
     the batch was not rebuilt (OK if it was) with the record's number.
     """
@@ -151,7 +137,8 @@ def rebuild_records(
             delta, rest = read_varlong(payload, body + 1)
             if not _is_canonical(payload, rest, end):
                 return out_at, 0, 0, NOT_CANONICAL, j
-            timestamp = row[MAX_TIMESTAMP] if log_append_time else source_base + delta
+            stamped = log_append_time and row[ATTRIBUTES] & LEGACY == 0  # upgraded ones are already
+            timestamp = row[MAX_TIMESTAMP] if stamped else source_base + delta
             if timestamp < -1:
                 return out_at, 0, 0, NEGATIVE_TIMESTAMP, j
             if not has_base:
@@ -160,13 +147,41 @@ def rebuild_records(
             if timestamp > latest:
                 latest = timestamp
             new_delta = timestamp - base
-            out_at = _write_varint(out, out_at, 1 + _varint_bytes(new_delta) + end - rest)
+            offset_delta: Any = np.int64(0)
+            offset_bytes = 0
+            if offset_shift != 0:
+                offset_delta, rest = read_varint(payload, rest)
+                offset_delta -= offset_shift
+                offset_bytes = varint_bytes(offset_delta)
+            length = 1 + varint_bytes(new_delta) + offset_bytes + end - rest
+            out_at = write_varint(out, out_at, length)
             out[out_at] = 0
-            out_at = _write_varint(out, out_at + 1, new_delta)
+            out_at = write_varint(out, out_at + 1, new_delta)
+            if offset_shift != 0:
+                out_at = write_varint(out, out_at, offset_delta)
             copy_bytes(out, out_at, payload, rest, end - rest)
             out_at += end - rest
         at = end
     return out_at, base, latest, OK, 0
+
+
+@kernel
+def kept_span(payload: ByteArray, at: int, row: Int64Array, states: ByteArray) -> tuple[int, int]:
+    """The offsets of the first and the last kept record; of the batch itself where none is kept."""
+    first = row[BASE_OFFSET]
+    last = row[LAST_OFFSET]
+    found = False
+    for j in range(row[RECORDS_COUNT]):
+        length, body = read_varint(payload, at)
+        if states[j] & np.uint8(REASON_MASK) == 0:
+            _, rest = read_varlong(payload, body + 1)
+            delta, rest = read_varint(payload, rest)
+            last = row[BASE_OFFSET] + delta
+            if not found:
+                first = last
+                found = True
+        at = body + length
+    return first, last
 
 
 @kernel
@@ -182,19 +197,25 @@ def rebuild_payloads(
 
     payloads: batch i stands in bounds[i, 0]:bounds[i, 1]. verdict: states of records (uint8), the
     first record of each batch among them, the horizon that each is to be given or -1. results:
-    (batches, 6), filled: where the batch begins and ends in out, base timestamp, max timestamp, and
-    code and record as rebuild_records returns them.
+    (batches, RESULT_COLUMNS), filled: where the batch begins and ends in out, base timestamp, max
+    timestamp, code and record as rebuild_records returns them, base offset and last offset. The
+    offsets of a legacy batch become those of its first and last kept record (C-11.12).
     """
     states, first_records, horizons_ms = verdict
     at = 0
     for i in range(rows.shape[0]):
         first = first_records[i]
+        its_states = states[first : first + rows[i, RECORDS_COUNT]]
+        base_offset, last_offset = rows[i, BASE_OFFSET], rows[i, LAST_OFFSET]
+        if rows[i, ATTRIBUTES] & LEGACY != 0:
+            base_offset, last_offset = kept_span(payloads, bounds[i, 0], rows[i], its_states)
         end, base, latest, code, detail = rebuild_records(
             payloads,
             bounds[i, 0],
             rows[i],
-            states[first : first + rows[i, RECORDS_COUNT]],
+            its_states,
             horizons_ms[i],
+            base_offset - rows[i, BASE_OFFSET],
             out,
             at,
         )
@@ -204,6 +225,8 @@ def rebuild_payloads(
         results[i, 3] = latest
         results[i, 4] = code
         results[i, 5] = detail
+        results[i, 6] = base_offset
+        results[i, 7] = last_offset
         if code == OK:
             at = end
 
@@ -295,6 +318,7 @@ def rewrite_batches(
                 rows[i],
                 states[record : record + count],
                 new_horizon_ms,
+                0,
                 out,
                 at + BATCH_HEADER_BYTES,
             )

@@ -1,7 +1,7 @@
 """Keep or drop: what becomes of each batch, once it is known which of its records go.
 
 Source: Kafka, Cleaner.cleanInto, MemoryRecords.filterTo (compaction C-10, C-11.6), for batches of
-format v2.
+any format. A legacy batch never stays as it is: it becomes one of format v2 (C-11.12).
 """
 
 from collections.abc import Iterable
@@ -18,6 +18,7 @@ from storage.batch_columns import (
     DELETE_HORIZON,
     DISCARDABLE,
     LAST_OFFSET,
+    LEGACY,
     PRODUCER_EPOCH,
     PRODUCER_ID,
     REASON_MASK,
@@ -116,5 +117,7 @@ def decide_batches(
             actions[i] = EMPTY if _is_kept_empty(rows[i], kept_batches) else DROP
         elif needs_horizon:
             actions[i] = REBUILD_WITH_HORIZON
+        elif kept < rows[i, RECORDS_COUNT] or rows[i, ATTRIBUTES] & LEGACY != 0:
+            actions[i] = REBUILD
         else:
-            actions[i] = COPY if kept == rows[i, RECORDS_COUNT] else REBUILD
+            actions[i] = COPY

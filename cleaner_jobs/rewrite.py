@@ -34,6 +34,7 @@ from storage.batch_columns import (
     CODEC_MASK,
     CONTROL,
     DELETE_HORIZON,
+    LEGACY,
     POSITION,
     REASON_MASK,
     RECORDS_COUNT,
@@ -63,6 +64,7 @@ class OutputCounts:
 
     def __init__(self) -> None:
         self.kept = self.rebuilt = self.emptied = self.records_kept = self.control_records_kept = 0
+        self.legacy_emptied = 0  # of the emptied: on these Kafka's cleaner stops (C-11.14)
 
     def add(self, rows: Int64Array, actions: ByteArray, kept_records: NDArray[np.int32]) -> None:
         of_control = int(kept_records[rows[:, ATTRIBUTES] & CONTROL != 0].sum())
@@ -126,7 +128,11 @@ class BatchRewriter:
         rebuilt = (actions == REBUILD) | (actions == REBUILD_WITH_HORIZON)
         # what has become corrupt since the scan gets no fresh checksum
         check_checksums(window._replace(rows=window.rows[rebuilt | (actions == EMPTY)]))
-        packed = rebuilt & (window.rows[:, ATTRIBUTES] & CODEC_MASK != 0)
+        legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0
+        emptied_legacy = legacy & (actions == EMPTY)
+        self.counts.legacy_emptied += int(np.count_nonzero(emptied_legacy))
+        packed = rebuilt & (legacy | (window.rows[:, ATTRIBUTES] & CODEC_MASK != 0))
+        packed |= emptied_legacy
         ordinals = np.zeros(count + 1, np.int64)
         np.cumsum(window.rows[:, RECORDS_COUNT], out=ordinals[1:])
         start = 0
@@ -148,7 +154,7 @@ class BatchRewriter:
         verdict: tuple[ByteArray, NDArray[np.int32], NDArray[np.uint8]],
         ordinals: Int64Array,
     ) -> Iterator[tuple[int, bytes | NotRebuilt]]:
-        """The compressed batches that are rebuilt, each with its number in the window."""
+        """The compressed and legacy batches that become others, each with its number."""
         actions, kept, states = verdict
         numbers = np.flatnonzero(packed)
         given = actions[numbers] == REBUILD_WITH_HORIZON

@@ -42,6 +42,8 @@ from storage.batch_columns import (
     EXPIRED,
     KEEP,
     LAST_OFFSET,
+    LEGACY,
+    LEGACY_EXPIRED,
     NULL_KEY,
     POSITION,
     REASON_MASK,
@@ -82,7 +84,7 @@ class PartBuilder:
         self._first_offset = -1
         self._sections: list[Section] = []
         self._txn_batches: list[TxnBatches] = []
-        self._log_bytes = self._batches = self._empty = self._tombstones = 0
+        self._log_bytes = self._batches = self._empty = self._tombstones = self._legacy = 0
 
     def add(self, stretch: Stretch, run: _Run) -> Iterator[Part]:
         """Take in batches of a stretch; yield the parts that are complete before them."""
@@ -121,6 +123,7 @@ class PartBuilder:
         self._log_bytes += end - start
         self._batches += len(rows)
         self._empty += int((rows[:, RECORDS_COUNT] == 0).sum())
+        self._legacy += int((rows[:, ATTRIBUTES] & LEGACY != 0).sum())
         self._tombstones += self._tombstones_without_horizon(rows, before)
 
     def _tombstones_without_horizon(self, rows: Int64Array, before: int) -> int:
@@ -175,6 +178,7 @@ class PartBuilder:
             self._tombstones,
             self._empty,
             tuple(self._sections),
+            self._legacy,
         )
         self._start(None)
 
@@ -241,6 +245,9 @@ def _scan_stretch(stretch: Stretch, builder: PartBuilder, buffers: WorkerBuffers
             check_checksums(window)
             if aborted is not None:
                 flag_aborted(window.rows, aborted)
+            if stretch.legacy_expired:
+                legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0
+                window.rows[legacy, ATTRIBUTES] |= LEGACY_EXPIRED
             for run in payloads(window, buffers):
                 yield from builder.add(stretch, _Run(window, run))
         check_unchanged(stretch.source, reader.stat())

@@ -52,6 +52,7 @@ class Stretch(NamedTuple):
     map_end_offset: int  # exclusive: what the map of the round covers
     partition_bits: int  # the log's keys are spread over 2 ** partition_bits hash partitions
     aborted_file: str = ""  # of the log: ranges of txn_batches; "" where nothing is aborted
+    legacy_expired: bool = False  # its legacy tombstones are past their horizon (C-6.1)
 
 
 class Section(NamedTuple):
@@ -97,6 +98,7 @@ class Part(NamedTuple):
     tombstones_without_horizon: int  # of batches that must get one if such a record stays
     empty_batches: int
     sections: tuple[Section, ...]
+    legacy_batches: int = 0
 
 
 class Verdict(NamedTuple):
@@ -176,6 +178,7 @@ class Rewritten(NamedTuple):
     batches_rebuilt: int
     batches_emptied: int
     sparse_indexes: bool = False  # made to fit segment.index.bytes, where Kafka stops
+    legacy_emptied: int = 0  # of those, see OutputCounts
 
 
 class TaskProblem(NamedTuple):

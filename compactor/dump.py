@@ -32,8 +32,9 @@ from storage.file_names import (
     UNFINISHED_SUFFIXES,
     offset_of,
 )
+from storage.legacy_messages import decode_records
 from storage.record import MalformedRecordError, Record
-from storage.record_batch import BatchHeader, decode_records
+from storage.record_batch import MAGIC, BatchHeader
 from storage.segment_reader import read_batches
 
 Row = dict[str, Any]  # by names that are the same in both formats; `kind` comes first
@@ -90,7 +91,7 @@ def _reader_of(name: str) -> Callable[[str], Iterator[Row]] | None:
 
 def _log(path: str) -> Iterator[Row]:
     for position, header, batch in read_batches(path):
-        yield _batch(position, header)
+        yield _batch(position, header) if header.magic == MAGIC else _message(position, header)
         for record in decode_records(batch, header, path, position):
             row = _record(record)
             if header.is_control:
@@ -117,6 +118,22 @@ def _batch(position: int, header: BatchHeader) -> Row:
         "base_sequence": _or_none(header.base_sequence),
         "transactional": header.is_transactional,
         "control": header.is_control,
+        "crc": header.crc,
+    }
+
+
+def _message(position: int, header: BatchHeader) -> Row:
+    """An entry of format v0 or v1; a wrapper, if it has a codec: its records are the messages."""
+    types = "LogAppendTime" if header.is_log_append_time else "CreateTime"
+    return {
+        "kind": "message",
+        "position": position,
+        "size_bytes": header.size_bytes,
+        "magic": header.magic,
+        "offset": header.last_offset,
+        "codec": header.codec.name.lower(),
+        "timestamp": header.max_timestamp,
+        "timestamp_type": types if header.magic else None,
         "crc": header.crc,
     }
 

@@ -18,6 +18,7 @@ LOG_COST_BYTES = 256 << 10  # what opening and closing a log costs, as bytes of 
 BYTES_PER_KEY = 100  # an estimate; it decides only into how many parts the map is cut
 PARTITION_KEYS = 1 << 18
 MAX_PARTITION_BITS = 12
+NS_PER_MS = 1_000_000
 
 Dealt = TypeVar("Dealt")
 IndexPositions = Callable[[str], Sequence[int]]  # path of a .log: its index entries' positions
@@ -62,7 +63,18 @@ def stretches_of(
     map_offsets = plan.first_dirty_offset, plan.end_offset
     bits = partition_bits(sum(group.log_bytes for group in plan.groups))
     return [
-        Stretch(plan.log_id, g, s, start, end, source, *map_offsets, bits, aborted_file)
+        Stretch(
+            plan.log_id,
+            g,
+            s,
+            start,
+            end,
+            source,
+            *map_offsets,
+            bits,
+            aborted_file,
+            source.log_mtime_ns // NS_PER_MS <= plan.legacy_horizon_ms,
+        )
         for g, sources in enumerate(sources_of(plan))
         for s, source in enumerate(sources)
         for start, end in pairwise(_cuts(source, index_positions))

@@ -7,6 +7,11 @@ from cleaner_jobs.task_values import TaskProblem
 from compactor.report import Counts, LogReport, LogStatus
 from compactor.stages import LogOutcome
 
+LEGACY_EMPTIED_NOTE = (
+    "the last batch, of message format v0 or v1, loses all its records and stays as an empty one "
+    "of v2 (C-11.14)"
+)
+
 # An error of the log's own data sets it aside; anything else is a failure to be looked into.
 _STATUS = {"corrupt": LogStatus.SET_ASIDE, "unsupported": LogStatus.SET_ASIDE}
 
@@ -63,6 +68,8 @@ def _notes(outcome: LogOutcome) -> Iterator[str]:
             f"{_segments(outcome.cut_segments)} more than Kafka has groups: "
             "a cleaned segment would have passed 2 GiB (C-13.7)"
         )
+    if any(piece.legacy_emptied for piece in outcome.pieces):
+        yield LEGACY_EMPTIED_NOTE
 
 
 def _segments(count: int) -> str:

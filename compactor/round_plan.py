@@ -18,7 +18,7 @@ from compactor.log_retention import LogRetention, deletion_of, limits_of
 from compactor.planner import SegmentLimits, group_segments
 from compactor.reasons import why_not_compacted, why_not_eligible
 from compactor.report import LogReport, LogStatus
-from compactor.selection import dirtiest_first
+from compactor.selection import dirtiest_first, legacy_horizon_ms
 from compactor.survey import LogDirSurvey, offsets_of, survey_log_dirs
 from compactor.topic_config import TopicConfig
 from storage.checkpoint import CLEANER_OFFSET, TopicPartition
@@ -291,6 +291,9 @@ def _log_plan(log_id: int, prepared: Prepared) -> LogPlan:
         log_start_offset=judgement.offsets.log_start,
         txn_index_base_offsets=tuple(
             segment.base_offset for segment in partition.segments if segment.txn_index_bytes
+        ),
+        legacy_horizon_ms=legacy_horizon_ms(
+            partition.segments, judgement.first_dirty.offset, config.delete_retention_ms
         ),
     )
 

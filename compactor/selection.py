@@ -174,3 +174,14 @@ def _base_offset(segment: Segment) -> int:
 
 def _log_bytes(segments: Iterable[Segment]) -> int:
     return sum(segment.log_bytes for segment in segments)
+
+
+def legacy_horizon_ms(
+    segments: Sequence[Segment], first_dirty_offset: int, delete_retention_ms: int
+) -> int:
+    """Give the latest time of a segment whose legacy tombstones may go (C-6.1).
+
+    0 where nothing was cleaned yet. segments: of the log, by rising base offset.
+    """
+    clean = [segment for segment in segments if segment.base_offset < first_dirty_offset]
+    return clean[-1].log_mtime_ns // 1_000_000 - delete_retention_ms if clean else 0

@@ -7,6 +7,7 @@ cannot, the rest of the file is not looked at. Rules: log-format F-3.3, F-4.1 to
 import os
 from collections.abc import Iterator
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -15,12 +16,16 @@ from storage.batch_columns import (
     ATTRIBUTES,
     BATCH_COLUMNS,
     BATCH_HEADER_BYTES,
+    CHECKSUM,
     CODEC_MASK,
     LAST_OFFSET,
+    LEGACY,
     LOG_OVERHEAD_BYTES,
     MAX_TIMESTAMP,
     POSITION,
     RECORDS_COUNT,
+    RECORDS_END,
+    RECORDS_START,
     SIZE,
     SLACK_BYTES,
     ByteArray,
@@ -31,7 +36,8 @@ from storage.batch_columns import (
 )
 from storage.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
 from storage.crc32c import crc32c
-from storage.record_batch import CHECKED_POSITION, CRC_POSITION, MAGIC_POSITION
+from storage.legacy_upgrade import Entries, has_legacy, take_fresh, upgrade
+from storage.record_batch import CHECKED_POSITION, MAGIC_POSITION
 
 CHUNK_BYTES = 8 * 1024 * 1024
 ROWS = CHUNK_BYTES // BATCH_HEADER_BYTES + 1
@@ -72,7 +78,8 @@ class SegmentCheck:
     def __init__(self, path: str, base_offset: int) -> None:
         self.path = path
         self.findings: list[Finding] = []
-        self._previous_offset = base_offset - 1
+        self._previous_offset = base_offset - 1  # the last of what was framed
+        self._offset_before = base_offset - 1  # the last before the rows that are at hand
         self._records = 0
         self._payloads = np.empty(0, np.uint8)
 
@@ -103,6 +110,7 @@ class SegmentCheck:
                 chunk, length, position, self._previous_offset, rows
             )
             if count:
+                self._offset_before = self._previous_offset
                 self._previous_offset = int(rows[count - 1, LAST_OFFSET])
                 yield rows[:count], chunk, position
             position += framed_bytes
@@ -125,16 +133,21 @@ class SegmentCheck:
 
     def _check_checksums(self, rows: Int64Array, chunk: ByteArray, chunk_position: int) -> None:
         view = chunk.data
-        for position, size in rows[:, (POSITION, SIZE)].tolist():
+        wanted = (POSITION, SIZE, ATTRIBUTES, CHECKSUM)
+        for position, size, attributes, expected in rows[:, wanted].tolist():
             at = position - chunk_position
-            found = crc32c(view[at + CHECKED_POSITION : at + size])
-            expected = int.from_bytes(view[at + CRC_POSITION : at + CHECKED_POSITION], "big")
+            if attributes & LEGACY:
+                found = crc32(view[at + MAGIC_POSITION : at + size])
+            else:
+                found = crc32c(view[at + CHECKED_POSITION : at + size])
             if found != expected:
                 problem = f"batch has CRC {expected:#010x}, its bytes give {found:#010x}"
                 self._find(position, problem)
 
     def _check_records(self, rows: Int64Array, chunk: ByteArray, chunk_position: int) -> None:
-        rows = rows[rows[:, RECORDS_COUNT] > 0]
+        if has_legacy(rows):
+            self._check_messages(rows, chunk, chunk_position)
+        rows = rows[(rows[:, RECORDS_COUNT] > 0) & (rows[:, ATTRIBUTES] & LEGACY == 0)]
         starts = rows[:, POSITION] - chunk_position
         bounds = np.stack([starts + BATCH_HEADER_BYTES, starts + rows[:, SIZE]], axis=1)
         plain = rows[:, ATTRIBUTES] & CODEC_MASK == 0
@@ -142,6 +155,24 @@ class SegmentCheck:
             self._parse(rows[plain], chunk, bounds[plain])
         if not plain.all():
             self._check_compressed(rows[~plain], chunk, bounds[~plain])
+
+    def _check_messages(self, rows: Int64Array, chunk: ByteArray, chunk_position: int) -> None:
+        """Upgrade and parse the legacy entries among the rows, which are completed."""
+        start, previous_offset = 0, self._offset_before
+        while start < len(rows):
+            left = rows[start:]
+            entries = Entries(self.path, chunk, chunk_position, left)
+            done, records, problem = upgrade(entries, previous_offset, take_fresh)
+            upgraded = left[:done]
+            upgraded = upgraded[upgraded[:, ATTRIBUTES] & LEGACY != 0]
+            if len(upgraded):
+                bounds = np.ascontiguousarray(upgraded[:, RECORDS_START : RECORDS_END + 1])
+                self._parse(upgraded, records, bounds)
+            start += done
+            if problem is not None:
+                self._find(problem.position, problem.problem)
+                start += 1
+            previous_offset = int(rows[start - 1, LAST_OFFSET])
 
     def _check_compressed(self, rows: Int64Array, chunk: ByteArray, bounds: Int64Array) -> None:
         """Decompress and parse, several batches at a time as far as the buffer goes."""

@@ -1,9 +1,11 @@
-"""Kernels that turn a buffer of v2 record batches into columns, without a Python object per record.
+"""Kernels that turn a buffer of record batches into columns, without a Python object per record.
 
 `walk_batches` frames whole batches and fills one row of numbers for each; `parse_records` walks the
 records of framed batches and fills one entry per column for each record. Both answer with an error
 code and a place instead of raising, so that the caller can name file and position.
 Layout and strictness: Kafka, DefaultRecordBatch and DefaultRecord (log-format F-3.4, F-4.1, F-5).
+
+A message of format v0 or v1 is a batch, too. What only its records tell, `legacy_upgrade` adds.
 """
 
 from typing import Any
@@ -17,12 +19,14 @@ from storage.memory_access import load_be_int16, load_be_int32, load_be_int64
 
 SLACK_BYTES = 64  # readable bytes that every buffer has behind its last batch
 BATCH_HEADER_BYTES = 61
+MIN_MESSAGE_BYTES = 26  # of format v0; v1 has eight more
 LOG_OVERHEAD_BYTES = 12  # base offset and length, which the length does not count
 
 # columns of a batch row
 POSITION, SIZE, BASE_OFFSET, LAST_OFFSET, ATTRIBUTES, BASE_TIMESTAMP, MAX_TIMESTAMP = range(7)
 PRODUCER_ID, PRODUCER_EPOCH, BASE_SEQUENCE, RECORDS_COUNT, CHECKSUM, TXN_FLAGS = range(7, 13)
-BATCH_COLUMNS = 13
+RECORDS_START, RECORDS_END = 13, 14  # of a legacy batch: where its records stand, upgraded
+BATCH_COLUMNS = 15
 
 # what the transactions of the log say of a batch; the walk leaves it at 0 (compaction C-8.4, C-8.5)
 ABORTED_FOR_MAP = 0x01  # its records are not put in the map
@@ -36,6 +40,10 @@ LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 DELETE_HORIZON = 0x40
+# and what the 16 bits of the format have no place for
+LEGACY = 1 << 16  # of format v0 or v1
+MAGIC_ZERO = 1 << 17  # of format v0
+LEGACY_EXPIRED = 1 << 18  # its tombstones are past their horizon (compaction C-6.1)
 
 # state of a record: a reason to drop it, or 0, and what else is known of it
 KEEP, SUPERSEDED, NULL_KEY, EXPIRED, ABORTED = range(5)
@@ -45,13 +53,13 @@ IN_MAP = 0x10  # put in the map; any other record with a key is only looked up t
 CONTROL_RECORD = 0x20  # of a control batch: not data, its key is no key
 
 # what walk_batches and parse_records found wrong
-OK, BAD_SIZE, BAD_MAGIC, LEGACY_MAGIC, NEGATIVE_COUNT, BAD_CODEC, OFFSETS_NOT_ASCENDING = range(7)
+OK, BAD_SIZE, BAD_MAGIC, BAD_MESSAGE, NEGATIVE_COUNT, BAD_CODEC, OFFSETS_NOT_ASCENDING = range(7)
 BAD_RECORD, BAD_RECORD_OFFSET, RECORDS_LEFT_OVER, NEGATIVE_OFFSET_DELTA = range(7, 11)
 BAD_CONTROL_KEY = 11
 PROBLEMS = {
     BAD_SIZE: "batch length {} is below the smallest possible",
     BAD_MAGIC: "magic {} is not a known message format",
-    LEGACY_MAGIC: "message format v{} is not covered yet",
+    BAD_MESSAGE: "message {} of the entry does not parse within its length",
     NEGATIVE_COUNT: "records count {} is negative",
     BAD_CODEC: "codec {} is not known",
     OFFSETS_NOT_ASCENDING: "base offset {} is not above the last offset before it",
@@ -79,6 +87,7 @@ def walk_batches(
 
     file_position: where buffer[0] stands in its file. previous_offset: the last offset before it.
     rows: (capacity, BATCH_COLUMNS) int64, filled from the top; the walk also ends when it is full.
+    Of a legacy wrapper the records, and with them its base offset, are still unknown.
     Returns batches framed, bytes framed, error code (OK if none) and the number it found wrong; an
     error is of the batch behind the framed ones.
     """
@@ -91,14 +100,25 @@ def walk_batches(
             return count, at, BAD_SIZE, size - LOG_OVERHEAD_BYTES
         if magic < 0 or magic > 2:
             return count, at, BAD_MAGIC, magic
-        if magic < 2:
-            return count, at, LEGACY_MAGIC, magic
-        if size < BATCH_HEADER_BYTES:
+        if size < (BATCH_HEADER_BYTES if magic == 2 else MIN_MESSAGE_BYTES + 8 * magic):
             return count, at, BAD_SIZE, size - LOG_OVERHEAD_BYTES
         if at + size > end:
             break
         row = rows[count]
         base_offset = load_be_int64(buffer, at)
+        if magic < 2:
+            if base_offset <= previous_offset:
+                return count, at, OFFSETS_NOT_ASCENDING, base_offset
+            codec: Any = np.int64(buffer[at + 17]) & CODEC_MASK
+            if codec > 3:
+                return count, at, BAD_CODEC, codec
+            _fill_legacy_row(buffer, at, magic, row)
+            row[POSITION] = file_position + at
+            row[SIZE] = size
+            previous_offset = base_offset
+            at += size
+            count += 1
+            continue
         last_offset_delta = load_be_int32(buffer, at + 23)
         attributes = load_be_int16(buffer, at + 21)
         records_count = load_be_int32(buffer, at + 57)
@@ -114,7 +134,7 @@ def walk_batches(
         row[SIZE] = size
         row[BASE_OFFSET] = base_offset
         row[LAST_OFFSET] = base_offset + last_offset_delta
-        row[ATTRIBUTES] = attributes
+        row[ATTRIBUTES] = attributes & 0xFFFF
         row[BASE_TIMESTAMP] = load_be_int64(buffer, at + 27)
         row[MAX_TIMESTAMP] = load_be_int64(buffer, at + 35)
         row[PRODUCER_ID] = load_be_int64(buffer, at + 43)
@@ -123,10 +143,27 @@ def walk_batches(
         row[RECORDS_COUNT] = records_count
         row[CHECKSUM] = load_be_int32(buffer, at + 17) & 0xFFFFFFFF
         row[TXN_FLAGS] = 0
+        row[RECORDS_START] = row[RECORDS_END] = 0
         previous_offset = row[LAST_OFFSET]
         at += size
         count += 1
     return count, at, OK, 0
+
+
+@inlined
+def _fill_legacy_row(buffer: ByteArray, at: int, magic: Any, row: Int64Array) -> None:
+    """What the header of a message tells (F-7.1); of a wrapper that is not its first offset."""
+    kept_bits = CODEC_MASK | LOG_APPEND_TIME if magic == 1 else CODEC_MASK
+    timestamp = load_be_int64(buffer, at + 18) if magic == 1 else np.int64(-1)
+    row[BASE_OFFSET] = row[LAST_OFFSET] = load_be_int64(buffer, at)
+    row[ATTRIBUTES] = np.int64(buffer[at + 17]) & kept_bits | LEGACY
+    if magic == 0:
+        row[ATTRIBUTES] |= MAGIC_ZERO
+    row[BASE_TIMESTAMP] = row[MAX_TIMESTAMP] = timestamp
+    row[PRODUCER_ID] = row[PRODUCER_EPOCH] = row[BASE_SEQUENCE] = -1
+    row[RECORDS_COUNT] = 1 if row[ATTRIBUTES] & CODEC_MASK == 0 else 0
+    row[CHECKSUM] = load_be_int32(buffer, at + 12) & 0xFFFFFFFF
+    row[TXN_FLAGS] = row[RECORDS_START] = row[RECORDS_END] = 0
 
 
 @inlined
@@ -199,7 +236,9 @@ def _data_state(row: Int64Array, offset: Any, kind: tuple[bool, bool], limits: A
         return state
     if not has_key:
         return state | np.uint8(NULL_KEY)
-    horizon_passed = row[ATTRIBUTES] & DELETE_HORIZON != 0 and row[BASE_TIMESTAMP] <= now_ms
+    horizon_passed = row[ATTRIBUTES] & LEGACY_EXPIRED != 0 or (
+        row[ATTRIBUTES] & DELETE_HORIZON != 0 and row[BASE_TIMESTAMP] <= now_ms
+    )
     if is_tombstone and horizon_passed:
         state |= np.uint8(EXPIRED)
     return state

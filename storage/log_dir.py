@@ -28,6 +28,7 @@ from storage.file_names import (
 from storage.filesystem import Entry
 from storage.meta_properties import META_PROPERTIES
 from storage.offset_index import OffsetPosition
+from storage.record_batch import MAGIC
 from storage.segment import Segment
 
 _KAFKA_DIRS = {
@@ -171,7 +172,8 @@ def _is_batch_with(entry: OffsetPosition, log_path: str, log_bytes: int) -> bool
         _, header = next(segment_reader.read_batch_headers(log_path, entry.position))
     except (CorruptFileError, StopIteration):
         return False
-    return header.base_offset <= entry.offset
+    is_wrapper = header.magic < MAGIC and header.codec  # it begins before the offset in its header
+    return bool(is_wrapper) or header.base_offset <= entry.offset
 
 
 def _why_ignored(name: str) -> str:

@@ -138,6 +138,25 @@ def _read_header(view: memoryview) -> tuple[int, int, bool]:
     return checksum_at + 1, max_block_bytes, bool(flags & _BLOCK_CHECKSUM)
 
 
+def with_legacy_header_checksum(data: bytes) -> bytes:
+    """A frame of compress_frame's as message format v0 has it (F-8.4)."""
+    found = xxhash.xxh32_intdigest(data[:6]) >> 8 & 0xFF
+    return data[:6] + bytes([found]) + data[7:]
+
+
+def with_header_checksum(data: Bytes) -> bytes:
+    """The frame with the checksum that its header should have; as it is where it has no header.
+
+    Message format v0 wrote another, which its readers do not look at (F-8.4).
+    """
+    checksum_at = 14 if len(data) > 4 and data[4] & _CONTENT_SIZE else 6
+    if len(data) <= checksum_at:
+        return bytes(data)
+    mended = bytearray(data)
+    mended[checksum_at] = xxhash.xxh32_intdigest(mended[4:checksum_at]) >> 8 & 0xFF
+    return bytes(mended)
+
+
 def _check_block(block: memoryview, view: memoryview, at: int) -> None:
     (found,) = _LENGTH.unpack_from(view, at)
     expected = xxhash.xxh32_intdigest(block)

@@ -1,14 +1,15 @@
 """The batches of a `.log` file in order, by their headers alone or whole (spec F-3).
 
 Stricter than Kafka's reader, which stops silently at a tail that is cut short: here a file has to
-end where a batch ends. Legacy messages (magic 0 and 1) are refused.
+end where a batch ends. A message of format v0 or v1 is a batch, too.
 """
 
 import os
 from collections.abc import Iterator
 
 from storage.errors import CorruptFileError
-from storage.record_batch import HEADER_BYTES, BatchHeader, check_crc, decode_header
+from storage.legacy_messages import check_crc, decode_header
+from storage.record_batch import HEADER_BYTES, BatchHeader
 
 _HEADER_WINDOW_BYTES = 32 * 1024  # takes in many small batches, and costs little for a large one
 _CHUNK_BYTES = 1024 * 1024

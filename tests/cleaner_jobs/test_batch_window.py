@@ -144,7 +144,7 @@ def test_offsets_ascend_over_the_edge_of_windows(
 @pytest.mark.parametrize(
     ("position", "value", "kind", "problem"),
     [
-        (16, 1, UnsupportedFormatError, "format v1"),
+        (16, 1, UnsupportedFormatError, "codec 6"),  # its CRC, read as attributes of v1
         (16, 3, UnsupportedFormatError, "magic 3"),
         (22, 6, UnsupportedFormatError, "codec 6"),
         (8, 0xFF, CorruptFileError, "batch length -"),

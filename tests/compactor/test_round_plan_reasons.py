@@ -198,14 +198,14 @@ def test_a_log_with_a_torn_tail(tmp_path: Path) -> None:
         assert (status, reason.split(":")[0]) == (SET_ASIDE, f"{path}, byte 0")
 
 
-def test_a_log_of_an_old_format(tmp_path: Path) -> None:
+def test_a_log_with_a_batch_that_says_it_is_of_an_old_format(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d")
     path = tmp_path / "d" / "t-0" / file_name(4, LOG)
     batch = path.read_bytes()
-    path.write_bytes(batch[:16] + b"\x01" + batch[17:])
+    path.write_bytes(batch[:16] + b"\x01\x04" + batch[18:])
     status, reason = judged(plan_round([log_dir], COMPACT, NOW_MS))
     assert status is SET_ASIDE
-    assert reason == f"{path}, byte 0: message format v1, only v2 is handled"
+    assert reason == f"{path}, byte 0: codec 4 is not one of format v1"
 
 
 def test_a_log_that_ends_before_it_starts(tmp_path: Path) -> None:

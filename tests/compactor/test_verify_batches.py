@@ -1,6 +1,7 @@
 """Damage of every kind to one `.log` file, and what is said of it."""
 
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -133,13 +134,15 @@ def test_bad_magic_ends_the_file(tmp_path: Path) -> None:
     assert columns.end_position == len(first)
 
 
-def test_a_legacy_message_is_told_as_not_covered(tmp_path: Path) -> None:
+def test_a_legacy_message_is_checked(tmp_path: Path) -> None:
     """F-7.1, golden vector 4."""
     message = bytes.fromhex(
         "0000000000000000000000200685b364010000000000000454c3000000046b6579310000000676616c756531"
     )
-    assert problems(write(tmp_path / "0.log", [message])) == [
-        (0, "message format v1 is not covered yet")
+    assert problems(write(tmp_path / "0.log", [message])) == []
+    damaged = message[:-1] + b"2"
+    assert problems(write(tmp_path / "1.log", [damaged])) == [
+        (0, f"batch has CRC 0x0685b364, its bytes give {crc32(damaged[16:]):#010x}")
     ]
 
 

@@ -155,13 +155,13 @@ def _tails(positions: list[int]) -> Iterator[Damage]:
         ("tail-zeros", bytes(100), "length 0"),
         ("tail-noise", b"\xa5" * 100, "length -1515870811"),
         ("tail-short", b"\0" * 7, "cut short"),
-        ("legacy-v0", _legacy(0, 5), "message format v0"),
-        ("legacy-v1", _legacy(1, 5), "message format v1"),
+        ("legacy-v0", _legacy(0, 5), "base offset 5 is not above"),
+        ("legacy-v1", _legacy(1, 6)[:-1] + b"w", "checksum"),
     ):
         harm = _in_file(LOG[0], _and(tail))
         yield Damage(topic, harm, rf"{LOG[0]}, byte {end}: .*{re.escape(told)}")
-    only = _in_file(LOG[0], lambda _: _legacy(1, 0) + _legacy(1, 1))
-    yield Damage("legacy-only", only, rf"{LOG[0]}, byte 0: .*message format v1")
+    only = _in_file(LOG[0], lambda _: _legacy(1, 0) + _legacy(1, 1)[:-1] + b"w")
+    yield Damage("legacy-only", only, rf"{LOG[0]}, byte 36: checksum")
 
     def next_again(partition: Path) -> None:
         put(partition / LOG[1], (partition / LOG[0]).read_bytes())

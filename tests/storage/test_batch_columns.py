@@ -56,8 +56,8 @@ def test_a_row_holds_the_fields_of_a_batch() -> None:
     data = DELETE_HORIZON + COMMIT_MARKER
     assert walk(data, file_position=1000) == (
         [
-            [1000, 99, 0, 2, 0x40, 1073741823, 15, -1, -1, -1, 3, 0x77B88261, 0],
-            [1099, 78, 983, 983, 0x30, 1000, 1000, 73, 13, -1, 1, 0x172B6DC8, 0],
+            [1000, 99, 0, 2, 0x40, 1073741823, 15, -1, -1, -1, 3, 0x77B88261, 0, 0, 0],
+            [1099, 78, 983, 983, 0x30, 1000, 1000, 73, 13, -1, 1, 0x172B6DC8, 0, 0, 0],
         ],
         177,
         columns.OK,
@@ -69,7 +69,7 @@ def test_a_row_holds_the_fields_of_a_batch() -> None:
 def test_kafkas_batches_of_every_codec_are_framed(codec: str) -> None:
     data = two_records(codec)
     expected = [0, len(data), 0, 1, ["NONE", "GZIP", "SNAPPY", "LZ4", "ZSTD"].index(codec)]
-    expected += [283843, 283843, -1, -1, -1, 2, int(data[17:21].hex(), 16), 0]
+    expected += [283843, 283843, -1, -1, -1, 2, int(data[17:21].hex(), 16), 0, 0, 0]
     assert walk(data) == ([expected], len(data), columns.OK, 0)
 
 
@@ -97,8 +97,6 @@ def put(data: bytes, position: int, value: int, size: int) -> bytes:
         (8, 0, 4, columns.BAD_SIZE, 0),
         (8, -1, 4, columns.BAD_SIZE, -1),
         (8, 48, 4, columns.BAD_SIZE, 48),  # below a v2 header
-        (16, 0, 1, columns.LEGACY_MAGIC, 0),
-        (16, 1, 1, columns.LEGACY_MAGIC, 1),
         (16, 3, 1, columns.BAD_MAGIC, 3),
         (16, -1, 1, columns.BAD_MAGIC, -1),
         (21, 5, 2, columns.BAD_CODEC, 5),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from storage.compression import Codec
-from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.errors import CorruptFileError
 from storage.record import Record
 from storage.record_batch import decode_header, encode_batch
 from storage.segment_reader import read_batch_headers, read_batches
@@ -102,9 +102,14 @@ def test_a_wrong_crc_is_found_where_it_is_asked_for(tmp_path: Path) -> None:
     assert len(list(read_batch_headers(path))) == 2
 
 
-def test_legacy_messages_are_refused_by_file_and_position(tmp_path: Path) -> None:
+def test_a_legacy_message_is_a_batch_of_one_record(tmp_path: Path) -> None:
+    """F-3.1, F-7.8; golden vector 4."""
     v1 = "0000000000000000000000200685b364010000000000000454c3000000046b6579310000000676616c756531"
     path = write(tmp_path, EMPTY, bytes.fromhex(v1))
-    for walk in (read_batch_headers(path), read_batches(path)):
-        with pytest.raises(UnsupportedFormatError, match=r"\.log, byte 61: message format v1"):
-            list(walk)
+    for _, header in (list(read_batch_headers(path))[1], list(read_batches(path))[1][:2]):
+        assert (header.magic, header.base_offset, header.next_offset) == (1, 0, 1)
+        assert (header.max_timestamp, header.records_count, header.producer_id) == (283843, 1, -1)
+        assert header.partition_leader_epoch == -1
+    damaged = write(tmp_path, EMPTY, bytes.fromhex(v1)[:-1] + b"2")
+    with pytest.raises(CorruptFileError, match=r"\.log, byte 61: message has CRC 0x0685b364"):
+        list(read_batches(damaged))
