@@ -17,6 +17,7 @@ from tests.storage.kafka_batches import (
     KAFKAS_FILES,
     two_records,
 )
+from tests.storage.legacy_vectors import V0_LZ4, V1
 
 BASE = "00000000000000000004"
 
@@ -206,3 +207,28 @@ def test_a_file_that_is_none_of_kafkas_is_refused(tmp_path: Path, name: str) -> 
     path = put(tmp_path / name, b"")
     with pytest.raises(UnsupportedFormatError, match="not a file of a log directory"):
         text(path)
+
+
+def test_messages_of_format_v0_and_v1_and_what_wrappers_hold(tmp_path: Path) -> None:
+    """F-7: golden vectors 5 and 4 of the specification."""
+    path = tmp_path / file_name(0, LOG)
+    path.write_bytes(V0_LZ4 + (5).to_bytes(8, "big") + V1[8:])
+    found = rows(path)
+    assert [row["kind"] for row in found] == ["message", "record", "record", "message", "record"]
+    assert found[0] == {
+        "kind": "message",
+        "position": 0,
+        "size_bytes": 98,
+        "magic": 0,
+        "offset": 1,
+        "codec": "lz4",
+        "timestamp": -1,
+        "timestamp_type": None,
+        "crc": 66944826,
+    }
+    assert found[3]["timestamp_type"] == "CreateTime"
+    assert [(row["offset"], row["timestamp"], row["key"]) for row in found if "key" in row] == [
+        (0, -1, "key1"),
+        (1, -1, "key2"),
+        (5, 283843, "key1"),
+    ]

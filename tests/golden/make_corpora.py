@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.conformance import fleet
-from tests.golden import edge_ranges, edge_records
+from tests.golden import edge_legacy, edge_ranges, edge_records
 from tests.golden.corpora import ARCHIVE
 from tests.golden.script import Script
 from tests.oracle.random_script import Operation, ScriptOptions, random_script
@@ -31,6 +31,10 @@ GROUPS = (
     edge_ranges.lags_and_ratios,
     edge_ranges.groups,
     edge_ranges.files,
+    edge_legacy.conversions,
+    edge_legacy.tombstones,
+    edge_legacy.odd_wrappers,
+    edge_legacy.last_batches,
 )
 
 
