@@ -328,7 +328,7 @@ def _result(piece: Piece, files: Files, log_bytes: int, counts: OutputCounts) ->
         counts.kept,
         counts.rebuilt,
         counts.emptied,
-        counts.legacy_emptied,
+        legacy_emptied=counts.legacy_emptied,
     )
 
 

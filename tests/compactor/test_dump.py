@@ -211,7 +211,7 @@ def test_a_file_that_is_none_of_kafkas_is_refused(tmp_path: Path, name: str) -> 
 
 def test_messages_of_format_v0_and_v1_and_what_wrappers_hold(tmp_path: Path) -> None:
     """F-7: golden vectors 5 and 4 of the specification."""
-    path = tmp_path / file_name(0, LOG)
+    path = tmp_path / "00000000000000000000.log"
     path.write_bytes(V0_LZ4 + (5).to_bytes(8, "big") + V1[8:])
     found = rows(path)
     assert [row["kind"] for row in found] == ["message", "record", "record", "message", "record"]

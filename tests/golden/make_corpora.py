@@ -19,7 +19,15 @@ from tests.golden.script import Script
 from tests.oracle.random_script import Operation, ScriptOptions, random_script
 
 RANDOM_SEEDS = range(1, 81)
+LEGACY_SEEDS = (770003, 770005, 770006, 770015, 770016, 770017, 770018, 770020)
+LEGACY_GROUPS = (
+    edge_legacy.conversions,
+    edge_legacy.tombstones,
+    edge_legacy.odd_wrappers,
+    edge_legacy.last_batches,
+)
 GROUPS = (
+    *LEGACY_GROUPS,
     edge_records.keys_and_values,
     edge_records.rebuilt_batches,
     edge_records.large_batches,
@@ -31,10 +39,6 @@ GROUPS = (
     edge_ranges.lags_and_ratios,
     edge_ranges.groups,
     edge_ranges.files,
-    edge_legacy.conversions,
-    edge_legacy.tombstones,
-    edge_legacy.odd_wrappers,
-    edge_legacy.last_batches,
 )
 
 
@@ -50,6 +54,9 @@ def scripts() -> Iterator[tuple[str, list[Operation]]]:
     for seed in RANDOM_SEEDS:
         name = f"random-{seed}"
         yield name, random_script(seed, ScriptOptions(topic=name, txn=False, legacy=False))
+    for seed in LEGACY_SEEDS:  # each log has messages of format v0 or v1
+        name = f"legacy-{seed}"
+        yield name, random_script(seed, ScriptOptions(topic=name, txn=False))
 
 
 def pack(root: Path, archive: Path) -> None:

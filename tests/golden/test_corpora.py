@@ -6,7 +6,7 @@ import pytest
 
 from tests.conformance.fleet import Kafkas
 from tests.golden import corpora
-from tests.golden.make_corpora import RANDOM_SEEDS, edge_cases
+from tests.golden.make_corpora import LEGACY_SEEDS, RANDOM_SEEDS, edge_cases
 from tests.oracle import compare
 from tests.support.reference_batch import CODEC_BITS, LOG_APPEND_TIME, decode, split
 
@@ -28,7 +28,11 @@ def cleaned(partition: str) -> list[bytes]:
 def test_the_archive_is_small_and_whole() -> None:
     assert corpora.ARCHIVE.stat().st_size < SIZE_LIMIT
     names = {name.rsplit("-", 1)[0] for name in corpora.partitions()}
-    assert names == {*edge_cases(), *(f"random-{seed}" for seed in RANDOM_SEEDS)}
+    assert names == {
+        *edge_cases(),
+        *(f"random-{seed}" for seed in RANDOM_SEEDS),
+        *(f"legacy-{seed}" for seed in LEGACY_SEEDS),
+    }
 
 
 @pytest.mark.parametrize(
