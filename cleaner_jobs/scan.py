@@ -152,7 +152,7 @@ class PartBuilder:
         block_checksum = self._write(entries[:kept], starts, states)
         txn_at = self._out.tell()
         txn_count, txn_checksum = self._write_txn_batches()
-        reasons = np.bincount(states & REASON_MASK, minlength=ABORTED + 1)
+        reasons = states & REASON_MASK
         yield Part(
             stretch.log_id,
             stretch.group,
@@ -167,9 +167,9 @@ class PartBuilder:
             self._batches,
             count,
             superseded,
-            int(reasons[NULL_KEY]),
-            int(reasons[EXPIRED]),
-            int(reasons[ABORTED]),
+            int(np.count_nonzero(reasons == NULL_KEY)),
+            int(np.count_nonzero(reasons == EXPIRED)),
+            int(np.count_nonzero(reasons == ABORTED)),
             int(np.count_nonzero(states & CONTROL_RECORD)),
             txn_count,
             txn_at,

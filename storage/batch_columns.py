@@ -222,11 +222,13 @@ def skip_headers(buffer: ByteArray, position: int, end: int) -> Any:
 
 
 @inlined
-def _data_state(row: Int64Array, offset: Any, kind: tuple[bool, bool], limits: Any) -> Any:
-    """State of a record of a data batch. kind: whether it has a key, whether it is a tombstone."""
+def _state(row: Int64Array, offset: Any, kind: tuple[bool, bool], limits: Any) -> Any:
+    """State of a record of a batch. kind: whether it has a key, whether it is a tombstone."""
     first_dirty_offset, map_end_offset, now_ms = limits
     has_key, is_tombstone = kind
     state = np.uint8(TOMBSTONE) if is_tombstone else np.uint8(0)
+    if row[ATTRIBUTES] & CONTROL:
+        return state | np.uint8(CONTROL_RECORD)
     is_dirty = first_dirty_offset <= offset < map_end_offset
     if has_key and is_dirty and row[TXN_FLAGS] & ABORTED_FOR_MAP == 0:
         state |= np.uint8(IN_MAP)
@@ -280,6 +282,15 @@ def parse_records(
                 states[filled] = np.uint8(ABORTED)
                 filled += 1
             continue
+        # a record's state is its batch's but where a limit lies inside of the batch
+        first_dirty_offset, map_end_offset, _ = limits
+        has_limit_inside = (
+            base_offset < first_dirty_offset <= last_offset
+            or base_offset < map_end_offset <= last_offset
+        )
+        with_value = _state(rows[i], base_offset, (True, False), limits)
+        tombstone = _state(rows[i], base_offset, (True, True), limits)
+        without_key = _state(rows[i], base_offset, (False, False), limits)
         previous_offset = base_offset - 1
         for j in range(rows[i, RECORDS_COUNT]):
             length, at = read_varint(payloads, at)
@@ -320,11 +331,12 @@ def parse_records(
             is_tombstone = value_length < 0
             if not is_tombstone:
                 at += value_length
-            if is_control:
-                states[filled] = np.uint8(CONTROL_RECORD | (TOMBSTONE if is_tombstone else 0))
+            if has_limit_inside:
+                states[filled] = _state(rows[i], offset, (key_length >= 0, is_tombstone), limits)
+            elif key_length < 0:
+                states[filled] = without_key | np.uint8(TOMBSTONE if is_tombstone else 0)
             else:
-                kind = key_length >= 0, is_tombstone
-                states[filled] = _data_state(rows[i], offset, kind, limits)
+                states[filled] = tombstone if is_tombstone else with_value
             if at < record_end and payloads[at] == 0:
                 at += 1
             else:
