@@ -39,7 +39,7 @@ class RoundFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """Which random logs are asked for; what the compactor does not cover yet is left out."""
+    """Which random logs are asked for."""
 
     txn: bool
     legacy: bool
@@ -142,10 +142,13 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, help="this seed and those after it")
     parser.add_argument("--seed", type=int, action="append", help="only this seed; may be repeated")
     parser.add_argument("--keep", type=Path, help="work here and leave everything")
-    parser.add_argument("--txn", action="store_true", help="with transactions")
+    either = argparse.BooleanOptionalAction
+    parser.add_argument("--txn", action=either, default=True, help="with transactions")
     parser.add_argument("--rounds", type=int, default=1, help="cleanings of each log")
     parser.add_argument("--map-capacity", type=int, help="keys that the map takes")
-    parser.add_argument("--legacy", action="store_true", help="with message formats 0 and 1")
+    parser.add_argument(
+        "--legacy", action=either, default=True, help="with message formats 0 and 1"
+    )
     return parser.parse_args(arguments)
 
 

@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.conformance import fleet
-from tests.golden import edge_legacy, edge_ranges, edge_records
+from tests.golden import edge_legacy, edge_ranges, edge_records, edge_transactions
 from tests.golden.corpora import ARCHIVE
 from tests.golden.script import Script
 from tests.oracle.random_script import Operation, ScriptOptions, random_script
 
 RANDOM_SEEDS = range(1, 81)
+TXN_SEEDS = range(101, 131)
+EVERYTHING_SEEDS = range(201, 213)
 LEGACY_SEEDS = (770003, 770005, 770006, 770015, 770016, 770017, 770018, 770020)
 LEGACY_GROUPS = (
     edge_legacy.conversions,
@@ -39,6 +41,13 @@ GROUPS = (
     edge_ranges.lags_and_ratios,
     edge_ranges.groups,
     edge_ranges.files,
+    edge_transactions.ended,
+    edge_transactions.undecided,
+    edge_transactions.producers,
+    edge_transactions.spanning,
+    edge_transactions.maps,
+    edge_transactions.control_batches,
+    edge_transactions.stories,
 )
 
 
@@ -57,6 +66,12 @@ def scripts() -> Iterator[tuple[str, list[Operation]]]:
     for seed in LEGACY_SEEDS:  # each log has messages of format v0 or v1
         name = f"legacy-{seed}"
         yield name, random_script(seed, ScriptOptions(topic=name, txn=False))
+    for seed in TXN_SEEDS:
+        name = f"txn-{seed}"
+        yield name, random_script(seed, ScriptOptions(topic=name, legacy=False))
+    for seed in EVERYTHING_SEEDS:
+        name = f"everything-{seed}"
+        yield name, random_script(seed, ScriptOptions(topic=name))
 
 
 def pack(root: Path, archive: Path) -> None:
