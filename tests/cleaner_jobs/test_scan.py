@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -43,11 +43,18 @@ from tests.storage.kafka_batches import COMMIT_MARKER
 from tests.storage.test_key_hash import slow_hash
 from tests.support.local_round import HASH_KEY
 from tests.support.made_log import NOW_MS, batch, keyed, packed, record
+from tests.support.made_transactions import (
+    ABORT_KEY,
+    COMMIT_KEY,
+    LEADER_CHANGE_KEY,
+    MARKER,
+    marker,
+    of_producer,
+)
 from tests.support.made_values import stretch
 from tests.support.reference_batch import (
     CONTROL,
     HORIZON,
-    TRANSACTIONAL,
     ReferenceBatch,
     encode,
 )
@@ -259,31 +266,6 @@ def test_a_log_with_an_error_is_given_up_and_the_others_go_on(scanner: Scanner) 
         len(encode(keyed(0, "abc"))),
     )
     assert found.states[-1] == [IN_MAP, IN_MAP]
-
-
-TXN = TRANSACTIONAL
-MARKER = TRANSACTIONAL | CONTROL
-
-
-def of_producer(made: ReferenceBatch, producer_id: int, attributes: int = TXN) -> ReferenceBatch:
-    sequence = -1 if attributes & CONTROL else 0
-    return replace(
-        made,
-        attributes=attributes,
-        producer_id=producer_id,
-        producer_epoch=0,
-        base_sequence=sequence,
-    )
-
-
-def marker(offset: int, producer_id: int, key: bytes, horizon_ms: int | None = None) -> bytes:
-    made = of_producer(batch(record(offset, key, b"\0" * 6)), producer_id, MARKER)
-    if horizon_ms is not None:
-        made = replace(made, attributes=MARKER | HORIZON, base_timestamp=horizon_ms)
-    return encode(made)
-
-
-ABORT_KEY, COMMIT_KEY, LEADER_CHANGE_KEY = b"\0\0\0\0", b"\0\0\0\1", b"\0\0\0\2"
 
 
 def test_transactional_and_control_batches_are_noted_in_order(scanner: Scanner) -> None:

@@ -25,6 +25,7 @@ from tests.support.made_log import (
     make_partition,
     plan_of,
 )
+from tests.support.made_transactions import index_entry
 from tests.support.made_values import rewritten
 from tests.support.reference_batch import decode, encode
 from tests.support.reference_files import indexes
@@ -91,6 +92,47 @@ def assert_joined(group: Group) -> None:
 def test_pieces_are_joined_with_indexes_over_their_edges(group: Group) -> None:
     """C-13.3: bytes since the last entry, and the largest timestamp, go on across pieces."""
     assert_joined(group)
+
+
+def with_aborted(group: Group, *last_offsets: int) -> list[bytes]:
+    """Let the driver have left a `.txnindex` for the group, with markers at these offsets."""
+    entries = [index_entry(7, offset - 3, offset, offset + 1) for offset in last_offsets]
+    path = group.work_dir / "0-group-0"
+    path.write_bytes(b"".join(entries))
+    group.pieces = [piece._replace(txn_index_file=str(path)) for piece in group.pieces]
+    return entries
+
+
+def test_joined_pieces_have_the_transaction_index_of_their_group(group: Group) -> None:
+    """C-8.8: one for the destination, not one for each piece."""
+    entries = with_aborted(group, 5, 900)
+    (staged,) = joined(group)
+    assert os.path.basename(staged.txn_index_file).startswith(f"{0:020}.txnindex.compactor-run-")
+    assert Path(staged.txn_index_file).read_bytes() == b"".join(entries)
+    assert os.stat(staged.txn_index_file).st_mtime_ns == MTIME_NS + 600 * 7_000_000
+
+
+def test_a_segment_that_is_cut_has_the_entries_of_its_own_markers(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F-11.2: segments from 0, 400 and 800; a transaction may begin in the one before."""
+    monkeypatch.setattr(segment_indexes, "MAX_LOG_BYTES", 2 * max(map(len, BATCHES)))
+    entries = with_aborted(group, 5, 399, 400, 402)
+    found = [
+        Path(staged.txn_index_file).read_bytes() if staged.txn_index_file else None
+        for staged in joined(group)
+    ]
+    assert found == [b"".join(entries[:2]), b"".join(entries[2:]), None]
+
+
+def test_a_damaged_transaction_index_leaves_nothing(group: Group) -> None:
+    before = files_of(group.partition)
+    with_aborted(group, 5)
+    path = Path(group.pieces[0].txn_index_file)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CorruptFileError, match="33 of 34"):
+        joined(group)
+    assert files_of(group.partition) == before
 
 
 @pytest.mark.parametrize(
