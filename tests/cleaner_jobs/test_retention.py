@@ -142,6 +142,7 @@ def test_an_empty_control_batch_goes_unless_it_is_protected(flags: int) -> None:
         (9, 4, 5, MARKER, EMPTY),  # C-10.4: no data is known of it in this epoch
         (9, 4, 77, MARKER, EMPTY),  # each marker of the epoch
         (9, 3, 5, MARKER, DROP),  # E-49: of an epoch before
+        (9, 5, 5, MARKER, DROP),
         (9, 4, 5, TRANSACTIONAL, DROP),  # not a control batch
         (7, 1, 5, MARKER, DROP),  # a producer with a data offset keeps that batch alone
         (7, 1, 20, MARKER, EMPTY),
