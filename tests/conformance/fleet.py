@@ -16,7 +16,7 @@ from tests.oracle import compare, kafka
 from tests.oracle.random_script import Operation
 
 Clean = Callable[[Path, Path, int], None]  # log directory, topic configurations, clock in ms
-AFTER_EVERY_HORIZON_MS = 400 * 86_400_000
+AFTER_EVERY_HORIZON_MS = 2 * 86_400_000  # and before retention by time has its turn
 
 
 class Kafkas(StrEnum):
