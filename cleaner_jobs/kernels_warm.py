@@ -49,7 +49,7 @@ def warm() -> None:
         window, bounds[:0], rows[:0], (superseded, horizons, horizons), window, bounds
     )
     verdict = actions, kept, superseded
-    rebuild.rewrite_batches(window, 0, rows[:0], verdict, -1, window, bounds)
+    rebuild.rewrite_batches((window, window), 0, rows[:0], verdict, -1, window, bounds)
     header = np.zeros(batch_columns.BATCH_HEADER_BYTES, np.uint8)
     rebuild.write_header(header, 0, window, 0, 61, (0, 0, False), 0)
     empty = np.zeros(0, np.int64)

@@ -29,6 +29,7 @@ from storage.batch_columns import (
     PRODUCER_ID,
     REASON_MASK,
     RECORDS_COUNT,
+    RECORDS_START,
     SIZE,
     TRANSACTIONAL,
     ByteArray,
@@ -53,6 +54,8 @@ REFUSALS = {
 
 # A record grows by at most nine bytes of timestamp delta and four of length.
 GROWTH_BYTES_PER_RECORD = 13
+# A legacy message has no such header, and its record a few fields of ten bytes at most each.
+GROWTH_BYTES_PER_MESSAGE = BATCH_HEADER_BYTES + 40
 PRESERVED_ATTRIBUTES = 0x07 | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 RESULT_COLUMNS = 8  # of rebuild_payloads
 
@@ -258,6 +261,33 @@ def write_header(
     store_be_int32(out, at + 57, records_count)
 
 
+@inlined
+def _write_converted_header(
+    row: Int64Array, out: ByteArray, at: int, size: int, offsets: Any, times: Any, count: Any
+) -> None:
+    """Write the header that a legacy message gets (C-11.12). offsets: of its first and last record.
+
+    times: base timestamp, max timestamp, whether the base is a delete horizon.
+    """
+    first_offset, last_offset = offsets
+    base_timestamp, max_timestamp, has_horizon = times
+    attributes = row[ATTRIBUTES] & PRESERVED_ATTRIBUTES
+    if has_horizon:
+        attributes |= DELETE_HORIZON
+    store_be_int64(out, at, first_offset)
+    store_be_int32(out, at + 8, size - LOG_OVERHEAD_BYTES)
+    store_be_int32(out, at + 12, -1)  # leader epoch
+    out[at + 16] = np.uint8(2)
+    store_be_int16(out, at + 21, attributes)
+    store_be_int32(out, at + 23, last_offset - first_offset)
+    store_be_int64(out, at + 27, base_timestamp)
+    store_be_int64(out, at + 35, max_timestamp)
+    store_be_int64(out, at + 43, -1)  # producer id
+    store_be_int16(out, at + 51, -1)
+    store_be_int32(out, at + 53, -1)
+    store_be_int32(out, at + 57, count)
+
+
 @kernel
 def write_empty_batch(
     source: ByteArray, source_at: int, max_timestamp: int, out: ByteArray, at: int
@@ -278,7 +308,7 @@ def has_horizon_after(row: Int64Array, new_horizon_ms: int) -> bool:
 
 @kernel
 def rewrite_batches(
-    buffer: ByteArray,
+    buffers: tuple[ByteArray, ByteArray],
     file_position: int,
     rows: Int64Array,
     verdict: tuple[ByteArray, Int32Array, ByteArray],
@@ -288,13 +318,15 @@ def rewrite_batches(
 ) -> tuple[int, int, int, int, int]:
     """Write to out what becomes of batches that need no codec: copied, rebuilt, emptied, dropped.
 
-    buffer: holds the batches; buffer[0] is at file_position. verdict: actions and kept records of
+    buffers: of the batches, whose first byte is at file_position, and of the upgraded records of
+    legacy ones, which are never copied nor emptied here. verdict: actions and kept records of
     each batch, states of each record. horizon_ms: of this round. spans: (>= batches, 2), filled
     with where in out the batches stand that need a checksum.
     Returns bytes written, number of spans, and the batch at which it stopped (-1 if none) with the
     reason and its detail.
     """
     actions, kept_records, states = verdict
+    buffer, upgraded = buffers
     at = 0
     span = 0
     record = 0
@@ -312,20 +344,33 @@ def rewrite_batches(
             span += 1
         elif actions[i] != DROP:
             new_horizon_ms: Any = horizon_ms if actions[i] == REBUILD_WITH_HORIZON else np.int64(-1)
+            its_states = states[record : record + count]
+            is_legacy = rows[i, ATTRIBUTES] & LEGACY != 0
+            payload, start = buffer, source_at + BATCH_HEADER_BYTES
+            offsets = (rows[i, BASE_OFFSET], rows[i, LAST_OFFSET])
+            offset_shift: Any = np.int64(0)
+            if is_legacy:
+                payload, start = upgraded, rows[i, RECORDS_START]
+                offsets = kept_span(payload, start, rows[i], its_states)
+                offset_shift = offsets[0] - rows[i, BASE_OFFSET]
             end, base, latest, code, detail = rebuild_records(
-                buffer,
-                source_at + BATCH_HEADER_BYTES,
+                payload,
+                start,
                 rows[i],
-                states[record : record + count],
+                its_states,
                 new_horizon_ms,
-                0,
+                offset_shift,
                 out,
                 at + BATCH_HEADER_BYTES,
             )
             if code != OK:
                 return at, span, i, code, detail
             times = (base, latest, has_horizon_after(rows[i], new_horizon_ms))
-            write_header(buffer, source_at, out, at, end - at, times, kept_records[i])
+            if is_legacy:
+                size = end - at
+                _write_converted_header(rows[i], out, at, size, offsets, times, kept_records[i])
+            else:
+                write_header(buffer, source_at, out, at, end - at, times, kept_records[i])
             spans[span, 0] = at
             spans[span, 1] = end
             span += 1

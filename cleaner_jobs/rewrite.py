@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cleaner_jobs.batch_window import Window, check_checksums
 from cleaner_jobs.packed_batches import Chosen, NotRebuilt, rebuild_packed
 from cleaner_jobs.rebuild import (
+    GROWTH_BYTES_PER_MESSAGE,
     GROWTH_BYTES_PER_RECORD,
     NOT_CANONICAL,
     REFUSALS,
@@ -131,7 +132,7 @@ class BatchRewriter:
         legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0
         emptied_legacy = legacy & (actions == EMPTY)
         self.counts.legacy_emptied += int(np.count_nonzero(emptied_legacy))
-        packed = rebuilt & (legacy | (window.rows[:, ATTRIBUTES] & CODEC_MASK != 0))
+        packed = rebuilt & (window.rows[:, ATTRIBUTES] & CODEC_MASK != 0)
         packed |= emptied_legacy
         ordinals = np.zeros(count + 1, np.int64)
         np.cumsum(window.rows[:, RECORDS_COUNT], out=ordinals[1:])
@@ -154,7 +155,7 @@ class BatchRewriter:
         verdict: tuple[ByteArray, NDArray[np.int32], NDArray[np.uint8]],
         ordinals: Int64Array,
     ) -> Iterator[tuple[int, bytes | NotRebuilt]]:
-        """The compressed and legacy batches that become others, each with its number."""
+        """The compressed batches that are rebuilt, and legacy ones emptied, with their numbers."""
         actions, kept, states = verdict
         numbers = np.flatnonzero(packed)
         given = actions[numbers] == REBUILD_WITH_HORIZON
@@ -180,10 +181,12 @@ class BatchRewriter:
             rows = window.rows[start:end]
             records = int(ordinals[end] - ordinals[start])
             bound = int(rows[:, SIZE].sum()) + GROWTH_BYTES_PER_RECORD * records + SLACK_BYTES
+            legacy = np.count_nonzero(rows[:, ATTRIBUTES] & LEGACY)
+            bound += GROWTH_BYTES_PER_MESSAGE * int(legacy)
             out = self._output.room(bound)
             spans = self._buffers.array("spans", len(rows), np.int64, 2)
             written, fresh, stopped, code, detail = rewrite_batches(
-                window.buffer,
+                (window.buffer, window.upgraded),
                 window.file_position,
                 rows,
                 (actions[start:end], kept[start:end], states[ordinals[start] : ordinals[end]]),

@@ -38,7 +38,7 @@ def test_the_main_log_is_the_one_in_the_oracles_readme() -> None:
 
 
 def test_every_width_of_values_is_there_with_every_codec() -> None:
-    matrix = {(w.value_bytes, w.codec) for w in WORKLOADS}
+    matrix = {(w.value_bytes, w.codec) for w in WORKLOADS if w.magic == 2}
     assert matrix == {(v, c) for v in (100, 1000) for c in ("none", "lz4", "zstd")}
 
 

@@ -40,6 +40,7 @@ class Workload:
     batches_a_transaction: int = 1
     aborted: float = 0.0  # share of the transactions
     open_transactions: int = 0  # in the active segment
+    magic: int = 2
 
     def script(self) -> str:
         """A line of JSON for each operation: the log, and one record in the active segment."""
@@ -54,6 +55,8 @@ class Workload:
             "skew": 1,
             "seed": 3,
         }
+        if self.magic != 2:
+            fill["magic"] = self.magic
         if self.producers:
             fill["producers"] = self.producers
             fill["txn_batches"] = self.batches_a_transaction
@@ -120,6 +123,8 @@ WORKLOADS: tuple[Workload, ...] = (
         open_transactions=1000,
         sides=(KAFKA, WARM),
     ),
+    Workload("100b-v1", 10_000, 110, 250_000, 100, magic=1, sides=(KAFKA, WARM)),
+    Workload("100b-v1-gzip", 10_000, 110, 250_000, 100, "gzip", 0.5, magic=1, sides=(KAFKA, WARM)),
     Workload(GROWTH_SHORT, 63_000, 110, 900_000, 100),
     Workload(GROWTH_LONG, 315_000, 110, 4_500_000, 100),
 )
