@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from storage.segment import Segment
+from storage.txn_index import AbortedTxn
 
 
 class ActiveProducer(NamedTuple):
@@ -49,6 +50,8 @@ class LogPlan:
     segment_bytes: int = 2**31 - 1
     log_start_offset: int = 0
     txn_index_base_offsets: tuple[int, ...] = ()  # of all segments whose `.txnindex` has entries
+    # base offset and entries of segments whose `.txnindex` a broker would rebuild, file or not
+    rebuilt_txn_indexes: tuple[tuple[int, tuple[AbortedTxn, ...]], ...] = ()
     notes: tuple[str, ...] = ()  # what was done to the log before this round
     limited_map_end_offset: int | None = None  # exclusive; None: the map took everything
     legacy_horizon_ms: int = 0  # legacy tombstones go from segments no younger than that (C-6.1)

@@ -15,10 +15,11 @@ from compactor.selection import Bound, BoundName, CleanableRange, FirstDirty
 from compactor.survey import LogOffsets, first_batch_timestamp_ms, largest_timestamp_ms
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
-from storage.file_names import INDEX, LOG, file_name
+from storage.file_names import LOG, file_name
 from storage.log_dir import PartitionListing, log_end_offset
 from storage.producer_state import ProducerState, load_producer_state
 from storage.segment import Segment
+from storage.txn_index import AbortedTxn
 
 MAX_LOG_BYTES = 2**31 - 1  # Kafka addresses a segment with 32 bits (F-2.6)
 _MAY_REMAIN = ".deleted"  # files that a broker had no time to unlink; it does so when it starts
@@ -64,6 +65,9 @@ class Prepared:
     judgement: Judgement
     producers: tuple[ActiveProducer, ...]
     refusal: str | None  # why it cannot be cleaned yet, though it is eligible
+    to_rewrite: tuple[Segment, ...]  # index files that are missing have the size of rebuilt ones
+    # of all segments without .index: base offset, and the entries that a broker's recovery finds
+    rebuilt_txn_indexes: tuple[tuple[int, tuple[AbortedTxn, ...]], ...]
 
 
 def defect(partition: PartitionListing) -> str | None:
@@ -159,7 +163,12 @@ def prepare(judgement: Judgement, clock: Clock, clean_shutdown: bool) -> Prepare
         ActiveProducer(entry.producer_id, entry.producer_epoch, entry.last_offset)
         for _, entry in sorted(state.entries.items())
     )
-    return Prepared(judgement, producers, _refusal(judgement))
+    refusal = _refusal(judgement)
+    to_rewrite: tuple[Segment, ...] = ()
+    if refusal is None and judgement.is_eligible:
+        to_rewrite = tuple(_with_indexes(judgement, s) for s in judgement.to_rewrite)
+    rebuilt = tuple(state.rebuilt_txn_indexes.items())
+    return Prepared(judgement, producers, refusal, to_rewrite, rebuilt)
 
 
 def _compaction_delay_ms(
@@ -176,15 +185,26 @@ def _compaction_delay_ms(
 
 def _refusal(judgement: Judgement) -> str | None:
     for segment in judgement.to_rewrite:
-        if segment.index_bytes is None:
-            name = file_name(segment.base_offset, INDEX)
-            return f"{name} is missing: a broker that starts here rebuilds it"
         if segment.log_bytes > MAX_LOG_BYTES:
             name = file_name(segment.base_offset, LOG)
             return (
                 f"{name} has {segment.log_bytes} bytes, more than the {MAX_LOG_BYTES} of a segment"
             )
     return None
+
+
+def _with_indexes(judgement: Judgement, segment: Segment) -> Segment:
+    """Give the segment as a broker loads it, which rebuilds its indexes without .index (F-16.1)."""
+    if segment.index_bytes is not None:
+        return segment
+    from storage.segment_recovery import rebuilt_indexes  # with kernels that few plans need
+
+    log_path = os.path.join(judgement.partition.path, file_name(segment.base_offset, LOG))
+    interval_bytes = judgement.config.index_interval_bytes
+    indexes = rebuilt_indexes(log_path, segment.base_offset, segment.log_bytes, interval_bytes)
+    return segment._replace(
+        index_bytes=len(indexes.offset_index), time_index_bytes=len(indexes.time_index)
+    )
 
 
 def _open_transactions(state: ProducerState) -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from compactor.retention import Deletion, RetentionLimits, decide
 from compactor.survey import LogOffsets, largest_timestamp_ms
 from compactor.topic_config import TopicConfig
-from storage import filesystem, segment_reader, time_index
-from storage.file_names import LOG, TIME_INDEX, file_name
+from storage import filesystem, time_index
+from storage.file_names import TIME_INDEX, file_name
 from storage.log_dir import PartitionListing, log_end_offset
 from storage.segment import Segment
 
@@ -58,14 +58,10 @@ def deletion_of(log: PartitionListing, limits: RetentionLimits) -> Deletion:
 
 def _largest_timestamp_ms(log: PartitionListing, segment: Segment) -> int:
     """F-12.8, with what a broker makes of the files when it starts (F-16.1)."""
-    if segment.index_bytes is None:  # it makes new indexes, the time index among them
-        log_path = os.path.join(log.path, file_name(segment.base_offset, LOG))
-        headers = (header for _, header in segment_reader.read_batch_headers(log_path))
-        largest_ms = max((header.max_timestamp for header in headers), default=-1)
-    elif segment.base_offset == log.segments[-1].base_offset and segment.time_index_bytes:
-        largest_ms = _last_used_entry_ms(log, segment)
-    else:
+    is_active = segment.base_offset == log.segments[-1].base_offset
+    if segment.index_bytes is None or not (is_active and segment.time_index_bytes):
         return largest_timestamp_ms(log, segment)
+    largest_ms = _last_used_entry_ms(log, segment)
     return largest_ms if largest_ms >= 0 else segment.log_mtime_ns // 1_000_000
 
 

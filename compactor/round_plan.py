@@ -281,7 +281,7 @@ def _log_plan(log_id: int, prepared: Prepared) -> LogPlan:
         path=partition.path,
         first_dirty_offset=judgement.first_dirty.offset,
         first_uncleanable_offset=end,
-        groups=group_segments(judgement.to_rewrite, limits, end),
+        groups=group_segments(prepared.to_rewrite, limits, end),
         delete_retention_ms=config.delete_retention_ms,
         index_interval_bytes=config.index_interval_bytes,
         segment_index_bytes=config.segment_index_bytes,
@@ -290,7 +290,12 @@ def _log_plan(log_id: int, prepared: Prepared) -> LogPlan:
         segment_bytes=config.segment_bytes,
         log_start_offset=judgement.offsets.log_start,
         txn_index_base_offsets=tuple(
-            segment.base_offset for segment in partition.segments if segment.txn_index_bytes
+            segment.base_offset
+            for segment in partition.segments
+            if segment.txn_index_bytes and segment.index_bytes is not None
+        ),
+        rebuilt_txn_indexes=tuple(
+            rebuilt for rebuilt in prepared.rebuilt_txn_indexes if rebuilt[1]
         ),
         legacy_horizon_ms=legacy_horizon_ms(
             partition.segments, judgement.first_dirty.offset, config.delete_retention_ms

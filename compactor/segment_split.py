@@ -58,7 +58,7 @@ def split_segment(log: LogPlan, source: Source) -> None:
     Every checksum is held first: what is damaged stays as it is. Raise CorruptFileError,
     LogChangedError or OSError.
     """
-    aborted = txn_index.read(source.path.removesuffix(LOG) + TXN_INDEX)
+    aborted = _aborted_txns(log, source)
     segments = _cut(source)
     staged = _names(log.path, segments, aborted)
     try:
@@ -79,6 +79,13 @@ def split_segment(log: LogPlan, source: Source) -> None:
             with suppress(FileNotFoundError):
                 os.remove(path)
         raise
+
+
+def _aborted_txns(log: LogPlan, source: Source) -> list[AbortedTxn]:
+    for base_offset, entries in log.rebuilt_txn_indexes:
+        if base_offset == source.base_offset:
+            return list(entries)
+    return txn_index.read(source.path.removesuffix(LOG) + TXN_INDEX)
 
 
 def _cut(source: Source) -> list[_NewSegment]:

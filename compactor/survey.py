@@ -134,8 +134,14 @@ def stray_entries(
 def largest_timestamp_ms(partition: PartitionListing, segment: Segment) -> int:
     """Give the largest timestamp of an inactive segment as its time index says it (F-12.8).
 
-    Without one it is the modification time of the log. Kafka has that in whole milliseconds.
+    Without one it is the modification time of the log. Kafka has that in whole milliseconds. Where
+    the `.index` is missing, a broker that starts makes a new time index, too (F-16.1).
     """
+    if segment.index_bytes is None:
+        log_path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
+        headers = (header for _, header in segment_reader.read_batch_headers(log_path))
+        largest_ms = max((header.max_timestamp for header in headers), default=-1)
+        return largest_ms if largest_ms >= 0 else segment.log_mtime_ns // 1_000_000
     entries = (segment.time_index_bytes or 0) // time_index.ENTRY.itemsize
     if entries:
         path = os.path.join(partition.path, file_name(segment.base_offset, TIME_INDEX))

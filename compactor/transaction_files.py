@@ -16,19 +16,20 @@ from compactor.transactions import (
     expected_ranges,
 )
 from storage import offset_index, txn_index
-from storage.file_names import INDEX, TXN_INDEX, file_name
+from storage.file_names import INDEX, LOG, TXN_INDEX, file_name
 from storage.filesystem import naming
+from storage.segment_recovery import rebuilt_indexes
 
 
 def read_indexes(plan: LogPlan) -> list[TxnIndexOfSegment]:
     """The transaction indexes of a log. Raise CorruptFileError where one is not sound."""
-    indexes = []
+    indexes = [TxnIndexOfSegment(*rebuilt) for rebuilt in plan.rebuilt_txn_indexes]
     for base_offset in plan.txn_index_base_offsets:
         path = os.path.join(plan.path, file_name(base_offset, TXN_INDEX))
         entries = txn_index.read(path)
         txn_index.check(entries, base_offset, path)
         indexes.append(TxnIndexOfSegment(base_offset, entries))
-    return indexes
+    return sorted(indexes, key=lambda index: index.base_offset)
 
 
 def save_expected(plan: LogPlan, indexes: Sequence[TxnIndexOfSegment], work_dir: str) -> str:
@@ -79,7 +80,7 @@ def log_transactions(
 def map_start(plan: LogPlan) -> tuple[int, int]:
     """Number of the segment and position in it where the map of the round begins (C-7.5).
 
-    By the index as it stands on disk, since Kafka goes by it (C-7.11).
+    By the index as it stands on disk, since Kafka goes by it (C-7.11), or as it would rebuild it.
     """
     offset = plan.first_dirty_offset
     segments = [segment for group in plan.groups for segment in group.segments]
@@ -87,7 +88,14 @@ def map_start(plan: LogPlan) -> tuple[int, int]:
     base_offset = segments[number].base_offset
     if base_offset >= offset or not segments[number].index_bytes:
         return number, 0
-    entries = offset_index.read(os.path.join(plan.path, file_name(base_offset, INDEX)))
+    path = os.path.join(plan.path, file_name(base_offset, INDEX))
+    if os.path.exists(path):
+        entries = offset_index.read(path)
+    else:
+        log_path = os.path.join(plan.path, file_name(base_offset, LOG))
+        log_bytes, interval_bytes = segments[number].log_bytes, plan.index_interval_bytes
+        rebuilt = rebuilt_indexes(log_path, base_offset, log_bytes, interval_bytes)
+        entries = offset_index.decode(rebuilt.offset_index, path)
     return number, offset_index.search(entries, base_offset, offset).position
 
 

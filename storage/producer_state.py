@@ -1,23 +1,28 @@
 """Active producers and open transactions of a log, as a broker that loads it has them.
 
 The newest sound snapshot is taken, what has expired in it left out, and the batches from there to
-the log end offset replayed, by their headers. Replayed producers do not expire. Source: Kafka,
-ProducerStateManager, ProducerAppendInfo, UnifiedLog.rebuildProducerState; spec C-23.4, C-23.5,
-F-14.3, F-14.4.
+the log end offset replayed, by their headers. Replayed producers do not expire.
+
+A segment whose `.index` is missing is recovered before: snapshots past its base offset go, those of
+the recovery take their place, and its `.txnindex` is what the replay finds. Source: Kafka,
+ProducerStateManager, ProducerAppendInfo, UnifiedLog.rebuildProducerState, LogLoader.recoverSegment,
+LogSegment.updateProducerState; spec C-23.4, C-23.5, F-14.3, F-14.4, F-16.1.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from storage import filesystem, offset_index, producer_snapshot, record_batch, segment_reader
-from storage.control_record import decode_coordinator_epoch, decode_type
+from storage.control_record import ControlType, decode_coordinator_epoch, decode_type
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
 from storage.producer_snapshot import ProducerEntry
 from storage.record import MalformedRecordError
 from storage.record_batch import NO_PRODUCER_EPOCH, NO_TIMESTAMP, BatchHeader
 from storage.segment import Segment
+from storage.txn_index import AbortedTxn
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000
 
@@ -28,6 +33,7 @@ class CompletedTxn(NamedTuple):
     producer_id: int
     first_offset: int
     marker_offset: int
+    is_aborted: bool
 
 
 class ProducerState(NamedTuple):
@@ -37,6 +43,8 @@ class ProducerState(NamedTuple):
     first_unstable_offset: int | None  # of the oldest open transaction, but not below the log start
     completed: tuple[CompletedTxn, ...] = ()  # in the order of their markers
     passed_over: tuple[str, ...] = ()  # snapshots that could not be read, and why
+    # by base offset of each segment without .index: the entries that its recovery finds
+    rebuilt_txn_indexes: Mapping[int, tuple[AbortedTxn, ...]] = {}
 
     def first_unstable_below(self, high_watermark: int) -> int | None:
         """Give the first unstable offset where followers have not got everything yet (C-4.5).
@@ -64,17 +72,77 @@ def load_producer_state(
     Raise CorruptFileError where a replayed batch is damaged or contradicts what came before it.
     After a clean shutdown without any snapshot there are no producers, whatever the log holds.
     """
-    kept = _kept_snapshots(snapshot_offsets, segments)
+    recovered = _Recovered(list(snapshot_offsets))
+    clock = _Clock(now_ms, expiration_ms)
+    for number, segment in enumerate(segments):
+        if segment.index_bytes is None:
+            _recover(path, segments[: number + 1], log_start_offset, clock, recovered)
+    kept = _kept_snapshots(recovered.snapshot_offsets, segments)
     if not kept and clean_shutdown:
-        return ProducerState({}, None)
+        return ProducerState({}, None, rebuilt_txn_indexes=recovered.txn_indexes)
     usable = [offset for offset in kept if log_start_offset < offset <= log_end_offset]
     replay = _Replay()
-    start = replay.load_newest(path, usable, now_ms, expiration_ms)
+    start = replay.load_newest(path, usable, clock, recovered.snapshots)
     if start is None:
         start = log_start_offset
     for log_path, position, header in _batches(path, segments, start, log_end_offset):
         replay.apply(header, log_path, position)
-    return replay.state(log_start_offset)
+    return replay.state(log_start_offset)._replace(rebuilt_txn_indexes=recovered.txn_indexes)
+
+
+class _Clock(NamedTuple):
+    now_ms: int
+    expiration_ms: int
+
+    def is_expired(self, entry: ProducerEntry) -> bool:
+        is_open = entry.current_txn_first_offset is not None
+        return not is_open and self.now_ms - entry.timestamp >= self.expiration_ms
+
+
+@dataclass(slots=True)
+class _Recovered:
+    """What the recovery of segments without an index has left; of snapshots no file is made."""
+
+    snapshot_offsets: list[int]  # of those in files that are left, and of those below
+    snapshots: dict[int, dict[int, ProducerEntry]] = field(default_factory=dict)
+    txn_indexes: dict[int, tuple[AbortedTxn, ...]] = field(default_factory=dict)
+
+    def snapshot(self, offset: int, entries: Mapping[int, ProducerEntry]) -> None:
+        self.snapshots[offset] = dict(entries)
+        self.snapshot_offsets.append(offset)
+
+
+def _recover(
+    path: str,
+    segments: Sequence[Segment],
+    log_start_offset: int,
+    clock: _Clock,
+    recovered: _Recovered,
+) -> None:
+    """Recover the last of these segments, of a log that is loaded as far as that."""
+    base_offset = segments[-1].base_offset
+    recovered.snapshot_offsets = [
+        offset for offset in recovered.snapshot_offsets if log_start_offset < offset <= base_offset
+    ]
+    replay = _Replay()
+    start = replay.load_newest(path, recovered.snapshot_offsets, clock, recovered.snapshots)
+    end_offset = log_start_offset if start is None else start
+    for log_path, position, header in _batches(path, segments[:-1], end_offset, base_offset):
+        replay.apply(header, log_path, position)
+    if base_offset > end_offset:
+        recovered.snapshot(base_offset, replay.entries)
+        end_offset = base_offset
+    aborted = []
+    log_path = os.path.join(path, file_name(base_offset, LOG))
+    for position, header in segment_reader.read_batch_headers(log_path):
+        if header.producer_id >= 0:
+            completed = replay.apply(header, log_path, position)
+            if completed is not None and completed.is_aborted:
+                aborted.append(replay.aborted(completed))
+        end_offset = header.next_offset
+    recovered.txn_indexes[base_offset] = tuple(aborted)
+    if end_offset > base_offset:
+        recovered.snapshot(end_offset, replay.entries)
 
 
 class _Replay:
@@ -86,25 +154,35 @@ class _Replay:
         self.passed_over: list[str] = []
 
     def load_newest(
-        self, path: str, offsets: Sequence[int], now_ms: int, expiration_ms: int
+        self,
+        path: str,
+        offsets: Sequence[int],
+        clock: _Clock,
+        made: Mapping[int, Mapping[int, ProducerEntry]],
     ) -> int | None:
-        """Take the newest snapshot that can be read, and give its offset."""
+        """Take the newest snapshot that can be read, and give its offset. made: those in no file"""
         for offset in sorted(offsets, reverse=True):
             try:
-                entries = producer_snapshot.read(os.path.join(path, file_name(offset, SNAPSHOT)))
+                entries = (
+                    list(made[offset].values())
+                    if offset in made
+                    else producer_snapshot.read(os.path.join(path, file_name(offset, SNAPSHOT)))
+                )
             except (CorruptFileError, FileNotFoundError) as error:  # as Kafka: the next older one
                 self.passed_over.append(str(error))
                 continue
             self.entries = {
-                entry.producer_id: entry
-                for entry in entries
-                if not _is_expired(entry, now_ms, expiration_ms)
+                entry.producer_id: entry for entry in entries if not clock.is_expired(entry)
             }
             return offset
         return None
 
-    def apply(self, header: BatchHeader, log_path: str, position: int) -> None:
-        """Let one batch of an idempotent or transactional producer change the state (C-23.5)."""
+    def apply(self, header: BatchHeader, log_path: str, position: int) -> CompletedTxn | None:
+        """Let one batch of an idempotent or transactional producer change the state (C-23.5).
+
+        Return the transaction that it completes, if it does.
+        """
+        completed = None
         known = self.entries.get(header.producer_id) or _unknown(header.producer_id)
         if not header.is_control:
             if known.current_txn_first_offset is not None and not header.is_transactional:
@@ -114,13 +192,29 @@ class _Replay:
         elif not header.records_count:
             self.entries[header.producer_id] = known
         else:
-            coordinator_epoch, timestamp = _read_marker(header, log_path, position)
+            kind, coordinator_epoch, timestamp = _read_marker(header, log_path, position)
             if known.current_txn_first_offset is not None:
-                transaction = known.producer_id, known.current_txn_first_offset, header.base_offset
-                self.completed.append(CompletedTxn(*transaction))
+                completed = CompletedTxn(
+                    known.producer_id,
+                    known.current_txn_first_offset,
+                    header.base_offset,
+                    kind is ControlType.ABORT,
+                )
+                self.completed.append(completed)
             self.entries[header.producer_id] = _after_marker(
                 known, header, coordinator_epoch, timestamp
             )
+        return completed
+
+    def aborted(self, completed: CompletedTxn) -> AbortedTxn:
+        """The index entry of a transaction that the latest batch has completed."""
+        open_since = (
+            entry.current_txn_first_offset
+            for entry in self.entries.values()
+            if entry.current_txn_first_offset is not None
+        )
+        last_stable_offset = min(open_since, default=completed.marker_offset + 1)
+        return AbortedTxn(*completed[:3], last_stable_offset)
 
     def state(self, log_start_offset: int) -> ProducerState:
         open_since = [
@@ -178,11 +272,6 @@ def _position_of(path: str, segment: Segment, offset: int) -> int:
     return offset_index.search(entries, segment.base_offset, offset).position
 
 
-def _is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
-    is_open = entry.current_txn_first_offset is not None
-    return not is_open and now_ms - entry.timestamp >= expiration_ms
-
-
 def _unknown(producer_id: int) -> ProducerEntry:
     return ProducerEntry(producer_id, NO_PRODUCER_EPOCH, None, None, 0, NO_TIMESTAMP, None, None)
 
@@ -216,14 +305,14 @@ def _after_marker(
     )
 
 
-def _read_marker(header: BatchHeader, log_path: str, position: int) -> tuple[int, int]:
-    """Give coordinator epoch and timestamp of the marker in a control batch."""
+def _read_marker(header: BatchHeader, log_path: str, position: int) -> tuple[ControlType, int, int]:
+    """Give kind, coordinator epoch and timestamp of the marker in a control batch."""
     batch = filesystem.read_range(log_path, position, header.size_bytes)
     record = record_batch.decode_records(batch, header, log_path, position)[0]
     try:
         kind = decode_type(record.key)
         if kind.is_marker:
-            return decode_coordinator_epoch(record.value), record.timestamp
+            return kind, decode_coordinator_epoch(record.value), record.timestamp
     except MalformedRecordError as error:
         raise CorruptFileError(log_path, position, str(error)) from error
     problem = f"control record {kind.name} of producer {header.producer_id}, expected a marker"

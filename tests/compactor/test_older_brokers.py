@@ -57,6 +57,11 @@ def with_special_dirs(root: Path) -> None:
         pytest.param(
             holding(f"t-0/{file_name(0, TIME_INDEX)}", b""), id="F-16.1: empty time index"
         ),
+        pytest.param(holding(f"t-0/{file_name(0, INDEX)}", b""), id="F-16.1: empty offset index"),
+        pytest.param(
+            without(*(f"t-0/{file_name(base, INDEX)}" for base in (0, 2, 4))),
+            id="F-16.1: no offset index, which a broker rebuilds",
+        ),
         pytest.param(
             without(*(checkpoint.RECOVERY_POINT, checkpoint.REPLICATION, checkpoint.LOG_START)),
             id="F-13.4: no checkpoints",
@@ -83,14 +88,3 @@ def test_it_loads_and_is_cleaned(
     ]
     assert checkpoint.read(f"{log_dir}/{checkpoint.CLEANER_OFFSET}") == {("t", 0): 4}
     assert not (root / "t-0" / file_name(2, LOG)).exists()  # merged into 0
-
-
-def test_a_missing_offset_index_is_left_to_a_broker(tmp_path: Path) -> None:
-    """F-16.1: it recovers the segment, which is more than making an index."""
-    log_dir = build(tmp_path / "d")
-    (tmp_path / "d" / "t-0" / file_name(0, INDEX)).unlink()
-    (report,) = plan_round([log_dir], COMPACT, NOW_MS).passed_over
-    assert report.status is LogStatus.SET_ASIDE
-    assert (
-        report.reason == f"{file_name(0, INDEX)} is missing: a broker that starts here rebuilds it"
-    )

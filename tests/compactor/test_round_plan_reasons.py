@@ -218,13 +218,37 @@ def test_a_log_that_ends_before_it_starts(tmp_path: Path) -> None:
     assert judged(plan_round([log_dir], COMPACT, NOW_MS)) == (SET_ASIDE, reason)
 
 
-def test_a_log_whose_index_is_missing(tmp_path: Path) -> None:
+def test_segments_whose_index_is_missing_are_grouped_by_the_indexes_of_their_recovery(
+    tmp_path: Path,
+) -> None:
+    """F-16.1, C-9.1: an entry of 12 bytes in each time index, whatever was on disk before."""
     log_dir = build(tmp_path / "d")
-    (tmp_path / "d" / "t-0" / file_name(2, TIME_INDEX)).unlink()
-    assert plan_round([log_dir], COMPACT, NOW_MS).logs  # a broker makes an empty one
-    (tmp_path / "d" / "t-0" / file_name(2, INDEX)).unlink()
-    reason = f"{file_name(2, INDEX)} is missing: a broker that starts here rebuilds it"
-    assert judged(plan_round([log_dir], COMPACT, NOW_MS)) == (SET_ASIDE, reason)
+    partition = tmp_path / "d" / "t-0"
+    for base_offset in (0, 2, 4):
+        (partition / file_name(base_offset, INDEX)).unlink()
+        (partition / file_name(base_offset, TIME_INDEX)).write_bytes(bytes(1200))
+    for index_bytes, groups in (("24", [[0, 2]]), ("23", [[0], [2]])):
+        config = with_settings({"segment.index.bytes": index_bytes})
+        (log,) = plan_round([log_dir], config, NOW_MS).logs
+        assert [[s.base_offset for s in group.segments] for group in log.groups] == groups
+
+
+def test_a_recovered_segment_is_as_young_as_its_records_without_a_time_index_as_its_file(
+    tmp_path: Path,
+) -> None:
+    """F-12.8, F-16.1: records of 1000 and 2000 ms in files of 5000 ms."""
+    log_dir = build(tmp_path / "d")
+    for base_offset in (0, 2):
+        (tmp_path / "d" / "t-0" / file_name(base_offset, TIME_INDEX)).unlink()
+        os.utime(tmp_path / "d" / "t-0" / file_name(base_offset, LOG), (5, 5))
+    config = with_settings({"min.compaction.lag.ms": "500"})
+    told = "of segment 0 the youngest record is 1 ms too young"
+    assert judged(plan_round([log_dir], config, 5499))[1].endswith(told)
+    for base_offset in (0, 2):
+        (tmp_path / "d" / "t-0" / file_name(base_offset, INDEX)).unlink()
+    assert judged(plan_round([log_dir], config, 1499))[1].endswith(told)
+    (log,) = plan_round([log_dir], config, 2499).logs
+    assert log.first_uncleanable_offset == 2
 
 
 def test_a_log_with_a_segment_that_is_too_large(tmp_path: Path) -> None:

@@ -235,8 +235,6 @@ def _indexes(positions: list[int]) -> Iterator[Damage]:
         yield Damage(topic, harm, rf"{INDEX[0]}, byte {byte}: .*{told}")
     told = rf"{INDEX[2]}, byte 16: .* does not lead to that batch"
     yield Damage("index-active", _in_file(INDEX[2], lambda d: d[:-1] + b"\x07"), told)
-    gone = rf"{INDEX[0]} is missing: a broker that starts here rebuilds it"
-    yield Damage("index-gone", lambda p: (p / INDEX[0]).unlink(), gone)
 
 
 def _listed() -> Iterator[Damage]:

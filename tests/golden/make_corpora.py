@@ -13,7 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.conformance import fleet
-from tests.golden import edge_legacy, edge_ranges, edge_records, edge_transactions
+from tests.golden import (
+    edge_legacy,
+    edge_loading,
+    edge_ranges,
+    edge_records,
+    edge_transactions,
+)
 from tests.golden.corpora import ARCHIVE
 from tests.golden.script import Script
 from tests.oracle.random_script import Operation, ScriptOptions, random_script
@@ -48,6 +54,8 @@ GROUPS = (
     edge_transactions.maps,
     edge_transactions.control_batches,
     edge_transactions.stories,
+    edge_loading.missing_indexes,
+    edge_loading.odd_shapes,
 )
 
 

@@ -57,6 +57,7 @@ Load = Callable[..., ProducerState]
 def partition(tmp_path: Path) -> Path:
     for base_offset, data in LOGS.items():
         (tmp_path / f"{base_offset:020d}.log").write_bytes(bytes.fromhex(data))
+        (tmp_path / f"{base_offset:020d}.index").write_bytes(b"")
     for offset, entries in ((6, AT_6), (12, AT_12), (13, AT_13)):
         (tmp_path / f"{offset:020d}.snapshot").write_bytes(encode(entries))
     return tmp_path
@@ -167,9 +168,9 @@ def test_the_index_is_used_to_find_where_to_start(load: Load, partition: Path) -
 def test_completed_transactions_count_while_their_marker_may_be_lost(load: Load) -> None:  # C-4.5
     state = load((), clean_shutdown=False)
     assert state.completed == (
-        CompletedTxn(1, 2, 5),
-        CompletedTxn(2, 3, 6),
-        CompletedTxn(1, 10, 11),
+        CompletedTxn(1, 2, 5, False),
+        CompletedTxn(2, 3, 6, True),
+        CompletedTxn(1, 10, 11, False),
     )
     expected = {13: 7, 12: 7, 11: 7, 7: 7, 6: 3, 5: 2}
     assert {mark: state.first_unstable_below(mark) for mark in expected} == expected

@@ -53,6 +53,7 @@ final class ScriptedLog {
     private Long checkpoint; // null: what the script's own cleanings have left
     private final Map<Integer, Integer> nextSequences = new TreeMap<>(); // of the producers that fill
     private JsonNode mtimeSpread;
+    private final List<String> removed = new ArrayList<>();
     private boolean shutdown = true;
 
     private ScriptedLog(File logDir) {
@@ -119,6 +120,7 @@ final class ScriptedLog {
                 Cleaning.cleanOpen(logDir, log, clock, op.path("first_dirty").asLong(-1), op.path("uncleanable").asLong(-1),
                     op.path("slots").asInt(-1));
             }
+            case "remove" -> op.get("suffixes").forEach(s -> removed.add(LogFileUtils.filenamePrefixFromOffset(op.get("segment").asLong()) + s.asText()));
             case "crash" -> shutdown = false;
             default -> throw new IllegalArgumentException("unknown op");
         }
@@ -134,6 +136,7 @@ final class ScriptedLog {
         if (checkpoint != null) PartitionLog.writeCheckpoint(logDir, "cleaner-offset-checkpoint", partition, checkpoint);
         if (!shutdown) Files.delete(new File(logDir, ".kafka_cleanshutdown").toPath());
         setModificationTimes(dir);
+        for (String name : removed) Files.delete(new File(dir, name).toPath());
         File meta = new File(logDir, "meta.properties");
         if (!meta.exists()) Files.writeString(meta.toPath(), "version=1\nbroker.id=1\nnode.id=1\ncluster.id=oracle-oracle-oracle-ab\ndirectory.id=AAAAAAAAAAAAAAAAAAAAZQ\n");
         File pm = new File(dir, "partition.metadata");
