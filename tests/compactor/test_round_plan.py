@@ -13,7 +13,7 @@ from compactor.errors import RefusedError
 from compactor.report import LogStatus
 from compactor.round_plan import RoundPlan, plan_round
 from storage import checkpoint, producer_snapshot
-from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
+from storage.file_names import LOG, SNAPSHOT, file_name
 from storage.log_dir import PartitionListing, list_partition
 from tests.compactor.plan_logs import (
     COMPACT,
@@ -91,13 +91,17 @@ def test_active_producers_are_kafkas(plan: RoundPlan, kafkas: dict[str, Any]) ->
 def test_groups_become_kafkas_segments(plan: RoundPlan, kafkas: dict[str, Any]) -> None:
     """C-9, C-14.1."""
     merged = 0
+    with_retention = {f"{log.topic}-{log.partition}" for log in plan.retention}
     for name, log in taken(plan).items():
         if name not in kafkas:
             continue
         after = (corpora.extracted().after / name).glob(f"*{LOG}")
         bases = sorted(int(path.name.removesuffix(LOG)) for path in after)
         wanted = [base for base in bases if base < log.first_uncleanable_offset]
-        assert [group.base_offset for group in log.groups] == wanted, name
+        found = [group.base_offset for group in log.groups]
+        if name in with_retention:  # Kafka's retention has followed its cleaning
+            found = [base for base in found if base >= bases[0]]
+        assert found == wanted, name
         merged += sum(len(group.segments) > 1 for group in log.groups)
     assert merged > 50
 
@@ -241,7 +245,7 @@ def test_impossible_entries_are_set_right(
 def test_what_is_set_aside_or_not_compacted_is_left_with_its_entry(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d", Shape("t"), Shape("u"))
     clean_up_to(tmp_path / "d", ("t", 0, 99), ("u", 0, 99), ("gone", 0, 99))
-    (tmp_path / "d" / "t-0" / file_name(2, INDEX)).unlink()
+    (tmp_path / "d" / "t-0" / f"{file_name(2, LOG)}.swap").write_bytes(b"")
     found = plan_round([log_dir], COMPACT, NOW_MS, exclude="u")
     assert not found.checkpoint_repairs
 
