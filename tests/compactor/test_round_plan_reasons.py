@@ -162,9 +162,11 @@ def test_a_log_whose_records_are_too_young(tmp_path: Path) -> None:
     assert log.first_uncleanable_offset == 4
 
 
-def test_a_log_with_what_a_cleaning_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("base_offset", [0, 1])
+def test_a_log_with_what_a_cleaning_left(tmp_path: Path, base_offset: int) -> None:
+    """E-70, E-71, E-72: of a segment that there is, and of another one; a broker settles both."""
     log_dir = build(tmp_path / "d")
-    name = file_name(0, LOG)
+    name = file_name(base_offset, LOG)
     for leftover, status in ((".deleted", None), (".cleaned", SET_ASIDE), (".swap", SET_ASIDE)):
         path = tmp_path / "d" / "t-0" / f"{name}{leftover}"
         path.write_bytes(b"")

@@ -12,7 +12,17 @@ from compactor.report import LogStatus
 from storage.file_names import INDEX, file_name
 from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in
 from tests.support.local_round import LocalRound, Rows, open_local_round
-from tests.support.made_log import INTERVAL_BYTES, keyed, make_partition, plan_of, round_of
+from tests.support.made_log import (
+    INTERVAL_BYTES,
+    batch,
+    batches_of,
+    keyed,
+    make_partition,
+    plan_of,
+    record,
+    round_of,
+)
+from tests.support.reference_batch import encode
 
 
 @pytest.fixture
@@ -62,6 +72,25 @@ def test_a_segment_is_cut_at_the_entries_of_its_index(
     report = local.run(round_of(plan_of(partition, [[0]], 2000)))
     assert (report.logs[0].status, report.logs[0].counts.records_kept) == (LogStatus.CLEANED, 8)
     assert dict(local.stages)["scan"] > 1
+
+
+def test_a_record_larger_than_a_stretch_is_in_one(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-12.6: cuts are where batches start, so that no record is cut, whatever its size."""
+    for name in ("STRETCH_BYTES", "LOG_COST_BYTES"):
+        monkeypatch.setattr(layout, name, 1000)
+    local.cores = 4
+    large = batch(record(1, b"a", b"x" * 50_000))
+    partition = make_partition(
+        tmp_path / "logs",
+        {0: [keyed(0, "a"), large, keyed(2, "b"), keyed(3, "b"), keyed(4, "c")], 5: []},
+        interval_bytes=0,
+    )
+    report = local.run(round_of(plan_of(partition, [[0]], 5)))
+    assert (report.logs[0].status, report.logs[0].counts.records_kept) == (LogStatus.CLEANED, 3)
+    assert dict(local.stages)["scan"] == 2  # the large record's batch ends the first stretch
+    assert batches_of(partition, 0) == [encode(b) for b in (large, keyed(3, "b"), keyed(4, "c"))]
 
 
 def test_an_index_that_cannot_be_read_fails_its_log_alone(

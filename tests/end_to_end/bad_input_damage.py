@@ -83,7 +83,7 @@ def _cuts(positions: list[int]) -> Iterator[Damage]:
 
 
 def _flips(positions: list[int]) -> Iterator[Damage]:
-    """Each bit of the second of three batches."""
+    """E-34: each bit of the second of three batches; its checksum does not fit any more."""
     first, second = positions[1], positions[2]
     for bit in range(8 * (second - first)):
         at = first + bit // 8
@@ -239,7 +239,7 @@ def _indexes(positions: list[int]) -> Iterator[Damage]:
 
 def _listed() -> Iterator[Damage]:
     """What the names in the directory say."""
-    for suffix in (".cleaned", ".swap"):
+    for suffix in (".cleaned", ".swap"):  # E-70 and E-72
         harm = _in_new_file(LOG[0] + suffix)
         told = rf"{LOG[0]}{suffix}: left by a cleaning that was cut short"
         yield Damage(f"left{suffix}", harm, told)
