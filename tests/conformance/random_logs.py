@@ -30,7 +30,8 @@ from tests.oracle.random_script import ScriptOptions, random_script
 PROJECT = Path(__file__).parents[2]
 SEEDS = 2**31
 DONE, SOME_SET_ASIDE = 0, 4  # exit codes of `compactor run`
-FLEET_SIZE = 200
+FLEET_SIZE = 300  # logs of one directory, cleaned in one round
+COUNT = 200
 
 
 class RoundFailedError(Exception):
@@ -138,7 +139,7 @@ def _say(text: str) -> None:
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="random_logs", description=__doc__)
-    parser.add_argument("--count", type=int, default=FLEET_SIZE)
+    parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--first-seed", type=int, help="this seed and those after it")
     parser.add_argument("--seed", type=int, action="append", help="only this seed; may be repeated")
     parser.add_argument("--keep", type=Path, help="work here and leave everything")
