@@ -45,6 +45,8 @@ class Judgement:
     bounds: tuple[Bound, ...]
     cleanable: CleanableRange
     compaction_delay_ms: int  # by how much it is past max.compaction.lag.ms; 0: it is not
+    log_end_offset: int | None = None  # None: not looked up, which takes reading
+    last_stable_offset: int | None = None  # likewise (C-4.5)
 
     @property
     def is_eligible(self) -> bool:
@@ -98,9 +100,10 @@ def judge(
     """
     segments = partition.segments
     active = segments[-1].base_offset
-    end_offset = active  # or more: where that matters, it is looked up
+    known_end_offset = None
     if max(offsets.log_start, offsets.cleaner or 0) > active:
-        end_offset = log_end_offset(partition)
+        known_end_offset = log_end_offset(partition)
+    end_offset = active if known_end_offset is None else known_end_offset  # it is active or more
     if offsets.log_start > end_offset:
         log_path = os.path.join(partition.path, file_name(active, LOG))
         problem = (
@@ -129,11 +132,12 @@ def judge(
         tuple(bounds),
         selection.cleanable_range(segments, dirty.offset, bounds),
         _compaction_delay_ms(partition, dirty.offset, now_ms - config.max_compaction_lag_ms),
+        known_end_offset,
     )
 
 
 def prepare(judgement: Judgement, clock: Clock, clean_shutdown: bool) -> Prepared:
-    """Look at the end of an eligible log and at its producers.
+    """Look at the end of a log and at its producers, and, if it is eligible, for missing indexes.
 
     Raise CorruptFileError where the log does not end with a whole batch, or contradicts itself.
     """
@@ -153,6 +157,7 @@ def prepare(judgement: Judgement, clock: Clock, clean_shutdown: bool) -> Prepare
     high_watermark = end_offset if high_watermark is None else min(high_watermark, end_offset)
     unstable = state.first_unstable_below(high_watermark)
     bound = selection.last_stable_bound(high_watermark, unstable)
+    judgement = replace(judgement, log_end_offset=end_offset, last_stable_offset=bound.offset)
     if bound.name is BoundName.OPEN_TRANSACTION:
         bounds = (*judgement.bounds, bound._replace(cause=_open_transactions(state)))
         cleanable = selection.cleanable_range(

@@ -201,7 +201,8 @@ def explain(  # one parameter an option: this is how typer is told of them
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Show every bound of one log and what set it, and why it is cleaned or not. Reads metadata.
+    """Show every bound of one log and what set it, and why it is cleaned or not. Reads metadata
+    and the end of the log.
 
     [dim]compactor explain /data/kafka orders-7 --topic-configs topics.json[/]
     """

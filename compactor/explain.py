@@ -1,7 +1,8 @@
-"""Why one log is cleaned or not: each of its bounds by name, and what set it. Reads metadata.
+"""Why one log is cleaned or not: each of its bounds by name, and what set it.
 
 Everything comes from the plan of a round over its log directory, so that what is told here is what
-a run would do. Source: spec C-4, C-5, C-18, C-23.
+a run would do. Where the plan had no need to look at the log's end and its producers, that is done
+here, since it is one log. Source: spec C-4, C-5, C-18, C-23.
 """
 
 import re
@@ -11,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from compactor.candidate import Judgement
+from compactor.candidate import Clock, Judgement, prepare
 from compactor.config import Config
 from compactor.errors import ConfigError
 from compactor.printable import one_line, printable
@@ -19,6 +20,7 @@ from compactor.report import RetentionReport
 from compactor.report_json import JsonObject, retention_document
 from compactor.retention_round import retention_report
 from compactor.round_plan import RoundPlan, plan_round
+from compactor.selection import BoundName
 from storage.errors import CorruptFileError
 from storage.file_names import parse_partition_dir
 from storage.log_dir import log_end_offset
@@ -58,7 +60,7 @@ def explain(log_dir: str, topic_partition: str, config: Config, as_of_ms: int) -
         partition,
         reports[0].status.value if reports else "to-clean",
         reports[0].reason if reports else None,
-        tuple(_bounds(facts.judgement)) if facts else (),
+        tuple(_bounds(_looked_into(facts.judgement, plan, config))) if facts else (),
         _retention(plan, key),
         facts.notes if facts else (),
     )
@@ -97,12 +99,24 @@ def explanation_document(found: Explanation) -> JsonObject:
     }
 
 
+def _looked_into(judgement: Judgement, plan: RoundPlan, config: Config) -> Judgement:
+    """Add the log's end and its open transactions, where it is not eligible without them."""
+    if judgement.last_stable_offset is not None:
+        return judgement
+    clock = Clock(plan.as_of_ms, config.producer_id_expiration_ms)
+    try:
+        return prepare(judgement, clock, plan.log_dirs[0].has_clean_shutdown).judgement
+    except CorruptFileError:  # a line of its own says so
+        return judgement
+
+
 def _bounds(judgement: Judgement) -> list[NamedBound]:
     config, offsets, cleanable = judgement.config, judgement.offsets, judgement.cleanable
     segments = judgement.partition.segments
     bounds = [
         NamedBound("log start offset", offsets.log_start, _log_start_cause(judgement)),
         _end_of(judgement),
+        _stable_up_to(judgement),
         NamedBound("cleaner checkpoint", offsets.cleaner, "cleaner-offset-checkpoint"),
         NamedBound(
             "first dirty offset", judgement.first_dirty.offset, judgement.first_dirty.set_by.value
@@ -147,6 +161,15 @@ def _end_of(judgement: Judgement) -> NamedBound:
         return NamedBound("log end offset", log_end_offset(judgement.partition), "last batch")
     except CorruptFileError as error:
         return NamedBound("log end offset", None, str(error))
+
+
+def _stable_up_to(judgement: Judgement) -> NamedBound:
+    offset = judgement.last_stable_offset
+    if offset is None:
+        return NamedBound("last stable offset", None, "not known, as the log cannot be read")
+    is_open = any(bound.name is BoundName.OPEN_TRANSACTION for bound in judgement.bounds)
+    cause = "start of the oldest open transaction" if is_open else "no transaction is open below it"
+    return NamedBound("last stable offset", offset, cause)
 
 
 def _retention(plan: RoundPlan, key: tuple[str, int]) -> RetentionReport:

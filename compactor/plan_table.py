@@ -240,6 +240,8 @@ def _judged(facts: LogFacts) -> JsonObject:
     cleanable = judgement.cleanable
     return {
         "log_start_offset": judgement.offsets.log_start,
+        "log_end_offset": judgement.log_end_offset,
+        "last_stable_offset": judgement.last_stable_offset,
         "cleaner_checkpoint": judgement.offsets.cleaner,
         "first_dirty_offset": cleanable.first_dirty_offset,
         "first_dirty_set_by": judgement.first_dirty.set_by.value,
@@ -252,5 +254,6 @@ def _judged(facts: LogFacts) -> JsonObject:
         "cleanable_bytes": cleanable.cleanable_bytes,
         "dirty_ratio": cleanable.ratio,
         "min_cleanable_dirty_ratio": judgement.config.min_cleanable_dirty_ratio,
+        "max_compaction_lag_ms": judgement.config.max_compaction_lag_ms,
         "compaction_delay_ms": judgement.compaction_delay_ms,
     }

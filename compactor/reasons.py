@@ -16,7 +16,10 @@ def why_not_compacted(config: TopicConfig) -> str:
             "(--topic-configs FILE, or [[topics]] in --config FILE)"
         )
     policy = ",".join(config.cleanup_policy) or "empty"
-    return f"cleanup.policy is {policy}, so it is not compacted (set by {config.policy_source})"
+    reason = f"cleanup.policy is {policy}, so it is not compacted (set by {config.policy_source})"
+    if config.has_retention:
+        reason += "; its retention is the broker's business, and nothing is deleted here"
+    return reason
 
 
 def why_not_eligible(judgement: Judgement) -> str:

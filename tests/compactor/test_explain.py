@@ -9,7 +9,15 @@ from rich.console import Console
 from compactor.errors import ConfigError
 from compactor.explain import explain, explanation_document, explanation_view
 from storage import checkpoint
-from tests.compactor.plan_logs import NOW_MS, Shape, build, clean_up_to, with_settings
+from storage.file_names import LOG, file_name
+from tests.compactor.plan_logs import (
+    NOW_MS,
+    Shape,
+    build,
+    clean_up_to,
+    open_transaction,
+    with_settings,
+)
 
 
 def bounds(log_dir: str, settings: dict[str, str]) -> dict[str, tuple[object, str]]:
@@ -33,6 +41,36 @@ def test_every_bound_has_a_name_a_value_and_a_cause(tmp_path: Path) -> None:
     assert found["first uncleanable offset"][0] == 2
     assert found["dirty ratio"][0] == 0.0
     assert found["ms past max.compaction.lag.ms"][0] == 0
+
+
+@pytest.mark.parametrize("is_eligible", [True, False])
+def test_an_open_transaction_is_told_of_any_log(tmp_path: Path, is_eligible: bool) -> None:
+    """C-4.5, E-47: it bounds the range of a log that has too little to clean, too."""
+    log_dir = build(tmp_path / "d", Shape(producer_id=7))
+    open_transaction(tmp_path / "d" / "t-0", producer_id=7, first_offset=3, end_offset=6)
+    found = bounds(log_dir, {"min.cleanable.dirty.ratio": "0" if is_eligible else "1"})
+    assert found["open transaction"] == (3, "producer 7 has one open since offset 3")
+    assert found["last stable offset"] == (3, "start of the oldest open transaction")
+    assert found["first uncleanable offset"][0] == 2
+
+
+def test_without_open_transactions_the_high_watermark_is_stable(tmp_path: Path) -> None:
+    log_dir = build(tmp_path / "d")
+    clean_up_to(tmp_path / "d", ("t", 0, 4))
+    assert bounds(log_dir, {})["last stable offset"] == (6, "no transaction is open below it")
+    (tmp_path / "d" / "t-0" / file_name(4, LOG)).write_bytes(bytes(70))
+    assert bounds(log_dir, {})["last stable offset"][0] is None
+
+
+def test_retention_of_a_topic_that_is_not_compacted_is_left_to_the_broker(tmp_path: Path) -> None:
+    settings = with_settings({"cleanup.policy": "delete", "retention.ms": "1"})
+    found = explain(build(tmp_path / "d"), "t-0", settings, NOW_MS)
+    assert found.outcome == "passed-over"
+    assert found.reason == (
+        "cleanup.policy is delete, so it is not compacted (set by --set); "
+        "its retention is the broker's business, and nothing is deleted here"
+    )
+    assert found.retention.deleted.segments == 0
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ def test_the_document_of_a_taken_log(tmp_path: Path) -> None:
         "topic": "once",
         "partition": 0,
         "log_start_offset": 0,
+        "log_end_offset": 6,
+        "last_stable_offset": 6,
         "cleaner_checkpoint": 2,
         "first_dirty_offset": 2,
         "first_dirty_set_by": "cleaner checkpoint",
@@ -51,6 +53,7 @@ def test_the_document_of_a_taken_log(tmp_path: Path) -> None:
         "cleanable_bytes": 79,
         "dirty_ratio": 0.5,
         "min_cleanable_dirty_ratio": 0.4,
+        "max_compaction_lag_ms": 2**63 - 1,
         "compaction_delay_ms": 0,
         "segments": 2,
         "groups": [{"base_offset": 0, "segments": [0, 2], "log_bytes": 158}],
@@ -131,6 +134,16 @@ def test_what_retention_would_delete_is_told_apart(tmp_path: Path) -> None:
         "size": {"segments": 0, "bytes": 0},
         "time": {"segments": 2, "bytes": 158},
     }
+
+
+def test_what_takes_reading_is_null_for_a_log_that_is_not_read(tmp_path: Path) -> None:
+    """Its names and checkpoints say that it is clean; nothing at its end could change that."""
+    log_dir = build(tmp_path / "d")
+    clean_up_to(tmp_path / "d", ("t", 0, 4))
+    config = with_settings({"max.compaction.lag.ms": "5"})
+    (document,) = plan_document(plan_round([log_dir], config, NOW_MS))["not_taken"]
+    names = ("log_end_offset", "last_stable_offset", "max_compaction_lag_ms")
+    assert [document[name] for name in names] == [None, None, 5]
 
 
 def test_a_policy_without_delete_has_no_retention(tmp_path: Path) -> None:

@@ -48,14 +48,19 @@ def test_a_topic_of_unknown_policy_is_passed_over(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("policy", "told"), [("delete", "delete"), ("", "empty")])
+BROKERS_BUSINESS = "; its retention is the broker's business, and nothing is deleted here"
+
+
+@pytest.mark.parametrize(
+    ("policy", "told", "retention"), [("delete", "delete", BROKERS_BUSINESS), ("", "empty", "")]
+)
 def test_a_topic_that_is_not_compacted_is_passed_over(
-    tmp_path: Path, policy: str, told: str
+    tmp_path: Path, policy: str, told: str, retention: str
 ) -> None:
     config = load_config(settings={"cleanup.policy": policy})
     status, reason = judged(plan_round([build(tmp_path / "d")], config, NOW_MS))
     assert status is PASSED_OVER
-    assert reason == f"cleanup.policy is {told}, so it is not compacted (set by --set)"
+    assert reason == f"cleanup.policy is {told}, so it is not compacted (set by --set)" + retention
 
 
 def test_the_brokers_own_topics_are_known(tmp_path: Path) -> None:
