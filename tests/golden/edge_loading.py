@@ -75,6 +75,9 @@ def _missing_with_transactions() -> Iterator[Case]:
         )
         _end(again, 1, commit=False).roll().clean(5000).append(("z", "1"))
         yield f"f16.1-no-txnindex-{name}-cleaned", _without(again.active(), 0, suffixes=suffixes)
+    hidden = Script().append(*AB).append(("a", "aborted"), **_txn(1, 0))
+    _end(hidden, 1, commit=False).append(("b", "2"))  # E-53: with .index nothing is recovered
+    yield "e53-txnindex-gone", _without(hidden.active(), 0, suffixes=(".txnindex",))
     for interval in (0, 4096):  # C-7.11: the ABORT marker is read, or it is not
         corner = Script({"index.interval.bytes": interval})
         _end(corner.append(("x", "1"), **_txn(1, 0)), 1, commit=False)
