@@ -49,6 +49,10 @@ ALWAYS = {
     "spark.python.worker.reuse": "true",
     "spark.python.worker.faulthandler.enabled": "true",  # a kernel that crashes says where
 }
+# Over TCP the answers of a worker wait 40 ms for an acknowledgement in every job (Nagle).
+UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
+UNIX_SOCKETS_DIR = "spark.python.unix.domain.socket.dir"
+MAX_SOCKETS_DIR_BYTES = 60  # Spark refuses more: with a name behind it the system would
 # With the cause in the line behind the first one, and before the second one.
 NO_MACHINE = "Error occurred during initialization of VM"
 NO_MACHINE_CREATED = "Error: Could not create the Java Virtual Machine."
@@ -166,8 +170,19 @@ def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> d
         "spark.driver.memory": "1g",  # plans and outcomes; no record ever comes to the driver
         JAVA_OPTIONS: " ".join(java_options),
         "spark.local.dir": str(Path(work_dir).absolute()),
+        **_socket_options(str(Path(work_dir).absolute())),
         **_worker_options(),
     }
+
+
+def _socket_options(directory: str) -> dict[str, str]:
+    """Unix sockets between Java and Python, in a directory that only this user can enter.
+
+    None where their names would be too long: then they speak over the loopback interface.
+    """
+    if len(os.fsencode(directory)) > MAX_SOCKETS_DIR_BYTES:
+        return {}
+    return {UNIX_SOCKETS: "true", UNIX_SOCKETS_DIR: directory}
 
 
 def is_local(master: str) -> bool:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ def test_a_local_session_is_quiet_on_loopback_and_leaves_nothing(tmp_path: Path)
     assert told["worker"]["numpy"] == "True"
     assert os.path.samefile(told["worker"]["python"], sys.executable)
     assert told["alive"] == 0
-    assert [path.name for path in tmp_path.iterdir()] == [spark_session.LOG_NAME]
+    left = [path.name for path in tmp_path.iterdir() if not path.is_socket()]
+    assert left == [spark_session.LOG_NAME]
 
 
 def test_what_spark_submit_was_given_stands_and_the_rest_is_ours(tmp_path: Path) -> None:
@@ -112,3 +114,19 @@ def test_a_class_archive_is_used_where_there_is_one(tmp_path: Path) -> None:
     archive.parent.mkdir(parents=True)
     archive.touch()
     assert f'"-XX:SharedArchiveFile={archive}"' in java_options()
+
+
+@pytest.mark.parametrize(("length", "short_enough"), [(60, True), (61, False), (300, False)])
+def test_sockets_of_the_file_system_where_their_names_fit(length: int, short_enough: bool) -> None:
+    directory = "/" + "d" * (length - 1)
+    options = spark_session.session_options("local[2]", directory, {})
+    enabled, place = "true" if short_enough else None, directory if short_enough else None
+    assert options.get("spark.python.unix.domain.socket.enabled") == enabled
+    assert options.get("spark.python.unix.domain.socket.dir") == place
+
+
+def test_a_session_speaks_over_such_sockets() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        probe = ended([sys.executable, "-m", PROBE, "local[1]", short])
+        assert (probe.returncode, probe.stderr) == (0, "")
+        assert any(path.is_socket() for path in Path(short).iterdir())
