@@ -15,14 +15,16 @@ from compactor.selection import Bound, BoundName, CleanableRange, FirstDirty
 from compactor.survey import LogOffsets, first_batch_timestamp_ms, largest_timestamp_ms
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
-from storage.file_names import LOG, file_name
+from storage.file_names import CLEANED, DELETED, LOG, file_name
 from storage.log_dir import PartitionListing, log_end_offset
 from storage.producer_state import ProducerState, load_producer_state
 from storage.segment import Segment
 from storage.txn_index import AbortedTxn
 
 MAX_LOG_BYTES = 2**31 - 1  # Kafka addresses a segment with 32 bits (F-2.6)
-_MAY_REMAIN = ".deleted"  # files that a broker had no time to unlink; it does so when it starts
+# Files that a broker had no time to unlink, and those of a cleaner that failed (C-17.3): a broker
+# removes both when it starts, and a round the latter before its first swap.
+_MAY_REMAIN = (DELETED, CLEANED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from cleaner_jobs.task_values import Rewritten, RoundSettings, Source
 from cleaner_jobs.unchanged import LogChangedError
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaner_checkpoints import noted, write_checkpoints
-from compactor.finalizer import StagedGroup, StagedSegment, swap_group, sweep_staged
+from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group, sweep_staged
 from compactor.java import use_java
 from compactor.layout import sources_of
 from compactor.log_report import log_report
@@ -283,6 +283,7 @@ def _swap_log(
 ) -> Iterator[None]:
     """Swap the groups of a log in, one at a time: finished ones stay if another fails (C-6.5)."""
     sources = sources_of(outcome.plan)
+    remove_cleaned(outcome.plan.path)
     for number, of_group in groupby(outcome.pieces, key=lambda piece: piece.group):
         pieces = list(of_group)
         if stop.is_set():

@@ -135,6 +135,19 @@ def _remove(path: str) -> None:
         filesystem.remove(path)
 
 
+def remove_cleaned(path: str) -> None:
+    """Remove what a cleaner that failed has left in a partition directory, before its first swap.
+
+    A broker that starts does so too, and would then take a `.swap` of ours at or above the base
+    offset of such a file for one that is not complete (C-15.5). Only for who holds the lock.
+    """
+    left = [e.name for e in filesystem.list_directory(path) if e.name.endswith(CLEANED)]
+    for name in left:
+        filesystem.remove(os.path.join(path, name))
+    if left:
+        filesystem.sync_directory(path)
+
+
 def sweep_staged(path: str, marker: str) -> None:
     """Remove files of a partition directory that runs staged and never finished.
 

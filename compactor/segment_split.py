@@ -19,7 +19,7 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.sink import write_whole
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import Source
-from compactor.finalizer import StagedGroup, StagedSegment, swap_group
+from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
 from storage import txn_index
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
@@ -73,6 +73,7 @@ def split_segment(log: LogPlan, source: Source) -> None:
                 write_like(names.txn_index_file, b"".join(entries), model)
             for path in names.files.values():
                 sync_file(path)
+        remove_cleaned(log.path)
         swap_group(StagedGroup(log.path, (source,), tuple(staged)))
     except BaseException:
         for path in (path for names in staged for path in names.files.values()):

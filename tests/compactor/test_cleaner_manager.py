@@ -4,11 +4,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cleaner_jobs import batch_window
-from compactor import layout
+from compactor import cleaner_manager, layout
 from compactor.report import LogReport, LogStatus
 from compactor.round_plan import RoundPlan
 from storage import checkpoint
@@ -102,6 +103,28 @@ def test_a_segment_that_loses_nothing_is_left_where_it_is(
     assert log_of(partition, 0).stat().st_ino == inode
     counts = report.logs[0].counts
     assert (counts.records_kept, counts.batches_kept, counts.batches_rebuilt) == (3, 2, 0)
+
+
+@pytest.mark.parametrize("base_offset", [0, 1])
+def test_what_a_failed_cleaner_left_goes_before_the_swap(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base_offset: int
+) -> None:
+    """E-70, E-71, C-17.3. A dry run leaves it."""
+    partition = make_partition(tmp_path / "logs", {0: [keyed(0, "aab")], 3: [keyed(3, "z")]})
+    left = partition / file_name(base_offset, LOG + ".cleaned")
+    left.write_bytes(b"half a segment")
+    plan = round_of(plan_of(partition, [[0]], 3))
+    assert only(local.run(plan, dry_run=True)) == (LogStatus.WOULD_CLEAN, None)
+    assert left.read_bytes() == b"half a segment"
+    swap_group = cleaner_manager.swap_group
+
+    def swap(*arguments: Any) -> None:
+        assert not left.exists()
+        swap_group(*arguments)
+
+    monkeypatch.setattr(cleaner_manager, "swap_group", swap)
+    assert only(local.run(plan)) == (LogStatus.CLEANED, None)
+    assert not any(name.endswith(".cleaned") for name in files_of(partition))
 
 
 @pytest.mark.parametrize(

@@ -239,10 +239,8 @@ def _indexes(positions: list[int]) -> Iterator[Damage]:
 
 def _listed() -> Iterator[Damage]:
     """What the names in the directory say."""
-    for suffix in (".cleaned", ".swap"):  # E-70 and E-72
-        harm = _in_new_file(LOG[0] + suffix)
-        told = rf"{LOG[0]}{suffix}: left by a cleaning that was cut short"
-        yield Damage(f"left{suffix}", harm, told)
+    told = rf"{LOG[0]}.swap: left by a cleaning that was cut short"  # E-72
+    yield Damage("left.swap", _in_new_file(f"{LOG[0]}.swap"), told)
     told = "orders.log: not a name that a broker would load the log with"
     yield Damage("stray", _in_new_file("orders.log"), told)
 
