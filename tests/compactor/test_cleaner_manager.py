@@ -10,6 +10,7 @@ import pytest
 
 from cleaner_jobs import batch_window
 from compactor import cleaner_manager, layout
+from compactor.finalizer import swap_group
 from compactor.report import LogReport, LogStatus
 from compactor.round_plan import RoundPlan
 from storage import checkpoint
@@ -116,7 +117,6 @@ def test_what_a_failed_cleaner_left_goes_before_the_swap(
     plan = round_of(plan_of(partition, [[0]], 3))
     assert only(local.run(plan, dry_run=True)) == (LogStatus.WOULD_CLEAN, None)
     assert left.read_bytes() == b"half a segment"
-    swap_group = cleaner_manager.swap_group
 
     def swap(*arguments: Any) -> None:
         assert not left.exists()

@@ -93,7 +93,7 @@ def check(found: Round, damage: Damage) -> str | None:
     [
         "cut", "flip", "codec", "payload", "magic", "length", "offset", "last", "count", "record",
         "key", "tail", "legacy", "segment", "segments", "above", "control", "transaction",
-        "index", "left.cleaned", "left.swap", "stray",
+        "index", "left.swap", "stray",
     ],
 )  # fmt: skip
 def test_a_damaged_log_is_set_aside_with_file_and_byte_and_left_as_it_was(
