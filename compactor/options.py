@@ -71,6 +71,7 @@ MapCapacity = Annotated[
     typer.Option(
         metavar="KEYS",
         min=1,
+        max=2**31 - 1,  # Kafka counts the keys with 32 bits
         rich_help_panel=LOGS,
         help="stop where Kafka's cleaner would, whose offset map takes so many keys; by default a "
         "round has no such limit",

@@ -18,6 +18,7 @@ from compactor.report_totals import (
     rewritten,
     totals_of,
 )
+from compactor.retention import Rule
 
 WIDE = 112  # columns from which each reason for dropping a record gets a column of its own
 ALWAYS_TOLD = ("superseded", "tombstone", "null_key")  # the others where a record went for them
@@ -110,16 +111,18 @@ def _some(names: list[str]) -> str:
 
 
 def retention_table(logs: Sequence[LogReport], shown: int) -> Table:
-    """What retention deletes by each rule, apart from what cleaning does."""
+    """What retention deletes by each rule that says so, apart from what cleaning does."""
+    rules = [rule for rule in Rule if any(getattr(log.retention, rule).segments for log in logs)]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("log", overflow="fold")
-    for heading in ("by log start", "by size", "by time", "segments", "bytes", "log starts at"):
+    by_rule = [f"by {rule.replace('_', ' ')}" for rule in rules]
+    for heading in (*by_rule, "segments", "bytes", "log starts at"):
         table.add_column(heading, justify="right", no_wrap=True)
     for log in logs[:shown]:
         found = log.retention
         table.add_row(
             Text(printable(f"{log.topic}-{log.partition}")),
-            *(f"{rule.segments:,}" for rule in (found.log_start, found.size, found.time)),
+            *(f"{getattr(found, rule).segments:,}" for rule in rules),
             f"{found.deleted.segments:,}",
             size_text(found.deleted.bytes),
             str(found.log_start_offset),

@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from compactor.report import CleaningReport, LogStatus
+from compactor.report import CleaningReport, LogStatus, RetentionReport, SegmentCounts
 from compactor.report_table import SHOWN_LOGS, SHOWN_REASONS, report_view
 from tests.compactor.rounds import COUNTS, log, report
 
@@ -72,6 +72,19 @@ def test_a_note_is_told_once_with_the_logs_that_it_is_of() -> None:
     lines = shown(report(*noted))
     assert "orders-0, orders-1, orders-2 and 2 more: one" in lines
     assert "orders-4: two" in lines
+
+
+def test_retention_leaves_room_for_names_at_80_columns() -> None:
+    """C-18.1: a rule by which nothing goes has no column."""
+    gone = RetentionReport(time=SegmentCounts(3, 2500), log_start_offset=44)
+    logs = replace(log(0, topic="a-name-of-24-characters-"), retention=gone), log(1)
+    lines = shown(report(*logs))
+    at = lines.index("Deleted by retention")
+    headings, row = lines[at + 2].split("  "), lines[at + 4].split()
+    assert [heading.strip() for heading in headings if heading.strip()] == [
+        "log", "by time", "segments", "bytes", "log starts at",
+    ]  # fmt: skip
+    assert row == ["a-name-of-24-characters--0", "3", "3", "2.5", "kB", "44"]
 
 
 def test_a_dry_run_says_so() -> None:

@@ -79,6 +79,8 @@ class Fleet:
         for log_dir in (self.after, actual):
             (log_dir / "cleaner-offset-checkpoint").unlink(missing_ok=True)
         root.mkdir()
+        for unfinished in self.after.glob("*/*.cleaned"):  # Kafka failed; a broker's start settles
+            unfinished.unlink()
         shutil.copytree(self.after, following.before)
         shutil.copytree(self.after, following.after)
         shutil.copy(self.topic_configs, following.topic_configs)
@@ -96,11 +98,17 @@ class Fleet:
         if not ours.is_dir():
             return Verdict(name, kafkas, ("the directory is gone",), untouched=False)
         untouched = not any(compare.differences(before, before, ours))
-        if kafkas is Kafkas.FAILED:  # ours may refuse it, too, or clean it without a model
-            lost = not untouched and compare.latest_values(before) != compare.latest_values(ours)
+        was, want, have = (
+            compare.checkpoint_entries(d).get(name) for d in (self.before, self.after, actual)
+        )
+        if kafkas is Kafkas.FAILED:  # sound all the same: ours cleans it, without a model
+            if untouched and have == was:
+                return Verdict(name, kafkas, ("not cleaned",), untouched)
+            start = compare.checkpoint_entries(actual, compare.LOG_START_CHECKPOINT).get(name, 0)
+            kept = compare.latest_values(ours, start)
+            lost = compare.latest_values(before, start) != kept
             return Verdict(name, kafkas, ("latest values were lost",) if lost else (), untouched)
         problems = list(compare.differences(before, after, ours))
-        want, have = (compare.checkpoint_entries(d).get(name) for d in (self.after, actual))
         if want != have:
             problems.append(f"cleaner-offset-checkpoint: {want} expected, {have} found")
         return Verdict(name, kafkas, tuple(problems), untouched)

@@ -139,6 +139,8 @@ class TestWrongUsage:
             ("--set", "min.cleanable.dirty.ratio=nan", "expected a number from 0 to 1"),
             ("--set", "cleanup.policy=compress", "expected compact, delete"),
             ("--set", "segment.byte=1000", "no topic configuration is named 'segment.byte'"),
+            ("--map-capacity", "0", "greater than or equal to 1"),
+            ("--map-capacity", "9223372036854775808", "less than or equal to 2147483647"),
             ("--include", "(", "--include"),
             ("--exclude", "*", "--exclude"),
             ("--config", "/no/such.toml", "/no/such.toml: No such file or directory"),

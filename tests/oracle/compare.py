@@ -20,6 +20,8 @@ from tests.oracle import kafka
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 SNAPSHOT = ".snapshot"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
+LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+ABORT_KEY = "00000000"  # of a control record, in hex (F-6.1): version 0, type 0
 LOCK = ".lock"  # Kafka's own; it may stay behind
 
 
@@ -50,9 +52,9 @@ def log_dir_differences(before: Path, expected: Path, actual: Path) -> Iterator[
         yield f"directories: {sorted(partition_names(expected) ^ partition_names(actual))}"
 
 
-def checkpoint_entries(log_dir: Path) -> dict[str, int]:
-    """First dirty offset by TOPIC-PARTITION. F-13.1: version, count, an entry a line."""
-    path = log_dir / CLEANER_CHECKPOINT
+def checkpoint_entries(log_dir: Path, name: str = CLEANER_CHECKPOINT) -> dict[str, int]:
+    """Offset by TOPIC-PARTITION. F-13.1: version, count, an entry a line."""
+    path = log_dir / name
     if not path.exists():
         return {}
     version, count, *lines = path.read_text().splitlines()
@@ -74,13 +76,38 @@ def first_other_line(expected: Path, actual: Path) -> str | None:
     return None
 
 
-def latest_values(partition_dir: Path) -> dict[str, str]:
-    """Key to value, both in hex, of every key that is alive at the end of the log."""
-    values = {}
-    for line in _dump(partition_dir):
-        if line.get("key") is not None:
-            values[line["key"]] = line["value"]
+def latest_values(partition_dir: Path, log_start_offset: int = 0) -> dict[str, str]:
+    """Key to value, both in hex, of every key that is alive at the end of the log.
+
+    As one sees it who reads committed records, open transactions among them.
+    """
+    return alive(list(_dump(partition_dir)), log_start_offset)
+
+
+def alive(lines: Sequence[dict[str, Any]], log_start_offset: int = 0) -> dict[str, str]:
+    """latest_values of a dump: read from its end, a marker stands before its data."""
+    values: dict[str, str | None] = {}
+    aborts: dict[int, bool] = {}  # by producer, what the marker behind the batch says
+    for batch, records in reversed(_batches(lines)):
+        if batch["control"]:
+            aborts.update((batch["pid"], record["key"] == ABORT_KEY) for record in records)
+        elif not (batch["txn"] and aborts.get(batch["pid"])):
+            for record in reversed(records):
+                if record["key"] is not None and record["offset"] >= log_start_offset:
+                    values.setdefault(record["key"], record["value"])
     return {key: value for key, value in values.items() if value is not None}
+
+
+def _batches(
+    lines: Sequence[dict[str, Any]],
+) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    batches: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
+    for line in lines:
+        if "base_offset" in line:
+            batches.append((line, []))
+        else:
+            batches[-1][1].append(line)
+    return batches
 
 
 def _files(directory: Path) -> dict[str, Path]:

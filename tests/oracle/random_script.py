@@ -203,6 +203,14 @@ class _Life:
         self._emit("append", magic=magic, codec=codec, records=self._records(count))
         self.end_offset += count
 
+    def _append_legacy_without_keys(self) -> None:
+        """The last of the round loses all its records: on that Kafka's cleaner stops (C-11.14)."""
+        magic = self.rng.choice([0, 1]) if self.allow_magic_0 else 1
+        codec = self.rng.choice([c for c in self.codecs if c != "zstd"])
+        records = [record | {"k": None, "v": "lost"} for record in self._records(self._size())]
+        self._emit("append", magic=magic, codec=codec, records=records)
+        self.end_offset += len(records)
+
     def _append_by_producer(self, producer_id: int) -> None:
         producer = self.producers.setdefault(producer_id, _Producer())
         if not self.options.txn and self.rng.random() < 0.1:  # it starts again
@@ -278,6 +286,8 @@ class _Life:
 
     def _end(self) -> None:
         rng = self.rng
+        if self.legacy_log and self.null_keys and rng.random() < 0.5:
+            self._append_legacy_without_keys()
         self._emit("roll")
         self._config({"cleanup.policy": self.policy})
         last = {"k": "last", "v": "active segment", "ts": self.now_ms}

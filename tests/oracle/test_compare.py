@@ -125,3 +125,34 @@ def test_a_wrong_checkpoint_entry_is_noticed(few: Fleet) -> None:
     _, verdicts = few.check(clean, few.root / "actual")
     wrong = {v.partition: list(v.problems) for v in verdicts if v.problems}
     assert wrong == {"c9.6-sums-490-0": ["cleaner-offset-checkpoint: 7 expected, 6 found"]}
+
+
+def test_the_latest_values_are_those_of_committed_records() -> None:
+    """By hand: producer 7 aborts, commits, and has a transaction open; 8 writes without one."""
+    told: list[tuple[int, bool, str, str | None]] = [  # producer, transactional, key, value
+        (7, True, "aa", "01"),
+        (8, False, "bb", "02"),
+        (7, True, "", "abort"),
+        (7, True, "aa", "03"),
+        (7, True, "", "commit"),
+        (8, False, "aa", "04"),
+        (8, False, "cc", "05"),
+        (7, True, "aa", "06"),
+        (7, True, "bb", "07"),
+        (7, True, "", "abort"),
+        (8, False, "cc", None),
+        (7, True, "dd", "08"),
+    ]
+    lines: list[dict[str, object]] = []
+    for offset, (producer_id, txn, key, value) in enumerate(told):
+        control = value in ("abort", "commit")
+        lines.append({"base_offset": offset, "pid": producer_id, "txn": txn, "control": control})
+        marker = {"abort": "00000000", "commit": "00000001"}
+        lines.append(
+            {"offset": offset, "key": marker[str(value)], "value": "000000000000"}
+            if control
+            else {"offset": offset, "key": key, "value": value}
+        )
+    assert compare.alive(lines) == {"aa": "04", "bb": "02", "dd": "08"}
+    assert compare.alive(lines, 5) == {"aa": "04", "dd": "08"}
+    assert compare.alive(lines[:10]) == {"aa": "03", "bb": "02"}
