@@ -33,13 +33,18 @@ def test_kafkas_outcome_is_as_kafka_leaves_it(actual: Path) -> None:
     assert found(actual) == []
 
 
-def test_every_log_of_kafkas_is_as_kafka_leaves_it() -> None:
+def test_every_log_of_kafkas_is_as_kafka_leaves_it(tmp_path: Path) -> None:
+    """But for the snapshots: Kafka writes them anew when it opens a log without an index."""
     fleet = corpora.extracted()
     for name, kafkas in fleet.kafkas().items():
         if kafkas == "failed":
             continue
-        pair = fleet.after / name
-        assert list(compare.differences(fleet.before / name, pair, pair)) == []
+        before, after, twin = fleet.before / name, fleet.after / name, tmp_path / name
+        shutil.copytree(after, twin)
+        for snapshot in before.glob("*.snapshot"):
+            if (twin / snapshot.name).exists():
+                shutil.copy2(snapshot, twin)
+        assert list(compare.differences(before, after, twin)) == []
 
 
 def _flip_last_byte(path: Path) -> None:
