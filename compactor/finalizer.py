@@ -23,7 +23,7 @@ One group at a time: while two stand in .swap, recovery deletes what lies betwee
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -94,7 +94,7 @@ def swap_group(group: StagedGroup, remove: Callable[[str], object] | None = None
     _put_beside(group.path, ascending)
     for _, live in chain.from_iterable(reversed(ascending)):
         filesystem.rename(live + CLEANED, live + SWAP)
-    deleted = _delete_sources(group)
+    deleted = mark_deleted(group.path, [source.base_offset for source in group.sources])
     for _, live in chain.from_iterable(ascending):
         filesystem.rename(live + SWAP, live)
     filesystem.sync_directory(group.path)
@@ -119,14 +119,15 @@ def _put_beside(path: str, ascending: list[list[_Move]]) -> None:
         raise
 
 
-def _delete_sources(group: StagedGroup) -> list[str]:
+def mark_deleted(path: str, base_offsets: Sequence[int]) -> list[str]:
+    """Rename the files of segments to .deleted, in the order given; their new names."""
     deleted = []
-    for source in group.sources:
+    for base_offset in base_offsets:
         for kind in SEGMENT_FILES:
-            path = os.path.join(group.path, file_name(source.base_offset, kind))
-            if os.path.lexists(path):
-                filesystem.rename(path, path + DELETED)
-                deleted.append(path + DELETED)
+            live = os.path.join(path, file_name(base_offset, kind))
+            if os.path.lexists(live):
+                filesystem.rename(live, live + DELETED)
+                deleted.append(live + DELETED)
     return deleted
 
 

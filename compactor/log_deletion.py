@@ -22,11 +22,11 @@ C-18.4, C-23.7.
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from compactor.finalizer import SEGMENT_FILES
+from compactor.finalizer import mark_deleted
 from compactor.retention import Deletion
 from storage import checkpoint, filesystem, leader_epoch_checkpoint, producer_snapshot
 from storage.checkpoint import TopicPartition
-from storage.file_names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
+from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
 from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.log_dir import PartitionListing
 from storage.producer_snapshot import ProducerEntry
@@ -80,13 +80,7 @@ def delete_segments(log: PartitionListing, deletion: Deletion) -> None:
     cut = leader_epochs_from(entries, deletion.log_start_offset)
     if cut != entries:
         leader_epoch_checkpoint.write(os.path.join(log.path, LEADER_EPOCH_CHECKPOINT), cut)
-    deleted = []
-    for segment in deletion.segments:
-        for kind in SEGMENT_FILES:
-            path = os.path.join(log.path, file_name(segment.base_offset, kind))
-            if os.path.lexists(path):
-                filesystem.rename(path, path + DELETED)
-                deleted.append(path + DELETED)
+    deleted = mark_deleted(log.path, [segment.base_offset for segment in deletion.segments])
     filesystem.sync_directory(log.path)
     for segment in deletion.segments:
         path = os.path.join(log.path, file_name(segment.base_offset, SNAPSHOT))
