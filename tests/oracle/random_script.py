@@ -280,9 +280,12 @@ class _Life:
 
     def _decide_transactions(self) -> None:
         if self.options.txn and self.rng.random() < 0.6:  # usually all are decided in the end
-            for pid, producer in self.producers.items():
-                if producer.in_transaction:
-                    self._decide(pid)
+            self._decide_open_ones()
+
+    def _decide_open_ones(self) -> None:
+        for pid, producer in self.producers.items():
+            if producer.in_transaction:
+                self._decide(pid)
 
     def _end(self) -> None:
         rng = self.rng
@@ -292,6 +295,8 @@ class _Life:
         self._config({"cleanup.policy": self.policy})
         last = {"k": "last", "v": "active segment", "ts": self.now_ms}
         self._emit("append", records=[last], leader_epoch=self.leader_epoch)
+        if any(p.in_transaction for p in self.producers.values()) and rng.random() < 0.5:
+            self._decide_open_ones()  # C-8.2: the data is in the round, its marker is not
         if rng.random() < 0.1:
             self._emit("high_watermark", offset=rng.randint(self.end_offset // 2, self.end_offset))
         if rng.random() < 0.05:  # restored from elsewhere, or left over from an earlier log
