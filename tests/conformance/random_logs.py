@@ -113,7 +113,8 @@ def _tell(built: Fleet, verdict: Verdict) -> None:
         _say(f"  Kafka cannot read it: {error}")
 
 
-def _summary(verdicts: Sequence[Verdict], count: int, seconds: float) -> str:
+def _summary(verdicts: Sequence[Verdict], logs: int, seconds: float) -> str:
+    """logs: how many there were to be, in all rounds."""
     kafkas = Counter(str(verdict.kafkas) for verdict in verdicts)
     by_kafka = ", ".join(f"{count} {outcome}" for outcome, count in sorted(kafkas.items()))
     where_kafka_failed = [v for v in verdicts if v.kafkas is Kafkas.FAILED]
@@ -121,7 +122,10 @@ def _summary(verdicts: Sequence[Verdict], count: int, seconds: float) -> str:
     extra = f"; of those that Kafka failed on, ours cleaned {ours}" if where_kafka_failed else ""
     passed = sum(not verdict.problems for verdict in verdicts)
     head = f"{seconds:.0f} s; by Kafka: {by_kafka or 'nothing'}{extra}"
-    return f"{head}\n{passed} passed, {count - passed} failed"
+    unbuilt = logs - len(verdicts)
+    if unbuilt:
+        head += f"; {unbuilt} not looked at: not to be built, or a round before failed"
+    return f"{head}\n{passed} passed, {len(verdicts) - passed} failed"
 
 
 def _seeds(args: argparse.Namespace) -> list[int]:
