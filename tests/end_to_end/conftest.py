@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cleaner_jobs.class_archive import cache_dir
-from cleaner_jobs.spark_session import build_session, end_session
+from cleaner_jobs.spark_session import UNIX_SOCKETS, build_session, end_session
 from compactor.java import use_java
 
 
@@ -15,7 +15,9 @@ from compactor.java import use_java
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     environ = dict(os.environ)
     use_java(os.environ, cache_dir(os.environ))
-    session = build_session("local[2]", "tests", str(tmp_path_factory.mktemp("spark")))
+    work_dir = str(tmp_path_factory.mktemp("spark"))
+    # a test becomes another user, who may not open the sockets of the one who started Java
+    session = build_session("local[2]", "tests", work_dir, {UNIX_SOCKETS: "false"})
     for name in set(os.environ) - set(environ):  # what a start leaves is not for other tests
         del os.environ[name]
     os.environ.update(environ)
