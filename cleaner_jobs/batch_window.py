@@ -47,13 +47,13 @@ from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.filesystem import naming
 from storage.legacy_upgrade import Entries, has_legacy, upgrade
 from storage.record_batch import CHECKED_POSITION, MAGIC_POSITION
+from storage.segment import MAX_RELATIVE_OFFSET
 
 WINDOW_BYTES = 16 << 20
 WINDOW_BATCHES = 1 << 16
 PAYLOAD_BYTES = 16 << 20  # decompressed at once, unless a single batch holds more
 MAX_PAYLOAD_BYTES = 2**31 - 1  # of a batch: what a buffer of Kafka's can hold
 MIN_RECORD_BYTES = 7
-MAX_RELATIVE_OFFSET = 2**31 - 1
 NO_RECORDS: ByteArray = np.empty(0, np.uint8)
 PLAIN, COMPRESSED, UPGRADED = range(3)  # where the records of a batch are found
 

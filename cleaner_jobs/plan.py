@@ -61,6 +61,15 @@ class LogPlan:
         return f"{self.topic}-{self.partition}"
 
     @property
+    def segment_count(self) -> int:
+        """Of the segments that are read and rewritten, as log_bytes."""
+        return sum(len(group.segments) for group in self.groups)
+
+    @property
+    def log_bytes(self) -> int:
+        return sum(group.log_bytes for group in self.groups)
+
+    @property
     def end_offset(self) -> int:
         """What the map covers, exclusive: the checkpoint after the round (C-6.3)."""
         if self.limited_map_end_offset is None:

@@ -61,7 +61,7 @@ def stretches_of(
     aborted_file: what the scan is told of aborted transactions.
     """
     map_offsets = plan.first_dirty_offset, plan.end_offset
-    bits = partition_bits(sum(group.log_bytes for group in plan.groups))
+    bits = partition_bits(plan.log_bytes)
     return [
         Stretch(
             plan.log_id,

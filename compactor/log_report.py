@@ -1,6 +1,7 @@
 """From what the stages made of a log to what the report says of it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import TaskProblem
@@ -38,16 +39,9 @@ def log_report(outcome: LogOutcome, dry_run: bool) -> LogReport:
         batches_rebuilt=sum(piece.batches_rebuilt for piece in outcome.pieces),
         batches_emptied=sum(piece.batches_emptied for piece in outcome.pieces),
     )
-    return LogReport(
-        log_dir=plan.log_dir,
-        topic=plan.topic,
-        partition=plan.partition,
-        status=LogStatus.WOULD_CLEAN if dry_run else LogStatus.CLEANED,
-        first_dirty_offset=plan.first_dirty_offset,
-        first_uncleanable_offset=plan.first_uncleanable_offset,
-        segments_before=sum(len(group.segments) for group in plan.groups),
+    return replace(
+        untouched_report(plan, LogStatus.WOULD_CLEAN if dry_run else LogStatus.CLEANED),
         segments_after=len(plan.groups) + outcome.cut_segments,
-        bytes_before=sum(group.log_bytes for group in plan.groups),
         bytes_after=sum(piece.log_bytes for piece in outcome.pieces),
         counts=counts,
         notes=(*plan.notes, *_notes(outcome)),
@@ -78,16 +72,23 @@ def _segments(count: int) -> str:
 
 def problem_report(plan: LogPlan, problem: TaskProblem) -> LogReport:
     where = f"{problem.path}, byte {problem.position}" if problem.position >= 0 else problem.path
+    return replace(
+        untouched_report(plan, _STATUS.get(problem.kind, LogStatus.FAILED)),
+        reason=f"{where}: {problem.problem}" if where else problem.problem,
+    )
+
+
+def untouched_report(plan: LogPlan, status: LogStatus) -> LogReport:
+    """The report on a log of the plan that is as it was."""
     return LogReport(
         log_dir=plan.log_dir,
         topic=plan.topic,
         partition=plan.partition,
-        status=_STATUS.get(problem.kind, LogStatus.FAILED),
-        reason=f"{where}: {problem.problem}" if where else problem.problem,
+        status=status,
         first_dirty_offset=plan.first_dirty_offset,
         first_uncleanable_offset=plan.first_uncleanable_offset,
-        segments_before=sum(len(group.segments) for group in plan.groups),
-        segments_after=sum(len(group.segments) for group in plan.groups),
-        bytes_before=sum(group.log_bytes for group in plan.groups),
-        bytes_after=sum(group.log_bytes for group in plan.groups),
+        segments_before=plan.segment_count,
+        segments_after=plan.segment_count,
+        bytes_before=plan.log_bytes,
+        bytes_after=plan.log_bytes,
     )

@@ -15,11 +15,11 @@ from cleaner_jobs.problems import problem_of
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.layout import sources_of
-from compactor.log_report import problem_report
-from compactor.planner import MAX_RELATIVE_OFFSET
+from compactor.log_report import problem_report, untouched_report
 from compactor.report import LogReport, LogStatus
 from compactor.round_plan import RoundPlan
 from storage.errors import CorruptFileError
+from storage.segment import MAX_RELATIVE_OFFSET
 from storage.segment_reader import read_batch_headers
 
 SPLIT_NOTE = "{} split first: offsets more than 2,147,483,647 above its base offset (C-16)"
@@ -79,18 +79,8 @@ def _overflows(source: Source) -> bool:
 
 
 def _told(log: LogPlan, notes: tuple[str, ...]) -> LogReport:
-    segments = sum(len(group.segments) for group in log.groups)
-    log_bytes = sum(group.log_bytes for group in log.groups)
-    return LogReport(
-        log_dir=log.log_dir,
-        topic=log.topic,
-        partition=log.partition,
-        status=LogStatus.WOULD_CLEAN,
-        first_dirty_offset=log.first_dirty_offset,
-        first_uncleanable_offset=log.first_uncleanable_offset,
-        segments_before=segments,
-        segments_after=segments + len(notes),
-        bytes_before=log_bytes,
-        bytes_after=log_bytes,
+    return replace(
+        untouched_report(log, LogStatus.WOULD_CLEAN),
+        segments_after=log.segment_count + len(notes),
         notes=(*notes, "what would then go is not counted by a dry run"),
     )

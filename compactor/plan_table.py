@@ -95,11 +95,11 @@ def _logs_table(plan: RoundPlan, width: int) -> Table:
         name = Text(printable(log.name))
         if several_dirs:
             name.append(f"\n{printable(log.log_dir)}", "dim")
-        segments = sum(len(group.segments) for group in log.groups)
+        segments = log.segment_count
         cells = [
             size_text(cleanable.cleanable_bytes),
             f"{cleanable.ratio:.1%}" + (" overdue" if facts.judgement.compaction_delay_ms else ""),
-            size_text(sum(group.log_bytes for group in log.groups)),
+            size_text(log.log_bytes),
             f"{segments:,} → {len(log.groups):,}",
         ]
         if wide:
@@ -198,7 +198,7 @@ def _taken(log: LogPlan, facts: LogFacts) -> JsonObject:
         "topic": log.topic,
         "partition": log.partition,
         **_judged(facts),
-        "segments": sum(len(group.segments) for group in log.groups),
+        "segments": log.segment_count,
         "groups": [
             {
                 "base_offset": group.base_offset,

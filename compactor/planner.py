@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cleaner_jobs.plan import LogPlan, SegmentGroup
-from storage.segment import Segment
+from storage.segment import MAX_RELATIVE_OFFSET, Segment
 
 OFFSET_INDEX_ENTRY_BYTES = 8
 TIME_INDEX_ENTRY_BYTES = 12
-MAX_RELATIVE_OFFSET = 2**31 - 1  # of the last record in a segment to its base offset
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from storage import txn_index
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.filesystem import naming, sync_file
+from storage.segment import MAX_RELATIVE_OFFSET
 from storage.segment_indexes import (
-    MAX_RELATIVE_OFFSET,
     SegmentIndexes,
     build_indexes,
     check_capacity,

@@ -210,7 +210,7 @@ class Stages:
 
     def log_bytes(self) -> int:
         """What the stage that is to come works through."""
-        return sum(g.log_bytes for outcome in self.sound() for g in outcome.plan.groups)
+        return sum(outcome.plan.log_bytes for outcome in self.sound())
 
     def _run(self, stage: str, tasks: list[dict[str, Any]]) -> list[list[Any]]:
         """Run the tasks of a stage, note the problems, and return the other rows' values."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Part
-from cleaner_jobs.txn_batches import TXN_BATCH, TxnBatches, read_txn_batches, save_array
+from cleaner_jobs.txn_batches import TXN_BATCH, Int64Array, TxnBatches, read_txn_batches, save_array
 from compactor.transactions import (
     Decisions,
     LogTransactions,
@@ -34,12 +34,7 @@ def read_indexes(plan: LogPlan) -> list[TxnIndexOfSegment]:
 
 def save_expected(plan: LogPlan, indexes: Sequence[TxnIndexOfSegment], work_dir: str) -> str:
     """Write for the scan what the indexes say is aborted; "" where they say nothing."""
-    ranges = expected_ranges(indexes, plan.log_start_offset)
-    if not len(ranges):
-        return ""
-    path = _path(plan, work_dir, "expected")
-    save_array(path, ranges)
-    return path
+    return _saved(plan, work_dir, "expected", expected_ranges(indexes, plan.log_start_offset))
 
 
 def log_transactions(
@@ -106,10 +101,7 @@ def save_decisions(
 
     Returns the names of the former ("" where none may) and of the latter, by group.
     """
-    discardable_file = ""
-    if len(decisions.discardable):
-        discardable_file = _path(plan, work_dir, "discardable")
-        save_array(discardable_file, decisions.discardable)
+    discardable_file = _saved(plan, work_dir, "discardable", decisions.discardable)
     txn_index_files = {}
     for group, entries in decisions.txn_indexes.items():
         path = f"{_path(plan, work_dir, 'group')}-{group}"
@@ -121,10 +113,14 @@ def save_decisions(
 
 def save_exact(plan: LogPlan, decisions: Decisions, work_dir: str) -> str:
     """Write for another scan what is aborted, batch by batch; "" where nothing is."""
-    if not len(decisions.aborted_ranges):
+    return _saved(plan, work_dir, "exact", decisions.aborted_ranges)
+
+
+def _saved(plan: LogPlan, work_dir: str, kind: str, array: Int64Array) -> str:
+    if not len(array):
         return ""
-    path = _path(plan, work_dir, "exact")
-    save_array(path, decisions.aborted_ranges)
+    path = _path(plan, work_dir, kind)
+    save_array(path, array)
     return path
 
 

@@ -13,8 +13,8 @@ from compactor.verify_batches import Finding, SegmentCheck, SegmentColumns
 from storage import filesystem, offset_index, time_index, txn_index
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.segment import Segment
-from storage.segment_indexes import MAX_LOG_BYTES, MAX_RELATIVE_OFFSET
+from storage.segment import MAX_RELATIVE_OFFSET, Segment
+from storage.segment_indexes import MAX_LOG_BYTES
 
 
 def check_segment(

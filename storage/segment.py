@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+MAX_RELATIVE_OFFSET = 2**31 - 1  # of a record in a segment to its base offset
+
 
 class Segment(NamedTuple):
     """One `.log` file and the index files beside it."""

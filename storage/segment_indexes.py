@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from storage import offset_index, time_index
 from storage.kernel import kernel
+from storage.segment import MAX_RELATIVE_OFFSET
 
 Int64Array = NDArray[np.int64]
 
-MAX_RELATIVE_OFFSET = 2**31 - 1
 MAX_LOG_BYTES = 2**31 - 1
 _NO_TIMESTAMP = -1
 

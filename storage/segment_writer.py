@@ -13,7 +13,8 @@ import numpy as np
 from storage import offset_index, time_index
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.record_batch import NO_TIMESTAMP, BatchHeader
-from storage.segment_indexes import MAX_RELATIVE_OFFSET, build_indexes
+from storage.segment import MAX_RELATIVE_OFFSET
+from storage.segment_indexes import build_indexes
 
 _BUFFER_BYTES = 1024 * 1024
 
