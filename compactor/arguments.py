@@ -31,9 +31,10 @@ def log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:
     found = tuple(require_in_place(path) for path in paths)
     for path in found:
         _check_log_dir(path, to_write)
-    by_place: dict[str, str] = {}
+    by_place: dict[tuple[int, int], str] = {}
     for path in found:
-        first = by_place.setdefault(os.path.realpath(path), path)
+        place = os.stat(path)  # not by name: links, and mounts of one directory at two places
+        first = by_place.setdefault((place.st_dev, place.st_ino), path)
         if first is not path:
             raise UsageError(f"LOG_DIR {path}: given twice (also as {first})")
     return found

@@ -26,6 +26,7 @@ from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
 from compactor.interrupts import SignalNotes
 from compactor.options import (
     LOGS,
+    AllowFileSystem,
     AsOf,
     AssumeFullyReplicated,
     Config,
@@ -159,6 +160,7 @@ def run(  # one parameter an option: this is how typer is told of them
     as_of: AsOf = None,
     assume_fully_replicated: AssumeFullyReplicated = False,
     map_capacity: MapCapacity = None,
+    allow_file_system: AllowFileSystem = None,
     work_dir: WorkDir = None,
     master: Master = None,
     report: Report = None,
@@ -182,6 +184,7 @@ def run(  # one parameter an option: this is how typer is told of them
         work_dir=work_dir,
         master=master,
         map_capacity=map_capacity,
+        allowed_file_systems=tuple(allow_file_system or ()),
         format=format_,
         debug=debug,
     )

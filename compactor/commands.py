@@ -59,6 +59,7 @@ class RoundArguments:
     work_dir: str | None = None
     master: str | None = None
     map_capacity: int | None = None
+    allowed_file_systems: tuple[str, ...] = ()
     format: Format = Format.TABLE
     debug: bool = False
 
@@ -108,7 +109,8 @@ def run(wanted: RoundArguments) -> Result:
     work_dir = arguments.work_dir(wanted.work_dir, log_dirs)
     master = arguments.master(wanted.master)
     # The locks come first: what is planned under them is still true when it is done.
-    with nullcontext() if wanted.dry_run else lock_log_dirs(log_dirs):
+    locks = lock_log_dirs(log_dirs, wanted.allowed_file_systems)
+    with nullcontext() if wanted.dry_run else locks:
         round_plan = _plan(wanted, log_dirs)
 
         from compactor.cleaner_manager import RunSettings, run_round

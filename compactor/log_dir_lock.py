@@ -8,17 +8,24 @@ nothing else here opens it. Source: log-format F-15.1; Kafka, LogManager.lockLog
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from compactor.errors import RefusedError
+from compactor.lock_support import require_working_locks
 from storage import clean_shutdown
 
 LOCK_FILE = ".lock"
 
 
 @contextlib.contextmanager
-def lock_log_dirs(log_dirs: Sequence[str]) -> Iterator[None]:
-    """Hold the locks of all these directories, or raise RefusedError and hold none."""
+def lock_log_dirs(
+    log_dirs: Sequence[str], allowed_file_systems: Collection[str] = ()
+) -> Iterator[None]:
+    """Hold the locks of all these directories, or raise RefusedError and hold none.
+
+    allowed_file_systems: types beside the local ones on which a lock is said to be good.
+    """
+    require_working_locks(log_dirs, allowed_file_systems)
     with contextlib.ExitStack() as locks:
         for log_dir in log_dirs:
             locks.enter_context(_lock(log_dir))

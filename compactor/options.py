@@ -77,6 +77,16 @@ MapCapacity = Annotated[
         "round has no such limit",
     ),
 ]
+AllowFileSystem = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-file-system",
+        metavar="TYPE",
+        rich_help_panel=LOGS,
+        help="work in place on file systems of that type too, like nfs4, where a lock may keep no "
+        "other host's broker out; may be repeated",
+    ),
+]
 WorkDir = Annotated[
     str | None,
     typer.Option(

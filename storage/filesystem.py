@@ -14,7 +14,9 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from storage import mount_table
 from storage.errors import UnsupportedBackendError
+from storage.mount_table import Mount
 
 _LOCAL_PROTOCOLS = ("file", "local")
 
@@ -57,6 +59,20 @@ def require_in_place(url: str) -> str:
         f"{url}: {known} {protocol!r} has no stated promise of an atomic rename; "
         "logs are compacted in place on local and network file systems only"
     )
+
+
+def mount_of(path: str) -> Mount | None:
+    """The mount that a directory is on; None where the system has no table of mounts."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fdinfo = read_bytes(f"/proc/self/fdinfo/{descriptor}").decode()
+        mountinfo = read_bytes("/proc/self/mountinfo").decode(errors="surrogateescape")
+    except OSError:  # not a Linux, or one that shows no /proc
+        return None
+    finally:
+        os.close(descriptor)
+    mount_id = mount_table.mount_id_of(fdinfo)
+    return None if mount_id is None else mount_table.find_mount(mountinfo, mount_id)
 
 
 def list_directory(path: str) -> list[Entry]:

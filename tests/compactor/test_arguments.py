@@ -9,6 +9,7 @@ from compactor import arguments
 from compactor.exit_codes import UsageError
 from storage.errors import UnsupportedBackendError
 from tests.compactor.small_log import build
+from tests.support.private_mounts import python_with_mounts
 
 
 @pytest.fixture
@@ -36,6 +37,17 @@ class TestLogDirs:
         fresh.mkdir()
         (fresh / "meta.properties").write_text("version=1\n")
         assert arguments.log_dirs([str(fresh)], to_write=True)
+
+    def test_one_directory_mounted_at_two_places(self, log_dir: Path, tmp_path: Path) -> None:
+        """No name tells; and a second lock of this process on one file would be given away."""
+        again = tmp_path / "again"
+        again.mkdir()
+        code = (
+            "import sys\nfrom compactor import arguments\n"
+            "arguments.log_dirs(sys.argv[1:], to_write=True)\n"
+        )
+        done = python_with_mounts([f"--bind {log_dir} {again}"], code, log_dir, again)
+        assert f"LOG_DIR {again}: given twice (also as {log_dir})" in done.stderr
 
     def test_one_that_is_missing(self, tmp_path: Path) -> None:
         path = tmp_path / "x"

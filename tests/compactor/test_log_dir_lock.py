@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -86,6 +87,35 @@ def test_a_lock_file_of_root_does_not_keep_the_broker_out(tmp_path: Path) -> Non
     os.chown(path, 77, 88)
     with lock_log_dirs([str(path.parent)]):
         assert (path.stat().st_uid, path.stat().st_gid) == (77, 88)
+
+
+def test_a_lock_that_a_dead_process_left_does_not_block(tmp_path: Path) -> None:
+    """F-15.1: a broker that is killed leaves the file; the lock on it went with its process."""
+    path = log_dir(tmp_path) / ".lock"
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "locked\n"
+        with pytest.raises(RefusedError), lock_log_dirs([str(path.parent)]):
+            pytest.fail("it is locked")
+        process.kill()
+    assert process.returncode == -signal.SIGKILL and path.exists()
+    with lock_log_dirs([str(path.parent)]), other_process(path) as said:
+        assert said == "refused"
+
+
+def test_a_lock_is_met_through_a_link_to_its_directory(tmp_path: Path) -> None:
+    path, link = log_dir(tmp_path) / ".lock", tmp_path / "link"
+    link.symlink_to(path.parent)
+    refused = pytest.raises(RefusedError, match=r"\.lock: locked")
+    with other_process(link / ".lock"), refused, lock_log_dirs([str(path.parent)]):
+        pytest.fail("it is locked through the link")
+    with other_process(path), refused, lock_log_dirs([str(link)]):
+        pytest.fail("it is locked, and the link leads there")
+    with lock_log_dirs([str(link)]), other_process(path) as said:
+        assert said == "refused"
 
 
 def test_an_error_inside_gives_the_lock_back(tmp_path: Path) -> None:
