@@ -1,25 +1,39 @@
 """Swaps a cleaned segment group in: the one place that changes what stands in a log directory.
 
-For each group, with what a starting broker makes of a crash after the step (compaction C-15.5 to
-C-15.9, C-16.5); Kafka's own cleaner makes the same renames in the same order (C-15.1):
+For each group, with what a starting broker makes of it if the power goes in the step (compaction
+C-15.5 to C-15.9, C-16.5). Of what a step renames any part may have reached the disk by then, in
+whatever order: only the sync at its end says that all has.
 
-1. staged files -> .cleaned            .cleaned is deleted: the old log
-2. .cleaned -> .swap, .log first, the  while a .cleaned is left, it is of the lowest or a higher
-   destinations in descending order    base: that and all .swap from it on go, the old log;
-                                       all .swap: the sources in their range go, the new log
-3. sources -> .deleted, ascending      .deleted and the rest of the sources go: the new log
-4. .swap -> live, .log first, the      renamed, from the lowest .log.swap on nothing else is left
-   destinations in ascending order     that could be deleted: the new log
-5. sync the directory
-6. remove snapshots of merged bases    stale ones are removed, or stay without harm
-7. remove the .deleted files           likewise
+1. staged files -> .cleaned; sync         .cleaned is deleted: the old log
+2. .cleaned -> .swap, .log first, the     while a .cleaned is left, it is of the lowest base: that
+   destinations in descending order;      and all .swap from it on go, the old log; all .swap: the
+   sync before the lowest one; sync       sources in their range go, the new log
+3. sources -> .deleted, ascending; sync   those in the range of the destinations go: the new log;
+                                          of those behind it the last ones are left, whole
+4. of each destination, ascending:
+   .log.swap -> live; sync                from the lowest .log.swap on nothing else is left that
+                                          could be deleted, index files are renamed: the new log
+   .index.swap and so on -> live          likewise
+5. sync                                   nothing is left to do
+6. remove snapshots of merged bases       stale ones are removed, or stay without harm
+7. remove the .deleted files              likewise
 
-The lowest destination has the base offset of the first source. Only where a segment is split can
-it be higher (C-16.3): then a crash between 2 and 3 leaves the source beside its copies, as it does
-in Kafka. An empty .log.swap has no range: of its group only the first source is replaced, the
-others stay with what they held, to be cleaned again (C-15.9).
+Kafka's own cleaner makes the same renames in the same order and syncs in 1 and 5 alone (C-15.1): it
+counts on a file system that keeps the order. Without the other syncs sources could be gone and
+their successor not be there, or old segments lie beside the one that they were merged into.
 
-One group at a time: while two stand in .swap, recovery deletes what lies between them.
+The range begins at the lowest destination and ends where the highest one's last batch does: behind
+that, all the records of the group have gone, and with an empty destination the range is nothing but
+its first source (C-15.9). What lies behind has to go from the front: a tombstone is no sooner gone
+than what it hides. So there the .log of each is synced away by itself, its index files after it.
+
+Two things stand in .swap for the sake of recovery alone, and are removed where the others get their
+names. An empty .txnindex beside an empty destination: the first source's own would outlive it
+otherwise. An empty segment in the place of a source with a lower base offset than all destinations,
+as a split may leave one (C-16.3): it stretches the range over that source.
+
+One group of a log at a time, in ascending order: while two stand in .swap, recovery deletes what
+lies between them, and a later group may drop a tombstone as an earlier one drops what it hides.
 """
 
 import os
@@ -29,7 +43,7 @@ from typing import NamedTuple
 
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.unchanged import check_unchanged
-from storage import filesystem
+from storage import filesystem, offset_index
 from storage.file_names import (
     CLEANED,
     DELETED,
@@ -41,8 +55,10 @@ from storage.file_names import (
     TXN_INDEX,
     file_name,
 )
+from storage.segment_reader import read_batch_headers
 
-SEGMENT_FILES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)  # Kafka's order of renames
+INDEX_FILES = (INDEX, TIME_INDEX, TXN_INDEX)
+SEGMENT_FILES = (LOG, *INDEX_FILES)  # Kafka's order of renames
 
 
 class StagedSegment(NamedTuple):
@@ -74,6 +90,7 @@ class _Move(NamedTuple):
 
     staged: str
     live: str
+    stands_in: bool = False  # empty, for recovery alone: it never gets that name
 
 
 def swap_group(group: StagedGroup, remove: Callable[[str], object] | None = None) -> None:
@@ -84,20 +101,12 @@ def swap_group(group: StagedGroup, remove: Callable[[str], object] | None = None
     """
     for source in group.sources:
         check_unchanged(source, os.stat(source.path))
-    ascending = [
-        [
-            _Move(staged, os.path.join(group.path, file_name(segment.base_offset, kind)))
-            for kind, staged in segment.files.items()
-        ]
-        for segment in sorted(group.destinations)
-    ]
+    ascending = _moves(group)
+    range_end = _end_offset(max(group.destinations))
     _put_beside(group.path, ascending)
-    for _, live in chain.from_iterable(reversed(ascending)):
-        filesystem.rename(live + CLEANED, live + SWAP)
-    deleted = mark_deleted(group.path, [source.base_offset for source in group.sources])
-    for _, live in chain.from_iterable(ascending):
-        filesystem.rename(live + SWAP, live)
-    filesystem.sync_directory(group.path)
+    _complete(group.path, ascending)
+    deleted = _set_aside(group.path, [source.base_offset for source in group.sources], range_end)
+    _name(group.path, ascending)
     bases = {segment.base_offset for segment in group.destinations}
     for source in group.sources:
         if source.base_offset not in bases:
@@ -106,24 +115,108 @@ def swap_group(group: StagedGroup, remove: Callable[[str], object] | None = None
         (remove or filesystem.remove)(path)
 
 
+def _moves(group: StagedGroup) -> list[list[_Move]]:
+    """The files of each destination, .log first, by ascending base offset."""
+    ascending = [
+        [
+            _Move(staged, os.path.join(group.path, file_name(segment.base_offset, kind)))
+            for kind, staged in segment.files.items()
+        ]
+        for segment in sorted(group.destinations)
+    ]
+    lowest, first = min(group.destinations), group.sources[0].base_offset
+    if first < lowest.base_offset:
+        missing = [_stand_in(group, kind) for kind in (LOG, INDEX, TIME_INDEX)]
+        return [missing, *ascending]
+    if not lowest.txn_index_file and not os.path.getsize(lowest.log_file):
+        stand_in = _stand_in(group, TXN_INDEX)
+        if os.path.lexists(stand_in.live):
+            ascending[0].append(stand_in)
+    return ascending
+
+
+def _stand_in(group: StagedGroup, kind: str) -> _Move:
+    """An empty file in the place of one of the first source's."""
+    live = os.path.join(group.path, file_name(group.sources[0].base_offset, kind))
+    staged = f"{min(group.destinations).log_file}-no-{kind[1:]}"
+    return _Move(staged, live, stands_in=True)
+
+
+def _end_offset(segment: StagedSegment) -> int:
+    """Where recovery takes a destination to end (C-15.6, F-12.9)."""
+    start = 0
+    if os.path.getsize(segment.index_file):
+        start = offset_index.read_last(segment.index_file, segment.base_offset).position
+    end_offset = segment.base_offset
+    for _, header in read_batch_headers(segment.log_file, start):
+        end_offset = header.next_offset
+    return end_offset
+
+
 def _put_beside(path: str, ascending: list[list[_Move]]) -> None:
     """Step 1. The old log is whole: an error leaves nothing that would have to be settled."""
     moves = [move for files in reversed(ascending) for move in reversed(files)]
     try:
-        for staged, live in moves:
+        for staged, live, stands_in in moves:
+            if stands_in:
+                filesystem.replace_file(staged, b"")
             filesystem.rename(staged, live + CLEANED)
         filesystem.sync_directory(path)
     except OSError:
-        for _, live in moves:
-            _remove(live + CLEANED)
+        for move in moves:
+            _remove(move.live + CLEANED)
         raise
 
 
-def mark_deleted(path: str, base_offsets: Sequence[int]) -> list[str]:
-    """Rename the files of segments to .deleted, in the order given; their new names."""
+def _complete(path: str, ascending: list[list[_Move]]) -> None:
+    """Step 2: with its end the new log counts."""
+    lowest, *others = ascending
+    for move in chain.from_iterable(reversed(others)):
+        filesystem.rename(move.live + CLEANED, move.live + SWAP)
+    if others:
+        filesystem.sync_directory(path)
+    for move in lowest:
+        filesystem.rename(move.live + CLEANED, move.live + SWAP)
+    filesystem.sync_directory(path)
+
+
+def _set_aside(path: str, base_offsets: Sequence[int], range_end: int) -> list[str]:
+    """Step 3; the new names. The first source is always in the range: it loses its names."""
+    first, *others = base_offsets
+    deleted = mark_deleted(path, [first, *(base for base in others if base < range_end)])
+    for base_offset in others:
+        if base_offset >= range_end:
+            deleted += mark_deleted(path, [base_offset], (LOG,))
+            filesystem.sync_directory(path)
+            deleted += mark_deleted(path, [base_offset], INDEX_FILES)
+    filesystem.sync_directory(path)
+    return deleted
+
+
+def _name(path: str, ascending: list[list[_Move]]) -> None:
+    """Steps 4 and 5."""
+    for log, *indexes in ascending:
+        _give_name(log)
+        filesystem.sync_directory(path)
+        for index in indexes:
+            _give_name(index)
+    filesystem.sync_directory(path)
+
+
+def _give_name(move: _Move) -> None:
+    if move.stands_in:
+        filesystem.remove(move.live + SWAP)
+    else:
+        filesystem.rename(move.live + SWAP, move.live)
+
+
+def mark_deleted(
+    path: str, base_offsets: Sequence[int], kinds: Sequence[str] = SEGMENT_FILES
+) -> list[str]:
+    """Rename files of segments to .deleted, in the order given; their new names."""
     deleted = []
     for base_offset in base_offsets:
-        for kind in SEGMENT_FILES:
+        for kind in kinds:
             live = os.path.join(path, file_name(base_offset, kind))
             if os.path.lexists(live):
                 filesystem.rename(live, live + DELETED)

@@ -6,9 +6,9 @@
 2. log-start-offset-checkpoint                    the log starts there, and so does its leader-epoch
                                                   file; the broker's retention deletes the rest
 3. leader-epoch-checkpoint                        likewise
-4. segment files -> .deleted, oldest first        .deleted goes, so does an index without its .log;
+4. .log files -> .deleted, oldest first; sync     .deleted goes, so does an index without its .log;
                                                   the log start offset stands in the checkpoint
-5. sync the directory
+5. index files -> .deleted; sync                  likewise: none goes before its .log has gone
 6. remove the snapshots of deleted bases          stale ones are removed
 7. remove the .deleted files                      likewise
 
@@ -22,7 +22,7 @@ C-18.4, C-23.7.
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from compactor.finalizer import mark_deleted
+from compactor.finalizer import INDEX_FILES, mark_deleted
 from compactor.retention import Deletion
 from storage import checkpoint, filesystem, leader_epoch_checkpoint, producer_snapshot
 from storage.checkpoint import TopicPartition
@@ -80,7 +80,10 @@ def delete_segments(log: PartitionListing, deletion: Deletion) -> None:
     cut = leader_epochs_from(entries, deletion.log_start_offset)
     if cut != entries:
         leader_epoch_checkpoint.write(os.path.join(log.path, LEADER_EPOCH_CHECKPOINT), cut)
-    deleted = mark_deleted(log.path, [segment.base_offset for segment in deletion.segments])
+    bases = [segment.base_offset for segment in deletion.segments]
+    deleted = mark_deleted(log.path, bases, (LOG,))
+    filesystem.sync_directory(log.path)
+    deleted += mark_deleted(log.path, bases, INDEX_FILES)
     filesystem.sync_directory(log.path)
     for segment in deletion.segments:
         path = os.path.join(log.path, file_name(segment.base_offset, SNAPSHOT))

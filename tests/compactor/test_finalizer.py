@@ -12,6 +12,7 @@ from compactor.layout import sources_of
 from storage import filesystem
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from tests.support.made_log import files_of, keyed, make_partition, plan_of
+from tests.support.reference_batch import encode
 
 Operation = tuple[str, ...]
 
@@ -39,60 +40,107 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[Operation]:
     return operations
 
 
-def segment(partition: Path, base_offset: int, *kinds: str) -> StagedSegment:
-    """A staged segment, as a task leaves it; each file says what it is."""
+def segment(partition: Path, base_offset: int, keys: str, *kinds: str) -> StagedSegment:
+    """A staged segment, as a task leaves it: one batch of these keys, index files of no entries."""
     names = {}
     for kind in (LOG, INDEX, TIME_INDEX, *kinds):
         path = partition / (file_name(base_offset, kind) + ".compactor-run-1")
-        path.write_bytes(b"new %d" % base_offset + kind.encode())
+        is_log = kind == LOG and keys
+        path.write_bytes(encode(keyed(base_offset, keys)) if is_log else b"")
         names[kind] = str(path)
-    kinds = LOG, INDEX, TIME_INDEX, TXN_INDEX
-    return StagedSegment(base_offset, *(names.get(kind, "") for kind in kinds))
+    return StagedSegment(base_offset, *(names.get(kind, "") for kind in SEGMENT_FILES))
 
 
-def staged(root: Path) -> StagedGroup:
+def staged(root: Path, keys: str = "abcdef") -> StagedGroup:
+    """The group of 0, 4 and 9; the last one lies behind the destination's last batch."""
     partition = make_partition(
         root / "logs", {0: [keyed(0, "ab")], 4: [keyed(4, "a")], 9: [keyed(9, "b")], 20: []}
     )
     (partition / file_name(4, TXN_INDEX)).write_bytes(b"aborted")
+    (partition / file_name(9, TXN_INDEX)).write_bytes(b"aborted")
     (partition / file_name(9, TIME_INDEX)).unlink()
     sources = sources_of(plan_of(partition, [[0, 4, 9]], 20))[0]
-    return StagedGroup(str(partition), sources, (segment(partition, 0),))
+    return StagedGroup(str(partition), sources, (segment(partition, 0, keys),))
+
+
+SYNC = ("sync_directory", "directory")
+BESIDE: list[Operation] = [
+    # .log last: only it makes the others count
+    ("rename", ".timeindex.compactor-run-1", ".timeindex.cleaned"),
+    ("rename", ".index.compactor-run-1", ".index.cleaned"),
+    ("rename", ".log.compactor-run-1", ".log.cleaned"),
+    SYNC,
+    ("rename", ".log.cleaned", ".log.swap"),
+    ("rename", ".index.cleaned", ".index.swap"),
+    ("rename", ".timeindex.cleaned", ".timeindex.swap"),
+    SYNC,
+    ("rename", ".log", ".log.deleted"),
+    ("rename", ".index", ".index.deleted"),
+    ("rename", ".timeindex", ".timeindex.deleted"),
+]
+OF_4: list[Operation] = [("rename", f"4{kind}", f"4{kind}.deleted") for kind in SEGMENT_FILES]
+OF_9: list[Operation] = [
+    ("rename", "9.log", "9.log.deleted"),
+    SYNC,
+    ("rename", "9.index", "9.index.deleted"),
+    ("rename", "9.txnindex", "9.txnindex.deleted"),
+]
+NAMED: list[Operation] = [
+    SYNC,
+    ("rename", ".log.swap", ".log"),
+    SYNC,
+    ("rename", ".index.swap", ".index"),
+    ("rename", ".timeindex.swap", ".timeindex"),
+    SYNC,
+]
+REMOVED: list[Operation] = [
+    ("remove", "4.snapshot"),
+    ("remove", "9.snapshot"),
+    *[("remove", f"{kind}.deleted") for kind in (LOG, INDEX, TIME_INDEX)],
+    *[("remove", f"4{kind}.deleted") for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX)],
+    *[("remove", f"9{kind}.deleted") for kind in (LOG, INDEX, TXN_INDEX)],
+]
 
 
 def test_steps_are_kafkas_and_in_its_order(tmp_path: Path, done: list[Operation]) -> None:
-    """C-15.1: of each segment .log, .index, .timeindex, .txnindex; one sync before, one behind."""
+    """C-15.1: of each segment .log, .index, .timeindex, .txnindex; and a sync behind each step.
+
+    The .log of a source behind the destination's last batch is synced away before its index files.
+    """
     group = staged(tmp_path)
     done.clear()
     swap_group(group)
-    assert done == [
-        # .log last: only it makes the others count
-        ("rename", ".timeindex.compactor-run-1", ".timeindex.cleaned"),
-        ("rename", ".index.compactor-run-1", ".index.cleaned"),
-        ("rename", ".log.compactor-run-1", ".log.cleaned"),
-        ("sync_directory", "directory"),
-        ("rename", ".log.cleaned", ".log.swap"),
-        ("rename", ".index.cleaned", ".index.swap"),
-        ("rename", ".timeindex.cleaned", ".timeindex.swap"),
-        ("rename", ".log", ".log.deleted"),
-        ("rename", ".index", ".index.deleted"),
-        ("rename", ".timeindex", ".timeindex.deleted"),
-        ("rename", "4.log", "4.log.deleted"),
-        ("rename", "4.index", "4.index.deleted"),
-        ("rename", "4.timeindex", "4.timeindex.deleted"),
-        ("rename", "4.txnindex", "4.txnindex.deleted"),
-        ("rename", "9.log", "9.log.deleted"),
-        ("rename", "9.index", "9.index.deleted"),
-        ("rename", ".log.swap", ".log"),
-        ("rename", ".index.swap", ".index"),
-        ("rename", ".timeindex.swap", ".timeindex"),
-        ("sync_directory", "directory"),
-        ("remove", "4.snapshot"),
-        ("remove", "9.snapshot"),
-        *[("remove", f"{kind}.deleted") for kind in (LOG, INDEX, TIME_INDEX)],
-        *[("remove", f"4{kind}.deleted") for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX)],
-        *[("remove", f"9{kind}.deleted") for kind in (LOG, INDEX)],
+    assert done == [*BESIDE, *OF_4, *OF_9, *NAMED, *REMOVED]
+
+
+def test_an_empty_destination_lets_its_sources_go_from_the_front(
+    tmp_path: Path, done: list[Operation]
+) -> None:
+    """C-15.9: recovery puts it in the place of the first source only."""
+    group = staged(tmp_path, keys="")
+    done.clear()
+    swap_group(group)
+    of_4 = [OF_4[0], SYNC, *OF_4[1:]]
+    assert done == [*BESIDE, *of_4, *OF_9, *NAMED, *REMOVED]
+
+
+def test_a_txnindex_does_not_outlive_its_segment_beside_an_empty_one(
+    tmp_path: Path, done: list[Operation]
+) -> None:
+    """C-15.9: an empty one stands in .swap to take its place, and gets no name."""
+    group = staged(tmp_path, keys="")
+    (Path(group.path) / file_name(0, TXN_INDEX)).write_bytes(b"aborted")
+    done.clear()
+    swap_group(group)
+    steps = [step for step in done if ".txnindex" in step[-1] and "4" not in step[-1]]
+    assert [step for step in steps if "9" not in step[-1]] == [
+        ("rename", ".log.compactor-run-1-no-txnindex", ".txnindex.cleaned"),
+        ("rename", ".txnindex.cleaned", ".txnindex.swap"),
+        ("rename", ".txnindex", ".txnindex.deleted"),
+        ("remove", ".txnindex.swap"),
+        ("remove", ".txnindex.deleted"),
     ]
+    assert file_name(0, TXN_INDEX) not in files_of(Path(group.path))
 
 
 def test_only_the_new_segment_is_left(tmp_path: Path) -> None:
@@ -101,9 +149,9 @@ def test_only_the_new_segment_is_left(tmp_path: Path) -> None:
     swap_group(group)
     assert files_of(Path(group.path)) == {
         **others,
-        file_name(0, LOG): b"new 0.log",
-        file_name(0, INDEX): b"new 0.index",
-        file_name(0, TIME_INDEX): b"new 0.timeindex",
+        file_name(0, LOG): encode(keyed(0, "abcdef")),
+        file_name(0, INDEX): b"",
+        file_name(0, TIME_INDEX): b"",
         file_name(0, SNAPSHOT): b"snapshot",
     }
 
@@ -112,47 +160,70 @@ def in_two(root: Path) -> StagedGroup:
     group = staged(root)
     partition = Path(group.path)
     (partition / file_name(0, TXN_INDEX)).write_bytes(b"old")
-    later = segment(partition, 4, TXN_INDEX)  # the base of a source, as it may be
+    later = segment(partition, 4, "x", TXN_INDEX)  # the base of a source, as it may be
     return group._replace(destinations=(*group.destinations, later))
 
 
 def test_several_destinations_come_in_kafkas_order(tmp_path: Path, done: list[Operation]) -> None:
     """C-15.1: to .swap in descending order, to their names in ascending order.
 
+    The lowest is the last that recovery may find complete, and the first with its names.
     A .txnindex is renamed last of its segment; the source's own is out of the way by then.
     """
     group = in_two(tmp_path)
     done.clear()
     swap_group(group)
-    assert [step for step in done if ".swap" in step[-1] or ".swap" in step[1]] == [
+    first = done.index(("rename", "4.log.cleaned", "4.log.swap"))
+    assert [step for step in done[first:] if ".deleted" not in step[-1]][:-1] == [
         *[("rename", f"4{kind}.cleaned", f"4{kind}.swap") for kind in SEGMENT_FILES],
+        SYNC,
         ("rename", ".log.cleaned", ".log.swap"),
         ("rename", ".index.cleaned", ".index.swap"),
         ("rename", ".timeindex.cleaned", ".timeindex.swap"),
+        SYNC,
+        SYNC,  # behind the last source's .log
+        SYNC,
         ("rename", ".log.swap", ".log"),
+        SYNC,
         ("rename", ".index.swap", ".index"),
         ("rename", ".timeindex.swap", ".timeindex"),
-        *[("rename", f"4{kind}.swap", f"4{kind}") for kind in SEGMENT_FILES],
+        ("rename", "4.log.swap", "4.log"),
+        SYNC,
+        *[("rename", f"4{kind}.swap", f"4{kind}") for kind in (INDEX, TIME_INDEX, TXN_INDEX)],
+        SYNC,
     ]
     assert files_of(Path(group.path)) == {
         **{n: d for n, d in files_of(Path(group.path)).items() if int(n[:20]) == 20},
-        **{file_name(0, kind): b"new 0" + kind.encode() for kind in (LOG, INDEX, TIME_INDEX)},
-        **{file_name(4, kind): b"new 4" + kind.encode() for kind in SEGMENT_FILES},
+        **{file_name(base, kind): b"" for base in (0, 4) for kind in (INDEX, TIME_INDEX)},
+        file_name(0, LOG): encode(keyed(0, "abcdef")),
+        file_name(4, LOG): encode(keyed(4, "x")),
+        file_name(4, TXN_INDEX): b"",
         file_name(0, SNAPSHOT): b"snapshot",
         file_name(4, SNAPSHOT): b"snapshot",  # C-15.1, step 5: an old base that is a new one too
     }
 
 
 def test_a_split_may_leave_the_base_of_its_source(tmp_path: Path, done: list[Operation]) -> None:
-    """C-16.3: then its snapshot is removed as that of any base that is gone."""
+    """C-16.3: then its snapshot is removed as that of any base that is gone.
+
+    Recovery would leave the source, were there not an empty segment at its base offset (C-15.6).
+    """
     group = staged(tmp_path)
     partition = Path(group.path)
     sweep_staged(group.path, ".compactor-")
-    halves = tuple(segment(partition, base_offset) for base_offset in (1, 3))
+    halves = tuple(segment(partition, base_offset, "x") for base_offset in (1, 3))
+    done.clear()
     swap_group(StagedGroup(group.path, group.sources[:1], halves))
     left = {path.name for path in partition.iterdir() if int(path.name[:20]) < 4}
     assert left == {file_name(base, kind) for base in (1, 3) for kind in (LOG, INDEX, TIME_INDEX)}
     assert ("remove", ".snapshot") in done
+    stand_in = [".log", ".index", ".timeindex"]
+    at_its_base = [step for step in done if step[-1] in {f"{kind}.swap" for kind in stand_in}]
+    assert at_its_base == [
+        *[("rename", f"{kind}.cleaned", f"{kind}.swap") for kind in stand_in],
+        *[("remove", f"{kind}.swap") for kind in stand_in],
+    ]
+    assert done[done.index(("remove", ".log.swap")) + 1] == SYNC
 
 
 @pytest.mark.parametrize("base_offset", [0, 4, 9])
