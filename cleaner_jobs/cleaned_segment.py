@@ -21,6 +21,7 @@ from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.batch_columns import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, SIZE
 from storage.errors import UnsupportedFormatError
+from storage.file_attributes import FileAttributes, give_attributes
 from storage.filesystem import naming
 from storage.segment_indexes import IndexBuilder, check_capacity, made_to_fit
 
@@ -143,23 +144,20 @@ def read_back(
     )
 
 
-def write_like(path: str, data: bytes, model: os.stat_result) -> None:
-    """Write a file with the owner, mode and modification time (in whole ms) of another."""
+def write_like(path: str, data: bytes, model: FileAttributes) -> None:
+    """Write a file with the attributes of another, and its modification time in whole ms."""
     with naming(path), open(path, "xb") as out:
         out.write(data)
         out.flush()
         finish_like(out.fileno(), model)
 
 
-def finish_like(descriptor: int, model: os.stat_result) -> None:
-    """Give an open, completely written file the owner, mode and time of another.
+def finish_like(descriptor: int, model: FileAttributes) -> None:
+    """Give an open, completely written file the attributes and the time of another.
 
     It is not on disk before it is synced. The time is the broker's clock of data without
-    timestamps, in whole milliseconds (C-14.3).
+    timestamps, in whole milliseconds (C-14.3). Raise PermissionError as give_attributes.
     """
-    os.fchmod(descriptor, model.st_mode & 0o7777)
-    mine = os.fstat(descriptor)
-    if (mine.st_uid, mine.st_gid) != (model.st_uid, model.st_gid):
-        os.fchown(descriptor, model.st_uid, model.st_gid)
-    mtime_ns = model.st_mtime_ns // NS_PER_MS * NS_PER_MS
+    give_attributes(descriptor, model)
+    mtime_ns = model.mtime_ns // NS_PER_MS * NS_PER_MS
     os.utime(descriptor, ns=(mtime_ns, mtime_ns))

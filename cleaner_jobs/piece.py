@@ -38,6 +38,7 @@ from storage.batch_columns import (
     walk_batches,
 )
 from storage.errors import CorruptFileError
+from storage.file_attributes import FileAttributes, attributes_of
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.filesystem import naming
 
@@ -235,7 +236,7 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
     if txn_index is None:
         names.pop()
     try:
-        model = os.stat(piece.sources[-1].path)
+        model = attributes_of(piece.sources[-1].path)
         counts = _write_log(names[0], piece, log, context, model)
         if os.path.getsize(names[0]) > segment_indexes.MAX_LOG_BYTES:
             os.remove(names[0])
@@ -262,7 +263,7 @@ def _write_log(
     piece: Piece,
     log: LogRules,
     context: PieceContext,
-    model: os.stat_result | None,
+    model: FileAttributes | None,
 ) -> OutputCounts:
     """Write the cleaned batches; with a model, as a file that is to go live."""
     with naming(path), open(path, "xb", buffering=0) as out:

@@ -32,6 +32,7 @@ from cleaner_jobs.task_values import Rewritten, Source
 from compactor.finalizer import StagedGroup, StagedSegment
 from storage import segment_indexes, txn_index
 from storage.errors import CorruptFileError
+from storage.file_attributes import FileAttributes, attributes_of
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.filesystem import naming, read_bytes, sync_file
 from storage.txn_index import AbortedTxn
@@ -90,7 +91,7 @@ def join_pieces(
 ) -> StagedGroup:
     """Join the pieces of a group as joined_segments told; what is to be swapped in."""
     suffix = staged_suffix(run_id, "joined")
-    model = os.stat(sources[-1].path)
+    model = attributes_of(sources[-1].path)
     aborted = _aborted_txns(pieces[0].txn_index_file, segments)
     names = [
         _names(plan, segment, suffix, bool(own))
@@ -152,7 +153,7 @@ def _spans(pieces: Sequence[Rewritten], segment: JoinedSegment) -> Iterator[_Spa
         piece_start += piece.log_bytes
 
 
-def _join(path: str, spans: Iterator[_Span], digest: xxhash.xxh3_64, model: os.stat_result) -> None:
+def _join(path: str, spans: Iterator[_Span], digest: xxhash.xxh3_64, model: FileAttributes) -> None:
     """Write a `.log`. digest: of the piece that goes on from the segment before."""
     with naming(path), open(path, "x+b", buffering=0) as out:
         position = 0

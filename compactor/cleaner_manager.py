@@ -106,7 +106,7 @@ def run_round(
                 reports = _clean(stages, facts, settings.map_capacity, clock, progress)
     reports = noted(plan, [*reports, *plan.passed_over])
     if not settings.dry_run:
-        write_checkpoints(plan, reports)
+        reports = write_checkpoints(plan, reports)
     logs = _retain(plan, reports, settings.dry_run, clock, progress)
     return CleaningReport(
         version=version(),

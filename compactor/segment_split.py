@@ -22,6 +22,7 @@ from cleaner_jobs.task_values import Source
 from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
 from storage import txn_index
 from storage.errors import CorruptFileError
+from storage.file_attributes import FileAttributes, attributes_of
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.filesystem import naming, sync_file
 from storage.segment import MAX_RELATIVE_OFFSET
@@ -62,7 +63,7 @@ def split_segment(log: LogPlan, source: Source) -> None:
     segments = _cut(source)
     staged = _names(log.path, segments, aborted)
     try:
-        model = os.stat(source.path)
+        model = attributes_of(source.path)
         for segment, names in zip(segments, staged, strict=True):
             _copy(source, segment, names.log_file, model)
             indexes = _indexes(segment, log)
@@ -129,7 +130,7 @@ def _of(segment: _NewSegment, aborted: list[AbortedTxn]) -> list[AbortedTxn]:
     return [txn for txn in aborted if first <= txn.last_offset <= last]
 
 
-def _copy(source: Source, segment: _NewSegment, path: str, model: os.stat_result) -> None:
+def _copy(source: Source, segment: _NewSegment, path: str, model: FileAttributes) -> None:
     with open(source.path, "rb", buffering=0) as old, naming(path), open(path, "xb", 0) as new:
         position, end = segment.start, segment.start + segment.log_bytes
         while position < end:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from storage import mount_table
 from storage.errors import UnsupportedBackendError
+from storage.file_attributes import attributes_of, give_attributes
 from storage.mount_table import Mount
 
 _LOCAL_PROTOCOLS = ("file", "local")
@@ -120,16 +121,16 @@ def read_range(path: str, position: int, length: int) -> bytes:
 def replace_file(path: str, data: bytes) -> None:
     """Make path hold exactly data. After a crash it holds the old bytes or the new, never a mix.
 
-    The new file has the owner and mode of the old one, or else the owner of its directory: the
-    broker seldom runs as the user who runs this. A crash may leave `<path>.tmp`, which Kafka
-    overwrites too.
+    The new file has the owner, mode and extended attributes of the old one, or else PermissionError
+    is raised; where there was none, the owner of its directory, if it can be given away. A crash
+    may leave `<path>.tmp`, which Kafka overwrites too.
     """
     temporary = f"{path}.tmp"  # beside its target, so that the rename stays on one file system
     try:
         with naming(temporary), open(temporary, "wb") as out:
             out.write(data)
             out.flush()
-            _adopt_owner(out.fileno(), path)
+            _adopt(out.fileno(), path)
             os.fsync(out.fileno())  # the bytes, before the name points at them
         os.replace(temporary, path)
     except OSError:
@@ -139,13 +140,17 @@ def replace_file(path: str, data: bytes) -> None:
     sync_directory(os.path.dirname(path))  # the name
 
 
-def _adopt_owner(descriptor: int, path: str) -> None:
+def _adopt(descriptor: int, path: str) -> None:
     try:
-        model = os.stat(path)
-        os.fchmod(descriptor, model.st_mode & 0o7777)
+        model = attributes_of(path)
     except FileNotFoundError:
-        model = os.stat(os.path.dirname(path) or ".")
-    mine = os.fstat(descriptor)
+        _adopt_owner_of_directory(descriptor, os.path.dirname(path) or ".")
+    else:
+        give_attributes(descriptor, model)
+
+
+def _adopt_owner_of_directory(descriptor: int, path: str) -> None:
+    model, mine = os.stat(path), os.fstat(descriptor)
     if (mine.st_uid, mine.st_gid) != (model.st_uid, model.st_gid):
         with contextlib.suppress(PermissionError):  # only root may give files away
             os.fchown(descriptor, model.st_uid, model.st_gid)

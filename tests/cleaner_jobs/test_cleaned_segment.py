@@ -23,6 +23,7 @@ from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.compression import Codec
 from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.file_attributes import attributes_of
 from tests.support.local_round import HASH_KEY
 from tests.support.made_log import NOW_MS, keyed, packed
 from tests.support.reference_batch import ReferenceBatch, encode
@@ -162,14 +163,14 @@ def test_files_get_owner_mode_and_time_of_their_model(tmp_path: Path) -> None:
     if os.getuid() == 0:
         os.chown(model, 1234, 4321)
     path = tmp_path / "file"
-    write_like(str(path), b"abc", model.stat())
+    write_like(str(path), b"abc", attributes_of(str(model)))
     stat = path.stat()
     assert path.read_bytes() == b"abc"
     assert stat.st_mtime_ns == 1_600_000_000_123_000_000
     assert stat.st_mode & 0o7777 == 0o640
     assert (stat.st_uid, stat.st_gid) == (model.stat().st_uid, model.stat().st_gid)
     with pytest.raises(FileExistsError):
-        write_like(str(path), b"", model.stat())
+        write_like(str(path), b"", attributes_of(str(model)))
     with open(path, "r+b") as out:
-        finish_like(out.fileno(), model.stat())
+        finish_like(out.fileno(), attributes_of(str(model)))
     assert path.stat().st_mtime_ns == 1_600_000_000_123_000_000

@@ -17,6 +17,7 @@ from cleaner_jobs import cleaned_segment, sync_pool
 from cleaner_jobs.task_values import Rewritten, Verdict
 from compactor.report import LogStatus
 from storage import checkpoint, filesystem
+from storage.file_attributes import FileAttributes
 from storage.file_names import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, file_name
 from tests.compactor.small_rounds import (
     GROUPS,
@@ -204,7 +205,7 @@ def test_a_record_that_is_lost_on_the_way_to_disk_is_noticed(
     _, bad, plan = two_logs(tmp_path)
     finish = cleaned_segment.finish_like
 
-    def lose_the_last_batch(descriptor: int, model: os.stat_result) -> None:
+    def lose_the_last_batch(descriptor: int, model: FileAttributes) -> None:
         path = os.readlink(f"/proc/self/fd/{descriptor}")
         if str(bad) in path and file_name(0, LOG) in path:
             os.ftruncate(descriptor, 0)
@@ -223,7 +224,7 @@ def test_a_full_disk_while_a_piece_is_written_leaves_nothing(
     _, bad, plan = two_logs(tmp_path)
     write = cleaned_segment.write_like
 
-    def full(path: str, data: bytes, model: os.stat_result) -> None:
+    def full(path: str, data: bytes, model: FileAttributes) -> None:
         if str(bad) in path:
             with open(path, "xb") as out:
                 out.write(b"half")

@@ -1,0 +1,78 @@
+"""Owner, mode, time and extended attributes of a file, for the one that takes its place.
+
+A broker seldom runs as the user who runs this, and must find its files as it left them. Of extended
+attributes go along: the user's own (`user.*`), access lists, and labels of security modules, these
+where the system permits; what stands for the very file (`security.ima` and the like) does not.
+"""
+
+import errno
+import os
+from typing import NamedTuple
+
+ACCESS_LIST = "system.posix_acl_access"
+_LABELS = "security.selinux", "security.SMACK64"
+_UNSUPPORTED = errno.EOPNOTSUPP, errno.ENOSYS
+
+
+class FileAttributes(NamedTuple):
+    uid: int
+    gid: int
+    mode: int  # permissions alone
+    mtime_ns: int
+    extended: tuple[tuple[str, bytes], ...]  # those that go along
+
+
+def attributes_of(file: str | int) -> FileAttributes:
+    """Of a path, or of an open file. A link is followed."""
+    found = os.stat(file)
+    names = sorted(filter(_goes_along, _list(file)))
+    extended = tuple((name, os.getxattr(file, name)) for name in names)
+    return FileAttributes(
+        found.st_uid, found.st_gid, found.st_mode & 0o7777, found.st_mtime_ns, extended
+    )
+
+
+def give_attributes(descriptor: int, model: FileAttributes) -> None:
+    """Make an open file that we made like the model, but for its time.
+
+    Raise PermissionError where only a privileged user may: a file that does not belong to whom it
+    belonged to is not its replacement.
+    """
+    own = attributes_of(descriptor)
+    _give_extended(descriptor, dict(own.extended), dict(model.extended))
+    if (own.uid, own.gid) != (model.uid, model.gid):
+        try:
+            os.fchown(descriptor, model.uid, model.gid)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EINVAL):  # EINVAL: no such user down here
+                raise
+            problem = f"cannot be given to {model.uid}:{model.gid}, who owns what it replaces"
+            raise PermissionError(errno.EPERM, problem) from error
+    os.fchmod(descriptor, model.mode)
+
+
+def _give_extended(descriptor: int, own: dict[str, bytes], model: dict[str, bytes]) -> None:
+    for name in own.keys() - model.keys() - {*_LABELS}:  # an access list that the directory gave it
+        os.removexattr(descriptor, name)
+    for name, value in model.items():
+        if own.get(name) == value:
+            continue
+        try:
+            os.setxattr(descriptor, name, value)
+        except OSError as error:
+            if name not in _LABELS:
+                problem = f"extended attribute {name} cannot be kept: {error.strerror}"
+                raise OSError(error.errno, problem) from error
+
+
+def _goes_along(name: str) -> bool:
+    return name.startswith("user.") or name == ACCESS_LIST or name in _LABELS
+
+
+def _list(file: str | int) -> list[str]:
+    try:
+        return os.listxattr(file)
+    except OSError as error:
+        if error.errno in _UNSUPPORTED:
+            return []
+        raise
