@@ -13,7 +13,16 @@ from collections.abc import Iterator
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.errors import CleaningFailedError
 
-SUBDIRECTORIES = ("tasks", "parts", "transactions", "verdicts", "pieces", "progress", "spark")
+SUBDIRECTORIES = (
+    "tasks",
+    "parts",
+    "transactions",
+    "verdicts",
+    "pieces",
+    "told",
+    "progress",
+    "spark",
+)
 
 
 @contextlib.contextmanager
