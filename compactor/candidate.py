@@ -16,7 +16,7 @@ from compactor.survey import LogOffsets, first_batch_timestamp_ms, largest_times
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, DELETED, LOG, file_name
-from storage.log_dir import PartitionListing, log_end_offset
+from storage.log_dir import UNLOADABLE, PartitionListing, log_end_offset
 from storage.producer_state import ProducerState, load_producer_state
 from storage.segment import Segment
 from storage.txn_index import AbortedTxn
@@ -77,14 +77,15 @@ class Prepared:
 def defect(partition: PartitionListing) -> str | None:
     """Say what in the names of a partition's files forbids to work on it; None if nothing does."""
     if partition.stray:
-        return f"{partition.stray[0]}: not a name that a broker would load the log with (F-2.5)"
+        return f"{partition.stray[0]}: {UNLOADABLE}"
     unfinished = [name for name in partition.unfinished if not name.endswith(_MAY_REMAIN)]
     if unfinished:
         count = (
             f"{unfinished[0]} and {len(unfinished) - 1} more" if unfinished[1:] else unfinished[0]
         )
         return (
-            f"{count}: left by a cleaning that was cut short; a broker that starts here settles it"
+            f"{count}: left by a cleaning that was cut short; the next run settles it first, "
+            "and so does compactor recover"
         )
     return None
 

@@ -18,6 +18,7 @@ from compactor.commands import (
     DumpArguments,
     DumpFormat,
     Format,
+    RecoverArguments,
     Result,
     RoundArguments,
     VerifyArguments,
@@ -192,6 +193,23 @@ def run(  # one parameter an option: this is how typer is told of them
 
 
 @app.command()
+def recover(
+    log_dir: LogDirs,
+    allow_file_system: AllowFileSystem = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Finish or undo what a run, or a broker's cleaner, left half-done when it was cut short. A run
+    does this first, too.
+
+    [dim]compactor recover /data/kafka[/]
+    """
+    wanted = RecoverArguments(tuple(log_dir), format_, tuple(allow_file_system or ()))
+    return Request("recover", lambda: commands.recover(wanted), format_, report, debug)
+
+
+@app.command()
 def explain(  # one parameter an option: this is how typer is told of them
     log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR")],
     topic_partition: Annotated[str, typer.Argument(metavar="TOPIC-PARTITION")],
@@ -334,7 +352,7 @@ def _write_report(path: str, document: JsonObject) -> None:
 def _end_of_usage_error(words: list[str], error: Exception) -> int:
     message = one_line(str(getattr(error, "format_message", error.__str__)())).rstrip(".")
     command = next((word for word in words if not word.startswith("-")), "compactor")
-    known = command in ("plan", "run", "explain", "dump", "verify")
+    known = command in ("plan", "run", "recover", "explain", "dump", "verify")
     _complain(message, f"{NOTHING_CHANGED} See: compactor{f' {command}' if known else ''} --help")
     if known and command != "dump":
         print_line(to_line(verdict(command, ExitCode.USAGE, message)))

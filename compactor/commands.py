@@ -7,7 +7,7 @@ that none waits for what it does not use.
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -27,6 +27,7 @@ from storage.filesystem import require_in_place
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from compactor.recovery import LogDirRecovery
     from compactor.round_plan import RoundPlan
     from compactor.verify import Verification
 
@@ -62,6 +63,12 @@ class RoundArguments:
     allowed_file_systems: tuple[str, ...] = ()
     format: Format = Format.TABLE
     debug: bool = False
+
+
+class RecoverArguments(NamedTuple):
+    log_dirs: tuple[str, ...]
+    format: Format
+    allowed_file_systems: tuple[str, ...]
 
 
 class DumpArguments(NamedTuple):
@@ -108,15 +115,25 @@ def run(wanted: RoundArguments) -> Result:
     log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=not wanted.dry_run)
     work_dir = arguments.work_dir(wanted.work_dir, log_dirs)
     master = arguments.master(wanted.master)
+
+    from compactor.recovery_report import problems_of, with_recovery_noted
+
     # The locks come first: what is planned under them is still true when it is done.
     locks = lock_log_dirs(log_dirs, wanted.allowed_file_systems)
-    with nullcontext() if wanted.dry_run else locks:
-        round_plan = _plan(wanted, log_dirs)
+    with (
+        nullcontext() if wanted.dry_run else locks,
+        _watched(open_progress(sys.stderr)) as progress,
+    ):
+        recovered = [] if wanted.dry_run else _recover(log_dirs, progress)
+        problems = problems_of(recovered)
+        round_plan = _plan(wanted, log_dirs, problems)
 
         from compactor.cleaner_manager import RunSettings, run_round
         from compactor.overflow import split_overflowing
 
-        round_plan = split_overflowing(round_plan, lambda: _plan(wanted, log_dirs), wanted.dry_run)
+        round_plan = split_overflowing(
+            round_plan, lambda: _plan(wanted, log_dirs, problems), wanted.dry_run
+        )
 
         settings = RunSettings(
             dry_run=wanted.dry_run,
@@ -125,13 +142,31 @@ def run(wanted: RoundArguments) -> Result:
             debug=wanted.debug,
             map_capacity=wanted.map_capacity,
         )
-        with _watched(open_progress(sys.stderr)) as progress:
-            if round_plan.logs:
-                progress.stage(START_STAGE, 0)
-            report = run_round(round_plan, settings, progress)
+        if round_plan.logs:
+            progress.stage(START_STAGE, 0)
+        report = with_recovery_noted(run_round(round_plan, settings, progress), recovered)
     if wanted.format is Format.TABLE:
         show_report(report)
     return Result(report_document(report), report_verdict(report))
+
+
+def recover(wanted: RecoverArguments) -> Result:
+    """Finish or undo what was cut short, show what was done."""
+    log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=True)
+
+    from compactor.recovery_report import problems_of, recovery_document
+
+    locks = lock_log_dirs(log_dirs, wanted.allowed_file_systems, after_unclean_shutdown=True)
+    with locks, _watched(open_progress(sys.stderr)) as progress:
+        recovered = _recover(log_dirs, progress)
+    document = recovery_document(recovered)
+    if wanted.format is Format.TABLE:
+        from compactor.recovery_table import recovery_view
+
+        _show(lambda _: recovery_view(recovered))
+    code = ExitCode.PARTIAL if problems_of(recovered) else ExitCode.OK
+    begin = verdict("recover", code) | {"totals": document["totals"]}
+    return Result(begin | document, begin)
 
 
 def explain(wanted: RoundArguments, topic_partition: str) -> Result:
@@ -182,13 +217,25 @@ def show_report(report: CleaningReport) -> None:
     _show(lambda width: report_view(report, width))
 
 
-def _plan(wanted: RoundArguments, log_dirs: tuple[str, ...]) -> "RoundPlan":
+def _recover(log_dirs: tuple[str, ...], progress: ChangeWatch) -> "list[LogDirRecovery]":
+    from compactor.recovery import recover_log_dir
+
+    recovered = []
+    for log_dir in log_dirs:
+        recovered.append(recover_log_dir(log_dir))
+        progress.recovered |= bool(recovered[-1].logs)
+    return recovered
+
+
+def _plan(
+    wanted: RoundArguments, log_dirs: tuple[str, ...], problems: Mapping[str, str] | None = None
+) -> "RoundPlan":
     config = _config(wanted)
     as_of_ms = arguments.as_of_ms(wanted.as_of, time.time_ns() // 1_000_000)
 
     from compactor.round_plan import plan_round
 
-    return plan_round(log_dirs, config, as_of_ms)
+    return plan_round(log_dirs, config, as_of_ms, problems=problems)
 
 
 def _config(wanted: RoundArguments) -> Config:
@@ -201,7 +248,7 @@ def _config(wanted: RoundArguments) -> Config:
 
 
 @contextmanager
-def _watched(progress: AbstractContextManager[ProgressSink]) -> Iterator[ProgressSink]:
+def _watched(progress: AbstractContextManager[ProgressSink]) -> Iterator[ChangeWatch]:
     """A sink under which an error becomes a StoppedError that knows what was changed."""
     with progress as sink:
         watch = ChangeWatch(sink)

@@ -19,17 +19,21 @@ LOCK_FILE = ".lock"
 
 @contextlib.contextmanager
 def lock_log_dirs(
-    log_dirs: Sequence[str], allowed_file_systems: Collection[str] = ()
+    log_dirs: Sequence[str],
+    allowed_file_systems: Collection[str] = (),
+    after_unclean_shutdown: bool = False,
 ) -> Iterator[None]:
     """Hold the locks of all these directories, or raise RefusedError and hold none.
 
     allowed_file_systems: types beside the local ones on which a lock is said to be good.
+    after_unclean_shutdown: whether a directory that no broker has left in good order is taken too.
     """
     require_working_locks(log_dirs, allowed_file_systems)
     with contextlib.ExitStack() as locks:
         for log_dir in log_dirs:
             locks.enter_context(_lock(log_dir))
-            _require_clean_shutdown(log_dir)
+            if not after_unclean_shutdown:
+                _require_clean_shutdown(log_dir)
         yield
 
 

@@ -98,16 +98,18 @@ def plan_round(
     as_of_ms: int,
     include: str | None = None,
     exclude: str | None = None,
+    problems: Mapping[str, str] | None = None,
 ) -> RoundPlan:
     """Survey the log directories, and choose the logs to clean as of a time.
 
     include, exclude: regular expressions over whole names of topics, in place of those of config.
+    problems: by path of the partition directory, why a log is known to be unfit.
     Raise RefusedError if a directory cannot be read, ConfigError if settings of a topic clash.
     """
     config = with_filters(config, include, exclude)
     with _collector_paused():
         surveys = survey_log_dirs(log_dirs)
-        planner = _Planner(config, as_of_ms, surveys)
+        planner = _Planner(config, as_of_ms, surveys, problems or {})
         outcomes = [
             planner.outcome(partition, survey)
             for survey in surveys
@@ -157,8 +159,14 @@ def _round_plan(
 class _Planner:
     """What all logs of a round are held against."""
 
-    def __init__(self, config: Config, now_ms: int, surveys: Sequence[LogDirSurvey]) -> None:
-        self._config = config
+    def __init__(
+        self,
+        config: Config,
+        now_ms: int,
+        surveys: Sequence[LogDirSurvey],
+        problems: Mapping[str, str],
+    ) -> None:
+        self._config, self._problems = config, problems
         self._clock = Clock(now_ms, config.producer_id_expiration_ms)
         self._conflicts = log_dir_survey.conflicts(surveys)
         self._stray_entries = log_dir_survey.stray_entries(surveys)
@@ -201,7 +209,8 @@ class _Planner:
 
     def _unfit(self, partition: PartitionListing, survey: LogDirSurvey) -> _Refusal | None:
         conflict = self._conflicts.get((partition.topic, partition.partition))
-        reason = survey.problem or conflict or defect(partition)
+        known = self._problems.get(partition.path)
+        reason = survey.problem or conflict or known or defect(partition)
         if reason is not None:
             return _Refusal(LogStatus.SET_ASIDE, reason)
         if not partition.segments:

@@ -13,16 +13,7 @@ from collections.abc import Iterator
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.errors import CleaningFailedError
 
-SUBDIRECTORIES = (
-    "tasks",
-    "parts",
-    "transactions",
-    "verdicts",
-    "pieces",
-    "told",
-    "progress",
-    "spark",
-)
+SUBDIRECTORIES = ("tasks", "parts", "transactions", "verdicts", "pieces", "progress", "spark")
 
 
 @contextlib.contextmanager

@@ -97,6 +97,19 @@ def list_directory(path: str) -> list[Entry]:
     return entries
 
 
+def list_names(path: str) -> tuple[list[str], list[str]]:
+    """Give the names in a directory, those of directories apart: first they, then the others.
+
+    In no order. Looks at nothing but the directory itself, unless a name is that of a link.
+    """
+    directories: list[str] = []
+    others: list[str] = []
+    with os.scandir(path) as names:
+        for item in names:
+            (directories if item.is_dir() else others).append(item.name)
+    return directories, others
+
+
 def read_bytes(path: str) -> bytes:
     """Give the whole file."""
     with open(path, "rb") as source:

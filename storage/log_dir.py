@@ -38,6 +38,8 @@ _KAFKA_DIRS = {
 # Kafka takes the offset from every name that ends so, and fails where there is none (F-2.5).
 _NUMBERED = (*SEGMENT_SUFFIXES, SNAPSHOT, *UNFINISHED_SUFFIXES[:2])
 
+UNLOADABLE = "not a name that a broker would load the log with (F-2.5)"
+
 
 class PartitionListing(NamedTuple):
     """The files of one partition directory."""
@@ -65,6 +67,11 @@ class LogDirListing(NamedTuple):
     has_meta_properties: bool
 
 
+def partition_of(dir_name: str) -> tuple[str, int] | None:
+    """Give topic and partition of a directory that holds a log to work on; None for any other."""
+    return None if dir_name in _KAFKA_DIRS else parse_partition_dir(dir_name)
+
+
 def list_log_dir(path: str) -> LogDirListing:
     """List every partition of a log directory. OSError if the directory itself cannot be listed."""
     partitions = []
@@ -74,8 +81,8 @@ def list_log_dir(path: str) -> LogDirListing:
         if not entry.is_dir:
             files.add(entry.name)
             continue
-        topic_partition = parse_partition_dir(entry.name)
-        if topic_partition is None or entry.name in _KAFKA_DIRS:
+        topic_partition = partition_of(entry.name)
+        if topic_partition is None:
             ignored.append((entry.name, _why_ignored(entry.name)))
             continue
         try:
@@ -108,7 +115,7 @@ def list_partition(path: str, topic: str, partition: int) -> PartitionListing:
             segment_files.setdefault(prefix, {})[suffix] = entry
         elif regular and suffix == SNAPSHOT:
             snapshots.append(int(prefix))
-        elif name.endswith(_NUMBERED) and not regular:
+        elif is_unloadable(name):
             stray.append(name)
         elif name.endswith(UNFINISHED_SUFFIXES):
             unfinished.append(name)
@@ -128,6 +135,13 @@ def list_partition(path: str, topic: str, partition: int) -> PartitionListing:
     )
 
 
+def is_unloadable(name: str) -> bool:
+    """Say whether a loading broker would trip over a file of that name."""
+    prefix, _, _ = name.partition(".")
+    regular = len(prefix) == OFFSET_DIGITS and offset_of(name) is not None
+    return name.endswith(_NUMBERED) and not regular
+
+
 def log_end_offset(partition: PartitionListing) -> int:
     """Give the offset after the last record of the log (F-12.9).
 
@@ -137,10 +151,18 @@ def log_end_offset(partition: PartitionListing) -> int:
     """
     if not partition.segments:
         return 0
-    segment = partition.segments[-1]
-    log_path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
-    start = _last_indexed(partition.path, segment)
-    end_offset = segment.base_offset
+    base_offset = partition.segments[-1].base_offset
+    stem = os.path.join(partition.path, file_name(base_offset, ""))
+    return segment_end_offset(stem + LOG, stem + INDEX, base_offset)
+
+
+def segment_end_offset(log_path: str, index_path: str, base_offset: int) -> int:
+    """Give the offset after the last record of a segment, its base offset if it has none (F-12.9).
+
+    The index need not be there. Raise CorruptFileError as log_end_offset does.
+    """
+    start = _last_indexed(log_path, index_path, base_offset)
+    end_offset = base_offset
     for position, header in segment_reader.read_batch_headers(log_path, start.position):
         if header.base_offset < end_offset:
             problem = f"base offset {header.base_offset}, expected {end_offset} or more"
@@ -149,19 +171,18 @@ def log_end_offset(partition: PartitionListing) -> int:
     return end_offset
 
 
-def _last_indexed(path: str, segment: Segment) -> OffsetPosition:
+def _last_indexed(log_path: str, index_path: str, base_offset: int) -> OffsetPosition:
     """Give the last index entry, after a look at whether it is one of this log."""
-    if not segment.index_bytes:
-        return OffsetPosition(segment.base_offset, 0)
-    index_path = os.path.join(path, file_name(segment.base_offset, INDEX))
-    log_path = os.path.join(path, file_name(segment.base_offset, LOG))
-    entry = offset_index.read_last(index_path, segment.base_offset)
+    try:
+        entry = offset_index.read_last(index_path, base_offset)
+    except FileNotFoundError:
+        return OffsetPosition(base_offset, 0)
     if entry.position == 0:
         return entry
-    if not _is_batch_with(entry, log_path, segment.log_bytes):
+    if not _is_batch_with(entry, log_path, os.stat(log_path).st_size):
         at = f"offset {entry.offset} at byte {entry.position}"
         problem = f"the last entry, {at}, does not lead to that batch of the log"
-        raise CorruptFileError(index_path, segment.index_bytes, problem)
+        raise CorruptFileError(index_path, os.stat(index_path).st_size, problem)
     return entry
 
 

@@ -8,7 +8,7 @@
 Big-endian. Source: Kafka, ProducerStateManager.writeSnapshot; spec F-14.1, F-14.2.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -59,6 +59,21 @@ def encode(entries: Iterable[ProducerEntry]) -> bytes:
     packed = [ENTRY.pack(*(_NONE if field is None else field for field in e)) for e in entries]
     checked = len(packed).to_bytes(4, "big") + b"".join(packed)
     return HEADER.pack(VERSION, crc32c(checked), len(packed)) + checked[4:]
+
+
+def kept_on_loading(offsets: Sequence[int], base_offsets: Iterable[int]) -> list[int]:
+    """Leave out what Kafka deletes on loading (F-14.4): snapshots at no segment's base offset.
+
+    But the newest of those stays if it is not below the last segment.
+    """
+    bases = set(base_offsets)
+    newest_elsewhere = max((offset for offset in offsets if offset not in bases), default=-1)
+    last_base = max(bases, default=-1)
+    return [
+        offset
+        for offset in offsets
+        if offset in bases or (offset == newest_elsewhere and offset >= last_base)
+    ]
 
 
 def read(path: str) -> list[ProducerEntry]:

@@ -77,7 +77,8 @@ def load_producer_state(
     for number, segment in enumerate(segments):
         if segment.index_bytes is None:
             _recover(path, segments[: number + 1], log_start_offset, clock, recovered)
-    kept = _kept_snapshots(recovered.snapshot_offsets, segments)
+    bases = [segment.base_offset for segment in segments]
+    kept = producer_snapshot.kept_on_loading(recovered.snapshot_offsets, bases)
     if not kept and clean_shutdown:
         return ProducerState({}, None, rebuilt_txn_indexes=recovered.txn_indexes)
     usable = [offset for offset in kept if log_start_offset < offset <= log_end_offset]
@@ -228,21 +229,6 @@ class _Replay:
             for txn in self.completed
         )
         return ProducerState(self.entries, first_unstable, completed, tuple(self.passed_over))
-
-
-def _kept_snapshots(offsets: Sequence[int], segments: Sequence[Segment]) -> list[int]:
-    """Leave out what Kafka deletes on loading (F-14.4): snapshots at no segment's base offset.
-
-    But the newest of those stays if it is not below the last segment.
-    """
-    bases = {segment.base_offset for segment in segments}
-    newest_elsewhere = max((offset for offset in offsets if offset not in bases), default=-1)
-    last_base = max(bases, default=-1)
-    return [
-        offset
-        for offset in offsets
-        if offset in bases or (offset == newest_elsewhere and offset >= last_base)
-    ]
 
 
 def _batches(

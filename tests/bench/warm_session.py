@@ -48,9 +48,6 @@ class NoProgress:
     def advance(self, done: int) -> None:
         pass
 
-    def swapped(self, groups: int) -> None:
-        pass
-
     def message(self, text: str) -> None:
         pass
 

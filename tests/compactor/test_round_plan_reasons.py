@@ -169,7 +169,7 @@ def test_a_log_whose_records_are_too_young(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("base_offset", [0, 1])
 def test_a_log_with_what_a_cleaning_left(tmp_path: Path, base_offset: int) -> None:
-    """E-70, E-71, E-72: of a segment that there is, and of another one; a broker settles swaps."""
+    """E-70, E-71, E-72: of a segment that there is, and of another one; a plan settles no swap."""
     log_dir = build(tmp_path / "d")
     name = file_name(base_offset, LOG)
     for leftover, status in ((".deleted", None), (".cleaned", None), (".swap", SET_ASIDE)):
@@ -182,9 +182,16 @@ def test_a_log_with_what_a_cleaning_left(tmp_path: Path, base_offset: int) -> No
             assert judged(found) == (
                 SET_ASIDE,
                 f"{name}{leftover}: left by a cleaning that was cut short; "
-                "a broker that starts here settles it",
+                "the next run settles it first, and so does compactor recover",
             )
         path.unlink()
+
+
+def test_a_log_that_is_known_to_be_unfit(tmp_path: Path) -> None:
+    log_dir = build(tmp_path / "d")
+    problems = {os.path.join(log_dir, "t-0"): "its swap is damaged"}
+    found = judged(plan_round([log_dir], COMPACT, NOW_MS, problems=problems))
+    assert found == (SET_ASIDE, "its swap is damaged")
 
 
 def test_a_log_that_no_broker_could_load(tmp_path: Path) -> None:

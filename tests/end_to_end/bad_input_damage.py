@@ -239,15 +239,15 @@ def _indexes(positions: list[int]) -> Iterator[Damage]:
 
 def _listed() -> Iterator[Damage]:
     """What the names in the directory say."""
-    told = rf"{LOG[0]}.swap: left by a cleaning that was cut short"  # E-72
-    yield Damage("left.swap", _in_new_file(f"{LOG[0]}.swap"), told)
+    told = rf"{LOG[0]}.swap, byte 0: batch header has 4 of 61 bytes"  # E-72
+    yield Damage("torn.swap", _in_new_file(f"{LOG[0]}.swap", b"torn"), told)
     told = "orders.log: not a name that a broker would load the log with"
     yield Damage("stray", _in_new_file("orders.log"), told)
 
 
-def _in_new_file(name: str) -> Harm:
+def _in_new_file(name: str, data: bytes = b"") -> Harm:
     def harm(partition: Path) -> None:
-        (partition / name).write_bytes(b"")
+        (partition / name).write_bytes(data)
         os.utime(partition / name, ns=(0, 0))
 
     return harm

@@ -19,7 +19,6 @@ from compactor.report import CleaningReport
 from compactor.round_plan import RoundPlan
 from tests.end_to_end.bad_input_tasks import Stall, misbehaving
 
-FIRST_SWAP = "first swap"  # of the names of stages
 COMPACTED = ("--set", "cleanup.policy=compact", "--set", "min.cleanable.dirty.ratio=0")
 
 
@@ -41,28 +40,22 @@ class Ended:
         return self.error.splitlines()[-1]
 
 
+@dataclass(frozen=True, slots=True)
 class _Hooks:
-    """Passes progress on, and does something when a stage begins, or the first swap."""
+    """Passes progress on, and does something when a stage begins."""
 
-    def __init__(self, sink: ProgressSink, before: Mapping[str, Callable[[], object]]) -> None:
-        self._sink, self._before = sink, dict(before)
-
-    def _begin(self, name: str) -> None:
-        self._before.pop(name, lambda: None)()
+    sink: ProgressSink
+    before: Mapping[str, Callable[[], object]]
 
     def stage(self, name: str, total: int) -> None:
-        self._sink.stage(name, total)
-        self._begin(name)
+        self.sink.stage(name, total)
+        self.before.get(name, lambda: None)()
 
     def advance(self, done: int) -> None:
-        self._sink.advance(done)
-
-    def swapped(self, groups: int) -> None:
-        self._sink.swapped(groups)
-        self._begin(FIRST_SWAP)
+        self.sink.advance(done)
 
     def message(self, text: str) -> None:
-        self._sink.message(text)
+        self.sink.message(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,133 @@
+"""Finishes or undoes what was cut short in a log directory: of a cleaning, and of a run of ours.
+
+`settling` decides, this carries it out, each operation through `storage.filesystem`. It may be
+killed or lose power at any of them and be run again with the same end; what it finds settled it
+leaves alone. It looks at the names in each partition directory, and reads of the files no more than
+the end of those to be swapped in: where such a file is damaged, nothing of its log is changed.
+
+Directories that are no partition (`-delete`, `-future`, `-stray`, any other name) are a broker's
+business, as is `__cluster_metadata-0`.
+"""
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from compactor.settling import (
+    TEMPORARY,
+    Action,
+    Settlement,
+    complete_swaps,
+    settlement,
+)
+from storage import checkpoint, filesystem
+from storage.errors import CorruptFileError
+from storage.file_names import INDEX, LOG, SWAP, file_name, offset_of
+from storage.log_dir import UNLOADABLE, is_unloadable, partition_of, segment_end_offset
+
+_CHECKPOINTS = (
+    checkpoint.CLEANER_OFFSET,
+    checkpoint.LOG_START,
+    checkpoint.RECOVERY_POINT,
+    checkpoint.REPLICATION,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecovery:
+    """What was done to one log, or why nothing was. Names are those of files in its directory."""
+
+    log_dir: str
+    topic: str
+    partition: int
+    finished: tuple[str, ...] = ()  # put in place: their swap was complete
+    undone: tuple[str, ...] = ()  # removed: their cleaning or swap was not
+    removed: tuple[str, ...] = ()  # what else nobody needs any more
+    problem: str | None = None  # why the log was left as it was
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.log_dir, f"{self.topic}-{self.partition}")
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirRecovery:
+    """What was done to a log directory."""
+
+    path: str
+    partitions: int  # that were looked at
+    logs: tuple[LogRecovery, ...]  # those to which something was done, or should have been
+    removed: tuple[str, ...] = ()  # files of the log directory itself
+
+
+def recover_log_dir(path: str) -> LogDirRecovery:
+    """Settle every partition of a log directory. The caller holds the lock of the directory.
+
+    What is wrong with one log is its `problem`, and the others go on. OSError if the directory
+    itself cannot be listed.
+    """
+    directories, files = filesystem.list_names(path)
+    removed = [name for name in (f"{c}{TEMPORARY}" for c in _CHECKPOINTS) if name in files]
+    for name in removed:
+        filesystem.remove(os.path.join(path, name))
+    partitions = sorted(key for name in directories if (key := partition_of(name)) is not None)
+    logs = [_settle(path, topic, partition) for topic, partition in partitions]
+    touched = tuple(log for log in logs if log is not None)
+    return LogDirRecovery(path, len(partitions), touched, tuple(removed))
+
+
+def _settle(log_dir: str, topic: str, partition: int) -> LogRecovery | None:
+    """Settle one partition; None where there is nothing to be done."""
+    log = LogRecovery(log_dir, topic, partition)
+    try:
+        _, names = filesystem.list_names(log.path)
+        unloadable = sorted(name for name in names if is_unloadable(name))
+        if unloadable:
+            problem = f"{unloadable[0]}: {UNLOADABLE}"
+            return LogRecovery(log_dir, topic, partition, problem=problem)
+        decided = _decide(log.path, names)
+        for action, name, target in decided.steps:
+            source = os.path.join(log.path, name)
+            if action is Action.SYNC:
+                filesystem.sync_directory(log.path)
+            elif action is Action.REMOVE:
+                filesystem.remove(source)
+            else:
+                filesystem.rename(source, os.path.join(log.path, target))
+    except CorruptFileError as error:
+        return LogRecovery(log_dir, topic, partition, problem=str(error))
+    except OSError as error:
+        problem = f"{error.filename}: {error.strerror}"
+        return LogRecovery(log_dir, topic, partition, problem=problem)
+    if not decided.steps:
+        return None
+    return LogRecovery(log_dir, topic, partition, decided.finished, decided.undone, decided.removed)
+
+
+def _decide(path: str, names: Collection[str]) -> Settlement:
+    end_offsets = {base: _end_offset(path, base, SWAP) for base in complete_swaps(names)}
+    for base_offset, end_offset in end_offsets.items():
+        if end_offset == base_offset:
+            _require_empty_index(path, base_offset)
+    decided = settlement(names, end_offsets)
+    for name in decided.finished:
+        base_offset = offset_of(name) or 0
+        log_name = file_name(base_offset, LOG)
+        if name.endswith(INDEX) and base_offset not in end_offsets and log_name in names:
+            _end_offset(path, base_offset, "")  # its log is in place already: are they at odds?
+    return decided
+
+
+def _end_offset(path: str, base_offset: int, log_suffix: str) -> int:
+    """The end of a log by its index in `.swap`; CorruptFileError where one of them is damaged."""
+    log_path = os.path.join(path, file_name(base_offset, LOG) + log_suffix)
+    index_path = os.path.join(path, file_name(base_offset, INDEX) + SWAP)
+    return segment_end_offset(log_path, index_path, base_offset)
+
+
+def _require_empty_index(path: str, base_offset: int) -> None:
+    """A `.log.swap` that lost its bytes stands beside an index with entries."""
+    index_path = os.path.join(path, file_name(base_offset, INDEX) + SWAP)
+    if os.path.exists(index_path) and os.path.getsize(index_path):
+        problem = "has entries, but its .log.swap has no batch"
+        raise CorruptFileError(index_path, 0, problem)

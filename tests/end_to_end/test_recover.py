@@ -1,0 +1,105 @@
+"""`compactor recover`, and a run that settles what was cut short before it plans."""
+
+import fcntl
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage import clean_shutdown
+from storage.file_names import LOG, TIME_INDEX, file_name
+from tests.compactor.small_log import build, snapshot_of
+from tests.end_to_end.test_cli import assert_refused, compactor, verdict
+
+STAGED = ".compactor-0a1b2c3d-7"
+NOT_COMPACTED = ("--set", "cleanup.policy=delete")  # a round without Spark
+UNDONE = [file_name(0, TIME_INDEX) + ".cleaned", file_name(0, LOG) + ".swap"]
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    directory = build(tmp_path / "log").parent
+    clean_shutdown.write(str(directory))
+    return directory
+
+
+@pytest.fixture
+def cut_short(log_dir: Path) -> Path:
+    """An incomplete swap, and a staged file of a run that is gone."""
+    for name in (*UNDONE, file_name(15, LOG) + STAGED):
+        (log_dir / "orders-0" / name).write_bytes(b"x")
+    return log_dir
+
+
+def told(stdout: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(stdout.splitlines()[-1])
+    return found
+
+
+def test_it_settles_and_says_so_and_finds_nothing_the_second_time(cut_short: Path) -> None:
+    settled = {p: f for p, f in snapshot_of(cut_short).items() if f[0] != b"x"}
+    done = compactor("recover", cut_short)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "orders-0" in done.stdout
+    assert "2 files of an incomplete one removed, 1 file left over removed" in done.stdout
+    assert "1 partition: 1 settled, nothing to be done for the others." in done.stdout
+    last = verdict(done)
+    assert (last["command"], last["status"]) == ("recover", "ok")
+    assert last["totals"] == {
+        "partitions": 1,
+        "recovered": 1,
+        "set_aside": 0,
+        "finished": 0,
+        "undone": 2,
+        "removed": 1,
+    }
+    assert snapshot_of(cut_short) == settled
+    again = told(compactor("recover", cut_short, "--format", "json").stdout)
+    assert (again["logs"], again["totals"]["recovered"]) == ([], 0)
+    assert snapshot_of(cut_short) == settled
+
+
+def test_what_cannot_be_settled_is_left_and_told(cut_short: Path, tmp_path: Path) -> None:
+    (cut_short / "orders-0" / UNDONE[0]).unlink()
+    before = snapshot_of(cut_short)
+    done = compactor("recover", cut_short, "--report", tmp_path / "r.json")
+    assert done.returncode == 4
+    assert "set aside: " in done.stdout
+    assert verdict(done)["totals"]["set_aside"] == 1
+    [log] = json.loads((tmp_path / "r.json").read_text())["logs"]
+    swap = cut_short / "orders-0" / UNDONE[1]
+    assert log["problem"].startswith(f"{swap}, byte 0: ")
+    assert snapshot_of(cut_short) == before
+    ran = told(compactor("run", cut_short, *NOT_COMPACTED, "--format", "json").stdout)
+    assert ran["logs"][0]["notes"] == []
+    assert snapshot_of(cut_short) == before
+
+
+def test_it_refuses_beside_a_broker(cut_short: Path) -> None:
+    """F-15.1."""
+    before = snapshot_of(cut_short / "orders-0")
+    with open(cut_short / ".lock", "w") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        assert_refused(compactor("recover", cut_short), 3, ".lock: locked")
+    assert snapshot_of(cut_short / "orders-0") == before
+
+
+def test_a_run_settles_first_and_notes_it(cut_short: Path) -> None:
+    settled = {p: f for p, f in snapshot_of(cut_short).items() if f[0] != b"x"}
+    [log] = told(compactor("run", cut_short, *NOT_COMPACTED, "--format", "json").stdout)["logs"]
+    note = "settled first: 2 files of an incomplete one removed, 1 file left over removed"
+    assert log["notes"] == [note]
+    assert snapshot_of(cut_short) == settled
+
+
+def test_what_only_reads_settles_nothing(cut_short: Path) -> None:
+    before = snapshot_of(cut_short)
+    compacted = ("--set", "cleanup.policy=compact")
+    said = "left by a cleaning that was cut short; the next run settles it first"
+    for words in (["plan", cut_short], ["run", cut_short, "--dry-run"]):
+        done = compactor(*words, *compacted, "--format", "json")
+        assert done.returncode == 4
+        assert said in done.stdout
+    assert said in compactor("explain", cut_short, "orders-0", *compacted).stdout
+    assert snapshot_of(cut_short) == before
