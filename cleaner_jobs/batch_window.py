@@ -41,7 +41,7 @@ from storage.batch_columns import (
     problem_text,
     walk_batches,
 )
-from storage.compression import DecompressionError, decompress_into
+from storage.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
 from storage.crc32c import crc32c
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.filesystem import naming
@@ -52,7 +52,6 @@ from storage.segment import MAX_RELATIVE_OFFSET
 WINDOW_BYTES = 16 << 20
 WINDOW_BATCHES = 1 << 16
 PAYLOAD_BYTES = 16 << 20  # decompressed at once, unless a single batch holds more
-MAX_PAYLOAD_BYTES = 2**31 - 1  # of a batch: what a buffer of Kafka's can hold
 MIN_RECORD_BYTES = 7
 NO_RECORDS: ByteArray = np.empty(0, np.uint8)
 PLAIN, COMPRESSED, UPGRADED = range(3)  # where the records of a batch are found
@@ -302,10 +301,10 @@ def _fill_with_one(
 
 
 def _grow(window: Window, i: int, buffers: WorkerBuffers, room: int) -> ByteArray:
-    if room >= MAX_PAYLOAD_BYTES:
-        problem = f"the batch decompresses to more than {MAX_PAYLOAD_BYTES} bytes"
+    if room >= MAX_DECOMPRESSED_BYTES:
+        problem = f"the batch decompresses to more than {MAX_DECOMPRESSED_BYTES} bytes"
         raise CorruptFileError(window.path, int(window.rows[i, POSITION]), problem)
-    return buffers.array("payload", min(2 * room, MAX_PAYLOAD_BYTES) + SLACK_BYTES)
+    return buffers.array("payload", min(2 * room, MAX_DECOMPRESSED_BYTES) + SLACK_BYTES)
 
 
 def check_counts(window: Window, run: Payloads) -> None:

@@ -31,7 +31,12 @@ from compactor.java import use_java
 from compactor.layout import sources_of
 from compactor.log_report import log_report
 from compactor.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
-from compactor.proof import why_markers_are_wrong, why_result_is_wrong, why_scan_is_incomplete
+from compactor.proof import (
+    check_offsets,
+    why_markers_are_wrong,
+    why_result_is_wrong,
+    why_scan_is_incomplete,
+)
 from compactor.report import CleaningReport, LogReport, PhaseReport
 from compactor.retention_round import apply_retention, estimate_retention
 from compactor.round_plan import RoundPlan
@@ -203,6 +208,9 @@ def _prove_scan(stages: Stages) -> None:
         problem = why_scan_is_incomplete(outcome.plan, outcome.parts)
         if problem:
             stages.set_aside(outcome.plan.log_id, "corrupt", outcome.plan.path, -1, problem)
+            continue
+        with stages.or_set_aside(outcome):
+            check_offsets(outcome.plan, outcome.parts)
 
 
 def _prove_result(stages: Stages, facts: RoundSettings) -> None:

@@ -62,6 +62,11 @@ def _notes(outcome: LogOutcome) -> Iterator[str]:
             f"{_segments(outcome.cut_segments)} more than Kafka has groups: "
             "a cleaned segment would have passed 2 GiB (C-13.7)"
         )
+    if outcome.unlisted_aborts:
+        yield (
+            f"aborted transactions that no .txnindex tells of: {outcome.unlisted_aborts:,}; their "
+            "records count as committed, as they do for Kafka (E-53)"
+        )
     if any(piece.legacy_emptied for piece in outcome.pieces):
         yield LEGACY_EMPTIED_NOTE
 

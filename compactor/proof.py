@@ -5,12 +5,14 @@ takes away what it dropped; what is read back from the written segments must giv
 error anywhere in between, a bitmap applied to the wrong part for one, changes one of the sums.
 """
 
+import os
 from collections import defaultdict
 from collections.abc import Sequence
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Part, Rewritten, Verdict
 from compactor.transactions import Decisions
+from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
 
 FINGERPRINT_RANGE = 1 << 64
@@ -18,9 +20,8 @@ FINGERPRINT_RANGE = 1 << 64
 
 def why_scan_is_incomplete(plan: LogPlan, parts: Sequence[Part]) -> str | None:
     """Say what is wrong with the parts of a log; None if they cover it, once, in order."""
-    sections = [(part.group, section) for part in parts for section in part.sections]
     position: dict[tuple[int, int], int] = defaultdict(int)  # how far each segment was read
-    for group, section in sections:
+    for group, section in ((part.group, section) for part in parts for section in part.sections):
         segment = plan.groups[group].segments[section.segment]
         if section.start != position[group, section.segment]:
             return f"segment {segment.base_offset} was not read in order, at byte {section.start}"
@@ -29,17 +30,29 @@ def why_scan_is_incomplete(plan: LogPlan, parts: Sequence[Part]) -> str | None:
         for index, segment in enumerate(of_group.segments):
             if position[group, index] != segment.log_bytes:
                 return f"segment {segment.base_offset} was read to byte {position[group, index]}"
-    offset, end = -1, plan.first_uncleanable_offset
-    for group, section in sections:
-        segment = plan.groups[group].segments[section.segment]
-        where = f"{file_name(segment.base_offset, LOG)}, byte {section.start}"
-        if section.first_offset <= offset:
-            first = section.first_offset
-            return f"{where}: offset {first} is not above {offset}, the last one before it"
-        offset = section.last_offset
-        if offset >= end:
-            return f"{where}: offset {offset} is not below {end}, where the range to clean ends"
     return None
+
+
+def check_offsets(plan: LogPlan, parts: Sequence[Part]) -> None:
+    """Raise CorruptFileError where segments overlap, or a record is not below the range's end.
+
+    No checksum covers the offset of a batch. The position is where the section begins that was read
+    in one go: it has such a batch.
+    """
+    offset, end = -1, plan.first_uncleanable_offset
+    for part in parts:
+        for section in part.sections:
+            segment = plan.groups[part.group].segments[section.segment]
+            first, last = section.first_offset, section.last_offset
+            problem = None
+            if first <= offset:
+                problem = f"offset {first} is not above {offset}, the last one before it"
+            elif last >= end:
+                problem = f"offset {last} is not below {end}, where the range to clean ends"
+            if problem is not None:
+                path = os.path.join(plan.path, file_name(segment.base_offset, LOG))
+                raise CorruptFileError(path, section.start, problem)
+            offset = last
 
 
 def expected_kept(parts: Sequence[Part], verdicts: Sequence[Verdict]) -> int:

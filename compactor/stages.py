@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cleaner_jobs.heartbeat import done_bytes
@@ -29,6 +30,7 @@ from compactor import layout, transaction_files, transactions
 from compactor.planner import with_map_end
 from compactor.progress import ProgressSink
 from compactor.transactions import Decisions, TxnIndexOfSegment
+from compactor.txn_index_check import check_indexes
 from storage import offset_index
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG
@@ -52,6 +54,7 @@ class LogOutcome:
     cut_segments: int = 0  # destinations beyond the one that a group has in Kafka
     txn_indexes: list[TxnIndexOfSegment] = field(default_factory=list)
     aborted_file: str = ""  # what the last scan was told of aborted transactions
+    unlisted_aborts: int = 0  # transactions that are taken for committed, as by Kafka
     decisions: Decisions | None = None  # None: no transactional or control batch
     discardable_file: str = ""
     txn_index_files: dict[int, str] = field(default_factory=dict)  # by group
@@ -82,7 +85,7 @@ class Stages:
         """Scan all logs, by what their transaction indexes say is aborted."""
         aborted_files = {}
         for outcome in self.sound():
-            with self._or_set_aside(outcome):
+            with self.or_set_aside(outcome):
                 _check_empty_segments(outcome.plan)
                 outcome.txn_indexes = transaction_files.read_indexes(outcome.plan)
                 aborted_files[outcome.plan.log_id] = transaction_files.save_expected(
@@ -96,7 +99,7 @@ class Stages:
             self.outcomes[log_id].aborted_file = aborted_file
         logs = []
         for outcome in self.sound():
-            with self._or_set_aside(outcome):
+            with self.or_set_aside(outcome):
                 start = transaction_files.map_start(outcome.plan)
                 logs.append(layout.dirty_stretches(outcome.plan, start, outcome.aborted_file))
         tasks = layout.deal_by_cost(
@@ -126,10 +129,12 @@ class Stages:
             if not any(part.txn_batches for part in outcome.parts):
                 continue
             plan = outcome.plan
-            with self._or_set_aside(outcome):
-                decisions = transactions.decide(
-                    transaction_files.log_transactions(plan, outcome.parts, outcome.txn_indexes)
+            with self.or_set_aside(outcome):
+                found = transaction_files.log_transactions(plan, outcome.parts, outcome.txn_indexes)
+                outcome.unlisted_aborts = check_indexes(
+                    found, plan.path, partial(transaction_files.later_markers, plan)
                 )
+                decisions = transactions.decide(found)
                 outcome.decisions = decisions
                 outcome.discardable_file, outcome.txn_index_files = (
                     transaction_files.save_decisions(plan, decisions, work_dir)
@@ -139,7 +144,7 @@ class Stages:
         return again
 
     @contextmanager
-    def _or_set_aside(self, outcome: LogOutcome) -> Iterator[None]:
+    def or_set_aside(self, outcome: LogOutcome) -> Iterator[None]:
         try:
             yield
         except (CorruptFileError, OSError) as error:
@@ -152,7 +157,7 @@ class Stages:
             outcome = self.outcomes[log_id]
             outcome.parts.clear()
             outcome.aborted_file = aborted_file
-            with self._or_set_aside(outcome):
+            with self.or_set_aside(outcome):
                 stretches += layout.stretches_of(outcome.plan, _index_positions, aborted_file)
         tasks = layout.scan_tasks(stretches, self._cores)
         for values in self._run(stage, [{"stretches": own} for own in tasks]):

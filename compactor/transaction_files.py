@@ -1,7 +1,7 @@
 """What the driver reads of a log's transactions and what it leaves for the tasks of the round."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -15,9 +15,14 @@ from compactor.transactions import (
     TxnIndexOfSegment,
     expected_ranges,
 )
+from compactor.txn_index_check import Marker
 from storage import offset_index, txn_index
+from storage.control_record import ControlType
 from storage.file_names import INDEX, LOG, TXN_INDEX, file_name
 from storage.filesystem import naming
+from storage.log_dir import list_partition
+from storage.producer_state import read_marker
+from storage.segment_reader import read_batch_headers
 from storage.segment_recovery import rebuilt_indexes
 
 
@@ -70,6 +75,29 @@ def log_transactions(
         plan.first_uncleanable_offset,
         map_start(plan),
     )
+
+
+def later_markers(plan: LogPlan, producer_ids: Collection[int]) -> dict[int, Marker]:
+    """The first marker of each of some producers behind the segments of the round.
+
+    Reads batch headers until each has one: transactions that are open where a round ends are short.
+    """
+    partition = list_partition(plan.path, plan.topic, plan.partition)
+    first = max(s.base_offset for group in plan.groups for s in group.segments) + 1
+    found: dict[int, Marker] = {}
+    for segment in partition.segments:
+        if segment.base_offset < first or len(found) == len(producer_ids):
+            continue
+        log_path = os.path.join(plan.path, file_name(segment.base_offset, LOG))
+        for position, header in read_batch_headers(log_path):
+            producer_id = header.producer_id
+            if not (header.is_control and header.records_count and producer_id in producer_ids):
+                continue
+            kind = read_marker(header, log_path, position)[0]
+            found.setdefault(producer_id, Marker(header.base_offset, kind is ControlType.ABORT))
+            if len(found) == len(producer_ids):
+                break
+    return found
 
 
 def map_start(plan: LogPlan) -> tuple[int, int]:

@@ -38,7 +38,10 @@ from storage.zstd_frame import (
 Bytes = bytes | bytearray | memoryview
 ByteArray = npt.NDArray[np.uint8]
 
-MAX_DECOMPRESSED_BYTES = 2**31 - 1  # of a batch: what a buffer of Kafka's can hold
+# Of a batch. A producer holds one to max.request.size before it is compressed (librdkafka:
+# message.max.bytes), 1 MB by default; with so much, a task that takes a batch apart into the
+# smallest possible records needs some 3 GiB, and 600 MiB for records of 100 bytes.
+MAX_DECOMPRESSED_BYTES = 256 << 20
 
 
 class Codec(IntEnum):
@@ -111,6 +114,7 @@ _GZIP_HEADER = _GZIP_MAGIC + bytes.fromhex(
     "00 00000000 00 ff"
 )  # deflate, no flags, no time, OS unknown
 _GZIP_TRAILER = struct.Struct("<II")  # CRC-32 and size of the uncompressed bytes
+_GZIP_CHUNK_BYTES = 16 << 10  # of many members: zlib copies back what it was given too much
 _GZIP_WINDOW_BITS = 31  # zlib's way to say: window of 15 bits, gzip header and trailer
 
 
@@ -122,23 +126,26 @@ def _gzip(data: Bytes) -> bytes:
 
 def _gunzip_into(data: Bytes, out: ByteArray, at: int) -> int | None:
     """Every member in turn; what follows the last is ignored. As java.util.zip.GZIPInputStream."""
-    room, end = out.data[at:], 0
-    rest: Bytes = data
+    rest, chunk_bytes = memoryview(data), len(data)  # nearly always there is one member
     while True:
-        inflate = zlib.decompressobj(_GZIP_WINDOW_BITS)
-        try:
-            piece = inflate.decompress(rest, len(room) - end + 1)  # one more shows it is too small
-        except zlib.error as error:
-            raise DecompressionError(f"gzip: {error}") from error
-        if len(piece) > len(room) - end:
-            return None
-        room[end : end + len(piece)] = piece
-        end += len(piece)
+        inflate, is_first = zlib.decompressobj(_GZIP_WINDOW_BITS), True
+        while is_first or (rest and not inflate.eof):
+            is_first = False
+            try:  # one byte more shows that there is too little room
+                piece = inflate.decompress(rest[:chunk_bytes], len(out) - at + 1)
+            except zlib.error as error:
+                raise DecompressionError(f"gzip: {error}") from error
+            if len(piece) > len(out) - at:
+                return None
+            out.data[at : at + len(piece)] = piece
+            at += len(piece)
+            left = len(inflate.unused_data) + len(inflate.unconsumed_tail)
+            rest = rest[min(chunk_bytes, len(rest)) - left :]
         if not inflate.eof:
             raise DecompressionError("gzip: the payload is cut short")
-        rest = inflate.unused_data
-        if not rest.startswith(_GZIP_MAGIC):
-            return at + end
+        if rest[: len(_GZIP_MAGIC)] != _GZIP_MAGIC:
+            return at
+        chunk_bytes = _GZIP_CHUNK_BYTES
 
 
 # snappy

@@ -193,7 +193,7 @@ class _Replay:
         elif not header.records_count:
             self.entries[header.producer_id] = known
         else:
-            kind, coordinator_epoch, timestamp = _read_marker(header, log_path, position)
+            kind, coordinator_epoch, timestamp = read_marker(header, log_path, position)
             if known.current_txn_first_offset is not None:
                 completed = CompletedTxn(
                     known.producer_id,
@@ -291,8 +291,11 @@ def _after_marker(
     )
 
 
-def _read_marker(header: BatchHeader, log_path: str, position: int) -> tuple[ControlType, int, int]:
-    """Give kind, coordinator epoch and timestamp of the marker in a control batch."""
+def read_marker(header: BatchHeader, log_path: str, position: int) -> tuple[ControlType, int, int]:
+    """Give kind, coordinator epoch and timestamp of the marker in a control batch with a record.
+
+    Raise CorruptFileError where it does not parse or is no marker.
+    """
     batch = filesystem.read_range(log_path, position, header.size_bytes)
     record = record_batch.decode_records(batch, header, log_path, position)[0]
     try:

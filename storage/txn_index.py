@@ -60,6 +60,9 @@ def check(entries: Iterable[AbortedTxn], base_offset: int, path: str) -> None:
         if txn.last_offset < lowest:
             problem = f"last offset {txn.last_offset}, expected {lowest} or more"
             raise CorruptFileError(path, index * ENTRY.size, problem)
+        if txn.first_offset < 0:
+            problem = f"first offset {txn.first_offset} is negative"
+            raise CorruptFileError(path, index * ENTRY.size, problem)
         if txn.first_offset > txn.last_offset:
             problem = f"first offset {txn.first_offset} is past last offset {txn.last_offset}"
             raise CorruptFileError(path, index * ENTRY.size, problem)

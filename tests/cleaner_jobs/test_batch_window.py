@@ -250,9 +250,9 @@ def test_records_that_are_not_what_the_codec_says_are_corrupt(tmp_path: Path) ->
 def test_a_bomb_is_refused_before_it_fills_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: Codec
 ) -> None:
-    """A batch that decompresses to more than a buffer of Kafka's can hold; here 1 MiB."""
+    """A batch that decompresses to more than a task has room for; here 1 MiB."""
     limit = 1 << 20
-    monkeypatch.setattr(batch_window, "MAX_PAYLOAD_BYTES", limit)
+    monkeypatch.setattr(batch_window, "MAX_DECOMPRESSED_BYTES", limit)
     monkeypatch.setattr(batch_window, "PAYLOAD_BYTES", 1 << 16)
     bomb = encode_parts(batch(record(0, b"a"), attributes=codec), compress(codec, bytes(8 * limit)))
     path = write(tmp_path / "0.log", [bomb])

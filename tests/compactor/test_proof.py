@@ -6,7 +6,13 @@ import pytest
 
 from cleaner_jobs.plan import LogPlan, SegmentGroup
 from cleaner_jobs.task_values import Part, Rewritten, Section, Verdict
-from compactor.proof import expected_kept, why_result_is_wrong, why_scan_is_incomplete
+from compactor.proof import (
+    check_offsets,
+    expected_kept,
+    why_result_is_wrong,
+    why_scan_is_incomplete,
+)
+from storage.errors import CorruptFileError
 from storage.segment import Segment
 from tests.support.made_values import part, rewritten
 
@@ -55,14 +61,26 @@ def with_section(number: int, section: int, **values: int) -> list[Part]:
         (with_section(1, 1, end=59), "segment 20 was"),
         (with_section(1, 1, segment=1), "segment 10 was"),
         (with_section(1, 1, start=1), "segment 20 was"),
-        (with_section(1, 0, first_offset=5), "byte 70: offset 5 is not"),
-        (with_section(1, 1, first_offset=9), "byte 0: offset 9 is not"),
-        (with_section(2, 0, first_offset=29), "byte 0: offset 29 is not"),
-        (with_section(2, 0, last_offset=50), "offset 50 is not below 50"),
     ],
 )
 def test_what_is_missing_double_or_out_of_order(parts: list[Part], problem: str) -> None:
     assert problem in (why_scan_is_incomplete(PLAN, parts) or "")
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        (with_section(1, 0, first_offset=5), f"{0:020}.log, byte 70: offset 5 is not above 5"),
+        (with_section(1, 1, first_offset=9), f"{20:020}.log, byte 0: offset 9 is not above 9"),
+        (with_section(2, 0, first_offset=29), f"{30:020}.log, byte 0: offset 29 is not above 29"),
+        (with_section(2, 0, last_offset=50), f"{30:020}.log, byte 0: offset 50 is not below 50"),
+    ],
+)
+def test_offsets_that_overlap_are_corrupt(parts: list[Part], told: str) -> None:
+    check_offsets(PLAN, PARTS)
+    with pytest.raises(CorruptFileError) as caught:
+        check_offsets(PLAN, parts)
+    assert str(caught.value).startswith(f"/d/t-0/{told}")
 
 
 # 2^64 - 1 and 5 are kept or dropped, as sums modulo 2^64

@@ -179,9 +179,9 @@ def _tails(positions: list[int]) -> Iterator[Damage]:
 
         return harm
 
-    told = rf": {LOG[1]}, byte 0: offset 6 is not above 11, the last one before it"
+    told = rf"{LOG[1]}, byte 0: offset 6 is not above 11, the last one before it"
     yield Damage("segments-overlap", last_batch_at(0, 10), told)
-    told = rf": {LOG[1]}, byte \d+: offset 13 is not below 12, where the range to clean ends"
+    told = rf"{LOG[1]}, byte \d+: offset 13 is not below 12, where the range to clean ends"
     yield Damage("above-the-range", last_batch_at(1, 12), told)
 
 

@@ -37,6 +37,8 @@ def test_entries_have_to_rise_and_to_end_in_their_segment() -> None:  # F-11.2, 
         check([ABORTED], 7, "7.txnindex")
     with pytest.raises(CorruptFileError, match="byte 34: last offset 6, expected 7"):
         check([ABORTED, ABORTED], 6, "6.txnindex")
+    with pytest.raises(CorruptFileError, match="byte 0: first offset -1 is negative"):
+        check([ABORTED._replace(first_offset=-1)], 0, "0.txnindex")
     with pytest.raises(CorruptFileError, match="first offset 10 is past last offset 8"):
         check([OTHER._replace(first_offset=10)], 0, "0.txnindex")
 

@@ -124,7 +124,7 @@ def _decompress(codec: int, data: bytes) -> bytes:
     if codec == GZIP:
         return gzip.decompress(data)
     if codec == SNAPPY:
-        return _unframe_xerial(data)
+        return decompress_snappy(data)
     if codec == LZ4:
         return bytes(cramjam.lz4.decompress(data))
     if codec == ZSTD:
@@ -133,9 +133,10 @@ def _decompress(codec: int, data: bytes) -> bytes:
     return data
 
 
-def _unframe_xerial(data: bytes) -> bytes:
-    """A 16-byte head, then blocks, each with its length in front (F-8.3)."""
-    assert data.startswith(XERIAL)
+def decompress_snappy(data: bytes) -> bytes:
+    """A 16-byte head, then blocks, each with its length in front (F-8.3), or one block alone."""
+    if not data.startswith(XERIAL):
+        return bytes(cramjam.snappy.decompress_raw(data))
     position, blocks = 16, []
     while position < len(data):
         length = int.from_bytes(data[position : position + 4], "big")
