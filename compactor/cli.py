@@ -74,6 +74,7 @@ app = typer.Typer(
     "compactor run /data/kafka --topic-configs topics.json --dry-run\n\n"
     "compactor run /disk1/kafka /disk2/kafka --include '__consumer_offsets' --report last.json\n\n"
     "compactor verify /data/kafka orders-7\n\n"
+    "compactor verify /data/kafka --against /backup/kafka-before\n\n"
     "[bold]Exit codes[/]\n\n"
     "0 done, or nothing was eligible; 1 failed; 2 wrong usage or configuration; 3 refused; "
     "4 part of the logs failed or were set aside, or verify found something",
@@ -263,15 +264,28 @@ def verify(
     topic_partition: Annotated[
         str | None, typer.Argument(metavar="[TOPIC-PARTITION]", show_default=False)
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BEFORE",
+            rich_help_panel=LOGS,
+            help="a copy of LOG_DIR from before a compaction (cp -al will do): show that readers "
+            "find the latest record of every key, and that all that is gone had a reason",
+        ),
+    ] = None,
+    as_of: AsOf = None,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Check every checksum, order, index, snapshot and checkpoint. Reads only.
+    """Check every checksum, order, index, snapshot and checkpoint; with --against, every record
+    against a copy from before. Reads only.
 
     [dim]compactor verify /data/kafka orders-7[/]
+
+    [dim]compactor verify /data/kafka --against /backup/kafka-before[/]
     """
-    wanted = VerifyArguments(log_dir, topic_partition, format_)
+    wanted = VerifyArguments(log_dir, topic_partition, against, as_of, format_)
     return Request("verify", lambda: commands.verify(wanted), format_, report, debug)
 
 

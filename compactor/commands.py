@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from compactor.recovery import LogDirRecovery
     from compactor.round_plan import RoundPlan
     from compactor.verify import Verification
+    from compactor.verify_against import Comparison
 
 PIPE_WIDTH = 120  # columns where standard output is no terminal: a log file or a mail
 
@@ -79,6 +80,8 @@ class DumpArguments(NamedTuple):
 class VerifyArguments(NamedTuple):
     log_dir: str
     topic_partition: str | None
+    against: str | None
+    as_of: str | None
     format: Format
 
 
@@ -195,19 +198,42 @@ def dump(wanted: DumpArguments, emit: Callable[[str], None]) -> None:
 
 
 def verify(wanted: VerifyArguments) -> Result:
-    """Check everything, show what was found."""
+    """Check everything, and hold it against a copy from before; show what was found."""
     (log_dir,) = arguments.log_dirs([wanted.log_dir], to_write=False)
+    if wanted.against is None and wanted.as_of is not None:
+        raise UsageError(f"--as-of {wanted.as_of}: goes with --against, whose horizons it is for")
 
     from compactor import verify as verifier
 
     with open_progress(sys.stderr) as progress:
+        compared = _compare(log_dir, wanted, progress) if wanted.against is not None else None
         found = verifier.verify(log_dir, wanted.topic_partition, progress)
-    code = ExitCode.PARTIAL if found.findings else ExitCode.OK
+    findings = found.findings + (compared.findings if compared else [])
+    code = ExitCode.PARTIAL if findings else ExitCode.OK
     begin = verdict("verify", code) | verifier.verification_document(found)
+    document: JsonObject = {}
+    if compared is not None:
+        from compactor.verify_against import comparison_document, partition_documents
+
+        begin |= {"against": comparison_document(compared)}
+        document = {"partitions": partition_documents(compared)}
     if wanted.format is Format.TABLE:
         _show_verification(found)
-    findings = [verifier.finding_document(finding) for finding in found.findings]
-    return Result(begin | {"findings": findings}, begin)
+        if compared is not None:
+            _show_comparison(compared)
+    told = [verifier.finding_document(finding) for finding in findings]
+    return Result(begin | {"findings": told} | document, begin)
+
+
+def _compare(log_dir: str, wanted: VerifyArguments, progress: ProgressSink) -> "Comparison":
+    (before,) = arguments.log_dirs([wanted.against or ""], to_write=False)
+    if os.path.realpath(before) == os.path.realpath(log_dir):
+        raise UsageError(f"--against {wanted.against}: is LOG_DIR itself")
+    as_of_ms = arguments.as_of_ms(wanted.as_of, time.time_ns() // 1_000_000)
+
+    from compactor.verify_against import verify_against
+
+    return verify_against(log_dir, before, wanted.topic_partition, as_of_ms, progress)
 
 
 def show_report(report: CleaningReport) -> None:
@@ -282,3 +308,9 @@ def _show_verification(found: "Verification") -> None:
     )
     count = f"{len(found.findings):,} findings" if found.findings else "all sound"
     print_line(f"{what}: {count}")
+
+
+def _show_comparison(compared: "Comparison") -> None:
+    from compactor.against_table import comparison_view
+
+    _show(lambda _: comparison_view(compared))

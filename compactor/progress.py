@@ -17,7 +17,8 @@ SWAP_STAGE = "swap"  # the stage that changes log directories; its units are fin
 RETENTION_STAGE = "retention"  # the other one, which may delete segments; has no units
 START_STAGE = "start Spark"  # until the first stage of the engine; has no units
 VERIFY_STAGE = "verify"  # its units are segments; those of every other stage are bytes of .log
-_COUNTED = {SWAP_STAGE: "groups", VERIFY_STAGE: "segments"}
+AGAINST_STAGE = "compare"  # units: partitions
+_COUNTED = {SWAP_STAGE: "groups", VERIFY_STAGE: "segments", AGAINST_STAGE: "partitions"}
 LINE_INTERVAL_SECONDS = 10.0
 
 

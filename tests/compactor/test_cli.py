@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from compactor.round_plan import RoundPlan
 from storage import clean_shutdown
 from tests.compactor.rounds import log, report
 from tests.compactor.small_log import build, snapshot_of
+from tests.support.reference_batch import split
 
 Round = Callable[[RoundPlan, RunSettings, ProgressSink], CleaningReport]
 
@@ -311,6 +313,48 @@ class TestVerify:
         document = json.loads(compactor("verify", log_dir, "--format", "json").out)
         assert document["findings"][0]["path"] == str(path)
         assert document["exit_code"] == 4
+
+
+class TestVerifyAgainst:
+    @pytest.fixture
+    def copy(self, log_dir: Path) -> Path:
+        return Path(shutil.copytree(log_dir, log_dir.with_name("before")))
+
+    def test_the_same(self, log_dir: Path, copy: Path, compactor: Compactor) -> None:
+        ended = compactor("verify", log_dir, "--against", copy)
+        assert ended.code == 0
+        assert "0 partitions cleaned, 1 untouched" in ended.out
+        assert ended.verdict["against"]["untouched_partitions"] == 1
+
+    def test_a_batch_is_gone(self, log_dir: Path, copy: Path, compactor: Compactor) -> None:
+        """The second batch, offsets 3 to 5; offset 6 is a tombstone of the key of offset 2."""
+        path = log_dir / "orders-0" / "00000000000000000000.log"
+        batches = list(split(path.read_bytes()))
+        path.write_bytes(b"".join([*batches[:1], *batches[2:]]))
+        words = ["verify", log_dir, "orders-0", "--against", copy]
+        ended = compactor(*words)
+        assert (ended.code, ended.verdict["status"]) == (4, "partial")
+        assert ended.verdict["against"]["gone"]["superseded"] == 3
+        (path.parent / "00000000000000000015.log").write_bytes(b"")
+        document = json.loads(compactor(*words, "--format", "json").out)
+        assert "log end offset" in " ".join(f["problem"] for f in document["findings"])
+
+    @pytest.mark.parametrize(
+        ("words", "problem"),
+        [
+            (["--as-of", "5"], "--as-of 5: goes with --against"),
+            (["--against", "{log_dir}"], "is LOG_DIR itself"),
+            (["--against", "/nowhere"], "LOG_DIR /nowhere: No such file"),
+            (["orders-7", "--against", "{copy}"], "there is no such partition in"),
+        ],
+    )
+    def test_wrong_usage(
+        self, log_dir: Path, copy: Path, compactor: Compactor, words: list[str], problem: str
+    ) -> None:
+        words = [word.format(log_dir=log_dir, copy=copy) for word in words]
+        ended = compactor("verify", log_dir, *words)
+        assert ended.code == 2
+        assert problem in ended.error
 
 
 def failing(error: BaseException, stage: str | None = None) -> Round:

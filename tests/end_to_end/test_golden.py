@@ -2,23 +2,30 @@
 
 Held: names and bytes of `.log`, `.index`, `.timeindex`, `.txnindex`; which producer snapshots stay;
 everything else in the directory as it was; the time of modification of `.log` (C-14.3) to the
-millisecond; the entry in `cleaner-offset-checkpoint`.
+millisecond; the entry in `cleaner-offset-checkpoint`. The reader's proof holds for both results.
 """
 
 from pathlib import Path
 
 import pytest
 
+from compactor.verify_against import verify_against
 from tests.conformance.fleet import Kafkas, Verdict
 from tests.conformance.random_logs import run_compactor
 from tests.golden import corpora
+from tests.support.local_round import NoProgress
 
 Outcome = tuple[list[str], dict[str, Verdict]]
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    actual: Path = tmp_path_factory.mktemp("golden") / "log-dir"
+def actual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where ours will be."""
+    return tmp_path_factory.mktemp("golden") / "log-dir"
+
+
+@pytest.fixture(scope="module")
+def outcome(actual: Path) -> Outcome:
     problems, verdicts = corpora.extracted().check(run_compactor, actual)
     return problems, {verdict.partition: verdict for verdict in verdicts}
 
@@ -37,3 +44,16 @@ def test_a_log_that_kafka_fails_on_is_cleaned(outcome: Outcome) -> None:
     failed = [verdict for verdict in outcome[1].values() if verdict.kafkas is Kafkas.FAILED]
     assert [verdict.partition for verdict in failed if verdict.untouched] == []
     assert failed
+
+
+@pytest.mark.parametrize("whose", ["Kafka's", "ours"])
+def test_the_readers_proof_holds(outcome: Outcome, actual: Path, whose: str) -> None:
+    assert outcome  # ours is there
+    fleet = corpora.extracted()
+    after = fleet.after if whose == "Kafka's" else actual
+    found = verify_against(str(after), str(fleet.before), None, fleet.now_ms, NoProgress())
+    assert [str(finding) for finding in found.findings] == []
+    assert len(found.partitions) + found.untouched == len(corpora.partitions())
+    assert len(found.partitions) > 400
+    for partition in found.partitions:
+        assert not partition.disputed_batches or partition.name.startswith("e53-")
