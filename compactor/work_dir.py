@@ -2,18 +2,35 @@
 
 It must lie outside of every log directory: a broker that starts does not survive a directory there
 that is not named like a partition (log-format F-1.4).
+
+A run that was killed leaves its directory behind, and the next one beside it removes it: a lock on
+a file in it, which ends with the process that made it, tells it apart from those of live runs.
 """
 
 import contextlib
+import fcntl
 import os
 import shutil
+import socket
+import stat
 import tempfile
 from collections.abc import Iterator
 
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.errors import CleaningFailedError
 
-SUBDIRECTORIES = ("tasks", "parts", "transactions", "verdicts", "pieces", "progress", "spark")
+SUBDIRECTORIES = (
+    "tasks",
+    "parts",
+    "transactions",
+    "verdicts",
+    "pieces",
+    "told",
+    "progress",
+    "spark",
+)
+PREFIX = "compactor-"
+OWNER = "owner"  # holds the name of the host; locked for as long as the run lives
 
 
 @contextlib.contextmanager
@@ -22,15 +39,47 @@ def open_work_dir(parent: str | None, run_id: str) -> Iterator[str]:
     where = parent or "the system's temporary directory"
     with contextlib.ExitStack() as made:
         try:
-            path = tempfile.mkdtemp(prefix=f"compactor-{run_id}-", dir=parent)
+            path = tempfile.mkdtemp(prefix=f"{PREFIX}{run_id}-", dir=parent)
             made.callback(_remove, path)
+            made.callback(os.close, _own(path))
             for name in SUBDIRECTORIES:
                 os.mkdir(os.path.join(path, name))
+            _remove_left(os.path.dirname(path))
         except OSError as error:
             raise CleaningFailedError(
                 f"no work directory can be made in {where}: {error.strerror}. Nothing was changed"
             ) from error
         yield path
+
+
+def _own(path: str) -> int:
+    """Lock the file that says whose directory it is; the descriptor that holds the lock."""
+    descriptor = os.open(os.path.join(path, OWNER), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with contextlib.suppress(OSError):  # a file system without locks: nobody will remove it
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.write(descriptor, socket.gethostname().encode())  # at last: an empty name is nobody's
+    return descriptor
+
+
+def _remove_left(parent: str) -> None:
+    """Remove the directories of runs of this user on this host that are over."""
+    for name in os.listdir(parent):
+        path = os.path.join(parent, name)
+        if name.startswith(PREFIX) and _is_left(path):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_left(path: str) -> bool:
+    with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
+        found = os.lstat(path)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            return False
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(os.path.join(path, OWNER), flags)
+        opened.callback(os.close, descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.read(descriptor, 1000) == socket.gethostname().encode()
+    return False
 
 
 def _remove(path: str) -> None:
