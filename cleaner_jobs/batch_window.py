@@ -44,7 +44,7 @@ from storage.batch_columns import (
 from storage.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
 from storage.crc32c import crc32c
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.filesystem import naming
+from storage.filesystem import naming, open_file
 from storage.legacy_upgrade import Entries, has_legacy, upgrade
 from storage.record_batch import CHECKED_POSITION, MAGIC_POSITION
 from storage.segment import MAX_RELATIVE_OFFSET
@@ -92,7 +92,7 @@ class WindowReader:
         self.path = path
         self._base_offset = base_offset
         self._buffers = buffers
-        self._descriptor = os.open(path, os.O_RDONLY)
+        self._descriptor = open_file(path)
 
     def __enter__(self) -> "WindowReader":
         return self

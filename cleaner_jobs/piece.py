@@ -40,7 +40,7 @@ from storage.batch_columns import (
 from storage.errors import CorruptFileError
 from storage.file_attributes import FileAttributes, attributes_of
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.filesystem import naming
+from storage.filesystem import naming, read_bytes
 
 
 class PieceContext(NamedTuple):
@@ -153,8 +153,7 @@ def _new_txn_index(piece: Piece) -> bytes | None:
 
 def _content(path: str) -> bytes | None:
     try:
-        with open(path, "rb") as source:
-            return source.read()
+        return read_bytes(path)
     except FileNotFoundError:
         return None
 

@@ -76,6 +76,8 @@ class Prepared:
 
 def defect(partition: PartitionListing) -> str | None:
     """Say what in the names of a partition's files forbids to work on it; None if nothing does."""
+    if partition.special:
+        return f"{partition.special[0]}; links are not followed"
     if partition.stray:
         return f"{partition.stray[0]}: {UNLOADABLE}"
     unfinished = [name for name in partition.unfinished if not name.endswith(_MAY_REMAIN)]

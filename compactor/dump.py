@@ -54,7 +54,7 @@ def dump(path: str, format: str) -> Iterator[str]:
         yield from map(to_line, _rows_of_file(path))
         return
     for entry in sorted(filesystem.list_directory(path)):
-        if not entry.is_dir:
+        if not (entry.is_dir or entry.special):
             yield from map(to_line, _rows_in_directory(path, entry.name))
 
 

@@ -23,7 +23,7 @@ from compactor.settling import (
 from storage import checkpoint, filesystem
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SWAP, file_name, offset_of
-from storage.log_dir import UNLOADABLE, is_unloadable, partition_of, segment_end_offset
+from storage.log_dir import UNLOADABLE, is_of_file, is_unloadable, partition_of, segment_end_offset
 
 _CHECKPOINTS = (
     checkpoint.CLEANER_OFFSET,
@@ -80,7 +80,9 @@ def _settle(log_dir: str, topic: str, partition: int) -> LogRecovery | None:
     """Settle one partition; None where there is nothing to be done."""
     log = LogRecovery(log_dir, topic, partition)
     try:
-        _, names = filesystem.list_names(log.path)
+        directories, names = filesystem.list_names(log.path)
+        for name in filter(is_of_file, sorted(directories)):
+            raise CorruptFileError(os.path.join(log.path, name), 0, "is a directory, not a file")
         unloadable = sorted(name for name in names if is_unloadable(name))
         if unloadable:
             problem = f"{unloadable[0]}: {UNLOADABLE}"

@@ -24,7 +24,7 @@ from storage import txn_index
 from storage.errors import CorruptFileError
 from storage.file_attributes import FileAttributes, attributes_of
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.filesystem import naming, sync_file
+from storage.filesystem import naming, open_file, sync_file
 from storage.segment import MAX_RELATIVE_OFFSET
 from storage.segment_indexes import (
     SegmentIndexes,
@@ -131,7 +131,11 @@ def _of(segment: _NewSegment, aborted: list[AbortedTxn]) -> list[AbortedTxn]:
 
 
 def _copy(source: Source, segment: _NewSegment, path: str, model: FileAttributes) -> None:
-    with open(source.path, "rb", buffering=0) as old, naming(path), open(path, "xb", 0) as new:
+    with (
+        open(open_file(source.path), "rb", buffering=0) as old,
+        naming(path),
+        open(path, "xb", 0) as new,
+    ):
         position, end = segment.start, segment.start + segment.log_bytes
         while position < end:
             data = os.pread(old.fileno(), min(COPY_BYTES, end - position), position)

@@ -95,6 +95,8 @@ def _verify_partition(
     """Check one partition; its log end offset, or None where that could not be told."""
     found.partitions += 1
     found.findings += _check_names(partition)
+    if partition.special:  # what stands where its files should be is not opened
+        return None
     found.findings += _check_metadata_files(partition)
     bases = [segment.base_offset for segment in partition.segments]
     end_offset = None
@@ -123,6 +125,9 @@ def _verify_partition(
 
 
 def _check_names(partition: PartitionListing) -> Iterator[Finding]:
+    for told in partition.special:
+        name, _, problem = told.rpartition(": ")
+        yield Finding(os.path.join(partition.path, name), 0, problem)
     for name in partition.stray:
         problem = "a broker fails to load the partition: no offset in the name"
         yield Finding(os.path.join(partition.path, name), 0, problem)

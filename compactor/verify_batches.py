@@ -36,6 +36,7 @@ from storage.batch_columns import (
 )
 from storage.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
 from storage.crc32c import crc32c
+from storage.filesystem import open_file
 from storage.legacy_upgrade import Entries, has_legacy, take_fresh, upgrade
 from storage.record_batch import CHECKED_POSITION, MAGIC_POSITION
 
@@ -87,7 +88,7 @@ class SegmentCheck:
         """Check the file from its start to its end. OSError if it cannot be read."""
         framed = [np.empty((0, 3), np.int64)]
         end_position = log_bytes = 0
-        with open(self.path, "rb", buffering=0) as log:
+        with open(open_file(self.path), "rb", buffering=0) as log:
             size = os.fstat(log.fileno()).st_size
             for rows, chunk, chunk_position in self._frames(log.fileno(), size):
                 self._check_checksums(rows, chunk, chunk_position)

@@ -6,16 +6,19 @@ ones with POSIX semantics included) give them through the calls below, which are
 system's own: fsspec's local backend never syncs, and its move may copy. No other fsspec backend
 states these promises, so none is taken for in-place work (spec C-15.4, F-13.3).
 
-Errors are the operating system's (OSError, with the path in it), but for UnsupportedBackendError.
+Errors are the operating system's (OSError, with the path in it), but for UnsupportedBackendError,
+and for CorruptFileError where something stands in the place of a file.
 """
 
 import contextlib
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from storage import mount_table
-from storage.errors import UnsupportedBackendError
+from storage.errors import CorruptFileError, UnsupportedBackendError
 from storage.file_attributes import attributes_of, give_attributes
 from storage.mount_table import Mount
 
@@ -30,6 +33,7 @@ class Entry(NamedTuple):
     size_bytes: int  # 0 for a directory
     mtime_ns: int  # 0 for a directory
     inode: int
+    special: str = ""  # what else it is: a link, a pipe, a device
 
 
 @contextlib.contextmanager
@@ -77,7 +81,7 @@ def mount_of(path: str) -> Mount | None:
 
 
 def list_directory(path: str) -> list[Entry]:
-    """List a directory, in no order. Links are followed; what vanishes meanwhile is left out.
+    """List a directory, in no order. No link is followed; what vanishes meanwhile is left out.
 
     Promises no snapshot: a name that comes or goes during the call may be there or not.
     """
@@ -85,40 +89,69 @@ def list_directory(path: str) -> list[Entry]:
     with os.scandir(path) as names:
         for item in names:
             try:
-                if item.is_dir():
+                if item.is_dir(follow_symlinks=False):
                     entries.append(Entry(item.name, True, 0, 0, item.inode()))
                     continue
-                stat = item.stat()
+                found = item.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
-            entries.append(
-                Entry(item.name, False, stat.st_size, stat.st_mtime_ns, stat.st_ino),
-            )
+            size_bytes, mtime_ns, inode = found.st_size, found.st_mtime_ns, found.st_ino
+            special = _special(found.st_mode)
+            entries.append(Entry(item.name, False, size_bytes, mtime_ns, inode, special))
     return entries
+
+
+def _special(mode: int) -> str:
+    """What a file is that is no directory; "" for one with bytes of its own."""
+    if stat.S_ISREG(mode):
+        return ""
+    kinds = {stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
 
 
 def list_names(path: str) -> tuple[list[str], list[str]]:
     """Give the names in a directory, those of directories apart: first they, then the others.
 
-    In no order. Looks at nothing but the directory itself, unless a name is that of a link.
+    In no order. Looks at nothing but the directory itself; a link is no directory.
     """
     directories: list[str] = []
     others: list[str] = []
     with os.scandir(path) as names:
         for item in names:
-            (directories if item.is_dir() else others).append(item.name)
+            (directories if item.is_dir(follow_symlinks=False) else others).append(item.name)
     return directories, others
+
+
+def open_file(path: str) -> int:
+    """Open a file of a log directory for reading; its descriptor.
+
+    CorruptFileError where it is anything else: nothing that a link leads to is read, and nobody
+    waits for the other end of a pipe.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        special = {errno.ELOOP: "a symbolic link", errno.ENXIO: "a socket"}.get(error.errno or 0)
+        if special is None:
+            raise
+        raise CorruptFileError(path, 0, f"is {special}, not a file") from error
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        special = "a directory" if stat.S_ISDIR(mode) else _special(mode)
+        raise CorruptFileError(path, 0, f"is {special}, not a file")
+    return descriptor
 
 
 def read_bytes(path: str) -> bytes:
     """Give the whole file."""
-    with open(path, "rb") as source:
+    with open(open_file(path), "rb") as source:
         return source.read()
 
 
 def read_range(path: str, position: int, length: int) -> bytes:
     """Give length bytes from position; fewer only where the file ends before."""
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = open_file(path)
     try:
         data = os.pread(descriptor, length, position)
         while 0 < len(data) < length:  # Linux gives at most 2 GiB a call
@@ -136,11 +169,13 @@ def replace_file(path: str, data: bytes) -> None:
 
     The new file has the owner, mode and extended attributes of the old one, or else PermissionError
     is raised; where there was none, the owner of its directory, if it can be given away. A crash
-    may leave `<path>.tmp`, which Kafka overwrites too.
+    may leave `<path>.tmp`, which Kafka overwrites too; here it is made anew, whatever it was.
     """
     temporary = f"{path}.tmp"  # beside its target, so that the rename stays on one file system
     try:
-        with naming(temporary), open(temporary, "wb") as out:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(temporary)  # it could be a link, or have another name somewhere else
+        with naming(temporary), open(temporary, "xb") as out:
             out.write(data)
             out.flush()
             _adopt(out.fileno(), path)

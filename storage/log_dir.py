@@ -6,6 +6,7 @@ Source: Kafka, LogManager.loadLogs, LogLoader; spec F-1, F-2, F-12.9.
 """
 
 import os
+import re
 from typing import NamedTuple
 
 from storage import filesystem, offset_index, segment_reader
@@ -26,8 +27,10 @@ from storage.file_names import (
     parse_partition_dir,
 )
 from storage.filesystem import Entry
+from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.meta_properties import META_PROPERTIES
 from storage.offset_index import OffsetPosition
+from storage.partition_metadata import PARTITION_METADATA
 from storage.record_batch import MAGIC
 from storage.segment import Segment
 
@@ -41,6 +44,16 @@ _NUMBERED = (*SEGMENT_SUFFIXES, SNAPSHOT, *UNFINISHED_SUFFIXES[:2])
 UNLOADABLE = "not a name that a broker would load the log with (F-2.5)"
 
 
+_OF_LOG = (
+    *SEGMENT_SUFFIXES,
+    SNAPSHOT,
+    *UNFINISHED_SUFFIXES,
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+)
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)  # Kafka, Topic.validate
+
+
 class PartitionListing(NamedTuple):
     """The files of one partition directory."""
 
@@ -51,6 +64,7 @@ class PartitionListing(NamedTuple):
     snapshot_offsets: tuple[int, ...]  # rising
     unfinished: tuple[str, ...]  # names ending in .cleaned, .swap or .deleted
     stray: tuple[str, ...]  # names that a loading broker would trip over
+    special: tuple[str, ...] = ()  # what is no file but has a file's name, and what it is
 
     @property
     def name(self) -> str:
@@ -78,12 +92,17 @@ def list_log_dir(path: str) -> LogDirListing:
     ignored = []
     files = set()
     for entry in filesystem.list_directory(path):
+        topic_partition = partition_of(entry.name)
         if not entry.is_dir:
             files.add(entry.name)
+            if entry.special and topic_partition is not None:
+                ignored.append((entry.name, f"is {entry.special}, which is not followed"))
             continue
-        topic_partition = partition_of(entry.name)
         if topic_partition is None:
             ignored.append((entry.name, _why_ignored(entry.name)))
+            continue
+        if not _TOPIC.fullmatch(topic_partition[0]):
+            ignored.append((entry.name, "its topic has a name that Kafka takes from nobody"))
             continue
         try:
             partitions.append(list_partition(os.path.join(path, entry.name), *topic_partition))
@@ -104,10 +123,13 @@ def list_partition(path: str, topic: str, partition: int) -> PartitionListing:
     snapshots: list[int] = []
     unfinished: list[str] = []
     stray: list[str] = []
+    special: list[str] = []
     for entry in filesystem.list_directory(path):
-        if entry.is_dir:
-            continue
         name = entry.name
+        if (entry.is_dir or entry.special) and is_of_file(name):
+            special.append(f"{name}: is {entry.special or 'a directory'}, not a file")
+        if entry.is_dir or entry.special:
+            continue
         prefix, _, kind = name.partition(".")
         suffix = f".{kind}"
         regular = len(prefix) == OFFSET_DIGITS and offset_of(name) is not None
@@ -132,7 +154,13 @@ def list_partition(path: str, topic: str, partition: int) -> PartitionListing:
         tuple(sorted(snapshots)),
         tuple(sorted(unfinished)),
         tuple(sorted(stray)),
+        tuple(sorted(special)),
     )
+
+
+def is_of_file(name: str) -> bool:
+    """Say whether a name in a partition directory is that of a file of the log."""
+    return name.endswith(_OF_LOG)
 
 
 def is_unloadable(name: str) -> bool:

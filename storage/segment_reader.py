@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 
 from storage.errors import CorruptFileError
+from storage.filesystem import open_file
 from storage.legacy_messages import check_crc, decode_header
 from storage.record_batch import HEADER_BYTES, BatchHeader
 
@@ -22,7 +23,7 @@ def read_batch_headers(
 
     end: exclusive; the file's size if not given. Raise CorruptFileError at a batch that passes it.
     """
-    with open(log_path, "rb", buffering=0) as log:
+    with open(open_file(log_path), "rb", buffering=0) as log:
         stop = os.fstat(log.fileno()).st_size if end is None else end
         window, window_start, position = b"", start, start
         while position < stop:
@@ -43,7 +44,7 @@ def read_batches(
 
     Raise CorruptFileError where a batch is damaged or cut short.
     """
-    with open(log_path, "rb", buffering=0) as log:
+    with open(open_file(log_path), "rb", buffering=0) as log:
         stop = os.fstat(log.fileno()).st_size
         chunk, chunk_start, position = memoryview(b""), 0, 0
         while position < stop:

@@ -93,18 +93,18 @@ def test_a_record_larger_than_a_stretch_is_in_one(
     assert batches_of(partition, 0) == [encode(b) for b in (large, keyed(3, "b"), keyed(4, "c"))]
 
 
-def test_an_index_that_cannot_be_read_fails_its_log_alone(
+def test_an_index_that_is_no_file_sets_its_log_alone_aside(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For one, a file that vanishes between two looks at it."""
+    """As when something else comes into its place between two looks at it."""
     monkeypatch.setattr(layout, "STRETCH_BYTES", 1)
     bad, good = logs_in(tmp_path, "bad-0"), logs_in(tmp_path, "good-0")
     index = bad / file_name(4, INDEX)
     index.unlink()
     index.mkdir()
     report = local.run(round_of(plan_of(bad, GROUPS, 12), plan_of(good, GROUPS, 12, log_id=1)))
-    assert report.logs[0].status is LogStatus.FAILED
-    assert report.logs[0].reason == f"{index}: Is a directory"
+    assert report.logs[0].status is LogStatus.SET_ASIDE
+    assert report.logs[0].reason == f"{index}, byte 0: is a directory, not a file"
     assert report.logs[1].status is LogStatus.CLEANED
 
 

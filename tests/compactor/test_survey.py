@@ -129,7 +129,8 @@ def test_an_unreadable_checkpoint_spoils_its_directory(tmp_path: Path) -> None:
     (tmp_path / "d" / checkpoint.CLEANER_OFFSET).unlink(missing_ok=True)
     (tmp_path / "d" / checkpoint.CLEANER_OFFSET).mkdir()
     survey = survey_log_dir(log_dir)
-    assert survey.problem == f"{log_dir}/cleaner-offset-checkpoint: Is a directory"
+    told = "is a directory, not a file"
+    assert survey.problem == f"{log_dir}/cleaner-offset-checkpoint, byte 0: {told}"
 
 
 def test_a_log_that_two_directories_have_is_in_conflict(tmp_path: Path) -> None:

@@ -2,13 +2,15 @@
 
 import errno
 import os
+import socket
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from storage import filesystem
-from storage.errors import UnsupportedBackendError
+from storage.errors import CorruptFileError, UnsupportedBackendError
 
 
 def test_a_local_path_or_url_is_taken_as_an_absolute_path(
@@ -39,18 +41,61 @@ def test_a_listing_tells_size_time_and_inode(tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir()
     (tmp_path / "file").write_bytes(b"12345")
     os.utime(tmp_path / "file", ns=(1, 1_700_000_000_123_456_789))
-    (tmp_path / "link").symlink_to(tmp_path / "file")
     entries = {entry.name: entry for entry in filesystem.list_directory(str(tmp_path))}
-    assert entries.keys() == {"dir", "file", "link"}
+    assert entries.keys() == {"dir", "file"}
     assert entries["dir"].is_dir and not entries["file"].is_dir
     inode = (tmp_path / "file").stat().st_ino
-    assert entries["file"][2:] == entries["link"][2:] == (5, 1_700_000_000_123_456_789, inode)
+    assert entries["file"][2:] == (5, 1_700_000_000_123_456_789, inode, "")
 
 
-def test_a_name_that_leads_nowhere_is_left_out_of_a_listing(tmp_path: Path) -> None:
+def test_a_listing_tells_what_is_no_file_and_follows_no_link(tmp_path: Path) -> None:
+    (tmp_path / "dir").mkdir()
     (tmp_path / "gone").symlink_to(tmp_path / "nothing")
-    (tmp_path / "file").write_bytes(b"")
-    assert [entry.name for entry in filesystem.list_directory(str(tmp_path))] == ["file"]
+    (tmp_path / "into").symlink_to(tmp_path / "dir")
+    os.mkfifo(tmp_path / "pipe")
+    entries = {entry.name: entry for entry in filesystem.list_directory(str(tmp_path))}
+    special = {name: (entry.is_dir, entry.special) for name, entry in entries.items()}
+    link = (False, "a symbolic link")
+    assert special == {"dir": (True, ""), "gone": link, "into": link, "pipe": (False, "a pipe")}
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (os.mkfifo, "is a pipe, not a file"),
+        (os.mkdir, "is a directory, not a file"),
+        (lambda path: os.symlink("/etc/hostname", path), "is a symbolic link, not a file"),
+        (lambda path: os.symlink("nothing", path), "is a symbolic link, not a file"),
+        (make_socket, "is a socket, not a file"),
+    ],
+)
+def test_nothing_but_a_file_is_opened(
+    tmp_path: Path, make: Callable[[Path], None], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe would be waited for, for ever."""
+    monkeypatch.chdir(tmp_path)  # the name of a socket is short
+    make(Path("x"))
+    with pytest.raises(CorruptFileError, match=told):
+        filesystem.read_bytes("x")
+    with pytest.raises(CorruptFileError, match=told):
+        filesystem.read_range("x", 0, 1)
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_file_is_not_replaced_through_a_link(
+    tmp_path: Path, link: Callable[[Path, Path], None]
+) -> None:
+    (tmp_path / "theirs").write_bytes(b"theirs")
+    link(tmp_path / "theirs", tmp_path / "file.tmp")
+    filesystem.replace_file(str(tmp_path / "file"), b"ours")
+    assert (tmp_path / "theirs").read_bytes() == b"theirs"
+    assert (tmp_path / "file").read_bytes() == b"ours"
+    assert not (tmp_path / "file").is_symlink()
 
 
 def test_a_range_is_read_as_far_as_the_file_goes(tmp_path: Path) -> None:
