@@ -6,7 +6,7 @@ STORAGE_STAMP := .venv-storage/.made-for-$(LOCK_STATE)
 PYTHON_OF_VENV := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-storage check format conformance test-damage broker-test bench lock clean
+.PHONY: help setup demo test test-storage check format conformance test-crash test-damage broker-test bench lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -31,6 +31,9 @@ check: $(STAMP) ## format, lint, types, import contracts, unit tests: before eac
 
 conformance: $(STAMP) ## hold 200 random logs against Kafka's own cleaner (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.conformance
+
+test-crash: $(STAMP) ## cut runs short in every way, and recover each by Kafka and by ours; CRASH_STATES=N for a sample (needs a JDK; fetches Kafka)
+	$(PYTHON_OF_VENV) -m tests.crash $(if $(CRASH_STATES),--states $(CRASH_STATES))
 
 test-damage: $(STAMP) ## damage every byte and every length of logs that Kafka wrote, and count how each ends
 	$(PYTHON_OF_VENV) -m tests.damage

@@ -23,9 +23,9 @@ counts on a file system that keeps the order. Without the other syncs sources co
 their successor not be there, or old segments lie beside the one that they were merged into.
 
 The range begins at the lowest destination and ends where the highest one's last batch does: behind
-that, all the records of the group have gone, and with an empty destination the range is nothing but
-its first source (C-15.9). What lies behind has to go from the front: a tombstone is no sooner gone
-than what it hides. So there the .log of each is synced away by itself, its index files after it.
+that, all the records of the group have gone, and that of an empty destination has nothing in it
+(C-15.9). What lies behind goes from the front, so that no tombstone goes before what it hides: the
+.log of each is synced away by itself, its index files after it.
 
 Two things stand in .swap for the sake of recovery alone, and are removed where the others get their
 names. An empty .txnindex beside an empty destination: the first source's own would outlive it
@@ -181,10 +181,9 @@ def _complete(path: str, ascending: list[list[_Move]]) -> None:
 
 
 def _set_aside(path: str, base_offsets: Sequence[int], range_end: int) -> list[str]:
-    """Step 3; the new names. The first source is always in the range: it loses its names."""
-    first, *others = base_offsets
-    deleted = mark_deleted(path, [first, *(base for base in others if base < range_end)])
-    for base_offset in others:
+    """Step 3; the new names."""
+    deleted = mark_deleted(path, [base for base in base_offsets if base < range_end])
+    for base_offset in base_offsets:
         if base_offset >= range_end:
             deleted += mark_deleted(path, [base_offset], (LOG,))
             filesystem.sync_directory(path)

@@ -7,6 +7,7 @@ import org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile;
 import org.apache.kafka.storage.internals.log.Cleaner;
 import org.apache.kafka.storage.internals.log.CleanerStats;
 import org.apache.kafka.storage.internals.log.LogCleanerManager;
+import org.apache.kafka.storage.internals.log.LogCleaningAbortedException;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogToClean;
 import org.apache.kafka.storage.internals.log.PreCleanStats;
@@ -141,6 +142,9 @@ final class Cleaning {
                 results.set(e.getKey().toString(), cleanOpen(logDir, log, new StillClock(now), -1, -1, slots));
                 log.deleteOldSegments(); // as the cleaner thread does after each round
                 PartitionLog.close(logDir, log);
+            } catch (LogCleaningAbortedException x) { // a segment was split; the log is sound
+                PartitionLog.close(logDir, log);
+                results.putObject(e.getKey().toString()).put("clean_error", x.toString());
             } catch (Exception x) {
                 results.putObject(e.getKey().toString()).put("clean_error", x.toString());
             }
@@ -149,12 +153,55 @@ final class Cleaning {
 
     /** oracle clean-all LOG_DIR TOPIC_CONFIGS --now MS [--slots N]: one cleaning of every partition whose topic the file names. */
     static void cleanAll(Oracle.Arguments a) throws Exception {
-        File logDir = new File(a.positional.get(0));
         JsonNode configs = Oracle.JSON.readTree(new File(a.positional.get(1)));
+        System.out.println(cleanAll(new File(a.positional.get(0)), configs, a));
+    }
+
+    /** oracle clean-many ROOT TOPIC_CONFIGS --now MS [--slots N]: clean-all of each log directory in ROOT, a line for each. */
+    static void cleanMany(Oracle.Arguments a) throws Exception {
+        JsonNode configs = Oracle.JSON.readTree(new File(a.positional.get(1)));
+        for (File logDir : directories(new File(a.positional.get(0))))
+            System.out.println(Oracle.JSON.createObjectNode().put("log_dir", logDir.getName()).set("results", cleanAll(logDir, configs, a)));
+    }
+
+    private static ObjectNode cleanAll(File logDir, JsonNode configs, Oracle.Arguments a) throws Exception {
+        ObjectNode results = Oracle.JSON.createObjectNode();
+        cleanEach(logDir, partitions(logDir, configs), a.number("now", System.currentTimeMillis()), (int) a.number("slots", -1), results);
+        return results;
+    }
+
+    /** oracle recover-all ROOT TOPIC_CONFIGS --now MS: starts a broker's logs in each log directory in ROOT, after a clean shutdown where its marker says so, and closes them; a line for each. */
+    static void recoverAll(Oracle.Arguments a) throws Exception {
+        JsonNode configs = Oracle.JSON.readTree(new File(a.positional.get(1)));
+        StillClock clock = new StillClock(a.number("now", System.currentTimeMillis()));
+        for (File logDir : directories(new File(a.positional.get(0)))) {
+            ObjectNode out = Oracle.JSON.createObjectNode().put("log_dir", logDir.getName());
+            ObjectNode results = out.putObject("results");
+            boolean clean = new File(logDir, ".kafka_cleanshutdown").exists();
+            for (Map.Entry<TopicPartition, Map<String, String>> e : partitions(logDir, configs).entrySet()) {
+                ObjectNode result = results.putObject(e.getKey().toString());
+                try {
+                    UnifiedLog log = PartitionLog.open(logDir, e.getKey(), PartitionLog.logConfig(e.getValue()), clock, clean);
+                    result.put("log_start_offset", log.logStartOffset()).put("log_end_offset", log.logEndOffset()).put("last_stable_offset", log.lastStableOffset());
+                    PartitionLog.close(logDir, log);
+                } catch (Exception x) {
+                    result.put("error", x.toString());
+                }
+            }
+            System.out.println(out);
+        }
+    }
+
+    private static File[] directories(File parent) {
+        File[] found = parent.listFiles(File::isDirectory);
+        Arrays.sort(found);
+        return found;
+    }
+
+    /** The partitions of a log directory whose topic the file of configurations names. */
+    private static Map<TopicPartition, Map<String, String>> partitions(File logDir, JsonNode configs) throws IOException {
         Map<TopicPartition, Map<String, String>> partitions = new LinkedHashMap<>();
-        File[] dirs = logDir.listFiles(File::isDirectory);
-        Arrays.sort(dirs);
-        for (File dir : dirs) {
+        for (File dir : directories(logDir)) {
             if (!dir.getName().matches(".+-[0-9]+")) continue;
             TopicPartition tp = UnifiedLog.parseTopicPartitionName(dir);
             if (!configs.has(tp.topic())) continue;
@@ -162,8 +209,6 @@ final class Cleaning {
             configs.get(tp.topic()).properties().forEach(e -> config.put(e.getKey(), e.getValue().asText()));
             partitions.put(tp, config);
         }
-        ObjectNode results = Oracle.JSON.createObjectNode();
-        cleanEach(logDir, partitions, a.number("now", System.currentTimeMillis()), (int) a.number("slots", -1), results);
-        System.out.println(results);
+        return partitions;
     }
 }

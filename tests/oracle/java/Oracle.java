@@ -21,13 +21,15 @@ public final class Oracle {
             case "fleet" -> Corpora.fleet(a);
             case "clean" -> Cleaning.clean(a);
             case "clean-all" -> Cleaning.cleanAll(a);
+            case "clean-many" -> Cleaning.cleanMany(a);
+            case "recover-all" -> Cleaning.recoverAll(a);
             case "select" -> Cleaning.select(a);
             case "recover" -> Cleaning.recover(a);
             case "retain" -> Cleaning.retain(a);
             case "dump" -> Dump.dump(a);
             case "bench" -> Bench.bench(a);
             default -> {
-                System.err.println("verbs: build, cases, fleet, clean, clean-all, select, recover, retain, dump, bench; see README.md");
+                System.err.println("verbs: build, cases, fleet, clean, clean-all, clean-many, select, recover, recover-all, retain, dump, bench; see README.md");
                 System.exit(2);
             }
         }

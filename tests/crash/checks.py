@@ -1,0 +1,172 @@
+"""What has to be true of a log directory that was recovered, whatever the crash was."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from storage import checkpoint
+from storage.file_names import SEGMENT_SUFFIXES, SNAPSHOT
+from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.partition_metadata import PARTITION_METADATA
+from tests.crash import reader
+from tests.crash.reader import Segment, Value
+from tests.crash.states import TEMPORARY
+from tests.support.reference_batch import ReferenceBatch
+
+OF_EVERY_PARTITION = {LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA}
+
+
+class Log(NamedTuple):
+    """A log as a run began with it, or as it left it."""
+
+    segments: list[Segment]
+    batches: list[ReferenceBatch]
+    log_start_offset: int
+    cleaned_to: int | None  # in the cleaner checkpoint
+
+
+class Ends(NamedTuple):
+    """Every log of a log directory before a run and after it, by the partition's name."""
+
+    before: dict[str, Log]
+    after: dict[str, Log]
+    split: dict[str, Log]  # as it was between split and cleaning
+
+
+def logs_of(log_dir: Path) -> dict[str, Log]:
+    starts = checkpoint.read(str(log_dir / checkpoint.LOG_START))
+    cleaned = checkpoint.read(str(log_dir / checkpoint.CLEANER_OFFSET))
+    found = {}
+    for path in sorted(log_dir.iterdir()):
+        if path.is_dir():
+            topic, _, number = path.name.rpartition("-")
+            segments = reader.segments_of(path)
+            batches = reader.batches_of(segments)
+            key = topic, int(number)
+            found[path.name] = Log(segments, batches, starts.get(key, 0), cleaned.get(key))
+    return found
+
+
+def problems_of(log_dir: Path, ends: Ends, may_be_left: tuple[str, ...] = ()) -> Iterator[str]:
+    """What is wrong with a recovered log directory.
+
+    may_be_left: what names of files may contain that a broker neither knows nor removes.
+    """
+    found = logs_of(log_dir)
+    if found.keys() != ends.before.keys():
+        yield f"partitions {sorted(found)}"
+        return
+    for path in log_dir.iterdir():
+        if path.is_file() and path.name.endswith(TEMPORARY) and TEMPORARY not in may_be_left:
+            yield f"{path.name} is left over"
+    for name, log in found.items():
+        before, after = ends.before[name], ends.after[name]
+        checks = (
+            _left_over(log_dir / name, log, may_be_left),
+            _unknown_segments(log, (before, after, ends.split[name])),
+            _unordered(log),
+            _lost(log, before, after),
+            _back_from_the_dead(log, before, after),
+        )
+        for check in checks:
+            for problem in check:
+                yield f"{name}: {problem}"
+
+
+def _left_over(partition: Path, log: Log, may_be_left: tuple[str, ...]) -> Iterator[str]:
+    bases = {segment.base_offset for segment in log.segments}
+    for path in partition.iterdir():
+        prefix, _, kind = path.name.partition(".")
+        is_segment = f".{kind}" in SEGMENT_SUFFIXES and int(prefix) in bases
+        if is_segment or f".{kind}" == SNAPSHOT or path.name in OF_EVERY_PARTITION:
+            continue
+        if not any(part in path.name for part in may_be_left):
+            yield f"{path.name} is left over"
+
+
+def _unknown_segments(log: Log, stages: Sequence[Log]) -> Iterator[str]:
+    """Every .log is that of a stage of the run, and has the index files that it had there.
+
+    But for an empty one with nothing in its indexes, of which any is right.
+    """
+    for segment in log.segments:
+        same_log = [
+            known
+            for stage in stages
+            for known in stage.segments
+            if (known.base_offset, known.log) == (segment.base_offset, segment.log)
+        ]
+        if not segment.log and not (
+            segment.offset_index or segment.time_index or segment.txn_index
+        ):
+            continue
+        if not same_log:
+            yield f"segment {segment.base_offset}: neither the old one nor the new one"
+        elif segment not in same_log:
+            yield f"segment {segment.base_offset}: its index files are not those of its .log"
+
+
+def _unordered(log: Log) -> Iterator[str]:
+    end_offset = 0
+    for segment in log.segments:
+        if segment.base_offset < end_offset:
+            yield f"segment {segment.base_offset} begins before offset {end_offset}"
+        for batch in segment.batches:
+            if batch.base_offset < max(end_offset, segment.base_offset):
+                yield f"batch {batch.base_offset} comes after offset {end_offset}"
+            end_offset = batch.last_offset + 1
+
+
+def _lost(log: Log, before: Log, after: Log) -> Iterator[str]:
+    """No key's latest record, no end of the log, no record that was not there."""
+    starts = [_first_read(before, each.log_start_offset) for each in (log, before, after)]
+    if starts[0] not in starts[1:]:
+        yield f"log start offset {log.log_start_offset}"
+    there, were = reader.records_of(log.batches), reader.records_of(before.batches)
+    for offset, record in there.items():
+        if were.get(offset) != record:
+            yield f"record {offset} is {record}, was {were.get(offset)}"
+    start = log.log_start_offset
+    all_now, committed_now = reader.latest(log.batches, start)
+    all_then, committed_then = reader.latest(before.batches, start)
+    for key in committed_then.keys() | committed_now.keys():
+        yield from _changed(key, "committed", committed_now.get(key), (committed_then.get(key),))
+    for key in all_then.keys() | all_now.keys():  # aborted records may have gone
+        allowed = all_then.get(key), committed_then.get(key)
+        yield from _changed(key, "all", all_now.get(key), allowed)
+    ends = [_end_offset(each) for each in (log, before, after)]
+    if ends[0] not in ends[1:]:
+        yield f"the log ends at {ends[0]}"
+
+
+def _end_offset(log: Log) -> int:
+    ends = [batch.last_offset + 1 for batch in log.batches]
+    return max([*ends, *(segment.base_offset for segment in log.segments)], default=0)
+
+
+def _first_read(log: Log, log_start_offset: int) -> int | None:
+    """The first batch that who begins at a log start offset reads of a log."""
+    offsets = (b.base_offset for b in log.batches if b.last_offset >= log_start_offset)
+    return next(offsets, None)
+
+
+def _changed(
+    key: bytes, of: str, now: Value | None, allowed: tuple[Value | None, ...]
+) -> Iterator[str]:
+    """A tombstone may have gone, with all that it hides."""
+    may_be_none = any(then is None or then.value is None for then in allowed)
+    if now not in allowed and not (now is None and may_be_none):
+        yield f"latest of key {key!r} of {of} records is {now}, was one of {allowed}"
+
+
+def _back_from_the_dead(log: Log, before: Log, after: Log) -> Iterator[str]:
+    """What lies below the cleaner checkpoint is what the cleaning left there."""
+    if log.cleaned_to is None or log.cleaned_to == before.cleaned_to:
+        return
+    if log.cleaned_to != after.cleaned_to:
+        yield f"cleaner checkpoint {log.cleaned_to}"
+        return
+    kept = reader.records_of(after.batches)
+    for offset in reader.records_of(log.batches):
+        if offset < log.cleaned_to and offset not in kept:
+            yield f"record {offset} is back below the cleaner checkpoint {log.cleaned_to}"

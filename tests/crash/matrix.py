@@ -1,0 +1,179 @@
+"""Takes a recorded run through its crash states: recover each, look at what is left, go on."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from compactor.recovery import recover_log_dir
+from storage import clean_shutdown
+from tests.crash import checks, stories
+from tests.crash.checks import Ends, Log
+from tests.crash.next_round import Digest, digest_of, problems_of_next_rounds
+from tests.crash.operations import Record
+from tests.crash.recorder import Recorder
+from tests.crash.states import LOCK_FILE, STAGED, TEMPORARY, CrashState
+from tests.crash.stories import NOW_MS, Story
+from tests.oracle import kafka
+
+AT_ONCE = 200  # log directories that lie on disk at a time
+
+
+class Recorded(NamedTuple):
+    """A story as it went when nothing crashed."""
+
+    story: Story
+    record: Record
+    ends: Ends
+    directories: tuple[str, ...]
+
+
+class Recovery(NamedTuple):
+    """Who brings a log directory up after a crash."""
+
+    name: str
+    recover: Callable[[Story, Path], Mapping[str, str]]  # every one below a root; errors by name
+    may_be_left: tuple[str, ...]  # of names in files that it does not know
+
+
+@dataclass
+class Result:
+    tried: int = 0
+    lost: list[str] = field(default_factory=list)
+
+
+def recorded(story: Story, work: Path) -> Recorded:
+    log_dir = work / "logs"
+    log_dir.mkdir(parents=True)
+    story.build(log_dir)
+    groups = {
+        f"{log.topic}-{log.partition}": [[s.base_offset for s in g.segments] for g in log.groups]
+        for log in stories.planned(story, log_dir).logs
+    }
+    assert groups == story.groups, groups
+    before, split = checks.logs_of(log_dir), dict[str, Log]()
+    recorder = Recorder(log_dir)
+    with recorder.recording():
+        report = stories.run(
+            story,
+            log_dir,
+            work / "work",
+            after_split=lambda: split.update(checks.logs_of(log_dir)),
+        )
+    assert not recorder.unseen, recorder.unseen
+    assert not [log.reason for log in report.logs if log.status not in story.statuses]
+    directories = tuple(path.name for path in log_dir.iterdir() if path.is_dir())
+    ends = Ends(before, checks.logs_of(log_dir), split)
+    shutil.rmtree(log_dir)
+    return Recorded(story, recorder.record, ends, directories)
+
+
+def recover_by_kafka(story: Story, root: Path) -> Mapping[str, str]:
+    """What a broker does that starts, for each log directory."""
+    configs = root.with_name("topic-configs.json")
+    configs.write_text(json.dumps(story.topic_configs))
+    lines = kafka.run("recover-all", root, configs, "--now", str(NOW_MS)).splitlines()
+    return {
+        line["log_dir"]: f"{partition}: {result['error']}"
+        for line in map(json.loads, lines)
+        for partition, result in line["results"].items()
+        if "error" in result
+    }
+
+
+def recover_unclean_by_kafka(story: Story, root: Path) -> Mapping[str, str]:
+    """The same, after a start that failed and took the marker of the clean shutdown away."""
+    for log_dir in root.iterdir():
+        (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+    return recover_by_kafka(story, root)
+
+
+def recover_by_ours(story: Story, root: Path) -> Mapping[str, str]:
+    """Twice; the second time nothing is left to do."""
+    del story
+    errors = {}
+    for log_dir in sorted(root.iterdir()):
+        done = [recover_log_dir(str(log_dir)) for _ in range(2)]
+        problems = [log.problem for each in done for log in each.logs if log.problem]
+        if problems:
+            errors[log_dir.name] = str(problems)
+        elif done[1].logs or done[1].removed:
+            errors[log_dir.name] = f"the second time: {done[1]}"
+    return errors
+
+
+OURS = Recovery("ours", recover_by_ours, (LOCK_FILE,))
+KAFKA = Recovery("Kafka", recover_by_kafka, (STAGED, TEMPORARY))
+KAFKA_UNCLEAN = Recovery("Kafka, unclean", recover_unclean_by_kafka, (STAGED, TEMPORARY))
+
+
+class Matrix:
+    """Tries crash states of one story."""
+
+    def __init__(self, run: Recorded, work: Path, next_rounds: bool = True) -> None:
+        """next_rounds: clean what was recovered once more, by Kafka and by ours."""
+        self._run, self._work, self._goes_on = run, work, next_rounds
+        self._next_rounds: dict[Digest, list[str]] = {}
+        self.result = Result()
+
+    def try_states(self, states: Sequence[CrashState], recovery: Recovery) -> None:
+        for start in range(0, len(states), AT_ONCE):
+            self._try(states[start : start + AT_ONCE], recovery)
+
+    def _try(self, states: Sequence[CrashState], recovery: Recovery) -> None:
+        root = self._work / "crashed"
+        for number, state in enumerate(states):
+            state.write(root / f"{number:05}", self._run.directories)
+        errors = recovery.recover(self._run.story, root)
+        found = {}
+        for number, state in enumerate(states):
+            log_dir = root / f"{number:05}"
+            error = errors.get(log_dir.name)
+            problems = [error] if error else list(self._problems(log_dir, recovery))
+            found[log_dir] = state, problems
+        sound = [log_dir for log_dir, (_, problems) in found.items() if not problems]
+        if self._goes_on:
+            for log_dir, more in self._problems_of_next_rounds(sound).items():
+                found[log_dir][1].extend(more)
+        for state, problems in found.values():
+            self.result.tried += 1
+            if problems:
+                self.result.lost.append(self._told(state, recovery, problems))
+        shutil.rmtree(root)
+
+    def _problems(self, log_dir: Path, recovery: Recovery) -> Iterator[str]:
+        try:
+            yield from checks.problems_of(log_dir, self._run.ends, recovery.may_be_left)
+        except Exception as error:  # whatever a reader stumbles over is one
+            yield f"cannot be read: {error!r}"
+
+    def _problems_of_next_rounds(self, log_dirs: Sequence[Path]) -> dict[Path, list[str]]:
+        digests = {log_dir: digest_of(log_dir) for log_dir in log_dirs}
+        new = {
+            digest: log_dir
+            for log_dir, digest in digests.items()
+            if digest not in self._next_rounds
+        }
+        work = self._work / "next"
+        work.mkdir(exist_ok=True)
+        if new:
+            problems = problems_of_next_rounds(self._run.story, list(new.values()), work)
+            self._next_rounds.update((digest, problems[path]) for digest, path in new.items())
+        return {log_dir: self._next_rounds[digest] for log_dir, digest in digests.items()}
+
+    def _told(self, state: CrashState, recovery: Recovery, problems: list[str]) -> str:
+        done = self._run.record.operations[: state.operations]
+        last = done[-1] if done else "nothing"
+        return (
+            f"{self._run.story.name}, after operation {state.operations} ({last}), {state.kind}; "
+            f"recovered by {recovery.name}: {'; '.join(problems[:3])}"
+        )
+
+
+def sample(states: Sequence[CrashState], count: int) -> list[CrashState]:
+    """So many states, spread over the whole run; the same ones for the same run."""
+    if count >= len(states):
+        return list(states)
+    return [states[i * len(states) // count] for i in range(count)]

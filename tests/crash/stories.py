@@ -1,0 +1,261 @@
+"""The log directories of the crash matrix, and the run over each of them that is cut short.
+
+Made of reference batches. Offsets, groups and what becomes of each record are told beside them.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from compactor import layout
+from compactor.config import load_config, parse_topic_configs
+from compactor.log_dir_lock import lock_log_dirs
+from compactor.overflow import split_overflowing
+from compactor.report import CleaningReport, LogStatus
+from compactor.round_plan import RoundPlan, plan_round
+from storage import checkpoint, clean_shutdown, partition_metadata, producer_snapshot
+from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
+from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.log_dir import list_partition, log_end_offset
+from storage.partition_metadata import PARTITION_METADATA, PartitionMetadata
+from storage.producer_state import load_producer_state
+from tests.support.local_round import open_local_round
+from tests.support.made_log import batch, record, write_segment
+from tests.support.made_transactions import (
+    ABORT_KEY,
+    COMMIT_KEY,
+    index_entry,
+    marker,
+    of_producer,
+)
+from tests.support.reference_batch import HORIZON, ReferenceBatch, encode
+
+NOW_MS = 10_000
+PAST_MS = 5_000  # a delete horizon that has passed
+TOPIC_ID = UUID(int=1)
+INTERVAL_BYTES = 100
+FAR, FARTHER = 2**31 + 10, 2 * 2**31 + 20
+
+Batches = Sequence[bytes | ReferenceBatch]
+TopicConfigs = Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class Story:
+    """A log directory and how a run goes over it."""
+
+    name: str
+    build: Callable[[Path], None]
+    topic_configs: TopicConfigs
+    groups: Mapping[str, Sequence[Sequence[int]]]  # what the plan has to be, by partition
+    in_pieces: bool = False  # several tasks rewrite a group, and what they leave is joined
+    kafka_rounds: int = 1  # until Kafka's cleaner has done what one run of ours does (C-16.2)
+    statuses: Sequence[LogStatus] = (LogStatus.CLEANED,)  # in the report of the run
+
+
+def plain(first_offset: int, keys: str, value_bytes: int = 40) -> ReferenceBatch:
+    """One record for each letter; a capital one is a tombstone."""
+    return batch(
+        *(
+            record(
+                first_offset + i,
+                letter.lower().encode(),
+                None if letter.isupper() else b"%s%d" % (letter.encode(), first_offset + i)
+                + b"." * value_bytes,
+                timestamp=100 + (first_offset + i) % 1000,
+            )
+            for i, letter in enumerate(keys)
+        )
+    )  # fmt: skip
+
+
+def expired(offset: int, key: str) -> ReferenceBatch:
+    """A tombstone that an earlier round has given its horizon."""
+    return replace(plain(offset, key), attributes=HORIZON, base_timestamp=PAST_MS)
+
+
+def timed(made: ReferenceBatch, timestamp_ms: int) -> ReferenceBatch:
+    records = tuple(replace(record, timestamp=timestamp_ms) for record in made.records)
+    return replace(made, base_timestamp=timestamp_ms, max_timestamp=timestamp_ms, records=records)
+
+
+ORDERS: Mapping[int, Batches] = {
+    # the first group: three sources, of which the first two have a transaction index
+    0: [
+        plain(0, "ab"),  # b0 is read for ever
+        of_producer(plain(2, "c"), 1),  # aborted at 11
+        of_producer(plain(3, "g"), 3),
+        marker(4, 3, ABORT_KEY),
+        plain(5, "eh"),
+    ],
+    10: [of_producer(plain(10, "d"), 2), marker(11, 1, ABORT_KEY), plain(12, "E")],
+    20: [marker(20, 2, COMMIT_KEY), plain(21, "fa")],
+    # nothing of the second is left: k goes with its tombstone, a and x are superseded
+    30: [plain(30, "aaxk", 180), marker(34, 5, ABORT_KEY, PAST_MS)],
+    40: [expired(40, "K"), plain(41, "a")],
+    # of the third only 50 has something left: m goes with its tombstone
+    50: [plain(50, "anoxpqx")],
+    60: [plain(60, "mma"), marker(63, 6, ABORT_KEY, PAST_MS)],
+    70: [expired(70, "M")],
+    # the fourth supersedes, and loses one record
+    80: [
+        plain(80, "axrsts", 100),
+        # by which the markers at 34 and 63 are no longer their producers' last words
+        of_producer(plain(86, "v"), 5),
+        of_producer(plain(87, "w"), 6),
+        marker(88, 5, COMMIT_KEY),
+        marker(89, 6, COMMIT_KEY),
+    ],
+    90: [plain(90, "ab"), of_producer(plain(92, "u"), 9)],
+}
+ORDERS_ABORTED: Mapping[int, Sequence[tuple[int, int, int, int]]] = {
+    0: [(3, 3, 4, 2)],
+    10: [(1, 2, 11, 10)],
+    30: [(5, 25, 34, 34)],
+    60: [(6, 45, 63, 63)],
+}
+PAYMENTS: Mapping[int, Batches] = {
+    0: [plain(0, "abc")],
+    5: [plain(5, "Ab")],
+    10: [plain(10, "d")],
+}
+
+
+def _orders(root: Path) -> None:
+    _partition(root / "orders-0", ORDERS, ORDERS_ABORTED)
+    _partition(root / "payments-0", PAYMENTS)
+    _log_dir(root)
+    checkpoint.write(str(root / checkpoint.CLEANER_OFFSET), {("payments", 0): 0})
+
+
+def _joined(root: Path) -> None:
+    _partition(root / "orders-0", ORDERS, ORDERS_ABORTED)
+    _log_dir(root)
+
+
+def _retained(root: Path) -> None:
+    """Of the one log the first two segments go, of the other one all, so that it rolls."""
+    times = {0: 1000, 4: 2000, 8: 7000, 12: 8000}
+    log: Mapping[int, Batches] = {
+        base: [timed(plain(base, "abc"), ms)] for base, ms in times.items()
+    }
+    _partition(root / "retained-0", log, {0: [(5, 0, 1, 1)], 4: [(5, 2, 4, 4)]})
+    _partition(root / "rolled-0", {base: log[base] for base in (0, 4)})
+    for name in ("retained-0", "rolled-0"):
+        (root / name / LEADER_EPOCH_CHECKPOINT).write_text("0\n3\n1 0\n3 4\n5 8\n")
+    (root / "rolled-0" / LEADER_EPOCH_CHECKPOINT).write_text("0\n2\n1 0\n3 4\n")
+    _log_dir(root)
+
+
+def _split(root: Path) -> None:
+    """One segment becomes three; no batch of it has the base offset of the source."""
+    far: Batches = [plain(3, "abc"), plain(FAR, "ad"), plain(FARTHER, "be")]
+    _partition(root / "split-0", {0: far[:1], FARTHER + 9: [plain(FARTHER + 9, "a")]}, {}, far)
+    _log_dir(root)
+
+
+COMPACT = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0",
+    "delete.retention.ms": "1000",
+    "index.interval.bytes": str(INTERVAL_BYTES),
+}
+NEVER_CLEANED = COMPACT | {
+    "cleanup.policy": "compact,delete",
+    "min.cleanable.dirty.ratio": "1",
+    "retention.ms": "4000",
+}
+ORDERS_CONFIGS = {"orders": COMPACT | {"segment.bytes": "1400"}, "payments": COMPACT}
+ORDERS_GROUPS = {"orders-0": [[0, 10, 20], [30, 40], [50, 60, 70], [80]], "payments-0": [[0, 5]]}
+STORIES = (
+    Story("orders", _orders, ORDERS_CONFIGS, ORDERS_GROUPS),
+    Story("joined", _joined, ORDERS_CONFIGS, {"orders-0": ORDERS_GROUPS["orders-0"]},
+          in_pieces=True),
+    Story("retained", _retained, {"retained": NEVER_CLEANED, "rolled": NEVER_CLEANED}, {},
+          statuses=(LogStatus.PASSED_OVER,)),
+    Story("split", _split, {"split": COMPACT}, {"split-0": [[0]]}, kafka_rounds=2),
+)  # fmt: skip
+
+
+def run(
+    story: Story,
+    root: Path,
+    work_dir: Path,
+    now_ms: int = NOW_MS,
+    after_split: Callable[[], None] = lambda: None,
+) -> CleaningReport:
+    """What `compactor run` does, without Spark."""
+    with _patched(story) as monkeypatch, lock_log_dirs([str(root)]):
+        plan = split_overflowing(
+            planned(story, root, now_ms), lambda: planned(story, root, now_ms), dry_run=False
+        )
+        after_split()
+        local = open_local_round(work_dir, monkeypatch)
+        local.cores = 2
+        return local.run(plan)
+
+
+def planned(story: Story, root: Path, now_ms: int = NOW_MS) -> RoundPlan:
+    topics = parse_topic_configs(json.dumps(story.topic_configs), story.name)
+    config = replace(load_config(), topics=topics)
+    return plan_round([str(root)], config, now_ms)
+
+
+@contextmanager
+def _patched(story: Story) -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        if story.in_pieces:
+            for name, value in (("STRETCH_BYTES", 150), ("TASK_BYTES", 50), ("LOG_COST_BYTES", 1)):
+                monkeypatch.setattr(layout, name, value)
+        yield monkeypatch
+
+
+def _partition(
+    path: Path,
+    segments: Mapping[int, Batches],
+    aborted: Mapping[int, Sequence[tuple[int, int, int, int]]] | None = None,
+    first_segment: Batches = (),
+) -> None:
+    """first_segment: what its .log holds in truth."""
+    path.mkdir(parents=True)
+    for base_offset, batches in segments.items():
+        write_segment(path, base_offset, batches, INTERVAL_BYTES)
+        (path / file_name(base_offset, SNAPSHOT)).unlink()
+    for base_offset, entries in (aborted or {}).items():
+        name = file_name(base_offset, TXN_INDEX)
+        (path / name).write_bytes(b"".join(index_entry(*entry) for entry in entries))
+    if first_segment:
+        log = path / file_name(0, LOG)
+        mtime_ns = log.stat().st_mtime_ns
+        raws = [raw if isinstance(raw, bytes) else encode(raw) for raw in first_segment]
+        log.write_bytes(b"".join(raws))
+        os.utime(log, ns=(mtime_ns, mtime_ns))
+    listing = list_partition(str(path), path.name[:-2], 0)
+    end_offset = log_end_offset(listing)
+    for offset in (*list(segments)[1:], end_offset):
+        below = tuple(s for s in listing.segments if s.base_offset < offset)
+        state = load_producer_state(
+            str(path), (), below, 0, offset, NOW_MS, clean_shutdown=False
+        )  # fmt: skip
+        producers = [entry for _, entry in sorted(state.entries.items())]
+        producer_snapshot.write(str(path / file_name(offset, SNAPSHOT)), producers)
+    (path / LEADER_EPOCH_CHECKPOINT).write_text("0\n1\n0 0\n")
+    partition_metadata.write(str(path / PARTITION_METADATA), PartitionMetadata(0, TOPIC_ID))
+
+
+def _log_dir(root: Path) -> None:
+    """Checkpoints as after a clean stop of a broker."""
+    ends = {}
+    for path in root.iterdir():
+        topic = path.name[:-2]
+        ends[topic, 0] = log_end_offset(list_partition(str(path), topic, 0))
+    checkpoint.write(str(root / checkpoint.RECOVERY_POINT), ends)
+    checkpoint.write(str(root / checkpoint.REPLICATION), ends)
+    checkpoint.write(str(root / checkpoint.LOG_START), {})
+    clean_shutdown.write(str(root))

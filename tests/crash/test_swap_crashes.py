@@ -1,0 +1,47 @@
+"""Crash states of real runs, brought up as Kafka's loader does it: nothing is lost.
+
+All of them, with Kafka's own loader and cleaner: `make test-crash`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.crash.matrix import OURS, Matrix, Recorded, Recovery, recorded, sample
+from tests.crash.slow_loader import load_log_dir
+from tests.crash.states import STAGED, TEMPORARY, crash_states, kill_states
+from tests.crash.stories import STORIES, Story
+
+SAMPLE = 150  # of each story
+
+
+def load_all(story: Story, root: Path) -> Mapping[str, str]:
+    del story
+    errors = {}
+    for log_dir in root.iterdir():
+        try:
+            load_log_dir(log_dir)
+        except Exception as error:  # of a segment that is no segment
+            errors[log_dir.name] = repr(error)
+    return errors
+
+
+SLOW_LOADER = Recovery("the slow loader", load_all, (STAGED, TEMPORARY))
+
+
+@pytest.fixture(scope="module", params=STORIES, ids=lambda story: story.name)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    return recorded(request.param, tmp_path_factory.mktemp("recorded"))
+
+
+@pytest.mark.parametrize("recovery", [SLOW_LOADER, OURS], ids=["loader", "ours"])
+def test_no_crash_of_a_run_loses_anything(
+    run: Recorded, recovery: Recovery, tmp_path: Path
+) -> None:
+    """C-15, C-16.5, C-18.4."""
+    states = list(crash_states(run.record))
+    matrix = Matrix(run, tmp_path, next_rounds=False)
+    matrix.try_states([*kill_states(run.record), *sample(states, SAMPLE)], recovery)
+    assert matrix.result.lost == []
+    assert len(states) > 400
