@@ -17,7 +17,7 @@ from cleaner_jobs.batch_window import Window, WindowReader, check_checksums, pay
 from cleaner_jobs.offset_map import sum_fingerprints
 from cleaner_jobs.record_columns import RecordColumns
 from cleaner_jobs.sink import write_whole
-from cleaner_jobs.task_values import RoundSettings
+from cleaner_jobs.task_values import FINGERPRINT_RANGE, RoundSettings
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.batch_columns import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, SIZE
 from storage.errors import UnsupportedFormatError
@@ -140,7 +140,7 @@ def read_back(
                 control_records += columns.filled - count
                 fingerprints += int(checksum)
     return CleanedLog(
-        log_bytes, digest.intdigest(), records, control_records, fingerprints % (1 << 64)
+        log_bytes, digest.intdigest(), records, control_records, fingerprints % FINGERPRINT_RANGE
     )
 
 

@@ -22,8 +22,13 @@ from cleaner_jobs.resolve import PartFiles, VerdictFiles
 from cleaner_jobs.retention import KeptBatches, delete_horizon
 from cleaner_jobs.rewrite import BatchRewriter, CleaningRules, OutputCounts
 from cleaner_jobs.staging import staged_suffix
-from cleaner_jobs.sync_pool import SyncPool
-from cleaner_jobs.task_values import LogRules, Piece, Rewritten, RoundSettings
+from cleaner_jobs.task_values import (
+    FINGERPRINT_RANGE,
+    LogRules,
+    Piece,
+    Rewritten,
+    RoundSettings,
+)
 from cleaner_jobs.txn_batches import load_array
 from cleaner_jobs.txn_flags import flag_discardable
 from cleaner_jobs.unchanged import check_unchanged
@@ -51,7 +56,6 @@ class PieceContext(NamedTuple):
     part_files: PartFiles
     verdict_files: VerdictFiles
     buffers: WorkerBuffers
-    syncs: SyncPool  # what goes live is on disk before the task says that it is done
 
 
 class Files(NamedTuple):
@@ -83,6 +87,12 @@ def rewrite_piece(piece: Piece, log: LogRules, context: PieceContext) -> Rewritt
     return _write_group(piece, log, context)
 
 
+def staged_files(result: Rewritten) -> list[str]:
+    """What goes live as it is, and has to be on disk before; what the driver joins does not."""
+    files = result.log_file, result.index_file, result.time_index_file, result.txn_index_file
+    return [] if result.facts_file else [path for path in files if path]
+
+
 def _loses_nothing(piece: Piece, log: LogRules, context: PieceContext) -> bool:
     """Whether the group is one segment whose every batch would be copied."""
     if piece.of > 1 or len(piece.sources) > 1:
@@ -101,7 +111,7 @@ def _loses_nothing(piece: Piece, log: LogRules, context: PieceContext) -> bool:
     if piece.changes_markers:
         return False
     return not any(
-        len(context.verdict_files.superseded(verdict, piece.first_part + i))
+        context.verdict_files.on_part(verdict, piece.first_part + i).dropped
         for i in range(len(piece.parts))
         for verdict in log.verdicts
     )
@@ -139,7 +149,9 @@ def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewrit
         log_checksum=0,
         records_kept=sum(part.candidates for part in piece.parts),
         control_records_kept=sum(part.control_records for part in piece.parts),
-        kept_fingerprints=sum(p.candidate_fingerprints for p in piece.parts) % (1 << 64),
+        kept_fingerprints=sum(p.candidate_fingerprints for p in piece.parts) % FINGERPRINT_RANGE,
+        dropped=0,
+        dropped_fingerprints=0,
         batches_kept=batches,
         batches_rebuilt=0,
         batches_emptied=0,
@@ -252,7 +264,6 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
             with contextlib.suppress(FileNotFoundError):
                 os.remove(name)
         raise
-    context.syncs.start(piece.log_id, names)
     result = _result(piece, Files(*names), cleaned.log_bytes, counts)
     return _checked(result, cleaned)._replace(sparse_indexes=indexes.sparse)
 
@@ -289,8 +300,11 @@ def _rewrite_sections(
     for number, part in enumerate(piece.parts, piece.first_part):
         states = context.part_files.of(part).states(part)
         for verdict in log.verdicts:
-            gone = context.verdict_files.superseded(verdict, number)
+            on_part = context.verdict_files.on_part(verdict, number)
+            gone = on_part.superseded
             states[gone] = (states[gone] & ~np.uint8(REASON_MASK)) | np.uint8(SUPERSEDED)
+            rewriter.counts.dropped += on_part.dropped
+            rewriter.counts.dropped_fingerprints += on_part.dropped_fingerprints
         for section in part.sections:
             source = piece.sources[section.segment]
             ordinal = section.first_ordinal
@@ -325,6 +339,8 @@ def _result(piece: Piece, files: Files, log_bytes: int, counts: OutputCounts) ->
         counts.records_kept,
         counts.control_records_kept,
         0,
+        counts.dropped,
+        counts.dropped_fingerprints % FINGERPRINT_RANGE,
         counts.kept,
         counts.rebuilt,
         counts.emptied,

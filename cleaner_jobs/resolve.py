@@ -5,7 +5,7 @@ Source: compaction C-7, C-11.2; the order of parts is the order of the log.
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import xxhash
@@ -21,11 +21,12 @@ from cleaner_jobs.offset_map import (
 )
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.sink import write_whole
-from cleaner_jobs.task_values import Part, Verdict
+from cleaner_jobs.task_values import FINGERPRINT_RANGE, Part, Verdict
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.filesystem import naming
 
-INDEX_WORDS = 2  # start of a part's ordinals, and their checksum
+# of a part: where its ordinals start, their checksum, records dropped, their fingerprints
+INDEX_WORDS = 4
 INDEX_BYTES = 8 * INDEX_WORDS
 MERGE_ENTRIES = 1 << 21  # merged at once: 48 MiB of entries, 32 MiB of table
 
@@ -104,28 +105,37 @@ def resolve_partition(
     slices = [files.of(part).edges(part, partition) for part in parts]
     total = sum(end - start for start, end, _ in slices)
     turns = 1 << max(0, (total - 1).bit_length() - (MERGE_ENTRIES - 1).bit_length())
-    found: list[list[NDArray[np.uint32]]] = [[] for _ in parts]
-    superseded = expired = fingerprints = 0
+    found = [_Found() for _ in parts]
     for turn in range(turns):
         for number, verdict in enumerate(
             _merge_turn(parts, partition, (turn, turns), files, buffers)
         ):
-            ordinals, gone, checksum = verdict
-            if len(ordinals):
-                found[number].append(ordinals)
-            superseded += len(ordinals)
-            expired += gone
-            fingerprints += checksum
+            found[number].add(*verdict)
     return Verdict(
         parts[0].log_id,
         partition,
         out[1],
         _write_verdict(found, out),
         len(parts),
-        superseded,
-        expired,
-        fingerprints % (1 << 64),
+        sum(part.superseded for part in found),
+        sum(part.expired for part in found),
+        sum(part.fingerprints for part in found) % FINGERPRINT_RANGE,
     )
+
+
+class _Found:
+    """What the turns of a partition have found about one part."""
+
+    def __init__(self) -> None:
+        self.ordinals: list[NDArray[np.uint32]] = []
+        self.superseded = self.expired = self.fingerprints = 0
+
+    def add(self, ordinals: NDArray[np.uint32], expired: int, fingerprints: int) -> None:
+        if len(ordinals):
+            self.ordinals.append(ordinals)
+        self.superseded += len(ordinals)
+        self.expired += expired
+        self.fingerprints += fingerprints
 
 
 def _merge_turn(
@@ -157,25 +167,34 @@ def _merge_turn(
         yield ordinals[:count], expired, int(checksum)
 
 
-def _write_verdict(found: list[list[Any]], out: tuple[BinaryIO, str]) -> int:
+def _write_verdict(found: list[_Found], out: tuple[BinaryIO, str]) -> int:
     """Write a verdict block, and return where it stands."""
     file, path = out
     index = np.zeros((len(found) + 1, INDEX_WORDS), np.uint64)
     block_at, start = file.tell(), 0
-    for number, pieces in enumerate(found):
+    for number, part in enumerate(found):
         digest = xxhash.xxh3_64()
-        index[number, 0] = start
-        for piece in pieces:
-            digest.update(piece)
-            start += len(piece)
-        index[number, 1] = digest.intdigest()
+        for ordinals in part.ordinals:
+            digest.update(ordinals.data)
+        dropped = part.superseded + part.expired
+        fingerprints = part.fingerprints % FINGERPRINT_RANGE
+        index[number] = start, digest.intdigest(), dropped, fingerprints
+        start += part.superseded
     index[len(found), 0] = start
     with naming(path):
         write_whole(file, index.data)
-        for pieces in found:
-            for piece in pieces:
-                write_whole(file, piece.data)
+        for part in found:
+            for ordinals in part.ordinals:
+                write_whole(file, ordinals.data)
     return block_at
+
+
+class PartVerdict(NamedTuple):
+    """What one hash partition decided about one part."""
+
+    superseded: NDArray[np.uint32]  # ordinals of the records that other parts supersede
+    dropped: int  # these, and tombstones past their horizon
+    dropped_fingerprints: int
 
 
 class VerdictFiles:
@@ -191,17 +210,17 @@ class VerdictFiles:
         for descriptor in self._descriptors.values():
             os.close(descriptor)
 
-    def superseded(self, verdict: Verdict, number: int) -> NDArray[np.uint32]:
-        """The ordinals of the records of part `number` of the log that other parts supersede."""
+    def on_part(self, verdict: Verdict, number: int) -> PartVerdict:
+        """What a verdict says of part `number` of the log."""
         index_at = verdict.block_at + number * INDEX_BYTES
-        start, checksum, end, _ = np.frombuffer(
-            self._read(verdict, index_at, 2 * INDEX_BYTES), np.uint64
+        start, checksum, dropped, fingerprints, end = np.frombuffer(
+            self._read(verdict, index_at, INDEX_BYTES + 8), np.uint64
         ).tolist()
         at = verdict.block_at + (verdict.parts + 1) * INDEX_BYTES + 4 * start
         data = self._read(verdict, at, 4 * (end - start))
         if xxhash.xxh3_64_intdigest(data) != checksum:
             raise WorkFileError(verdict.file, at, "a verdict is not what was written")
-        return np.frombuffer(data, np.uint32)
+        return PartVerdict(np.frombuffer(data, np.uint32), dropped, fingerprints)
 
     def _read(self, verdict: Verdict, at: int, length: int) -> bytes:
         if verdict.file not in self._descriptors:

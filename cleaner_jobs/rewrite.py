@@ -66,6 +66,7 @@ class OutputCounts:
     def __init__(self) -> None:
         self.kept = self.rebuilt = self.emptied = self.records_kept = self.control_records_kept = 0
         self.legacy_emptied = 0  # of the emptied: on these Kafka's cleaner stops (C-11.14)
+        self.dropped = self.dropped_fingerprints = 0  # of records, by the verdicts
 
     def add(self, rows: Int64Array, actions: ByteArray, kept_records: NDArray[np.int32]) -> None:
         of_control = int(kept_records[rows[:, ATTRIBUTES] & CONTROL != 0].sum())

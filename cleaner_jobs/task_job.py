@@ -4,7 +4,8 @@ Only the number of a task travels to it, and one row a part, verdict or piece co
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -13,13 +14,14 @@ from pyspark.sql import SparkSession
 
 from cleaner_jobs.spark_session import SPARK_ERRORS, cause_of_failure
 from cleaner_jobs.task_values import Row, save_task, task_file
+from cleaner_jobs.told import ToldRows
 from storage.errors import LogCompactionError
 
 ROW_SCHEMA = "kind string, value string"
 ARROW_SCHEMA = pa.schema([("kind", pa.string()), ("value", pa.string())])
 
-
 CANCEL_SECONDS = 0.5  # between two tries to cancel a job that has perhaps not begun yet
+LOOK_SECONDS = 0.02  # between two looks at what tasks have told
 
 
 class StageFailedError(LogCompactionError):
@@ -27,23 +29,39 @@ class StageFailedError(LogCompactionError):
 
 
 def run_stage(
-    spark: SparkSession, work_dir: str, stage: str, tasks: list[dict[str, Any]]
+    spark: SparkSession,
+    work_dir: str,
+    stage: str,
+    tasks: list[dict[str, Any]],
+    take: Callable[[Row], None] | None = None,
 ) -> list[Row]:
     """Run the tasks of a stage, and return their rows, a retried task's only once.
 
+    take: is given what tasks tell while they go on; of two tries of a task perhaps both.
     Raise StageFailedError where Spark gives up. An interrupt cancels the job, but tasks that run
     may go on for a while.
     """
     for number, task in enumerate(tasks):
         save_task(task_file(work_dir, stage, number), task)
     try:
-        return _cancellable(spark, work_dir, lambda: _rows(spark, work_dir, stage, len(tasks)))
+        with _job(spark, work_dir, lambda: _rows(spark, work_dir, stage, len(tasks))) as outcome:
+            told = ToldRows(work_dir, stage)
+            while take and not wait([outcome], LOOK_SECONDS).done:
+                for row in told.new():
+                    take(row)
+            return outcome.result()
     except SPARK_ERRORS as error:
         raise StageFailedError(f"{stage}: {cause_of_failure(error)}") from error
 
 
-def _cancellable(spark: SparkSession, group: str, work: Callable[[], list[Row]]) -> list[Row]:
-    """Do work on another thread: where Java is being waited for, a signal would wait with it."""
+@contextmanager
+def _job(
+    spark: SparkSession, group: str, work: Callable[[], list[Row]]
+) -> Iterator[Future[list[Row]]]:
+    """Do work on another thread: where Java is being waited for, a signal would wait with it.
+
+    Who leaves before it is done cancels it.
+    """
     outcome: Future[list[Row]] = Future()
 
     def run() -> None:
@@ -56,7 +74,7 @@ def _cancellable(spark: SparkSession, group: str, work: Callable[[], list[Row]])
     thread = InheritableThread(target=run, name="spark job", daemon=True)
     thread.start()
     try:
-        return outcome.result()
+        yield outcome
     finally:
         while not outcome.done():
             spark.sparkContext.cancelJobGroup(group)

@@ -14,6 +14,8 @@ from storage.filesystem import naming
 
 PROBLEM, PART, VERDICT, REWRITTEN = "problem", "part", "verdict", "rewritten"  # kinds of rows
 MAP_END = "map-end"
+REWRITE = "rewrite"  # the stage whose rows are told while it goes on
+FINGERPRINT_RANGE = 1 << 64  # sums of fingerprints are taken modulo this
 
 Row = tuple[str, str]  # kind, and the value as a JSON array
 
@@ -104,8 +106,9 @@ class Part(NamedTuple):
 class Verdict(NamedTuple):
     """What a resolve task decided for one hash partition of one log, and where it wrote it.
 
-    In file at block_at: for each part, and once more, where its ordinals start and their checksum
-    (two uint64); then the ordinals (uint32) of the records that another part supersedes.
+    In file at block_at: for each part, and once more, four uint64: where its ordinals start, their
+    checksum, how many of its records are dropped and the sum of their fingerprints; then the
+    ordinals (uint32) of the records that another part supersedes.
     """
 
     log_id: int
@@ -174,6 +177,8 @@ class Rewritten(NamedTuple):
     records_kept: int
     control_records_kept: int
     kept_fingerprints: int
+    dropped: int  # records that the resolve took away, as its verdicts tell
+    dropped_fingerprints: int
     batches_kept: int
     batches_rebuilt: int
     batches_emptied: int

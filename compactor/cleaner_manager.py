@@ -1,20 +1,17 @@
 """One round: scan, resolve, rewrite, prove, swap, checkpoint, retention, report.
 
-The round takes every log of the plan through the same few Spark jobs, then swaps the logs in one
-after another. A log with a problem is left as it was, and the others go on.
+The round takes every log of the plan through the same few Spark jobs; the last of them rewrites
+segment groups, each of which is proven and swapped in while others are still being rewritten. A
+log with a problem is left as it was, and the others go on.
 """
 
-import itertools
 import os
 import secrets
 import shutil
-import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from cleaner_jobs import first_use
@@ -22,36 +19,33 @@ from cleaner_jobs.class_archive import cache_dir
 from cleaner_jobs.heartbeat import wait_for_silence
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.staging import STAGED_MARKER
-from cleaner_jobs.task_values import Rewritten, RoundSettings, Source
-from cleaner_jobs.unchanged import LogChangedError
+from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaner_checkpoints import noted, write_checkpoints
-from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group, sweep_staged
+from compactor.finalizer import sweep_staged
 from compactor.java import use_java
 from compactor.layout import sources_of
 from compactor.log_report import log_report
 from compactor.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
 from compactor.proof import (
     check_offsets,
-    why_markers_are_wrong,
-    why_result_is_wrong,
+    why_group_is_wrong,
+    why_round_is_incomplete,
     why_scan_is_incomplete,
+    why_verdicts_are_wrong,
 )
 from compactor.report import CleaningReport, LogReport, PhaseReport
 from compactor.retention_round import apply_retention, estimate_retention
 from compactor.round_plan import RoundPlan
-from compactor.stages import LogOutcome, Stages
+from compactor.stages import FinishedGroup, LogOutcome, Stages
+from compactor.swapper import GroupSwapper, joined_segments, needs_joining
 from compactor.version import version
 from compactor.work_dir import open_work_dir
-from storage import filesystem
 from storage.errors import CorruptFileError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from compactor.assembly import JoinedSegment
-
-SWAP_THREADS = 8
 SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
 
 
@@ -194,12 +188,8 @@ def _clean(
     with clock.phase("resolve", stages.log_bytes()):
         stages.resolve()
         _prove_scan(stages)  # some logs may have been scanned once more
-    with clock.phase("rewrite", stages.log_bytes()):
-        stages.rewrite()
-        _prove_result(stages, facts)
-    if not facts.dry_run:
-        with clock.phase("swap", stages.log_bytes()):
-            _swap(stages, facts, progress)
+        _prove_verdicts(stages)
+    _rewrite_and_swap(stages, facts, clock, progress)
     return [log_report(outcome, facts.dry_run) for outcome in stages.outcomes.values()]
 
 
@@ -207,112 +197,61 @@ def _prove_scan(stages: Stages) -> None:
     for outcome in stages.sound():
         problem = why_scan_is_incomplete(outcome.plan, outcome.parts)
         if problem:
-            stages.set_aside(outcome.plan.log_id, "corrupt", outcome.plan.path, -1, problem)
+            outcome.set_aside("corrupt", problem)
             continue
         with stages.or_set_aside(outcome):
             check_offsets(outcome.plan, outcome.parts)
 
 
-def _prove_result(stages: Stages, facts: RoundSettings) -> None:
+def _prove_verdicts(stages: Stages) -> None:
     for outcome in stages.sound():
-        problem = why_result_is_wrong(
-            outcome.parts, outcome.verdicts, outcome.pieces, facts.dry_run
-        ) or why_markers_are_wrong(outcome.parts, outcome.decisions, outcome.pieces)
+        problem = why_verdicts_are_wrong(outcome.parts, outcome.verdicts)
         if problem:
-            stages.set_aside(outcome.plan.log_id, "proof", outcome.plan.path, -1, problem)
-        elif facts.dry_run:
-            _check_joined(outcome)
+            outcome.set_aside("proof", problem)
 
 
-def _check_joined(outcome: LogOutcome) -> None:
-    sources = sources_of(outcome.plan)
-    try:
-        for group, of_group in groupby(outcome.pieces, key=lambda piece: piece.group):
-            pieces = list(of_group)
-            if _needs_joining(pieces):
-                _joined_segments(outcome, sources[group], pieces)
-    except CorruptFileError as error:
-        outcome.problem = problem_of(outcome.plan.log_id, error)
+def _rewrite_and_swap(
+    stages: Stages, facts: RoundSettings, clock: _Clock, progress: ProgressSink
+) -> None:
+    """Groups are swapped in while others are still being rewritten."""
+    if facts.dry_run:
+        with clock.phase("rewrite", stages.log_bytes()):
+            stages.rewrite(lambda outcome, group: _prove_group(outcome, group, dry_run=True))
+            _prove_round(stages)
+        return
+    with GroupSwapper(facts.run_id, progress) as swapper:
+
+        def take(outcome: LogOutcome, group: FinishedGroup) -> None:
+            _prove_group(outcome, group, dry_run=False)
+            if outcome.problem is None:
+                swapper.give(outcome, group)
+
+        with clock.phase("rewrite", stages.log_bytes()):
+            stages.rewrite(take)
+            _prove_round(stages)
+        with clock.phase("swap", stages.log_bytes()):
+            progress.stage(SWAP_STAGE, sum(len(o.plan.groups) for o in stages.sound()))
+            swapper.finish()
 
 
-def _needs_joining(pieces: list[Rewritten]) -> bool:
-    """Whether the tasks left the indexes of a group, and how it is cut, to the driver."""
-    return any(piece.facts_file for piece in pieces)
-
-
-def _joined_segments(
-    outcome: LogOutcome, sources: tuple[Source, ...], pieces: list[Rewritten]
-) -> "list[JoinedSegment]":
-    from compactor.assembly import joined_segments  # with the kernels, which few rounds need here
-
-    segments = joined_segments(outcome.plan, sources, pieces)
-    outcome.sparse_indexes += sum(segment.indexes.sparse for segment in segments)
-    outcome.cut_segments += len(segments) - 1
-    return segments
-
-
-def _swap(stages: Stages, facts: RoundSettings, progress: ProgressSink) -> None:
-    """Swap the logs in, several at once: each waits for the disk most of the time.
-
-    An interrupt (Ctrl-C) lets the logs that are begun end, and begins no other.
-    """
-    sound = stages.sound()
-    progress.stage(SWAP_STAGE, sum(len(outcome.plan.groups) for outcome in sound))
-    stop, swapped = threading.Event(), itertools.count(1)
-
-    def swap(outcome: LogOutcome) -> None:
-        removals: list[Future[None]] = []  # a large file takes as long as the rest of its swap
+def _prove_group(outcome: LogOutcome, group: FinishedGroup, dry_run: bool) -> None:
+    dropped = outcome.decisions.control_records_dropped if outcome.decisions else {}
+    problem = why_group_is_wrong(group.parts, group.pieces, dropped.get(group.group, 0), dry_run)
+    if problem:
+        outcome.set_aside("proof", problem)
+    elif dry_run and needs_joining(group.pieces):
         try:
-            for _ in _swap_log(
-                outcome,
-                facts.run_id,
-                stop,
-                lambda path: removals.append(removers.submit(filesystem.remove, path)),
-            ):
-                progress.advance(next(swapped))
-            for removal in removals:
-                removal.result()
-        except (CorruptFileError, LogChangedError, OSError) as error:
+            joined_segments(outcome, sources_of(outcome.plan)[group.group], group.pieces)
+        except CorruptFileError as error:
             outcome.problem = problem_of(outcome.plan.log_id, error)
 
-    threads, removers = ThreadPoolExecutor(SWAP_THREADS), ThreadPoolExecutor(SWAP_THREADS)
-    try:
-        for future in [threads.submit(swap, outcome) for outcome in sound]:
-            future.result()
-    finally:
-        stop.set()
-        with undisturbed():
-            threads.shutdown()
-            removers.shutdown()
 
-
-def _swap_log(
-    outcome: LogOutcome, run_id: str, stop: threading.Event, remove: Callable[[str], None]
-) -> Iterator[None]:
-    """Swap the groups of a log in, one at a time: finished ones stay if another fails (C-6.5)."""
-    sources = sources_of(outcome.plan)
-    remove_cleaned(outcome.plan.path)
-    for number, of_group in groupby(outcome.pieces, key=lambda piece: piece.group):
-        pieces = list(of_group)
-        if stop.is_set():
-            raise LogChangedError(outcome.plan.path, "the run was interrupted before its swap")
-        if not pieces[0].left_in_place:
-            swap_group(_staged(outcome, sources[number], pieces, run_id), remove)
-        yield
-
-
-def _staged(
-    outcome: LogOutcome, sources: tuple[Source, ...], pieces: list[Rewritten], run_id: str
-) -> StagedGroup:
-    if _needs_joining(pieces):
-        segments = _joined_segments(outcome, sources, pieces)
-        from compactor.assembly import join_pieces
-
-        return join_pieces(outcome.plan, sources, pieces, segments, run_id)
-    only = pieces[0]
-    staged = only.log_file, only.index_file, only.time_index_file, only.txn_index_file
-    segment = StagedSegment(sources[0].base_offset, *staged)
-    return StagedGroup(outcome.plan.path, sources, (segment,))
+def _prove_round(stages: Stages) -> None:
+    for outcome in stages.sound():
+        groups = len(outcome.plan.groups)
+        problem = why_round_is_incomplete(groups, outcome.verdicts, outcome.pieces)
+        if problem:
+            outcome.set_aside("proof", problem)
 
 
 def _retain(

@@ -14,6 +14,7 @@ from storage.file_names import LOG, file_name
 STRETCH_BYTES = 64 << 20
 TASK_BYTES = 512 << 20
 TASKS_PER_CORE = 4
+REWRITE_TASKS_PER_CORE = 32  # what is being rewritten is staged beside what it replaces
 LOG_COST_BYTES = 256 << 10  # what opening and closing a log costs, as bytes of reading
 BYTES_PER_KEY = 100  # an estimate; it decides only into how many parts the map is cut
 PARTITION_KEYS = 1 << 18
@@ -171,11 +172,17 @@ def pieces_of(plan: LogPlan, parts: Sequence[Part], piece_bytes: int) -> list[Pi
 
 
 def rewrite_tasks(pieces: Sequence[Piece], cores: int) -> list[list[Piece]]:
-    """Deal pieces, and put first what takes longest: among equals the later part of a log, which
-    holds more of the latest records."""
+    """Deal pieces, so that groups are finished about in their order: they are swapped in so, and
+    what waits for its turn takes room on the disk.
+
+    As many tasks as there are cores share the pieces, each in order. Where that is too much for
+    one task each, tasks follow one another through the logs.
+    """
     costs = [_rewrite_cost(piece) for piece in pieces]
-    dealt = deal_by_cost(pieces, costs, task_count(sum(costs), cores))
-    return sorted(dealt, key=lambda run: (-sum(map(_rewrite_cost, run)), -run[-1].group))
+    tasks = -(-sum(costs) // TASK_BYTES)
+    if tasks <= cores:
+        return deal_by_cost(pieces, costs, cores)
+    return deal_in_order(pieces, costs, min(tasks, cores * REWRITE_TASKS_PER_CORE))
 
 
 def _rewrite_cost(piece: Piece) -> int:

@@ -21,7 +21,7 @@ def log_report(outcome: LogOutcome, dry_run: bool) -> LogReport:
     """The report on a log that went through the stages, cleaned or not."""
     plan, problem = outcome.plan, outcome.problem
     if problem is not None:
-        return problem_report(plan, problem)
+        return problem_report(plan, problem, outcome.swapped_groups)
     superseded = sum(p.superseded for p in outcome.parts)
     superseded += sum(v.superseded for v in outcome.verdicts)
     control_records = sum(part.control_records for part in outcome.parts)
@@ -75,12 +75,19 @@ def _segments(count: int) -> str:
     return "1 segment" if count == 1 else f"{count:,} segments"
 
 
-def problem_report(plan: LogPlan, problem: TaskProblem) -> LogReport:
+def problem_report(plan: LogPlan, problem: TaskProblem, swapped_groups: int = 0) -> LogReport:
     where = f"{problem.path}, byte {problem.position}" if problem.position >= 0 else problem.path
+    groups = _groups(swapped_groups)
+    note = f"{groups} swapped in by then; the checkpoint was not moved"
     return replace(
         untouched_report(plan, _STATUS.get(problem.kind, LogStatus.FAILED)),
         reason=f"{where}: {problem.problem}" if where else problem.problem,
+        notes=(note,) if swapped_groups else (),
     )
+
+
+def _groups(count: int) -> str:
+    return "1 segment group" if count == 1 else f"{count:,} segment groups"
 
 
 def untouched_report(plan: LogPlan, status: LogStatus) -> LogReport:

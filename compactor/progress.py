@@ -13,7 +13,7 @@ from compactor.printable import printable, size_text
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-SWAP_STAGE = "swap"  # the stage that changes log directories; its units are finished groups
+SWAP_STAGE = "swap"  # of what is left when all is rewritten; its units are all groups
 RETENTION_STAGE = "retention"  # the other one, which may delete segments; has no units
 START_STAGE = "start Spark"  # until the first stage of the engine; has no units
 VERIFY_STAGE = "verify"  # its units are segments; those of every other stage are bytes of .log
@@ -28,6 +28,9 @@ class ProgressSink(Protocol):
 
     def advance(self, done: int) -> None:
         """So many units of the stage are done in all; not how many more than at the last call."""
+
+    def swapped(self, groups: int) -> None:
+        """So many segment groups are swapped in; 0: the first is about to be."""
 
     def message(self, text: str) -> None:
         """Something an operator wants to know now, in one line."""
@@ -71,6 +74,10 @@ class PlainProgress:
             amount = amount_text(self._name or "", done, self._total)
             self._write(f"{self._name}: {amount} after {now - self._began:.0f} s")
 
+    def swapped(self, groups: int) -> None:
+        if self._name == SWAP_STAGE:
+            self.advance(groups)
+
     def message(self, text: str) -> None:
         self._write(text)
 
@@ -106,6 +113,10 @@ class TerminalProgress:
             amount = amount_text(self._name, done, self._total)
             self._bars.update(self._task, completed=done, amount=amount)
 
+    def swapped(self, groups: int) -> None:
+        if self._name == SWAP_STAGE:
+            self.advance(groups)
+
     def message(self, text: str) -> None:
         self._bars.console.print(printable(text), markup=False, highlight=False)
 
@@ -133,22 +144,21 @@ class ChangeWatch:
 
     def __init__(self, sink: ProgressSink) -> None:
         self._sink = sink
-        self._in_swap = False
         self.swap_began = False
         self.swapped_groups = 0
         self.retention_began = False
         self.recovered = False  # what was cut short before was settled, before anything else
 
     def stage(self, name: str, total: int) -> None:
-        self._in_swap = name == SWAP_STAGE
-        self.swap_began |= self._in_swap
         self.retention_began |= name == RETENTION_STAGE
         self._sink.stage(name, total)
 
     def advance(self, done: int) -> None:
-        if self._in_swap:
-            self.swapped_groups = done
         self._sink.advance(done)
+
+    def swapped(self, groups: int) -> None:
+        self.swap_began, self.swapped_groups = True, groups
+        self._sink.swapped(groups)
 
     def message(self, text: str) -> None:
         self._sink.message(text)

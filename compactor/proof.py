@@ -1,8 +1,9 @@
 """Whether a round may be believed: pure checks of what the tasks say they read, decided and wrote.
 
-The scan says how many records may survive and gives the sum of their fingerprints; the resolve
-takes away what it dropped; what is read back from the written segments must give the same. An
-error anywhere in between, a bitmap applied to the wrong part for one, changes one of the sums.
+The scan says how many records of a segment group may survive and gives the sum of their
+fingerprints; the resolve takes away what it dropped; what is read back from the written segments
+must give the same. An error anywhere in between, a bitmap applied to the wrong part for one,
+changes one of the sums. A group is proven before it is swapped in, a log before its checkpoint.
 """
 
 import os
@@ -10,12 +11,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.task_values import Part, Rewritten, Verdict
-from compactor.transactions import Decisions
+from cleaner_jobs.task_values import FINGERPRINT_RANGE, Part, Rewritten, Verdict
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
-
-FINGERPRINT_RANGE = 1 << 64
 
 
 def why_scan_is_incomplete(plan: LogPlan, parts: Sequence[Part]) -> str | None:
@@ -55,50 +53,54 @@ def check_offsets(plan: LogPlan, parts: Sequence[Part]) -> None:
             offset = last
 
 
-def expected_kept(parts: Sequence[Part], verdicts: Sequence[Verdict]) -> int:
-    """How many records of a log stay."""
-    candidates = sum(part.candidates for part in parts)
-    return candidates - sum(verdict.superseded + verdict.expired for verdict in verdicts)
-
-
-def why_result_is_wrong(
-    parts: Sequence[Part],
-    verdicts: Sequence[Verdict],
-    pieces: Sequence[Rewritten],
-    measured_only: bool,
-) -> str | None:
-    """Say how the written segments of a log differ from what was resolved; None if they do not.
-
-    measured_only: of a dry run, which leaves nothing to read back but the counts.
-    """
+def why_verdicts_are_wrong(parts: Sequence[Part], verdicts: Sequence[Verdict]) -> str | None:
+    """Say which hash partition of a log has no verdict, or two; None if each has one."""
     partitions = 1 << parts[0].partition_bits if parts else 0
     if sorted(verdict.partition for verdict in verdicts) != list(range(partitions)):
         return f"not each of {partitions} hash partitions was resolved once"
-    lost = {part.group for part in parts} - {piece.group for piece in pieces}
-    if lost:  # it could have had no record to keep
-        return f"segment group {min(lost)} was not rewritten"
-    expected = expected_kept(parts, verdicts)
+    return None
+
+
+def why_group_is_wrong(
+    parts: Sequence[Part],
+    pieces: Sequence[Rewritten],
+    control_records_dropped: int,
+    measured_only: bool,
+) -> str | None:
+    """Say how the written segments of a group differ from what was resolved; None if they do not.
+
+    parts, pieces: of this group. measured_only: of a dry run, which leaves nothing to read back
+    but the counts.
+    """
+    expected = sum(part.candidates for part in parts) - sum(piece.dropped for piece in pieces)
     found = sum(piece.records_kept for piece in pieces)
     if expected != found:
         return f"{expected} records were to stay, {found} are in the cleaned segments"
+    expected = sum(part.control_records for part in parts) - control_records_dropped
+    found = sum(piece.control_records_kept for piece in pieces)
+    if expected != found:
+        return f"{expected} control records were to stay, {found} are in the cleaned segments"
     if measured_only:
         return None
     fingerprints = sum(part.candidate_fingerprints for part in parts)
-    fingerprints -= sum(verdict.dropped_fingerprints for verdict in verdicts)
+    fingerprints -= sum(piece.dropped_fingerprints for piece in pieces)
     fingerprints -= sum(piece.kept_fingerprints for piece in pieces)
     if fingerprints % FINGERPRINT_RANGE:
         return "the cleaned segments hold other records than those that were to stay"
     return None
 
 
-def why_markers_are_wrong(
-    parts: Sequence[Part], decisions: Decisions | None, pieces: Sequence[Rewritten]
+def why_round_is_incomplete(
+    groups: int, verdicts: Sequence[Verdict], pieces: Sequence[Rewritten]
 ) -> str | None:
-    """Say how the control records that were written differ from those that were to stay."""
-    expected = sum(part.control_records for part in parts)
-    if decisions is not None:
-        expected -= decisions.control_records_dropped
-    found = sum(piece.control_records_kept for piece in pieces)
-    if expected != found:
-        return f"{expected} control records were to stay, {found} are in the cleaned segments"
+    """Say what of a log of so many groups was left out; None if all was done that was resolved."""
+    missing = set(range(groups)) - {piece.group for piece in pieces}
+    if missing:
+        return f"segment group {min(missing)} was not rewritten"
+    resolved = sum(verdict.superseded + verdict.expired for verdict in verdicts)
+    dropped = sum(piece.dropped for piece in pieces)
+    fingerprints = sum(verdict.dropped_fingerprints for verdict in verdicts)
+    fingerprints -= sum(piece.dropped_fingerprints for piece in pieces)
+    if resolved != dropped or fingerprints % FINGERPRINT_RANGE:
+        return f"{resolved} records were to go, {dropped} went, or others"
     return None

@@ -3,18 +3,20 @@
 import json
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cleaner_jobs.heartbeat import done_bytes
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.task_values import (
     PROBLEM,
+    REWRITE,
     LogRules,
     MapEnd,
     Part,
@@ -58,6 +60,27 @@ class LogOutcome:
     decisions: Decisions | None = None  # None: no transactional or control batch
     discardable_file: str = ""
     txn_index_files: dict[int, str] = field(default_factory=dict)  # by group
+    swapped_groups: int = 0  # those from the first on that are as they are to be
+
+    def set_aside(self, kind: str, problem: str) -> None:
+        self.problem = TaskProblem(self.plan.log_id, kind, self.plan.path, -1, problem)
+
+
+class FinishedGroup(NamedTuple):
+    """A segment group all of whose pieces are rewritten."""
+
+    group: int
+    parts: Sequence[Part]
+    pieces: Sequence[Rewritten]  # by number
+
+
+class _Awaited:
+    """What has come of the pieces of a group."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.numbers: set[int] = set()  # of pieces that have not come yet
+        self.pieces: list[Rewritten] = []
 
 
 class Stages:
@@ -77,9 +100,6 @@ class Stages:
     def sound(self) -> list[LogOutcome]:
         """The logs without a problem so far, in the order of the round."""
         return [outcome for outcome in self.outcomes.values() if outcome.problem is None]
-
-    def set_aside(self, log_id: int, kind: str, path: str, position: int, problem: str) -> None:
-        self.outcomes[log_id].problem = TaskProblem(log_id, kind, path, position, problem)
 
     def scan(self) -> None:
         """Scan all logs, by what their transaction indexes say is aborted."""
@@ -193,7 +213,8 @@ class Stages:
             verdict = Verdict(*values)
             self.outcomes[verdict.log_id].verdicts.append(verdict)
 
-    def rewrite(self) -> None:
+    def rewrite(self, take: Callable[[LogOutcome, FinishedGroup], None]) -> None:
+        """Rewrite all groups; take is given each one as soon as all of its pieces are there."""
         sound = self.sound()
         total = sum(part.log_bytes for outcome in sound for part in outcome.parts)
         piece_bytes = total // layout.task_count(total, self._cores)
@@ -207,18 +228,42 @@ class Stages:
         for own in layout.rewrite_tasks(pieces, self._cores):
             needed = dict.fromkeys(piece.log_id for piece in own)
             tasks.append({"logs": [rules[log_id] for log_id in needed], "pieces": own})
-        for values in self._run("rewrite", tasks):
-            rewritten = Rewritten(*values)
-            self.outcomes[rewritten.log_id].pieces.append(rewritten)
-        for outcome in sound:
-            outcome.pieces.sort(key=lambda piece: (piece.group, piece.number))
+        awaited: dict[tuple[int, int], _Awaited] = defaultdict(_Awaited)
+        for piece in pieces:
+            group = awaited[piece.log_id, piece.group]
+            group.parts += piece.parts
+            group.numbers.add(piece.number)
+
+        def take_piece(values: list[Any]) -> None:
+            piece = Rewritten(*values)
+            group = awaited[piece.log_id, piece.group]
+            if piece.number not in group.numbers:
+                return  # told before, perhaps by another try of its task
+            group.numbers.remove(piece.number)
+            group.pieces.append(piece)
+            outcome = self.outcomes[piece.log_id]
+            outcome.pieces.append(piece)
+            if not group.numbers and outcome.problem is None:
+                group.pieces.sort(key=lambda piece: piece.number)
+                take(outcome, FinishedGroup(piece.group, group.parts, group.pieces))
+
+        for values in self._run(REWRITE, tasks, take_piece):
+            take_piece(values)
 
     def log_bytes(self) -> int:
         """What the stage that is to come works through."""
         return sum(outcome.plan.log_bytes for outcome in self.sound())
 
-    def _run(self, stage: str, tasks: list[dict[str, Any]]) -> list[list[Any]]:
-        """Run the tasks of a stage, note the problems, and return the other rows' values."""
+    def _run(
+        self,
+        stage: str,
+        tasks: list[dict[str, Any]],
+        take: Callable[[list[Any]], None] | None = None,
+    ) -> list[list[Any]]:
+        """Run the tasks of a stage, note the problems, and return the other rows' values.
+
+        take: is given the values of rows that are told before the stage is over, too.
+        """
         self._progress.stage(stage, self.log_bytes())
         if not tasks:
             return []
@@ -226,8 +271,9 @@ class Stages:
 
         tasks = [{"settings": self._settings, **task} for task in tasks]
         work_dir = self._settings.work_dir
+        told = (lambda row: take(json.loads(row[1]))) if take else None
         rows = _while_polling(
-            lambda: run_stage(self._spark, work_dir, stage, tasks),
+            lambda: run_stage(self._spark, work_dir, stage, tasks, told),
             lambda: self._progress.advance(done_bytes(work_dir, stage)),
         )
         self._progress.advance(self.log_bytes())

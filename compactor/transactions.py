@@ -69,7 +69,7 @@ class Decisions(NamedTuple):
     discardable: Int64Array  # base offsets of control batches, ascending
     changed_groups: frozenset[int]  # those in which a control batch is not copied as it is
     txn_indexes: dict[int, list[AbortedTxn]]  # by group: the entries of its destination
-    control_records_dropped: int
+    control_records_dropped: dict[int, int]  # by group
 
 
 class _Bookkeeping:
@@ -205,7 +205,7 @@ class _CleaningPass:
         self.discardable: list[int] = []
         self.changed_groups: set[int] = set()
         self.txn_indexes: dict[int, list[AbortedTxn]] = defaultdict(list)
-        self.control_records_dropped = 0
+        self.control_records_dropped: dict[int, int] = defaultdict(int)
 
 
 def _columns(batches: TxnBatches) -> Iterator[tuple[int, int, int]]:
@@ -240,7 +240,7 @@ def _note_discardable(result: _CleaningPass, segment: SegmentOfRound, number: in
     if batch["horizon"] != HORIZON_AHEAD or batch["kind"] == EMPTY_CONTROL:
         result.changed_groups.add(segment.group)
     if batch["horizon"] == HORIZON_PASSED:
-        result.control_records_dropped += int(batch["records"])
+        result.control_records_dropped[segment.group] += int(batch["records"])
 
 
 def _map_pass(log: LogTransactions, indexes: _Indexes, unread: list[bool]) -> list[bool]:

@@ -48,6 +48,9 @@ class NoProgress:
     def advance(self, done: int) -> None:
         pass
 
+    def swapped(self, groups: int) -> None:
+        pass
+
     def message(self, text: str) -> None:
         pass
 

@@ -40,7 +40,9 @@ def resolved(root: Path, parts: Sequence[Part]) -> list[Verdict]:
 
 def dropped(verdicts: Sequence[Verdict], part: int) -> list[int]:
     with VerdictFiles() as files:
-        return sorted(ordinal for v in verdicts for ordinal in files.superseded(v, part).tolist())
+        return sorted(
+            ordinal for v in verdicts for ordinal in files.on_part(v, part).superseded.tolist()
+        )
 
 
 EXPIRED = batch(record(4, b"b", None), record(5, b"x", None), attributes=HORIZON, base_timestamp=0)
@@ -96,19 +98,19 @@ def test_a_damaged_verdict_is_noticed(tmp_path: Path) -> None:
     (verdict,) = resolved(tmp_path, parts)
     path = Path(verdict.file)
     whole = path.read_bytes()
-    assert len(whole) == 5 * 16 + 6 * 4
-    for at in [0, 8, 16, 80, len(whole) - 1]:
+    assert len(whole) == 5 * 32 + 6 * 4
+    for at in [0, 8, 32, 5 * 32, len(whole) - 1]:
         damaged = bytearray(whole)
         damaged[at] ^= 1
         path.write_bytes(damaged)
         with VerdictFiles() as files, pytest.raises(CorruptFileError, match=r"out\.verdicts"):
             for number in range(3):
-                files.superseded(verdict, number)
+                files.on_part(verdict, number)
     for kept in range(len(whole)):
         path.write_bytes(whole[:kept])
         with VerdictFiles() as files, pytest.raises(CorruptFileError):
             for number in range(4):
-                files.superseded(verdict, number)
+                files.on_part(verdict, number)
 
 
 def test_many_verdicts_share_a_file(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cleaner_jobs import batch_window
-from compactor import cleaner_manager, layout
+from compactor import layout, swapper
 from compactor.finalizer import swap_group
 from compactor.report import LogReport, LogStatus
 from compactor.round_plan import RoundPlan
@@ -122,7 +122,7 @@ def test_what_a_failed_cleaner_left_goes_before_the_swap(
         assert not left.exists()
         swap_group(*arguments)
 
-    monkeypatch.setattr(cleaner_manager, "swap_group", swap)
+    monkeypatch.setattr(swapper, "swap_group", swap)
     assert only(local.run(plan)) == (LogStatus.CLEANED, None)
     assert not any(name.endswith(".cleaned") for name in files_of(partition))
 

@@ -361,7 +361,8 @@ def failing(error: BaseException, stage: str | None = None) -> Round:
     def run_round(_: RoundPlan, __: RunSettings, progress: ProgressSink) -> CleaningReport:
         if stage is not None:
             progress.stage(stage, 9)
-            progress.advance(2)
+            if stage == SWAP_STAGE:
+                progress.swapped(2)
         raise error
 
     return run_round

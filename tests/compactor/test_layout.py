@@ -187,12 +187,22 @@ def test_pieces_are_dealt_by_cost() -> None:
     assert [[piece.group for piece in task] for task in tasks] == [[0], [1, 2]]
 
 
-def test_what_takes_longest_is_rewritten_first() -> None:
-    """Among equals the later part of a log: it holds more of the latest records."""
-    sizes = [100 * MIB, 300 * MIB, 100 * MIB]
+def test_tasks_that_run_at_once_finish_groups_in_order() -> None:
+    """What is finished before its turn to be swapped in takes room beside what it replaces."""
+    sizes = [100 * MIB] * 5
     parts = [part_of(number, size) for number, size in enumerate(sizes)]
-    tasks = rewrite_tasks(pieces_of(plan_of([[size] for size in sizes]), parts, GIB), cores=3)
-    assert [[piece.group for piece in task] for task in tasks] == [[1], [2], [0]]
+    pieces = pieces_of(plan_of([[size] for size in sizes]), parts, GIB)
+    tasks = rewrite_tasks(pieces, cores=2)
+    assert [[piece.group for piece in task] for task in tasks] == [[0, 2, 4], [1, 3]]
+
+
+def test_tasks_that_follow_one_another_go_through_a_log_in_order() -> None:
+    sizes = [256 * MIB] * 6
+    parts = [part_of(number, size) for number, size in enumerate(sizes)]
+    pieces = pieces_of(plan_of([[size] for size in sizes]), parts, GIB)
+    tasks = rewrite_tasks(pieces, cores=2)
+    assert [[piece.group for piece in task] for task in tasks] == [[0], [1, 2], [3], [4, 5]]
+    assert len(rewrite_tasks(pieces * 200, cores=2)) == 64
 
 
 def test_every_hash_partition_of_every_log_is_resolved_once() -> None:

@@ -112,20 +112,23 @@ def test_amounts_are_in_the_units_of_their_stage(
 
 
 class TestChangeWatch:
-    def watch(self, *stages: tuple[str, int]) -> str:
+    def watch(self, *stages: str, swapped: int | None = None) -> str:
         stream = StringIO()
         watch = ChangeWatch(PlainProgress(stream, lambda: 0.0))
-        for name, done in stages:
+        for name in stages:
             watch.stage(name, 9)
-            watch.advance(done)
+            watch.advance(5)
+        if swapped is not None:
+            watch.swapped(swapped)
         watch.message("passed on")
         assert "passed on" in stream.getvalue()
         return watch.what_was_changed()
 
     def test_before_the_swap_nothing_was_changed(self) -> None:
         assert self.watch() == "Nothing was changed."
-        assert self.watch(("scan", 9), ("resolve", 9), ("rewrite", 4)) == "Nothing was changed."
+        assert self.watch("scan", "resolve", "rewrite") == "Nothing was changed."
 
     def test_in_the_swap_finished_groups_were(self) -> None:
-        assert self.watch(("rewrite", 9), ("swap", 1)).startswith("1 group of segments had been")
-        assert self.watch(("swap", 3), ("checkpoint", 7)).startswith("3 groups of segments had")
+        assert self.watch("rewrite", swapped=0).startswith("0 groups of segments had been")
+        assert self.watch("rewrite", swapped=1).startswith("1 group of segments had been")
+        assert self.watch("rewrite", "swap", swapped=3).startswith("3 groups of segments had")

@@ -8,9 +8,10 @@ from cleaner_jobs.plan import LogPlan, SegmentGroup
 from cleaner_jobs.task_values import Part, Rewritten, Section, Verdict
 from compactor.proof import (
     check_offsets,
-    expected_kept,
-    why_result_is_wrong,
+    why_group_is_wrong,
+    why_round_is_incomplete,
     why_scan_is_incomplete,
+    why_verdicts_are_wrong,
 )
 from storage.errors import CorruptFileError
 from storage.segment import Segment
@@ -83,61 +84,96 @@ def test_offsets_that_overlap_are_corrupt(parts: list[Part], told: str) -> None:
     assert str(caught.value).startswith(f"/d/t-0/{told}")
 
 
-# 2^64 - 1 and 5 are kept or dropped, as sums modulo 2^64
-# one entry more is of a record that goes, and is in the map alone
+# 2^64 - 1 and 20 may stay; as sums modulo 2^64
 MAPPED = [
-    part(entries=4, candidates=3, candidate_fingerprints=2**64 - 1),
-    part(group=1, entries=4, candidates=4, candidate_fingerprints=20),
+    part(candidates=3, candidate_fingerprints=2**64 - 1, control_records=2),
+    part(candidates=4, candidate_fingerprints=20, control_records=1),
 ]
-VERDICTS = [Verdict(0, 0, "v", 0, 2, 2, 1, 2**64 - 3)]
 PIECES = [
-    rewritten(records_kept=1, kept_fingerprints=15),
-    rewritten(group=1, left_in_place=True, records_kept=3, kept_fingerprints=7),
+    rewritten(
+        records_kept=1,
+        kept_fingerprints=15,
+        control_records_kept=1,
+        dropped=2,
+        dropped_fingerprints=2**64 - 4,
+    ),
+    rewritten(
+        number=1,
+        records_kept=3,
+        kept_fingerprints=7,
+        control_records_kept=1,
+        dropped=1,
+        dropped_fingerprints=1,
+    ),
 ]
 
 
 def test_sums_that_fit() -> None:
-    assert expected_kept(MAPPED, VERDICTS) == 4
-    assert why_result_is_wrong(MAPPED, VERDICTS, PIECES, measured_only=False) is None
-    assert why_result_is_wrong(MAPPED, VERDICTS, PIECES, measured_only=True) is None
+    """-1 + 20 = 15 - 4 + 7 + 1; 3 + 4 = 1 + 2 + 3 + 1; of 3 control records 2 stay, 1 goes."""
+    assert why_group_is_wrong(MAPPED, PIECES, 1, measured_only=False) is None
+    assert why_group_is_wrong(MAPPED, PIECES, 1, measured_only=True) is None
+    assert why_group_is_wrong([], [rewritten()], 0, measured_only=False) is None
 
 
 @pytest.mark.parametrize("by", [-1, 1])
 @pytest.mark.parametrize(
     "change",
     [
-        lambda by: (MAPPED, VERDICTS, [PIECES[0]._replace(records_kept=1 + by), PIECES[1]]),
-        lambda by: (MAPPED, [VERDICTS[0]._replace(superseded=2 + by)], PIECES),
-        lambda by: (MAPPED, [VERDICTS[0]._replace(expired=1 + by)], PIECES),
-        lambda by: ([MAPPED[0]._replace(candidates=3 + by), MAPPED[1]], VERDICTS, PIECES),
+        lambda by: (MAPPED, [PIECES[0]._replace(records_kept=1 + by), PIECES[1]]),
+        lambda by: (MAPPED, [PIECES[0], PIECES[1]._replace(dropped=1 + by)]),
+        lambda by: ([MAPPED[0]._replace(candidates=3 + by), MAPPED[1]], PIECES),
     ],
 )
 def test_a_count_that_is_off_by_one(
-    change: Callable[[int], tuple[list[Part], list[Verdict], list[Rewritten]]], by: int
+    change: Callable[[int], tuple[list[Part], list[Rewritten]]], by: int
 ) -> None:
     for measured_only in (False, True):
-        problem = why_result_is_wrong(*change(by), measured_only)
+        problem = why_group_is_wrong(*change(by), 1, measured_only)
         assert problem is not None and "records were to stay" in problem
 
 
+@pytest.mark.parametrize("dropped", [0, 2])
+def test_a_control_record_that_is_missing_or_too_many(dropped: int) -> None:
+    for measured_only in (False, True):
+        problem = why_group_is_wrong(MAPPED, PIECES, dropped, measured_only)
+        assert (
+            problem == f"{3 - dropped} control records were to stay, 2 are in the cleaned segments"
+        )
+
+
 @pytest.mark.parametrize("number", [0, 1])
-def test_another_record_than_the_one_that_was_to_stay(number: int) -> None:
+@pytest.mark.parametrize("field", ["kept_fingerprints", "dropped_fingerprints"])
+def test_another_record_than_the_one_that_was_to_stay(number: int, field: str) -> None:
     pieces = list(PIECES)
-    pieces[number] = pieces[number]._replace(kept_fingerprints=pieces[number].kept_fingerprints ^ 1)
-    problem = why_result_is_wrong(MAPPED, VERDICTS, pieces, measured_only=False)
+    pieces[number] = pieces[number]._replace(**{field: getattr(pieces[number], field) ^ 1})
+    problem = why_group_is_wrong(MAPPED, pieces, 1, measured_only=False)
     assert problem is not None and "other records" in problem
-    assert why_result_is_wrong(MAPPED, VERDICTS, pieces, measured_only=True) is None
+    assert why_group_is_wrong(MAPPED, pieces, 1, measured_only=True) is None
 
 
 def test_a_verdict_that_is_lost_or_double() -> None:
     """A lost one that dropped nothing but what is superseded changes no sum."""
-    for verdicts in ([], [*VERDICTS, VERDICTS[0]], [VERDICTS[0]._replace(partition=1)]):
-        problem = why_result_is_wrong(MAPPED, verdicts, PIECES, measured_only=True)
+    verdict = Verdict(0, 0, "v", 0, 2, 2, 1, 3)
+    assert why_verdicts_are_wrong(MAPPED, [verdict]) is None
+    assert why_verdicts_are_wrong([], []) is None
+    for verdicts in ([], [verdict] * 2, [verdict._replace(partition=1)]):
+        problem = why_verdicts_are_wrong(MAPPED, verdicts)
         assert problem == "not each of 1 hash partitions was resolved once"
-    assert why_result_is_wrong([], [], [], measured_only=False) is None
 
 
 def test_a_group_that_is_lost_though_it_keeps_no_record() -> None:
-    nothing_kept = PIECES[1]._replace(group=0, number=1)
-    problem = why_result_is_wrong(MAPPED, VERDICTS, [PIECES[0], nothing_kept], measured_only=False)
-    assert problem == "segment group 1 was not rewritten"
+    pieces = [rewritten(group=0), rewritten(group=0, number=1)]
+    assert why_round_is_incomplete(2, [], pieces) == "segment group 1 was not rewritten"
+    assert why_round_is_incomplete(2, [], [*pieces, rewritten(group=1)]) is None
+
+
+def test_what_was_resolved_and_is_not_done() -> None:
+    """Two verdicts: 2 superseded and 1 expired, 1 superseded; the pieces dropped 2, 1 and 1."""
+    verdicts = [Verdict(0, 0, "v", 0, 2, 2, 1, 2**64 - 3), Verdict(0, 1, "v", 9, 2, 1, 0, 5)]
+    pieces = [*PIECES, rewritten(group=1, dropped=1, dropped_fingerprints=5)]
+    assert why_round_is_incomplete(2, verdicts, pieces) is None
+    for wrong in (
+        [*PIECES, pieces[2]._replace(dropped=0)],
+        [*PIECES, pieces[2]._replace(dropped_fingerprints=4)],
+    ):
+        assert "4 records were to go" in (why_round_is_incomplete(2, verdicts, wrong) or "")

@@ -135,8 +135,8 @@ def test_a_verdict_on_the_wrong_record_is_caught(local: LocalRound, tmp_path: Pa
         data = bytearray(path.read_bytes())
         index_at = verdict.block_at
         start = int.from_bytes(data[index_at : index_at + 8], "little")
-        end = int.from_bytes(data[index_at + 16 : index_at + 24], "little")
-        at = index_at + 16 * (verdict.parts + 1) + 4 * start
+        end = int.from_bytes(data[index_at + 32 : index_at + 40], "little")
+        at = index_at + 32 * (verdict.parts + 1) + 4 * start
         ordinals = np.frombuffer(bytes(data[at : at + 4 * (end - start)]), np.uint32).copy()
         ordinals[0] = next(o for o in range(8) if o not in ordinals and o not in (1, 5))
         data[at : at + 4 * (end - start)] = ordinals.tobytes()
@@ -172,12 +172,11 @@ def change_value(kind: str, name: str, by: int) -> Callable[[Rows], Rows]:
 @pytest.mark.parametrize(
     ("stage", "fault", "reason"),
     [
-        ("rewrite", drop_group, "segment group 1 was not rewritten"),
         ("resolve", drop_verdict, "1 hash partitions was resolved once"),
         ("rewrite", change_value("rewritten", "records_kept", -1), "records were to stay"),
         ("rewrite", change_value("rewritten", "kept_fingerprints", 1), "other records than"),
-        ("resolve", change_value("verdict", "superseded", 1), "records were to stay"),
-        ("resolve", change_value("verdict", "dropped_fingerprints", 1), "other records than"),
+        ("rewrite", change_value("rewritten", "dropped", 1), "records were to stay"),
+        ("rewrite", change_value("rewritten", "dropped_fingerprints", 1), "other records than"),
     ],
 )
 def test_sums_that_do_not_fit_leave_the_log_as_it_was(
@@ -190,6 +189,31 @@ def test_sums_that_do_not_fit_leave_the_log_as_it_was(
     _, _, plan = two_logs(tmp_path)
     local.after[stage] = fault
     check_one_failed(local, tmp_path, LogStatus.FAILED, reason, plan)
+
+
+@pytest.mark.parametrize(
+    ("stage", "fault", "reason"),
+    [
+        ("rewrite", drop_group, "segment group 1 was not rewritten"),
+        ("resolve", change_value("verdict", "superseded", 1), "3 records were to go, 2 went"),
+        ("resolve", change_value("verdict", "dropped_fingerprints", 1), "or others"),
+    ],
+)
+def test_a_log_of_which_something_was_left_out_keeps_its_checkpoint(
+    local: LocalRound,
+    tmp_path: Path,
+    stage: str,
+    fault: Callable[[Rows], Rows],
+    reason: str,
+) -> None:
+    """Groups that are proven are swapped in by then, as in Kafka when its cleaner stops (C-6.5)."""
+    good, _, plan = two_logs(tmp_path)
+    local.after[stage] = fault
+    report = local.run(plan)
+    assert [log.status for log in report.logs] == [LogStatus.CLEANED, LogStatus.FAILED]
+    assert reason in (report.logs[1].reason or "")
+    entries = checkpoint.read(str(good.parent / checkpoint.CLEANER_OFFSET))
+    assert entries == {("orders", 0): 12}
 
 
 def test_a_part_that_is_lost_is_noticed(local: LocalRound, tmp_path: Path) -> None:

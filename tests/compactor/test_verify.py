@@ -32,6 +32,9 @@ class Told:
     def advance(self, done: int) -> None:
         self.done.append(done)
 
+    def swapped(self, groups: int) -> None:
+        raise AssertionError(groups)
+
     def message(self, text: str) -> None:
         raise AssertionError(text)
 

@@ -84,3 +84,27 @@ def state_of(root: Path) -> State:
             stat = path.stat()
             found[str(path.relative_to(root))] = path.read_bytes(), stat.st_mtime_ns, stat.st_ino
     return found
+
+
+def swapped_logs(before: State, after: State) -> int:
+    """How many logs have their one group swapped in; every other file has to be as it was."""
+    first, second = (f"{base:020}." for base in SEGMENTS[:2])
+    swapped = 0
+    for directory in {os.path.dirname(path) for path in before | after}:
+        was, is_now = (
+            {os.path.basename(p): held for p, held in state.items() if os.path.dirname(p) == own}
+            for state, own in ((before, directory), (after, directory))
+        )
+        if was == is_now:
+            continue
+        assert was.keys() - is_now.keys() == {name for name in was if name.startswith(second)}
+        assert is_now.keys() <= was.keys()
+        replaced = {name for name in is_now if is_now[name] != was[name]}
+        assert replaced == {first + kind for kind in ("log", "index", "timeindex")}
+        assert sum(batch_records(batch) for batch in split(is_now[LOG[0]][0])) == KEPT
+        swapped += 1
+    return swapped
+
+
+def batch_records(batch: bytes) -> int:
+    return int.from_bytes(batch[57:61], "big")

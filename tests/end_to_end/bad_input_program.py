@@ -19,6 +19,7 @@ from compactor.report import CleaningReport
 from compactor.round_plan import RoundPlan
 from tests.end_to_end.bad_input_tasks import Stall, misbehaving
 
+FIRST_SWAP = "first swap"  # of the names of stages
 COMPACTED = ("--set", "cleanup.policy=compact", "--set", "min.cleanable.dirty.ratio=0")
 
 
@@ -40,22 +41,28 @@ class Ended:
         return self.error.splitlines()[-1]
 
 
-@dataclass(frozen=True, slots=True)
 class _Hooks:
-    """Passes progress on, and does something when a stage begins."""
+    """Passes progress on, and does something when a stage begins, or the first swap."""
 
-    sink: ProgressSink
-    before: Mapping[str, Callable[[], object]]
+    def __init__(self, sink: ProgressSink, before: Mapping[str, Callable[[], object]]) -> None:
+        self._sink, self._before = sink, dict(before)
+
+    def _begin(self, name: str) -> None:
+        self._before.pop(name, lambda: None)()
 
     def stage(self, name: str, total: int) -> None:
-        self.sink.stage(name, total)
-        self.before.get(name, lambda: None)()
+        self._sink.stage(name, total)
+        self._begin(name)
 
     def advance(self, done: int) -> None:
-        self.sink.advance(done)
+        self._sink.advance(done)
+
+    def swapped(self, groups: int) -> None:
+        self._sink.swapped(groups)
+        self._begin(FIRST_SWAP)
 
     def message(self, text: str) -> None:
-        self.sink.message(text)
+        self._sink.message(text)
 
 
 @dataclass(frozen=True, slots=True)

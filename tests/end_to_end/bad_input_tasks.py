@@ -117,10 +117,10 @@ class _Hook:
     def get(self) -> TaskContext | None:
         original = tasks._STAGES[self.stage]
 
-        def once(task: dict[str, Any], settings: Any, attempt: str, heartbeat: Any) -> Found:
+        def once(task: dict[str, Any], tried: Any) -> Found:
             tasks._STAGES[self.stage] = original  # workers are reused
-            found = original(task, settings, attempt, heartbeat)
-            yield from self.behaviour(found, settings.work_dir, attempt)
+            found = original(task, tried)
+            yield from self.behaviour(found, tried.settings.work_dir, tried.attempt)
 
         tasks._STAGES[self.stage] = once
         return TaskContext.get()
@@ -132,11 +132,11 @@ def misbehaving(stage: str, behaviour: Behaviour) -> Iterator[None]:
     jobs: Any = task_job
     run_stage = jobs.run_stage
 
-    def run_hooked(spark: Any, work_dir: str, its_stage: str, values: Any) -> Any:
+    def run_hooked(spark: Any, work_dir: str, its_stage: str, values: Any, take: Any) -> Any:
         if its_stage == stage:
             jobs.TaskContext = _Hook(stage, behaviour)
         try:
-            return run_stage(spark, work_dir, its_stage, values)
+            return run_stage(spark, work_dir, its_stage, values, take)
         finally:
             jobs.TaskContext = TaskContext
 

@@ -12,6 +12,7 @@ import pytest
 
 from cleaner_jobs.task_values import RoundSettings, Row, save_task, task_file
 from cleaner_jobs.tasks import run_task
+from cleaner_jobs.told import ToldRows
 from compactor import cleaner_manager
 from compactor.cleaner_manager import RunSettings
 from compactor.report import CleaningReport
@@ -21,6 +22,7 @@ from compactor.work_dir import SUBDIRECTORIES
 HASH_KEY = 0x0706050403020100, 0x0F0E0D0C0B0A0908
 
 Rows = list[Row]
+Take = Callable[[Row], None]
 
 
 def settings_in(work_dir: Path, now_ms: int, dry_run: bool = False) -> RoundSettings:
@@ -35,6 +37,9 @@ class NoProgress:
         pass
 
     def advance(self, done: int) -> None:
+        pass
+
+    def swapped(self, groups: int) -> None:
         pass
 
     def message(self, text: str) -> None:
@@ -61,7 +66,11 @@ class LocalRound:
         settings = RunSettings(dry_run, str(self.work_dir), map_capacity=map_capacity)
         return cleaner_manager.run_round(plan, settings, NoProgress(), spark)
 
-    def run_stage(self, work_dir: str, stage: str, tasks: Sequence[dict[str, Any]]) -> Rows:
+    def run_stage(
+        self, work_dir: str, stage: str, tasks: Sequence[dict[str, Any]], take: Take | None
+    ) -> Rows:
+        """take: is given what a task has told when it is over, not while it goes on."""
+        told = ToldRows(work_dir, stage)
         self.stages.append((stage, len(tasks)))
         if stage in self.before:
             self.before[stage]()
@@ -71,6 +80,9 @@ class LocalRound:
         for number in range(len(tasks)):
             attempt = f"{stage}-{number}-{next(self._attempts)}"
             rows += run_task(work_dir, stage, number, attempt)
+            if take is not None and stage not in self.after:
+                for row in told.new():
+                    take(row)
         return self.after[stage](rows) if stage in self.after else rows
 
 
@@ -78,9 +90,15 @@ def open_local_round(work_dir: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRo
     """Put this in the place of the module that needs Spark, for the duration of a test."""
     jobs = ModuleType("cleaner_jobs.task_job")
 
-    def run_stage(spark: Any, work_dir: str, stage: str, tasks: list[dict[str, Any]]) -> Rows:
+    def run_stage(
+        spark: Any,
+        work_dir: str,
+        stage: str,
+        tasks: list[dict[str, Any]],
+        take: Take | None = None,
+    ) -> Rows:
         its_round: LocalRound = spark.log_round
-        return its_round.run_stage(work_dir, stage, tasks)
+        return its_round.run_stage(work_dir, stage, tasks, take)
 
     jobs.run_stage = run_stage  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, jobs.__name__, jobs)
