@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from compactor.exit_codes import UsageError
+from compactor.kept_manifest import RUN_FILE
 from storage.file_names import LOG, parse_partition_dir
 from storage.filesystem import require_in_place
 from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -19,6 +20,8 @@ from storage.partition_metadata import PARTITION_METADATA
 REPORT_EXTENSIONS = (".json",)
 MAX_TIME_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 
+_DURATION = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
+_UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PARTITION_FILES = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
 _MASTER = re.compile(
     r"local|local\[(\*|[1-9]\d{0,3})(,[1-9]\d?)?\]|local-cluster\[[1-9]\d*,[1-9]\d*,[1-9]\d*\]"
@@ -93,17 +96,49 @@ def work_dir(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
         return None
     if "://" in path and not path.startswith("file://"):
         raise UsageError(f"--work-dir {path}: expected a path that driver and executors all reach")
+    return _own_directory("--work-dir", path, in_log_dirs)
+
+
+def keep_originals(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
+    """A place for what a run replaces; never in a log directory either."""
+    return None if path is None else _own_directory("--keep-originals", path, in_log_dirs)
+
+
+def duration_ms(option: str, text: str | None) -> int | None:
+    """A whole number of seconds, minutes, hours or days, like 7d."""
+    if text is None:
+        return None
+    found = _DURATION.fullmatch(text.strip())
+    if not found:
+        raise UsageError(f"{option} {text}: expected a number with s, m, h or d behind it, like 7d")
+    return int(found[1]) * _UNIT_MS[found[2]]
+
+
+def kept_run(path: str) -> str:
+    """The directory in which a run has kept its originals."""
+    local = require_in_place(path)
+    try:
+        names = os.listdir(local)
+    except OSError as error:
+        raise UsageError(f"RUN_DIR {path}: {error.strerror}") from error
+    if RUN_FILE not in names:
+        problem = f"no {RUN_FILE} in it; give the run's own, DIR/RUN_ID of --keep-originals DIR"
+        raise UsageError(f"RUN_DIR {path}: {problem}")
+    return local
+
+
+def _own_directory(option: str, path: str, in_log_dirs: Sequence[str]) -> str:
     local = require_in_place(path)
     if os.path.exists(local) and not os.path.isdir(local):
-        raise UsageError(f"--work-dir {path}: is not a directory")
+        raise UsageError(f"{option} {path}: is not a directory")
     real = os.path.realpath(local)
     for log_dir in in_log_dirs:
         if os.path.commonpath([real, os.path.realpath(log_dir)]) == os.path.realpath(log_dir):
             problem = "a broker that starts there would fail"
-            raise UsageError(f"--work-dir {path}: inside of log directory {log_dir}; {problem}")
+            raise UsageError(f"{option} {path}: inside of log directory {log_dir}; {problem}")
     existing = _nearest_existing(local)
     if not os.access(existing, os.W_OK | os.X_OK):
-        raise UsageError(f"--work-dir {path}: no permission to write in {existing}")
+        raise UsageError(f"{option} {path}: no permission to write in {existing}")
     return local
 
 

@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cleaner_jobs import first_use
@@ -46,6 +46,8 @@ from storage.errors import CorruptFileError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from compactor.originals_keeper import OriginalsKeeper
+
 SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
 
 
@@ -58,6 +60,8 @@ class RunSettings:
     master: str | None = None  # None: what spark-submit says, or else this machine's cores
     debug: bool = False
     map_capacity: int | None = None  # keys of a map, to stop where Kafka's cleaner would
+    run_id: str = field(default_factory=lambda: secrets.token_hex(4))
+    originals: "OriginalsKeeper | None" = None  # keeps what is replaced or deleted
 
 
 class _Clock:
@@ -85,7 +89,7 @@ def run_round(
     use, which stays open; without one the round makes its own and stops it.
     """
     started_at_ms, began = time.time_ns() // 1_000_000, time.monotonic()
-    run_id, clock = secrets.token_hex(4), _Clock()
+    run_id, clock = settings.run_id, _Clock()
     reports: list[LogReport] = []
     if plan.logs:
         with open_work_dir(settings.work_dir, run_id) as work_dir:
@@ -102,11 +106,11 @@ def run_round(
                 _session(settings, work_dir, spark, clock, progress) as session,
             ):
                 stages = Stages(session, facts, plan.logs, progress)
-                reports = _clean(stages, facts, settings.map_capacity, clock, progress)
+                reports = _clean(stages, settings, clock, progress)
     reports = noted(plan, [*reports, *plan.passed_over])
     if not settings.dry_run:
         reports = write_checkpoints(plan, reports)
-    logs = _retain(plan, reports, settings.dry_run, clock, progress)
+    logs = _retain(plan, reports, settings, clock, progress)
     return CleaningReport(
         version=version(),
         run_id=run_id,
@@ -174,23 +178,22 @@ def _sweep(plan: RoundPlan) -> None:
 
 def _clean(
     stages: Stages,
-    facts: RoundSettings,
-    map_capacity: int | None,
+    settings: RunSettings,
     clock: _Clock,
     progress: ProgressSink,
 ) -> list[LogReport]:
     with clock.phase("scan", stages.log_bytes()):
         stages.scan()
         _prove_scan(stages)
-        if map_capacity is not None:
-            stages.limit_maps(map_capacity)
+        if settings.map_capacity is not None:
+            stages.limit_maps(settings.map_capacity)
             _prove_scan(stages)
     with clock.phase("resolve", stages.log_bytes()):
         stages.resolve()
         _prove_scan(stages)  # some logs may have been scanned once more
         _prove_verdicts(stages)
-    _rewrite_and_swap(stages, facts, clock, progress)
-    return [log_report(outcome, facts.dry_run) for outcome in stages.outcomes.values()]
+    _rewrite_and_swap(stages, settings, clock, progress)
+    return [log_report(outcome, settings.dry_run) for outcome in stages.outcomes.values()]
 
 
 def _prove_scan(stages: Stages) -> None:
@@ -211,15 +214,15 @@ def _prove_verdicts(stages: Stages) -> None:
 
 
 def _rewrite_and_swap(
-    stages: Stages, facts: RoundSettings, clock: _Clock, progress: ProgressSink
+    stages: Stages, settings: RunSettings, clock: _Clock, progress: ProgressSink
 ) -> None:
     """Groups are swapped in while others are still being rewritten."""
-    if facts.dry_run:
+    if settings.dry_run:
         with clock.phase("rewrite", stages.log_bytes()):
             stages.rewrite(lambda outcome, group: _prove_group(outcome, group, dry_run=True))
             _prove_round(stages)
         return
-    with GroupSwapper(facts.run_id, progress) as swapper:
+    with GroupSwapper(settings.run_id, progress, settings.originals) as swapper:
 
         def take(outcome: LogOutcome, group: FinishedGroup) -> None:
             _prove_group(outcome, group, dry_run=False)
@@ -257,14 +260,14 @@ def _prove_round(stages: Stages) -> None:
 def _retain(
     plan: RoundPlan,
     reports: list[LogReport],
-    dry_run: bool,
+    settings: RunSettings,
     clock: _Clock,
     progress: ProgressSink,
 ) -> tuple[LogReport, ...]:
     if not plan.retention:
         return tuple(reports)
-    if dry_run:
+    if settings.dry_run:
         return estimate_retention(plan.retention, reports)
     with clock.phase("retention"):
         progress.stage(RETENTION_STAGE, 0)
-        return apply_retention(plan.retention, reports)
+        return apply_retention(plan.retention, reports, settings.originals)

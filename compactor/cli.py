@@ -21,6 +21,7 @@ from compactor.commands import (
     RecoverArguments,
     Result,
     RoundArguments,
+    UndoArguments,
     VerifyArguments,
 )
 from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
@@ -35,6 +36,8 @@ from compactor.options import (
     DumpLines,
     Exclude,
     Include,
+    KeepFor,
+    KeepOriginals,
     LogDirs,
     MapCapacity,
     Master,
@@ -163,6 +166,8 @@ def run(  # one parameter an option: this is how typer is told of them
     assume_fully_replicated: AssumeFullyReplicated = False,
     map_capacity: MapCapacity = None,
     allow_file_system: AllowFileSystem = None,
+    keep_originals: KeepOriginals = None,
+    keep_for: KeepFor = None,
     work_dir: WorkDir = None,
     master: Master = None,
     report: Report = None,
@@ -187,6 +192,8 @@ def run(  # one parameter an option: this is how typer is told of them
         master=master,
         map_capacity=map_capacity,
         allowed_file_systems=tuple(allow_file_system or ()),
+        keep_originals=keep_originals,
+        keep_for=keep_for,
         format=format_,
         debug=debug,
     )
@@ -208,6 +215,29 @@ def recover(
     """
     wanted = RecoverArguments(tuple(log_dir), format_, tuple(allow_file_system or ()))
     return Request("recover", lambda: commands.recover(wanted), format_, report, debug)
+
+
+@app.command()
+def undo(
+    run_dir: Annotated[
+        str,
+        typer.Argument(metavar="RUN_DIR", help="what a run kept: DIR/RUN_ID", show_default=False),
+    ],
+    discard: Annotated[
+        bool, typer.Option("--discard", help="drop what was kept, instead of bringing it back")
+    ] = False,
+    allow_file_system: AllowFileSystem = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Bring back the logs as they were before a run with --keep-originals. Logs that were changed
+    since are left as they are; what a broker has appended stays.
+
+    [dim]compactor undo /data/originals/3f9c2b1a[/]
+    """
+    wanted = UndoArguments(run_dir, discard, format_, tuple(allow_file_system or ()))
+    return Request("undo", lambda: commands.undo(wanted), format_, report, debug)
 
 
 @app.command()
@@ -366,7 +396,7 @@ def _write_report(path: str, document: JsonObject) -> None:
 def _end_of_usage_error(words: list[str], error: Exception) -> int:
     message = one_line(str(getattr(error, "format_message", error.__str__)())).rstrip(".")
     command = next((word for word in words if not word.startswith("-")), "compactor")
-    known = command in ("plan", "run", "recover", "explain", "dump", "verify")
+    known = command in ("plan", "run", "recover", "undo", "explain", "dump", "verify")
     _complain(message, f"{NOTHING_CHANGED} See: compactor{f' {command}' if known else ''} --help")
     if known and command != "dump":
         print_line(to_line(verdict(command, ExitCode.USAGE, message)))

@@ -5,6 +5,7 @@ that none waits for what it does not use.
 """
 
 import os
+import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from compactor import arguments
 from compactor.config import Config, load_config, with_filters
+from compactor.errors import RefusedError
 from compactor.exit_codes import ExitCode, UsageError, exit_code_of_statuses
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.output import discard_output, print_line
@@ -22,6 +24,7 @@ from compactor.printable import printable, size_text
 from compactor.progress import START_STAGE, ChangeWatch, ProgressSink, open_progress
 from compactor.report import CleaningReport
 from compactor.report_json import JsonObject, report_document, report_verdict, verdict
+from storage.errors import CorruptFileError
 from storage.filesystem import require_in_place
 
 if TYPE_CHECKING:
@@ -62,12 +65,21 @@ class RoundArguments:
     master: str | None = None
     map_capacity: int | None = None
     allowed_file_systems: tuple[str, ...] = ()
+    keep_originals: str | None = None
+    keep_for: str | None = None
     format: Format = Format.TABLE
     debug: bool = False
 
 
 class RecoverArguments(NamedTuple):
     log_dirs: tuple[str, ...]
+    format: Format
+    allowed_file_systems: tuple[str, ...]
+
+
+class UndoArguments(NamedTuple):
+    run_dir: str
+    discard: bool
     format: Format
     allowed_file_systems: tuple[str, ...]
 
@@ -117,6 +129,10 @@ def run(wanted: RoundArguments) -> Result:
     """One round, dry or real."""
     log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=not wanted.dry_run)
     work_dir = arguments.work_dir(wanted.work_dir, log_dirs)
+    originals_dir = arguments.keep_originals(wanted.keep_originals, log_dirs)
+    keep_for_ms = arguments.duration_ms("--keep-for", wanted.keep_for)
+    if keep_for_ms is not None and originals_dir is None:
+        raise UsageError("--keep-for: of what is kept by --keep-originals, which is not given")
     master = arguments.master(wanted.master)
 
     from compactor.recovery_report import problems_of, with_recovery_noted
@@ -134,8 +150,13 @@ def run(wanted: RoundArguments) -> Result:
         from compactor.cleaner_manager import RunSettings, run_round
         from compactor.overflow import split_overflowing
 
+        run_id, originals = secrets.token_hex(4), None
+        if originals_dir is not None and not wanted.dry_run:
+            from compactor.originals_keeper import open_keeper
+
+            originals = open_keeper(originals_dir, keep_for_ms, run_id, round_plan)
         round_plan = split_overflowing(
-            round_plan, lambda: _plan(wanted, log_dirs, problems), wanted.dry_run
+            round_plan, lambda: _plan(wanted, log_dirs, problems), wanted.dry_run, originals
         )
 
         settings = RunSettings(
@@ -144,6 +165,8 @@ def run(wanted: RoundArguments) -> Result:
             master=master,
             debug=wanted.debug,
             map_capacity=wanted.map_capacity,
+            run_id=run_id,
+            originals=originals,
         )
         if round_plan.logs:
             progress.stage(START_STAGE, 0)
@@ -170,6 +193,31 @@ def recover(wanted: RecoverArguments) -> Result:
     code = ExitCode.PARTIAL if problems_of(recovered) else ExitCode.OK
     begin = verdict("recover", code) | {"totals": document["totals"]}
     return Result(begin | document, begin)
+
+
+def undo(wanted: UndoArguments) -> Result:
+    """Bring back what a run kept, or drop it; show what became of each log."""
+    path = arguments.kept_run(wanted.run_dir)
+
+    from compactor import kept_run, undo_report
+    from compactor.undo import undo_run
+
+    if wanted.discard:
+        kept_run.discard(path)
+        return Result(verdict("undo", ExitCode.OK) | {"discarded": path})
+    try:
+        reports = undo_run(path, wanted.allowed_file_systems)
+    except (RefusedError, CorruptFileError):
+        raise  # before anything was changed
+    except (Exception, KeyboardInterrupt) as error:
+        raise StoppedError(error, "Some logs may be undone; what is not can be, again.") from error
+    begin = verdict("undo", undo_report.exit_code(reports)) | {
+        "totals": undo_report.totals(reports)
+    }
+    if wanted.format is Format.TABLE:
+        for line in undo_report.lines(reports):
+            print_line(printable(line))
+    return Result(begin | {"logs": undo_report.documents(reports)}, begin)
 
 
 def explain(wanted: RoundArguments, topic_partition: str) -> Result:

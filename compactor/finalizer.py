@@ -145,7 +145,7 @@ def _stand_in(group: StagedGroup, kind: str) -> _Move:
 def _end_offset(segment: StagedSegment) -> int:
     """Where recovery takes a destination to end (C-15.6, F-12.9)."""
     start = 0
-    if os.path.getsize(segment.index_file):
+    if segment.index_file and os.path.getsize(segment.index_file):
         start = offset_index.read_last(segment.index_file, segment.base_offset).position
     end_offset = segment.base_offset
     for _, header in read_batch_headers(segment.log_file, start):

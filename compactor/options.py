@@ -95,6 +95,24 @@ WorkDir = Annotated[
         help="for the run's own files; on a cluster a path that all executors share",
     ),
 ]
+KeepOriginals = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        rich_help_panel=LOGS,
+        help="keep what is replaced or deleted in DIR/RUN_ID, for compactor undo; as hard links "
+        "where DIR is on the same file system",
+    ),
+]
+KeepFor = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        rich_help_panel=LOGS,
+        help="before, discard from that DIR what runs have kept that began longer ago, like 7d or "
+        "12h; by default nothing",
+    ),
+]
 Master = Annotated[
     str | None,
     typer.Option(

@@ -9,6 +9,7 @@ Kafka, Cleaner.cleanSegments; spec C-16.1, C-16.2.
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import problem_of
@@ -22,15 +23,22 @@ from storage.errors import CorruptFileError
 from storage.segment import MAX_RELATIVE_OFFSET
 from storage.segment_reader import read_batch_headers
 
+if TYPE_CHECKING:
+    from compactor.originals_keeper import OriginalsKeeper
+
 SPLIT_NOTE = "{} split first: offsets more than 2,147,483,647 above its base offset (C-16)"
 
 
 def split_overflowing(
-    plan: RoundPlan, plan_again: Callable[[], RoundPlan], dry_run: bool
+    plan: RoundPlan,
+    plan_again: Callable[[], RoundPlan],
+    dry_run: bool,
+    originals: "OriginalsKeeper | None" = None,
 ) -> RoundPlan:
     """The plan without such segments: they are split, or, in a dry run, their logs only told of.
 
-    A log that cannot be split is left as it is, with a reason. The caller holds the locks of the
+    A log that cannot be split is left as it is, with a reason. originals: keeps what is split. The
+    caller holds the locks of the
     log directories, unless the run is dry.
     """
     told: dict[str, LogReport] = {}
@@ -45,7 +53,7 @@ def split_overflowing(
                 from compactor.segment_split import split_segment  # with kernels that few need
 
                 for source in sources:
-                    split_segment(log, source)
+                    split_segment(log, source, originals)
                 split[log.path] = notes
         except (CorruptFileError, LogChangedError, OSError) as error:
             told[log.path] = problem_report(log, problem_of(log.log_id, error))

@@ -7,7 +7,7 @@ steps, and what a crash leaves, are told in `log_deletion`.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from compactor.log_deletion import check_leader_epochs, delete_segments, raise_log_starts, roll
 from compactor.log_retention import LogRetention, deletion_of
@@ -18,6 +18,9 @@ from storage.log_dir import PartitionListing, list_partition
 from storage.producer_snapshot import ProducerEntry
 from storage.producer_state import load_producer_state
 from storage.segment import Segment
+
+if TYPE_CHECKING:
+    from compactor.originals_keeper import OriginalsKeeper
 
 _LEFT_ALONE = (LogStatus.FAILED, LogStatus.SET_ASIDE)
 
@@ -33,11 +36,14 @@ class _Doomed(NamedTuple):
 
 
 def apply_retention(
-    logs: Sequence[LogRetention], reports: Iterable[LogReport]
+    logs: Sequence[LogRetention],
+    reports: Iterable[LogReport],
+    originals: "OriginalsKeeper | None" = None,
 ) -> tuple[LogReport, ...]:
     """Delete what the rules say of every log that did not fail; the reports, with what went.
 
-    A log on which retention itself fails is reported so; the others go on.
+    originals: keeps what goes, before it does. A log on which retention itself fails is reported
+    so; the others go on.
     """
     by_name = {_name(report): report for report in reports}
     doomed = []
@@ -47,7 +53,7 @@ def apply_retention(
         if report is None or report.status in _LEFT_ALONE:
             continue
         try:
-            found = _doomed(retention)
+            found = _doomed(retention, originals)
         except (CorruptFileError, OSError) as error:
             by_name[name] = _failed(report, error)
             continue
@@ -80,7 +86,7 @@ def _with_estimate(report: LogReport, estimate: Deletion | None) -> LogReport:
     return replace(report, retention=retention_report(estimate))
 
 
-def _doomed(retention: LogRetention) -> _Doomed | None:
+def _doomed(retention: LogRetention, originals: "OriginalsKeeper | None") -> _Doomed | None:
     """Decide on the log as it stands, and do what can be undone: step 1."""
     log = list_partition(retention.path, retention.topic, retention.partition)
     if not log.segments:
@@ -89,6 +95,9 @@ def _doomed(retention: LogRetention) -> _Doomed | None:
     if not deletion.by_rule:
         return None
     check_leader_epochs(log)
+    if originals is not None:
+        key = log.topic, log.partition
+        originals.keep_deletion(retention.log_dir, key, log.path, deletion)
     if deletion.rolls_at is not None:
         end_offset = deletion.rolls_at
         roll(log, end_offset, lambda: _producers(log, retention, end_offset))

@@ -11,6 +11,7 @@ import os
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,6 +36,9 @@ from storage.segment_indexes import (
 from storage.segment_reader import read_batches
 from storage.txn_index import AbortedTxn
 
+if TYPE_CHECKING:
+    from compactor.originals_keeper import OriginalsKeeper
+
 COPY_BYTES = 8 << 20
 
 
@@ -53,11 +57,11 @@ class _NewSegment:
         return sum(self.sizes)
 
 
-def split_segment(log: LogPlan, source: Source) -> None:
+def split_segment(log: LogPlan, source: Source, originals: "OriginalsKeeper | None" = None) -> None:
     """Put copies of a segment's batches in its place, in several segments.
 
-    Every checksum is held first: what is damaged stays as it is. Raise CorruptFileError,
-    LogChangedError or OSError.
+    originals: keeps the segment. Every checksum is held first: what is damaged stays as it is.
+    Raise CorruptFileError, LogChangedError or OSError.
     """
     aborted = _aborted_txns(log, source)
     segments = _cut(source)
@@ -75,7 +79,10 @@ def split_segment(log: LogPlan, source: Source) -> None:
             for path in names.files.values():
                 sync_file(path)
         remove_cleaned(log.path)
-        swap_group(StagedGroup(log.path, (source,), tuple(staged)))
+        group = StagedGroup(log.path, (source,), tuple(staged))
+        if originals is not None:
+            originals.keep_group(log.log_dir, (log.topic, log.partition), group)
+        swap_group(group)
     except BaseException:
         for path in (path for names in staged for path in names.files.values()):
             with suppress(FileNotFoundError):

@@ -26,6 +26,7 @@ from storage.errors import CorruptFileError
 
 if TYPE_CHECKING:
     from compactor.assembly import JoinedSegment
+    from compactor.originals_keeper import OriginalsKeeper
 
 SWAP_THREADS = 8
 
@@ -47,8 +48,11 @@ class GroupSwapper:
     An error, a Ctrl-C for one, lets these end, and begins no other.
     """
 
-    def __init__(self, run_id: str, progress: ProgressSink) -> None:
-        self._run_id, self._progress = run_id, progress
+    def __init__(
+        self, run_id: str, progress: ProgressSink, originals: "OriginalsKeeper | None" = None
+    ) -> None:
+        """originals: keeps what is replaced, before it is."""
+        self._run_id, self._progress, self._originals = run_id, progress, originals
         self._lock = threading.Lock()
         self._queues: dict[int, _Queue] = {}
         self._working: list[Future[None]] = []
@@ -114,6 +118,9 @@ class GroupSwapper:
             remove_cleaned(outcome.plan.path)
         if not pieces[0].left_in_place:
             staged = self._staged(outcome, queue.sources[group.group], pieces)
+            if self._originals is not None:
+                key = outcome.plan.topic, outcome.plan.partition
+                self._originals.keep_group(outcome.plan.log_dir, key, staged)
             swap_group(
                 staged,
                 lambda path: queue.removals.append(self._removers.submit(filesystem.remove, path)),

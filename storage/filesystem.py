@@ -231,6 +231,20 @@ def rename(source: str, target: str) -> None:
     os.replace(source, target)
 
 
+def link(source: str, target: str) -> None:
+    """Give a file a second name, which must be new. On disk only after sync_directory.
+
+    OSError where the file system has no hard links, or the names are on two.
+    """
+    os.link(source, target, follow_symlinks=False)
+
+
+def make_directory(path: str) -> None:
+    """Make a directory that this user alone may enter. It is on disk, and so is its name."""
+    os.mkdir(path, 0o700)
+    sync_directory(os.path.dirname(path))
+
+
 def remove(path: str) -> None:
     """Remove a file. On disk only after sync_directory; FileNotFoundError if it is not there."""
     os.remove(path)

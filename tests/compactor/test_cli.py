@@ -80,7 +80,11 @@ class TestRun:
         assert plan.as_of_ms == 5000
         assert [log.name for log in plan.logs] == ["orders-0"]
         assert settings == RunSettings(
-            dry_run=True, work_dir=str(tmp_path / "w"), master="local[1]", debug=True
+            dry_run=True,
+            work_dir=str(tmp_path / "w"),
+            master="local[1]",
+            debug=True,
+            run_id=settings.run_id,
         )
 
     @pytest.mark.parametrize(

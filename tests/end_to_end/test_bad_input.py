@@ -257,8 +257,8 @@ def test_a_checkpoint_that_cannot_be_written_is_told_and_made_up_for_by_the_next
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert ended.code == 1
     path = f"{uneven}/{checkpoint.CLEANER_OFFSET}"
-    assert ended.last_error.startswith(f"compactor: {path}.tmp: File too large. 3 groups of")
-    assert "had been swapped in and stay" in ended.last_error
+    told = f"cleaned, but the cleaner checkpoint was not written: {path}.tmp: File too large"
+    assert [(log["status"], log["reason"]) for log in ended.logs.values()] == [("failed", told)] * 3
     assert "Nothing was changed" not in ended.error
     assert state_of(uneven)[checkpoint.CLEANER_OFFSET] == before
     program.before.clear()

@@ -15,6 +15,7 @@ from cleaner_jobs.tasks import run_task
 from cleaner_jobs.told import ToldRows
 from compactor import cleaner_manager
 from compactor.cleaner_manager import RunSettings
+from compactor.originals_keeper import OriginalsKeeper
 from compactor.report import CleaningReport
 from compactor.round_plan import RoundPlan
 from compactor.work_dir import SUBDIRECTORIES
@@ -54,6 +55,7 @@ class LocalRound:
     cores: int = 1
     before: dict[str, Callable[[], None]] = field(default_factory=dict)
     after: dict[str, Callable[[Rows], Rows]] = field(default_factory=dict)
+    originals: OriginalsKeeper | None = None
     stages: list[tuple[str, int]] = field(default_factory=list)  # as they ran, and their tasks
     _attempts: "itertools.count[int]" = field(default_factory=itertools.count)
 
@@ -63,7 +65,9 @@ class LocalRound:
         spark: Any = SimpleNamespace(
             sparkContext=SimpleNamespace(defaultParallelism=self.cores), log_round=self
         )
-        settings = RunSettings(dry_run, str(self.work_dir), map_capacity=map_capacity)
+        settings = RunSettings(
+            dry_run, str(self.work_dir), map_capacity=map_capacity, originals=self.originals
+        )
         return cleaner_manager.run_round(plan, settings, NoProgress(), spark)
 
     def run_stage(

@@ -1,0 +1,170 @@
+"""What a run that keeps originals writes down: which files it replaced by which. Pure.
+
+    DIR/RUN/run.json                   the run, and its log directories by number
+    DIR/RUN/0/orders-7/000003.json     the third step of that log: what is replaced by what
+    DIR/RUN/0/orders-7/000003/         the files that were replaced
+
+A step is a segment group that is swapped, a segment that is split, or one that retention deletes.
+Each file is told by name, size and checksum, so that a log can be recognised after any of them.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.file_names import OFFSET_DIGITS, SEGMENT_SUFFIXES, SNAPSHOT, offset_of
+from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+
+SCHEMA_VERSION = 1
+RUN_FORMAT, STEP_FORMAT = "compactor-originals", "compactor-originals-step"
+RUN_FILE = "run.json"
+_STEP = re.compile(r"(\d{6})\.json", re.ASCII)
+_CHECKSUM = re.compile(r"[0-9a-f]{16}", re.ASCII)
+
+
+class KeptRun(NamedTuple):
+    run_id: str
+    started_at_ms: int
+    log_dirs: tuple[str, ...]
+
+
+class FileMark(NamedTuple):
+    """How a file is known again."""
+
+    name: str
+    size_bytes: int
+    checksum: str  # XXH3, 64 bits
+
+
+class KeptStep(NamedTuple):
+    """One change to a log, in the order in which they were made."""
+
+    number: int
+    originals: tuple[FileMark, ...]  # what stood in the log and does no longer; all are kept
+    put: tuple[FileMark, ...]  # what stands in their place
+    cleaner_offset: int | None  # the log's entry before the run; None: it had none
+    log_start_offset: int | None  # likewise
+    deleted_up_to: int | None = None  # of retention: the log start that it set
+    rolled_at: int | None = None  # base offset of an empty active segment that it made
+
+
+def run_document(run: KeptRun) -> bytes:
+    return _document({"format": RUN_FORMAT, "schema_version": SCHEMA_VERSION, **run._asdict()})
+
+
+def step_document(step: KeptStep) -> bytes:
+    fields = step._asdict() | {
+        "originals": [mark._asdict() for mark in step.originals],
+        "put": [mark._asdict() for mark in step.put],
+    }
+    return _document({"format": STEP_FORMAT, "schema_version": SCHEMA_VERSION, **fields})
+
+
+def run_from(data: bytes, path: str) -> KeptRun:
+    """Raise CorruptFileError or UnsupportedFormatError where it is not what run_document made."""
+    fields = _fields(data, path, RUN_FORMAT)
+    log_dirs = fields.get("log_dirs")
+    if not isinstance(log_dirs, list) or not all(isinstance(name, str) for name in log_dirs):
+        raise CorruptFileError(path, 0, "no list of log directories")
+    run_id = fields.get("run_id")
+    if not isinstance(run_id, str):
+        raise CorruptFileError(path, 0, "no run id")
+    return KeptRun(run_id, _number(fields, "started_at_ms", path), tuple(log_dirs))
+
+
+def step_from(data: bytes, path: str) -> KeptStep:
+    """Likewise, of step_document."""
+    fields = _fields(data, path, STEP_FORMAT)
+    return KeptStep(
+        _number(fields, "number", path),
+        _marks(fields, "originals", path),
+        _marks(fields, "put", path),
+        *(
+            _number(fields, name, path) if fields.get(name) is not None else None
+            for name in ("cleaner_offset", "log_start_offset", "deleted_up_to", "rolled_at")
+        ),
+    )
+
+
+def step_name(number: int) -> str:
+    """Of the manifest; without its extension, of the directory of the files."""
+    return f"{number:06d}.json"
+
+
+def step_number(name: str) -> int | None:
+    """None for what is no manifest of a step."""
+    found = _STEP.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def states_of(steps: Sequence[KeptStep]) -> list[dict[str, FileMark | None]]:
+    """The log before the first step, and after each: its files by name, None for one not there.
+
+    Of the files alone that any of the steps tells of.
+    """
+    before: dict[str, FileMark | None] = {}
+    made: set[str] = set()
+    for step in steps:
+        for mark in step.originals:
+            if mark.name not in made:
+                before.setdefault(mark.name, mark)
+        made.update(mark.name for mark in step.put)
+    before = dict.fromkeys(made) | before
+    states = [before]
+    for step in steps:
+        gone = dict.fromkeys(mark.name for mark in step.originals)
+        states.append(states[-1] | gone | {mark.name: mark for mark in step.put})
+    return states
+
+
+def _document(fields: dict[str, Any]) -> bytes:
+    return (json.dumps(fields, indent=1) + "\n").encode()
+
+
+def _fields(data: bytes, path: str, expected: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(path, 0, f"not JSON: {error}") from error
+    if not isinstance(fields, dict) or fields.get("format") != expected:
+        raise CorruptFileError(path, 0, f"not a {expected} file")
+    version = fields.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise UnsupportedFormatError(path, 0, f"version {version!r}, expected {SCHEMA_VERSION}")
+    return fields
+
+
+def _number(fields: dict[str, Any], name: str, path: str) -> int:
+    value = fields.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+        raise CorruptFileError(path, 0, f"{name}: {value!r} is not a number that can be")
+    return value
+
+
+def _marks(fields: dict[str, Any], name: str, path: str) -> tuple[FileMark, ...]:
+    values = fields.get(name)
+    if not isinstance(values, list):
+        raise CorruptFileError(path, 0, f"{name}: no list of files")
+    return tuple(_mark(value, path) for value in values)
+
+
+def _mark(value: Any, path: str) -> FileMark:
+    if not isinstance(value, dict):
+        raise CorruptFileError(path, 0, f"{value!r} is not a file")
+    name, checksum = value.get("name"), value.get("checksum")
+    if not isinstance(name, str) or not _is_file_of_a_log(name):
+        raise CorruptFileError(path, 0, f"{name!r} is not the name of a file of a log")
+    if not isinstance(checksum, str) or not _CHECKSUM.fullmatch(checksum):
+        raise CorruptFileError(path, 0, f"{name}: {checksum!r} is not a checksum")
+    return FileMark(name, _number(value, "size_bytes", path), checksum)
+
+
+def _is_file_of_a_log(name: str) -> bool:
+    """A name that leads nowhere else, whoever wrote it down."""
+    digits, _, kind = name.partition(".")
+    is_numbered = len(digits) == OFFSET_DIGITS and offset_of(name) is not None
+    return name == LEADER_EPOCH_CHECKPOINT or (
+        is_numbered and f".{kind}" in (*SEGMENT_SUFFIXES, SNAPSHOT)
+    )

@@ -1,0 +1,88 @@
+"""Finds what earlier runs have kept, and drops it."""
+
+import os
+import re
+import shutil
+from typing import NamedTuple
+
+from compactor.kept_manifest import RUN_FILE, KeptRun, KeptStep, run_from, step_from, step_number
+from storage import filesystem
+from storage.checkpoint import TopicPartition
+from storage.errors import CorruptFileError
+from storage.file_names import parse_partition_dir
+
+_RUN_ID = re.compile(r"[0-9a-f]{8,32}", re.ASCII)
+
+
+class KeptLog(NamedTuple):
+    """What was kept of one log."""
+
+    log_dir: str
+    key: TopicPartition
+    path: str  # of what was kept
+    steps: tuple[KeptStep, ...]  # in the order of the run
+
+    def file(self, step: KeptStep, name: str) -> str:
+        return os.path.join(self.path, f"{step.number:06d}", name)
+
+
+def read_run(path: str) -> KeptRun:
+    """Raise OSError or CorruptFileError where a directory is not one that a run has kept."""
+    manifest = os.path.join(path, RUN_FILE)
+    return run_from(filesystem.read_bytes(manifest), manifest)
+
+
+def read_logs(path: str, run: KeptRun) -> list[KeptLog]:
+    """Every log of which something was kept, by log directory and name."""
+    logs = []
+    for number, log_dir in enumerate(run.log_dirs):
+        directory = os.path.join(path, str(number))
+        if not os.path.isdir(directory):
+            continue
+        for entry in sorted(filesystem.list_directory(directory)):
+            key = parse_partition_dir(entry.name)
+            if key is not None and entry.is_dir:
+                log = os.path.join(directory, entry.name)
+                logs.append(KeptLog(log_dir, key, log, _steps(log)))
+    return logs
+
+
+def _steps(path: str) -> tuple[KeptStep, ...]:
+    names = [entry.name for entry in filesystem.list_directory(path) if not entry.is_dir]
+    steps: list[KeptStep] = []
+    for name in sorted(name for name in names if step_number(name) is not None):
+        manifest = os.path.join(path, name)
+        step = step_from(filesystem.read_bytes(manifest), manifest)
+        if step.number != step_number(name) or step.number != len(steps):
+            raise CorruptFileError(manifest, 0, f"step {step.number}, expected {len(steps)}")
+        steps.append(step)
+    return tuple(steps)
+
+
+def discard(path: str) -> None:
+    """Remove what a run has kept; the manifest last, so that it can be gone on with.
+
+    Raise as read_run, and remove nothing else.
+    """
+    for number, _ in enumerate(read_run(path).log_dirs):
+        log_dir = os.path.join(path, str(number))
+        if os.path.lexists(log_dir):
+            shutil.rmtree(log_dir)
+    filesystem.remove(os.path.join(path, RUN_FILE))
+    os.rmdir(path)
+    filesystem.sync_directory(os.path.dirname(os.path.abspath(path)))
+
+
+def discard_expired(directory: str, started_before_ms: int) -> list[str]:
+    """Discard what runs have kept in a directory that began before a time; their directories."""
+    expired = []
+    for entry in filesystem.list_directory(directory) if os.path.isdir(directory) else ():
+        path = os.path.join(directory, entry.name)
+        if not entry.is_dir or os.path.islink(path) or not _RUN_ID.fullmatch(entry.name):
+            continue
+        if not os.path.exists(os.path.join(path, RUN_FILE)):
+            continue  # another's, or one that was never begun
+        if read_run(path).started_at_ms < started_before_ms:
+            discard(path)
+            expired.append(path)
+    return expired
