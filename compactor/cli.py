@@ -18,7 +18,6 @@ from compactor.commands import (
     DumpArguments,
     DumpFormat,
     Format,
-    RecoverArguments,
     Result,
     RoundArguments,
     UndoArguments,
@@ -42,6 +41,7 @@ from compactor.options import (
     MapCapacity,
     Master,
     OutputFormat,
+    RecoverFirst,
     Report,
     Setting,
     TopicConfigs,
@@ -165,6 +165,7 @@ def run(  # one parameter an option: this is how typer is told of them
     as_of: AsOf = None,
     assume_fully_replicated: AssumeFullyReplicated = False,
     map_capacity: MapCapacity = None,
+    recover_first: RecoverFirst = False,
     allow_file_system: AllowFileSystem = None,
     keep_originals: KeepOriginals = None,
     keep_for: KeepFor = None,
@@ -191,6 +192,7 @@ def run(  # one parameter an option: this is how typer is told of them
         work_dir=work_dir,
         master=master,
         map_capacity=map_capacity,
+        recover_first=recover_first,
         allowed_file_systems=tuple(allow_file_system or ()),
         keep_originals=keep_originals,
         keep_for=keep_for,
@@ -201,19 +203,31 @@ def run(  # one parameter an option: this is how typer is told of them
 
 
 @app.command()
-def recover(
+def recover(  # one parameter an option: this is how typer is told of them
     log_dir: LogDirs,
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
     allow_file_system: AllowFileSystem = None,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Finish or undo what a run, or a broker's cleaner, left half-done when it was cut short. A run
-    does this first, too.
+    """Finish or undo what a run, or a broker's cleaner, left half-done when it was cut short; after
+    an unclean shutdown of the broker check and rebuild what a broker that starts would. Never cuts
+    off what is sound.
 
-    [dim]compactor recover /data/kafka[/]
+    [dim]compactor recover /data/kafka --topic-configs topics.json[/]
     """
-    wanted = RecoverArguments(tuple(log_dir), format_, tuple(allow_file_system or ()))
+    wanted = RoundArguments(
+        log_dirs=tuple(log_dir),
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        allowed_file_systems=tuple(allow_file_system or ()),
+        recover_first=True,
+        format=format_,
+    )
     return Request("recover", lambda: commands.recover(wanted), format_, report, debug)
 
 

@@ -21,9 +21,10 @@ from compactor.exit_codes import ExitCode, UsageError, exit_code_of_statuses
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.output import discard_output, print_line
 from compactor.printable import printable, size_text
-from compactor.progress import START_STAGE, ChangeWatch, ProgressSink, open_progress
+from compactor.progress import RECOVERY_STAGE, START_STAGE, ChangeWatch, ProgressSink, open_progress
 from compactor.report import CleaningReport
 from compactor.report_json import JsonObject, report_document, report_verdict, verdict
+from storage import clean_shutdown
 from storage.errors import CorruptFileError
 from storage.filesystem import require_in_place
 
@@ -50,7 +51,7 @@ class DumpFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundArguments:
-    """The words of `plan` and `run`, as they were given."""
+    """The words of `plan`, `run` and `recover`, as they were given."""
 
     log_dirs: tuple[str, ...]
     dry_run: bool = False
@@ -67,14 +68,9 @@ class RoundArguments:
     allowed_file_systems: tuple[str, ...] = ()
     keep_originals: str | None = None
     keep_for: str | None = None
+    recover_first: bool = False
     format: Format = Format.TABLE
     debug: bool = False
-
-
-class RecoverArguments(NamedTuple):
-    log_dirs: tuple[str, ...]
-    format: Format
-    allowed_file_systems: tuple[str, ...]
 
 
 class UndoArguments(NamedTuple):
@@ -138,12 +134,14 @@ def run(wanted: RoundArguments) -> Result:
     from compactor.recovery_report import problems_of, with_recovery_noted
 
     # The locks come first: what is planned under them is still true when it is done.
-    locks = lock_log_dirs(log_dirs, wanted.allowed_file_systems)
+    locks = lock_log_dirs(
+        log_dirs, wanted.allowed_file_systems, after_unclean_shutdown=wanted.recover_first
+    )
     with (
         nullcontext() if wanted.dry_run else locks,
         _watched(open_progress(sys.stderr)) as progress,
     ):
-        recovered = [] if wanted.dry_run else _recover(log_dirs, progress)
+        recovered = [] if wanted.dry_run else _recover(wanted, log_dirs, progress)
         problems = problems_of(recovered)
         round_plan = _plan(wanted, log_dirs, problems)
 
@@ -176,15 +174,15 @@ def run(wanted: RoundArguments) -> Result:
     return Result(report_document(report), report_verdict(report))
 
 
-def recover(wanted: RecoverArguments) -> Result:
-    """Finish or undo what was cut short, show what was done."""
+def recover(wanted: RoundArguments) -> Result:
+    """Finish or undo what was cut short, of a broker too; show what was done."""
     log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=True)
 
     from compactor.recovery_report import problems_of, recovery_document
 
     locks = lock_log_dirs(log_dirs, wanted.allowed_file_systems, after_unclean_shutdown=True)
     with locks, _watched(open_progress(sys.stderr)) as progress:
-        recovered = _recover(log_dirs, progress)
+        recovered = _recover(wanted, log_dirs, progress)
     document = recovery_document(recovered)
     if wanted.format is Format.TABLE:
         from compactor.recovery_table import recovery_view
@@ -291,12 +289,23 @@ def show_report(report: CleaningReport) -> None:
     _show(lambda width: report_view(report, width))
 
 
-def _recover(log_dirs: tuple[str, ...], progress: ChangeWatch) -> "list[LogDirRecovery]":
-    from compactor.recovery import recover_log_dir
+def _recover(
+    wanted: RoundArguments, log_dirs: tuple[str, ...], progress: ChangeWatch
+) -> "list[LogDirRecovery]":
+    """What a run does first; with recover_first all that a broker does."""
+    from compactor.recovery import LoadRules, recover_log_dir
 
+    rules = None
+    if wanted.recover_first:
+        now_ms = arguments.as_of_ms(wanted.as_of, time.time_ns() // 1_000_000)
+        rules = LoadRules(_config(wanted), now_ms)
     recovered = []
     for log_dir in log_dirs:
-        recovered.append(recover_log_dir(log_dir))
+        takes_long = wanted.recover_first and not clean_shutdown.exists(log_dir)
+        if takes_long:
+            progress.stage(RECOVERY_STAGE, 0)
+        advance = progress.advance if takes_long else None
+        recovered.append(recover_log_dir(log_dir, rules, advance))
         progress.recovered |= bool(recovered[-1].logs)
     return recovered
 

@@ -41,7 +41,8 @@ def _require_clean_shutdown(log_dir: str) -> None:
     if not clean_shutdown.exists(log_dir):
         raise RefusedError(
             f"{log_dir}: no {clean_shutdown.CLEAN_SHUTDOWN}: the broker did not stop cleanly, its "
-            "last segments may be torn; start and stop a broker on it first. Nothing was changed"
+            "last segments may be torn. --recover-first checks and rebuilds what a broker that "
+            "starts would, and so does compactor recover. Nothing was changed"
         )
 
 

@@ -87,6 +87,15 @@ AllowFileSystem = Annotated[
         "other host's broker out; may be repeated",
     ),
 ]
+RecoverFirst = Annotated[
+    bool,
+    typer.Option(
+        "--recover-first",
+        rich_help_panel=LOGS,
+        help="after an unclean shutdown of the broker do what compactor recover does, then go on; "
+        "without it such a directory is refused",
+    ),
+]
 WorkDir = Annotated[
     str | None,
     typer.Option(

@@ -18,7 +18,13 @@ RETENTION_STAGE = "retention"  # the other one, which may delete segments; has n
 START_STAGE = "start Spark"  # until the first stage of the engine; has no units
 VERIFY_STAGE = "verify"  # its units are segments; those of every other stage are bytes of .log
 AGAINST_STAGE = "compare"  # units: partitions
-_COUNTED = {SWAP_STAGE: "groups", VERIFY_STAGE: "segments", AGAINST_STAGE: "partitions"}
+RECOVERY_STAGE = "recover"  # after an unclean shutdown; units: partitions
+_COUNTED = {
+    SWAP_STAGE: "groups",
+    VERIFY_STAGE: "segments",
+    AGAINST_STAGE: "partitions",
+    RECOVERY_STAGE: "partitions",
+}
 LINE_INTERVAL_SECONDS = 10.0
 
 

@@ -1,18 +1,24 @@
-"""Finishes or undoes what was cut short in a log directory: of a cleaning, and of a run of ours.
+"""Finishes or undoes what was cut short in a log directory: of a cleaning, of a run, of a broker.
 
-`settling` decides, this carries it out, each operation through `storage.filesystem`. It may be
-killed or lose power at any of them and be run again with the same end; what it finds settled it
-leaves alone. It looks at the names in each partition directory, and reads of the files no more than
-the end of those to be swapped in: where such a file is damaged, nothing of its log is changed.
+First every partition is settled: `settling` decides, this carries it out. It looks at the names in
+each partition directory, and reads of the files no more than the end of those to be swapped in:
+where such a file is damaged, nothing of its log is changed. Then, if that is asked for and no
+broker left the directory in good order, each log is recovered as a broker that starts would do it
+(`log_recovery`, `recovered_files`); else its end is looked at.
+
+Every operation goes through `storage.filesystem`. Recovery may be killed or lose power at any of
+them and be run again with the same end; what it finds in order it leaves alone.
 
 Directories that are no partition (`-delete`, `-future`, `-stray`, any other name) are a broker's
 business, as is `__cluster_metadata-0`.
 """
 
 import os
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from compactor.config import Config
 from compactor.settling import (
     TEMPORARY,
     Action,
@@ -20,10 +26,21 @@ from compactor.settling import (
     complete_swaps,
     settlement,
 )
-from storage import checkpoint, filesystem
+from storage import checkpoint, clean_shutdown, filesystem
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SWAP, file_name, offset_of
-from storage.log_dir import UNLOADABLE, is_of_file, is_unloadable, partition_of, segment_end_offset
+from storage.log_dir import (
+    UNLOADABLE,
+    is_of_file,
+    is_unloadable,
+    list_partition,
+    log_end_offset,
+    partition_of,
+    segment_end_offset,
+)
+
+if TYPE_CHECKING:
+    from compactor.unclean_shutdown import UncleanLogs
 
 _CHECKPOINTS = (
     checkpoint.CLEANER_OFFSET,
@@ -43,11 +60,17 @@ class LogRecovery:
     finished: tuple[str, ...] = ()  # put in place: their swap was complete
     undone: tuple[str, ...] = ()  # removed: their cleaning or swap was not
     removed: tuple[str, ...] = ()  # what else nobody needs any more
+    rebuilt: tuple[str, ...] = ()  # made anew from the log, after an unclean shutdown
+    truncated: str | None = None  # which file was cut off, and by how much; likewise
     problem: str | None = None  # why the log was left as it was
 
     @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
     def path(self) -> str:
-        return os.path.join(self.log_dir, f"{self.topic}-{self.partition}")
+        return os.path.join(self.log_dir, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +79,87 @@ class LogDirRecovery:
 
     path: str
     partitions: int  # that were looked at
+    has_clean_shutdown: bool
     logs: tuple[LogRecovery, ...]  # those to which something was done, or should have been
     removed: tuple[str, ...] = ()  # files of the log directory itself
 
 
-def recover_log_dir(path: str) -> LogDirRecovery:
+@dataclass(frozen=True, slots=True)
+class LoadRules:
+    """What decides, beside its files, how a log is recovered after an unclean shutdown."""
+
+    config: Config
+    now_ms: int  # the clock that producers expire by
+
+
+def recover_log_dir(
+    path: str, rules: LoadRules | None = None, advance: Callable[[int], object] | None = None
+) -> LogDirRecovery:
     """Settle every partition of a log directory. The caller holds the lock of the directory.
 
+    rules: without them nothing else is done. advance: is told how many partitions are done.
     What is wrong with one log is its `problem`, and the others go on. OSError if the directory
-    itself cannot be listed.
+    itself cannot be listed; CorruptFileError and ConfigError, before anything is changed, if a
+    checkpoint that is needed or the configuration of a topic is not sound.
     """
     directories, files = filesystem.list_names(path)
+    partitions = sorted(key for name in directories if (key := partition_of(name)) is not None)
+    is_clean = clean_shutdown.CLEAN_SHUTDOWN in files
+    load = _loading(path, rules, is_clean, {topic for topic, _ in partitions})
     removed = [name for name in (f"{c}{TEMPORARY}" for c in _CHECKPOINTS) if name in files]
     for name in removed:
         filesystem.remove(os.path.join(path, name))
-    partitions = sorted(key for name in directories if (key := partition_of(name)) is not None)
-    logs = [_settle(path, topic, partition) for topic, partition in partitions]
-    touched = tuple(log for log in logs if log is not None)
-    return LogDirRecovery(path, len(partitions), touched, tuple(removed))
+    logs = []
+    for number, (topic, partition) in enumerate(partitions):
+        log = _settle(path, topic, partition) or LogRecovery(path, topic, partition)
+        if log.problem is None:
+            log = load(log)
+        if log != LogRecovery(path, topic, partition):
+            logs.append(log)
+        if advance is not None:
+            advance(number + 1)
+    return LogDirRecovery(path, len(partitions), is_clean, tuple(logs), tuple(removed))
+
+
+def _loading(
+    log_dir: str, rules: LoadRules | None, is_clean: bool, topics: Collection[str]
+) -> Callable[[LogRecovery], LogRecovery]:
+    """What is done to a log once it is settled."""
+    if rules is None:
+        return lambda log: log
+    if is_clean:
+        return _check_end
+    from compactor.unclean_shutdown import UncleanLogs  # with kernels
+
+    unclean = UncleanLogs(log_dir, rules.config, rules.now_ms, topics)
+    return lambda log: _load(log, unclean)
+
+
+def _check_end(log: LogRecovery) -> LogRecovery:
+    """After a clean shutdown a broker would not look, and append behind what is torn."""
+    try:
+        log_end_offset(list_partition(log.path, log.topic, log.partition))
+    except CorruptFileError as error:
+        problem = f"{error}; {clean_shutdown.CLEAN_SHUTDOWN} says that it was left in good order"
+        return replace(log, problem=problem)
+    except OSError as error:
+        return replace(log, problem=f"{error.filename}: {error.strerror}")
+    return log
+
+
+def _load(log: LogRecovery, unclean: "UncleanLogs") -> LogRecovery:
+    try:
+        done = unclean.recover(log.topic, log.partition)
+    except CorruptFileError as error:
+        return replace(log, problem=str(error))
+    except OSError as error:
+        return replace(log, problem=f"{error.filename}: {error.strerror}")
+    return replace(
+        log,
+        removed=(*log.removed, *done.removed),
+        rebuilt=done.rebuilt,
+        truncated=done.truncated,
+    )
 
 
 def _settle(log_dir: str, topic: str, partition: int) -> LogRecovery | None:

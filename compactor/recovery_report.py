@@ -30,9 +30,16 @@ def recovery_document(recovered: Sequence[LogDirRecovery]) -> JsonObject:
             "undone": sum(len(log.undone) for log in logs),
             "removed": sum(len(log.removed) for log in logs)
             + sum(len(log_dir.removed) for log_dir in recovered),
+            "rebuilt": sum(len(log.rebuilt) for log in logs),
+            "truncated": sum(log.truncated is not None for log in logs),
         },
         "log_dirs": [
-            {"path": log_dir.path, "removed": list(log_dir.removed)} for log_dir in recovered
+            {
+                "path": log_dir.path,
+                "clean_shutdown": log_dir.has_clean_shutdown,
+                "removed": list(log_dir.removed),
+            }
+            for log_dir in recovered
         ],
         "logs": [_document(log) for log in logs],
     }
@@ -44,8 +51,10 @@ def what_was_done(log: LogRecovery) -> str:
         (log.finished, "of a complete swap put in place"),
         (log.undone, "of an incomplete one removed"),
         (log.removed, "left over removed"),
+        (log.rebuilt, "made anew"),
     )
-    return ", ".join(f"{_files(names)} {what}" for names, what in counts if names)
+    told = [f"{_files(names)} {what}" for names, what in counts if names]
+    return ", ".join(told + ([f"cut off: {log.truncated}"] if log.truncated else []))
 
 
 def with_recovery_noted(
@@ -53,7 +62,7 @@ def with_recovery_noted(
 ) -> CleaningReport:
     """Tell of each log what was settled before the round."""
     notes = {
-        (log.log_dir, log.topic, log.partition): f"settled first: {what_was_done(log)}"
+        (log.log_dir, log.topic, log.partition): f"recovered first: {what_was_done(log)}"
         for log_dir in recovered
         for log in log_dir.logs
         if log.problem is None
@@ -79,5 +88,7 @@ def _document(log: LogRecovery) -> JsonObject:
         "finished": list(log.finished),
         "undone": list(log.undone),
         "removed": list(log.removed),
+        "rebuilt": list(log.rebuilt),
+        "truncated": log.truncated,
         "problem": log.problem,
     }

@@ -73,7 +73,7 @@ def load_producer_state(
     After a clean shutdown without any snapshot there are no producers, whatever the log holds.
     """
     recovered = _Recovered(list(snapshot_offsets))
-    clock = _Clock(now_ms, expiration_ms)
+    clock = ExpiryClock(now_ms, expiration_ms)
     for number, segment in enumerate(segments):
         if segment.index_bytes is None:
             _recover(path, segments[: number + 1], log_start_offset, clock, recovered)
@@ -82,7 +82,7 @@ def load_producer_state(
     if not kept and clean_shutdown:
         return ProducerState({}, None, rebuilt_txn_indexes=recovered.txn_indexes)
     usable = [offset for offset in kept if log_start_offset < offset <= log_end_offset]
-    replay = _Replay()
+    replay = Replay()
     start = replay.load_newest(path, usable, clock, recovered.snapshots)
     if start is None:
         start = log_start_offset
@@ -91,7 +91,7 @@ def load_producer_state(
     return replay.state(log_start_offset)._replace(rebuilt_txn_indexes=recovered.txn_indexes)
 
 
-class _Clock(NamedTuple):
+class ExpiryClock(NamedTuple):
     now_ms: int
     expiration_ms: int
 
@@ -117,7 +117,7 @@ def _recover(
     path: str,
     segments: Sequence[Segment],
     log_start_offset: int,
-    clock: _Clock,
+    clock: ExpiryClock,
     recovered: _Recovered,
 ) -> None:
     """Recover the last of these segments, of a log that is loaded as far as that."""
@@ -125,7 +125,7 @@ def _recover(
     recovered.snapshot_offsets = [
         offset for offset in recovered.snapshot_offsets if log_start_offset < offset <= base_offset
     ]
-    replay = _Replay()
+    replay = Replay()
     start = replay.load_newest(path, recovered.snapshot_offsets, clock, recovered.snapshots)
     end_offset = log_start_offset if start is None else start
     for log_path, position, header in _batches(path, segments[:-1], end_offset, base_offset):
@@ -146,7 +146,7 @@ def _recover(
         recovered.snapshot(end_offset, replay.entries)
 
 
-class _Replay:
+class Replay:
     """Producers by id, brought forward batch by batch. At most one transaction of each is open."""
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ class _Replay:
         self,
         path: str,
         offsets: Sequence[int],
-        clock: _Clock,
+        clock: ExpiryClock,
         made: Mapping[int, Mapping[int, ProducerEntry]],
     ) -> int | None:
         """Take the newest snapshot that can be read, and give its offset. made: those in no file"""

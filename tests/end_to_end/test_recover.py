@@ -53,6 +53,8 @@ def test_it_settles_and_says_so_and_finds_nothing_the_second_time(cut_short: Pat
         "finished": 0,
         "undone": 2,
         "removed": 1,
+        "rebuilt": 0,
+        "truncated": 0,
     }
     assert snapshot_of(cut_short) == settled
     again = told(compactor("recover", cut_short, "--format", "json").stdout)
@@ -85,10 +87,56 @@ def test_it_refuses_beside_a_broker(cut_short: Path) -> None:
     assert snapshot_of(cut_short / "orders-0") == before
 
 
+class TestAfterAnUncleanShutdown:
+    @pytest.fixture
+    def killed(self, log_dir: Path) -> Path:
+        """A torn end, and nothing that is known to be on disk."""
+        (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+        (log_dir / "recovery-point-offset-checkpoint").write_bytes(b"")
+        with open(log_dir / "orders-0" / file_name(15, LOG), "ab") as log:
+            log.write(b"torn")
+        return log_dir
+
+    def test_a_run_refuses(self, killed: Path) -> None:
+        before = snapshot_of(killed)
+        done = compactor("run", killed, *NOT_COMPACTED)
+        assert_refused(done, 3, "did not stop cleanly", "--recover-first", "compactor recover")
+        assert snapshot_of(killed) == before
+
+    def test_recover_cuts_the_torn_end_off(self, killed: Path) -> None:
+        done = compactor("recover", killed)
+        assert (done.returncode, verdict(done)["totals"]["truncated"]) == (0, 1)
+        assert "bytes, 4 torn ones" in done.stdout
+        assert not (killed / clean_shutdown.CLEAN_SHUTDOWN).exists()
+        assert compactor("verify", killed).returncode == 0
+        recovered = snapshot_of(killed)
+        assert verdict(compactor("recover", killed))["totals"]["recovered"] == 0
+        assert snapshot_of(killed) == recovered
+
+    def test_a_run_does_so_first(self, killed: Path) -> None:
+        words = ("run", killed, "--recover-first", *NOT_COMPACTED, "--format", "json")
+        [log] = told(compactor(*words).stdout)["logs"]
+        assert "cut off: 00000000000000000015.log from" in log["notes"][0]
+        assert compactor("verify", killed).returncode == 0
+
+    def test_a_run_leaves_a_log_with_damage_in_its_middle(self, killed: Path) -> None:
+        path = killed / "orders-0" / file_name(0, LOG)
+        data = path.read_bytes()
+        path.write_bytes(data[:100] + b"?" + data[101:])
+        before = snapshot_of(killed / "orders-0")
+        compacted = ("--set", "cleanup.policy=compact", "--as-of", "5000")
+        done = compactor("run", killed, "--recover-first", *compacted, "--format", "json")
+        assert done.returncode == 4
+        [log] = told(done.stdout)["logs"]
+        assert log["status"] == "set-aside"
+        assert log["reason"].startswith(f"{path}, byte 0: ")
+        assert snapshot_of(killed / "orders-0") == before
+
+
 def test_a_run_settles_first_and_notes_it(cut_short: Path) -> None:
     settled = {p: f for p, f in snapshot_of(cut_short).items() if f[0] != b"x"}
     [log] = told(compactor("run", cut_short, *NOT_COMPACTED, "--format", "json").stdout)["logs"]
-    note = "settled first: 2 files of an incomplete one removed, 1 file left over removed"
+    note = "recovered first: 2 files of an incomplete one removed, 1 file left over removed"
     assert log["notes"] == [note]
     assert snapshot_of(cut_short) == settled
 
