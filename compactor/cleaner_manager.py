@@ -25,7 +25,7 @@ from compactor.cleaner_checkpoints import noted, write_checkpoints
 from compactor.finalizer import sweep_staged
 from compactor.java import use_java
 from compactor.layout import sources_of
-from compactor.log_report import log_report
+from compactor.log_report import log_report, problem_report, stop_if_corrupt
 from compactor.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
 from compactor.proof import (
     check_offsets,
@@ -62,6 +62,7 @@ class RunSettings:
     map_capacity: int | None = None  # keys of a map, to stop where Kafka's cleaner would
     run_id: str = field(default_factory=lambda: secrets.token_hex(4))
     originals: "OriginalsKeeper | None" = None  # keeps what is replaced or deleted
+    fail_on_corrupt: bool = False  # end the round at a log whose data is wrong, set none aside
 
 
 class _Clock:
@@ -91,6 +92,8 @@ def run_round(
     started_at_ms, began = time.time_ns() // 1_000_000, time.monotonic()
     run_id, clock = settings.run_id, _Clock()
     reports: list[LogReport] = []
+    if settings.fail_on_corrupt:
+        stop_if_corrupt(plan.passed_over)
     if plan.logs:
         with open_work_dir(settings.work_dir, run_id) as work_dir:
             facts = RoundSettings(
@@ -192,6 +195,8 @@ def _clean(
         stages.resolve()
         _prove_scan(stages)  # some logs may have been scanned once more
         _prove_verdicts(stages)
+    if settings.fail_on_corrupt:  # every checksum was looked at
+        _stop_if_corrupt(stages)
     _rewrite_and_swap(stages, settings, clock, progress)
     return [log_report(outcome, settings.dry_run) for outcome in stages.outcomes.values()]
 
@@ -204,6 +209,14 @@ def _prove_scan(stages: Stages) -> None:
             continue
         with stages.or_set_aside(outcome):
             check_offsets(outcome.plan, outcome.parts)
+
+
+def _stop_if_corrupt(stages: Stages) -> None:
+    stop_if_corrupt(
+        problem_report(outcome.plan, outcome.problem)
+        for outcome in stages.outcomes.values()
+        if outcome.problem is not None
+    )
 
 
 def _prove_verdicts(stages: Stages) -> None:
@@ -223,15 +236,22 @@ def _rewrite_and_swap(
             _prove_round(stages)
         return
     with GroupSwapper(settings.run_id, progress, settings.originals) as swapper:
+        held: list[tuple[LogOutcome, FinishedGroup]] = []
 
         def take(outcome: LogOutcome, group: FinishedGroup) -> None:
             _prove_group(outcome, group, dry_run=False)
-            if outcome.problem is None:
+            if outcome.problem is None and settings.fail_on_corrupt:
+                held.append((outcome, group))  # until all are known to be sound
+            elif outcome.problem is None:
                 swapper.give(outcome, group)
 
         with clock.phase("rewrite", stages.log_bytes()):
             stages.rewrite(take)
             _prove_round(stages)
+        if settings.fail_on_corrupt:
+            _stop_if_corrupt(stages)
+            for outcome, group in held:
+                swapper.give(outcome, group)
         with clock.phase("swap", stages.log_bytes()):
             progress.stage(SWAP_STAGE, sum(len(o.plan.groups) for o in stages.sound()))
             swapper.finish()

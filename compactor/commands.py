@@ -19,7 +19,7 @@ from compactor.config import Config, load_config, with_filters
 from compactor.errors import RefusedError
 from compactor.exit_codes import ExitCode, UsageError, exit_code_of_statuses
 from compactor.log_dir_lock import lock_log_dirs
-from compactor.output import discard_output, print_line
+from compactor.output import discard_output, print_error, print_line
 from compactor.printable import printable, size_text
 from compactor.progress import RECOVERY_STAGE, START_STAGE, ChangeWatch, ProgressSink, open_progress
 from compactor.report import CleaningReport
@@ -49,6 +49,11 @@ class DumpFormat(StrEnum):
     JSON = "json"
 
 
+class OnCorrupt(StrEnum):
+    SET_ASIDE = "set-aside"
+    FAIL = "fail"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundArguments:
     """The words of `plan`, `run` and `recover`, as they were given."""
@@ -65,6 +70,8 @@ class RoundArguments:
     work_dir: str | None = None
     master: str | None = None
     map_capacity: int | None = None
+    on_corrupt: OnCorrupt = OnCorrupt.SET_ASIDE
+    retry: bool = False
     allowed_file_systems: tuple[str, ...] = ()
     keep_originals: str | None = None
     keep_for: str | None = None
@@ -111,9 +118,12 @@ class StoppedError(Exception):
 def plan(wanted: RoundArguments) -> Result:
     """Survey and select, and show what a round would take on."""
     from compactor.plan_table import plan_document, plan_view
+    from compactor.remembered_logs import RememberedLogs
 
-    round_plan = _plan(wanted, arguments.log_dirs(wanted.log_dirs, to_write=False))
-    document = plan_document(round_plan)
+    log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=False)
+    remembered = RememberedLogs(log_dirs)
+    round_plan = _plan(wanted, log_dirs, remembered.problems)
+    document = plan_document(round_plan) | {"warnings": _told(remembered.warnings)}
     code = exit_code_of_statuses(log.status for log in round_plan.passed_over)
     begin = verdict("plan", code) | {"totals": document["totals"]}
     if wanted.format is Format.TABLE:
@@ -132,6 +142,7 @@ def run(wanted: RoundArguments) -> Result:
     master = arguments.master(wanted.master)
 
     from compactor.recovery_report import problems_of, with_recovery_noted
+    from compactor.remembered_logs import RememberedLogs
 
     # The locks come first: what is planned under them is still true when it is done.
     locks = lock_log_dirs(
@@ -142,8 +153,14 @@ def run(wanted: RoundArguments) -> Result:
         _watched(open_progress(sys.stderr)) as progress,
     ):
         recovered = [] if wanted.dry_run else _recover(wanted, log_dirs, progress)
-        problems = problems_of(recovered)
+        remembered = RememberedLogs(log_dirs, wanted.retry)
+        problems = remembered.problems | problems_of(recovered)
         round_plan = _plan(wanted, log_dirs, problems)
+
+        if wanted.on_corrupt is OnCorrupt.FAIL:
+            from compactor.log_report import stop_if_corrupt
+
+            stop_if_corrupt(remembered.still_corrupt(round_plan.passed_over))
 
         from compactor.cleaner_manager import RunSettings, run_round
         from compactor.overflow import split_overflowing
@@ -165,10 +182,14 @@ def run(wanted: RoundArguments) -> Result:
             map_capacity=wanted.map_capacity,
             run_id=run_id,
             originals=originals,
+            fail_on_corrupt=wanted.on_corrupt is OnCorrupt.FAIL,
         )
         if round_plan.logs:
             progress.stage(START_STAGE, 0)
         report = with_recovery_noted(run_round(round_plan, settings, progress), recovered)
+        if not wanted.dry_run:
+            remembered.update(report.logs, time.time_ns() // 1_000_000)
+        report = replace(report, warnings=tuple(_told(remembered.warnings)))
     if wanted.format is Format.TABLE:
         show_report(report)
     return Result(report_document(report), report_verdict(report))
@@ -221,14 +242,19 @@ def undo(wanted: UndoArguments) -> Result:
 def explain(wanted: RoundArguments, topic_partition: str) -> Result:
     """Show every bound of one log, and why it is cleaned or not."""
     from compactor import explain as explainer
+    from compactor.remembered_logs import RememberedLogs
 
     (log_dir,) = arguments.log_dirs(wanted.log_dirs, to_write=False)
     as_of_ms = arguments.as_of_ms(wanted.as_of, time.time_ns() // 1_000_000)
-    found = explainer.explain(log_dir, topic_partition, _config(wanted), as_of_ms)
+    remembered = RememberedLogs([log_dir])
+    found = explainer.explain(
+        log_dir, topic_partition, _config(wanted), as_of_ms, remembered.problems
+    )
     begin = verdict("explain", ExitCode.PARTIAL if found.outcome == "set-aside" else ExitCode.OK)
     if wanted.format is Format.TABLE:
         _show(lambda _: explainer.explanation_view(found))
-    return Result(begin | explainer.explanation_document(found), begin)
+    document = explainer.explanation_document(found) | {"warnings": _told(remembered.warnings)}
+    return Result(begin | document, begin)
 
 
 def dump(wanted: DumpArguments, emit: Callable[[str], None]) -> None:
@@ -319,6 +345,12 @@ def _plan(
     from compactor.round_plan import plan_round
 
     return plan_round(log_dirs, config, as_of_ms, problems=problems)
+
+
+def _told(warnings: list[str]) -> list[str]:
+    for warning in warnings:
+        print_error(f"compactor: warning: {printable(warning)}")
+    return warnings
 
 
 def _config(wanted: RoundArguments) -> Config:

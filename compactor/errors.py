@@ -11,5 +11,9 @@ class RefusedError(LogCompactionError):
     """It is not safe to work here: lock held, unclean shutdown. Exit code 3."""
 
 
+class CorruptLogError(LogCompactionError):
+    """A log's data is wrong, and the round was to end at the first such log. Exit code 1."""
+
+
 class CleaningFailedError(LogCompactionError):
     """The round as a whole failed: no Java, Spark did not start, a job was lost. Exit code 1."""

@@ -6,6 +6,7 @@ here, since it is one log. Source: spec C-4, C-5, C-18, C-23.
 """
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
@@ -43,13 +44,22 @@ class Explanation(NamedTuple):
     notes: tuple[str, ...]
 
 
-def explain(log_dir: str, topic_partition: str, config: Config, as_of_ms: int) -> Explanation:
-    """Plan a round for one log. ConfigError if there is no such log in the directory."""
+def explain(
+    log_dir: str,
+    topic_partition: str,
+    config: Config,
+    as_of_ms: int,
+    problems: Mapping[str, str] | None = None,
+) -> Explanation:
+    """Plan a round for one log. ConfigError if there is no such log in the directory.
+
+    problems: by path of the partition directory, why a log is known to be unfit.
+    """
     key = parse_partition_dir(topic_partition)
     if key is None:
         raise ConfigError(f"{topic_partition}: expected TOPIC-PARTITION")
     topic, partition = key
-    plan = plan_round([log_dir], config, as_of_ms, include=re.escape(topic))
+    plan = plan_round([log_dir], config, as_of_ms, re.escape(topic), problems=problems)
     reports = [r for r in plan.passed_over if (r.topic, r.partition) == key]
     if not reports and not any((log.topic, log.partition) == key for log in plan.logs):
         raise ConfigError(f"{topic_partition}: {log_dir} has no such partition")

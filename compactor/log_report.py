@@ -1,10 +1,11 @@
 """From what the stages made of a log to what the report says of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import TaskProblem
+from compactor.errors import CorruptLogError
 from compactor.report import Counts, LogReport, LogStatus
 from compactor.stages import LogOutcome
 
@@ -15,6 +16,7 @@ LEGACY_EMPTIED_NOTE = (
 
 # An error of the log's own data sets it aside; anything else is a failure to be looked into.
 _STATUS = {"corrupt": LogStatus.SET_ASIDE, "unsupported": LogStatus.SET_ASIDE}
+DATA_PROBLEMS = ("corrupt", "unsupported", "proof")  # nothing but another log would end otherwise
 
 
 def log_report(outcome: LogOutcome, dry_run: bool) -> LogReport:
@@ -83,11 +85,20 @@ def problem_report(plan: LogPlan, problem: TaskProblem, swapped_groups: int = 0)
         untouched_report(plan, _STATUS.get(problem.kind, LogStatus.FAILED)),
         reason=f"{where}: {problem.problem}" if where else problem.problem,
         notes=(note,) if swapped_groups else (),
+        is_data_problem=problem.kind in DATA_PROBLEMS,
     )
 
 
 def _groups(count: int) -> str:
     return "1 segment group" if count == 1 else f"{count:,} segment groups"
+
+
+def stop_if_corrupt(reports: Iterable[LogReport]) -> None:
+    """Raise CorruptLogError for the first log whose data is wrong."""
+    for report in reports:
+        if report.is_data_problem:
+            name = f"{report.topic}-{report.partition}"
+            raise CorruptLogError(f"{name}: {report.reason} (--on-corrupt fail)")
 
 
 def untouched_report(plan: LogPlan, status: LogStatus) -> LogReport:

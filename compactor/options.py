@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from compactor.commands import DumpFormat, Format
+from compactor.commands import DumpFormat, Format, OnCorrupt
 
 LOGS, CONFIGURATION, OUTPUT, SPARK = "Logs", "Configuration", "Output", "Spark"
 
@@ -94,6 +94,23 @@ RecoverFirst = Annotated[
         rich_help_panel=LOGS,
         help="after an unclean shutdown of the broker do what compactor recover does, then go on; "
         "without it such a directory is refused",
+    ),
+]
+Retry = Annotated[
+    bool,
+    typer.Option(
+        "--retry",
+        rich_help_panel=LOGS,
+        help="take logs up again that earlier runs have set aside, though they have not changed",
+    ),
+]
+CorruptPolicy = Annotated[
+    OnCorrupt,
+    typer.Option(
+        "--on-corrupt",
+        rich_help_panel=LOGS,
+        help="what to do about a log whose data is wrong: set it aside and go on with the others, "
+        "or fail before any log is swapped in",
     ),
 ]
 WorkDir = Annotated[

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from compactor.config import Config
+from compactor.set_aside_memory import SET_ASIDE
 from compactor.settling import (
     TEMPORARY,
     Action,
@@ -42,11 +43,12 @@ from storage.log_dir import (
 if TYPE_CHECKING:
     from compactor.unclean_shutdown import UncleanLogs
 
-_CHECKPOINTS = (
+_REPLACED_FILES = (
     checkpoint.CLEANER_OFFSET,
     checkpoint.LOG_START,
     checkpoint.RECOVERY_POINT,
     checkpoint.REPLICATION,
+    SET_ASIDE,
 )
 
 
@@ -106,7 +108,7 @@ def recover_log_dir(
     partitions = sorted(key for name in directories if (key := partition_of(name)) is not None)
     is_clean = clean_shutdown.CLEAN_SHUTDOWN in files
     load = _loading(path, rules, is_clean, {topic for topic, _ in partitions})
-    removed = [name for name in (f"{c}{TEMPORARY}" for c in _CHECKPOINTS) if name in files]
+    removed = [name for name in (f"{c}{TEMPORARY}" for c in _REPLACED_FILES) if name in files]
     for name in removed:
         filesystem.remove(os.path.join(path, name))
     logs = []

@@ -81,6 +81,7 @@ class LogReport:
     # what went after the cleaning, and apart from it
     retention: RetentionReport = field(default_factory=RetentionReport)
     end_offset: int | None = None  # exclusive; what the map covered: the checkpoint after the round
+    is_data_problem: bool = False  # set aside or failed for what is in its files
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +103,4 @@ class CleaningReport:
     seconds: float
     logs: tuple[LogReport, ...]  # in the order of the round, then those passed over
     phases: tuple[PhaseReport, ...]
+    warnings: tuple[str, ...] = ()  # about no log, and yet to be looked at

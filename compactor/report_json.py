@@ -73,6 +73,7 @@ def report_document(report: CleaningReport) -> JsonObject:
         "as_of": iso_time(report.as_of_ms),
         "started_at_ms": report.started_at_ms,
         "started_at": iso_time(report.started_at_ms),
+        "warnings": list(report.warnings),
         "phases": [_phase(phase) for phase in report.phases],
         "logs": [_log(log) for log in report.logs],
     }

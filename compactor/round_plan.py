@@ -78,6 +78,7 @@ class RoundPlan:
 class _Refusal(NamedTuple):
     status: LogStatus
     reason: str
+    is_data_problem: bool = False
 
 
 class _Outcome(NamedTuple):
@@ -183,10 +184,11 @@ class _Planner:
                 retention=self._retention(outcome), stray=self._stray(outcome, survey)
             )
         except CorruptFileError as error:
-            reason = str(error)
+            refusal = _Refusal(LogStatus.SET_ASIDE, str(error), is_data_problem=True)
         except OSError as error:  # gone since it was listed, or not to be read
             reason = f"{error.filename}: {error.strerror}"
-        return _Outcome(partition, survey.path, _Refusal(LogStatus.SET_ASIDE, reason))
+            refusal = _Refusal(LogStatus.SET_ASIDE, reason)
+        return _Outcome(partition, survey.path, refusal)
 
     def _topic(self, name: str) -> TopicConfig:
         if name not in self._topics:
@@ -323,6 +325,7 @@ def _report(outcome: _Outcome) -> LogReport:
         outcome.refusal.reason,
         found.first_dirty_offset if found else None,
         found.first_uncleanable_offset if found else None,
+        is_data_problem=outcome.refusal.is_data_problem,
     )
 
 

@@ -16,14 +16,14 @@ from tests.support.reference_batch import TRANSACTIONAL, decode, decompress_snap
 GZIP, SNAPPY, LZ4 = 1, 2, 3
 
 
-def reader_view(files: Files) -> dict[str, str]:
+def reader_view(files: Files, log_start_offset: int = 0) -> dict[str, str]:
     """The latest value of every key, both in hex."""
     lines: list[dict[str, Any]] = []
     for name in sorted(files):
         if name.endswith(".log"):
             for raw in split(files[name]):
                 lines += _v2(raw) if raw[16] == 2 else _legacy(raw)
-    return alive(lines)
+    return alive(lines, log_start_offset)
 
 
 def _v2(raw: bytes) -> list[dict[str, Any]]:

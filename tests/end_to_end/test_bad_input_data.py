@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
+from compactor.set_aside_memory import SET_ASIDE
 from storage import checkpoint
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_damage import Damage, all_damages
@@ -133,7 +134,7 @@ def test_files_of_the_log_directory_itself_are_as_they_were(all_in_one: Round) -
         for state in (all_in_one.before, all_in_one.after)
     )
     changed = {name for name in before | after if before.get(name) != after.get(name)}
-    assert changed == {f"logs/{checkpoint.CLEANER_OFFSET}"}
+    assert changed == {f"logs/{checkpoint.CLEANER_OFFSET}", f"logs/{SET_ASIDE}"}
 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)

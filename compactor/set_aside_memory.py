@@ -1,0 +1,190 @@
+"""Logs whose data is wrong, remembered from one run to the next, in a file of the log directory.
+
+    {"version": 1, "logs": [{"topic", "partition", "reason", "runs", "first_ms", "last_ms",
+                             "files": digest of names, sizes and times of its files}]}
+
+A run does not read such a log again until one of its files has changed, or it is asked to. A broker
+looks at no file there that it does not know. Kafka's own cleaner keeps its marks in memory only
+(uncleanable partitions; compaction C-17.4). A file that cannot be read counts as empty, and is left
+for the operator to look at: nothing is remembered in its place.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from compactor.report import LogReport, LogStatus
+from compactor.report_json import iso_time
+from storage import filesystem
+from storage.checkpoint import TopicPartition
+from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.log_dir import is_of_file
+
+SET_ASIDE = "compactor-set-aside.json"
+VERSION = 1
+MAX_BYTES = 64 << 20  # a hundred thousand logs; what is longer was not written here
+
+_FIELDS = {
+    "topic": str,
+    "partition": int,
+    "reason": str,
+    "runs": int,
+    "first_ms": int,
+    "last_ms": int,
+    "files": str,
+}
+
+
+class SetAside(NamedTuple):
+    """Why a log is left alone, and since when."""
+
+    reason: str
+    runs: int  # that have found it so
+    first_ms: int
+    last_ms: int
+    files: str  # digest
+
+
+class Memory(NamedTuple):
+    """What a log directory remembers."""
+
+    log_dir: str
+    logs: Mapping[TopicPartition, SetAside]
+    problem: str | None = None  # why its file cannot be read
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.log_dir, SET_ASIDE)
+
+
+def read(log_dir: str) -> Memory:
+    """Give what the file says; nothing, and the problem, where it cannot be read."""
+    path = os.path.join(log_dir, SET_ASIDE)
+    try:
+        return Memory(log_dir, decode(filesystem.read_range(path, 0, MAX_BYTES + 1), path))
+    except FileNotFoundError:
+        return Memory(log_dir, {})
+    except CorruptFileError as error:
+        told = str(error)
+    except OSError as error:
+        told = f"{path}: {error.strerror}"
+    told += "; it counts as empty, and nothing is remembered as long as it stays"
+    return Memory(log_dir, {}, told)
+
+
+def known_problems(memories: Iterable[Memory]) -> dict[str, str]:
+    """By path of the partition directory: why a log that has not changed since is left alone."""
+    return {
+        path: f"set aside since {iso_time(held.first_ms)} ({_times(held.runs)}) and not changed "
+        f"since, --retry takes it up again: {held.reason}"
+        for memory in memories
+        for (topic, partition), held in memory.logs.items()
+        if digest_of_files(path := os.path.join(memory.log_dir, f"{topic}-{partition}"))
+        == held.files
+    }
+
+
+def after_run(
+    memory: Memory, reports: Iterable[LogReport], known: Mapping[str, str], now_ms: int
+) -> dict[TopicPartition, SetAside]:
+    """What is to be remembered after a run. known: the logs that it left alone."""
+    logs = dict(memory.logs)
+    for report in reports:
+        key = report.topic, report.partition
+        path = os.path.join(memory.log_dir, f"{report.topic}-{report.partition}")
+        if report.log_dir != memory.log_dir or path in known:
+            continue
+        if report.status is LogStatus.CLEANED:
+            logs.pop(key, None)
+        files = digest_of_files(path) if report.is_data_problem else None
+        if files is not None:
+            held = logs.get(key)
+            count, first_ms = (held.runs, held.first_ms) if held else (0, now_ms)
+            logs[key] = SetAside(report.reason or "", count + 1, first_ms, now_ms, files)
+    return {
+        (topic, partition): held
+        for (topic, partition), held in logs.items()
+        if os.path.isdir(os.path.join(memory.log_dir, f"{topic}-{partition}"))
+    }
+
+
+def write(memory: Memory, logs: Mapping[TopicPartition, SetAside]) -> str | None:
+    """Bring the file up to date, in one step; the problem if that fails.
+
+    The caller holds the lock of the log directory. A crash leaves the old file or the new one.
+    """
+    if memory.problem is not None or logs == memory.logs:
+        return None
+    try:
+        if logs:
+            filesystem.replace_file(memory.path, encode(logs))
+        else:
+            filesystem.remove(memory.path)
+            filesystem.sync_directory(memory.log_dir)
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}; what was set aside is not remembered"
+    return None
+
+
+def encode(logs: Mapping[TopicPartition, SetAside]) -> bytes:
+    """Lay the file out, by topic, then partition. Pure ASCII."""
+    rows = [
+        {"topic": topic, "partition": partition, **held._asdict()}
+        for (topic, partition), held in sorted(logs.items())
+    ]
+    return (json.dumps({"version": VERSION, "logs": rows}, indent=1) + "\n").encode("ascii")
+
+
+def decode(data: bytes, path: str) -> dict[TopicPartition, SetAside]:
+    """Raise CorruptFileError where the file is not as `encode` lays it out."""
+    if len(data) > MAX_BYTES:
+        raise CorruptFileError(path, MAX_BYTES, f"it has more than {MAX_BYTES} bytes")
+    try:
+        document = json.loads(data.decode("ascii"))
+    except json.JSONDecodeError as error:
+        raise CorruptFileError(path, error.pos, f"not JSON: {error.msg}") from error
+    except UnicodeDecodeError as error:
+        raise CorruptFileError(path, error.start, "not ASCII") from error
+    except (RecursionError, ValueError) as error:  # brackets, digits without end
+        raise CorruptFileError(path, 0, "not JSON that was written here") from error
+    version = document.get("version") if isinstance(document, dict) else None
+    if version != VERSION:
+        raise UnsupportedFormatError(path, 0, f"version {version!r:.20}, expected {VERSION}")
+    rows = document.get("logs")
+    if not isinstance(rows, list):
+        raise CorruptFileError(path, 0, "it has no list of logs")
+    return dict(_decode_row(row, number, path) for number, row in enumerate(rows))
+
+
+def _decode_row(row: Any, number: int, path: str) -> tuple[TopicPartition, SetAside]:
+    if not isinstance(row, dict) or row.keys() != _FIELDS.keys():
+        raise CorruptFileError(path, 0, f"log {number}: the fields are not {', '.join(_FIELDS)}")
+    for name, kind in _FIELDS.items():
+        is_negative = kind is int and type(row[name]) is int and row[name] < 0
+        if type(row[name]) is not kind or is_negative:
+            raise CorruptFileError(path, 0, f"log {number}: {name} is {row[name]!r:.40}")
+    topic, partition = row.pop("topic"), row.pop("partition")
+    return (topic, partition), SetAside(**row)
+
+
+def digest_of_files(path: str) -> str | None:
+    """Tell one state of a log's files from another, by names, sizes and times of modification.
+
+    None where the partition directory cannot be listed.
+    """
+    try:
+        entries = filesystem.list_directory(path)
+    except OSError:
+        return None
+    lines = sorted(
+        f"{entry.name} {entry.size_bytes} {entry.mtime_ns} {entry.inode}\n"
+        for entry in entries
+        if is_of_file(entry.name)
+    )
+    return sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
