@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from storage import checkpoint
+from storage import checkpoint, leader_epoch_checkpoint
 from storage.file_names import SEGMENT_SUFFIXES, SNAPSHOT
 from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.partition_metadata import PARTITION_METADATA
@@ -23,6 +23,7 @@ class Log(NamedTuple):
     batches: list[ReferenceBatch]
     log_start_offset: int
     cleaned_to: int | None  # in the cleaner checkpoint
+    last_epoch: tuple[int, int] | None  # and where it begins
 
 
 class Ends(NamedTuple):
@@ -43,7 +44,14 @@ def logs_of(log_dir: Path) -> dict[str, Log]:
             segments = reader.segments_of(path)
             batches = reader.batches_of(segments)
             key = topic, int(number)
-            found[path.name] = Log(segments, batches, starts.get(key, 0), cleaned.get(key))
+            epochs = leader_epoch_checkpoint.read(str(path / LEADER_EPOCH_CHECKPOINT))
+            found[path.name] = Log(
+                segments,
+                batches,
+                starts.get(key, 0),
+                cleaned.get(key),
+                epochs[-1] if epochs else None,
+            )
     return found
 
 
@@ -66,6 +74,7 @@ def problems_of(log_dir: Path, ends: Ends, may_be_left: tuple[str, ...] = ()) ->
             _unknown_segments(log, (before, after, ends.split[name])),
             _unordered(log),
             _lost(log, before, after),
+            _epoch_lost(log, before, after),
             _back_from_the_dead(log, before, after),
         )
         for check in checks:
@@ -157,6 +166,18 @@ def _changed(
     may_be_none = any(then is None or then.value is None for then in allowed)
     if now not in allowed and not (now is None and may_be_none):
         yield f"latest of key {key!r} of {of} records is {now}, was one of {allowed}"
+
+
+def _epoch_lost(log: Log, before: Log, after: Log) -> Iterator[str]:
+    """Without the last leader epoch a follower would be told to cut its log.
+
+    Kafka itself lets one go that begins where the log ends.
+    """
+    may_be = {before.last_epoch, after.last_epoch}
+    if any(epoch and epoch[1] >= _end_offset(log) for epoch in may_be):
+        may_be.add(None)
+    if log.last_epoch not in may_be:
+        yield f"last leader epoch {log.last_epoch}, was one of {may_be}"
 
 
 def _back_from_the_dead(log: Log, before: Log, after: Log) -> Iterator[str]:

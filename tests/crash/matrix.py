@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 from compactor.recovery import recover_log_dir
 from storage import clean_shutdown
-from tests.crash import checks, stories
+from tests.crash import checks, reader, stories
 from tests.crash.checks import Ends, Log
 from tests.crash.next_round import Digest, digest_of, problems_of_next_rounds
 from tests.crash.operations import Record
 from tests.crash.recorder import Recorder
-from tests.crash.states import LOCK_FILE, STAGED, TEMPORARY, CrashState
+from tests.crash.slow_loader import load_log_dir
+from tests.crash.states import LOCK_FILE, STAGED, TEMPORARY, CrashState, crash_states
 from tests.crash.stories import NOW_MS, Story
 from tests.oracle import kafka
 
@@ -36,6 +37,7 @@ class Recovery(NamedTuple):
     name: str
     recover: Callable[[Story, Path], Mapping[str, str]]  # every one below a root; errors by name
     may_be_left: tuple[str, ...]  # of names in files that it does not know
+    is_model: bool = False  # for the slow loader, which has to leave the same segments
 
 
 @dataclass
@@ -68,6 +70,25 @@ def recorded(story: Story, work: Path) -> Recorded:
     ends = Ends(before, checks.logs_of(log_dir), split)
     shutil.rmtree(log_dir)
     return Recorded(story, recorder.record, ends, directories)
+
+
+def crashes_of_recovery(run: Recorded, state: CrashState, work: Path) -> list[CrashState]:
+    """What is left where our recovery of a crash state is itself cut short."""
+    log_dir = work / "recovering"
+    state.write(log_dir, run.directories)
+    recorder = Recorder(log_dir)
+    with recorder.recording():
+        recover_log_dir(str(log_dir))
+    assert not recorder.unseen, recorder.unseen
+    shutil.rmtree(log_dir)
+    return [
+        CrashState(
+            left.files,
+            state.operations,
+            f"{state.kind}; our recovery cut short after {left.operations} operations, {left.kind}",
+        )
+        for left in crash_states(recorder.record)
+    ]
 
 
 def recover_by_kafka(story: Story, root: Path) -> Mapping[str, str]:
@@ -105,7 +126,7 @@ def recover_by_ours(story: Story, root: Path) -> Mapping[str, str]:
 
 
 OURS = Recovery("ours", recover_by_ours, (LOCK_FILE,))
-KAFKA = Recovery("Kafka", recover_by_kafka, (STAGED, TEMPORARY))
+KAFKA = Recovery("Kafka", recover_by_kafka, (STAGED, TEMPORARY), is_model=True)
 KAFKA_UNCLEAN = Recovery("Kafka, unclean", recover_unclean_by_kafka, (STAGED, TEMPORARY))
 
 
@@ -132,6 +153,8 @@ class Matrix:
             log_dir = root / f"{number:05}"
             error = errors.get(log_dir.name)
             problems = [error] if error else list(self._problems(log_dir, recovery))
+            if recovery.is_model and not problems:
+                problems += self._other_than_the_slow_loader(log_dir, state)
             found[log_dir] = state, problems
         sound = [log_dir for log_dir, (_, problems) in found.items() if not problems]
         if self._goes_on:
@@ -148,6 +171,15 @@ class Matrix:
             yield from checks.problems_of(log_dir, self._run.ends, recovery.may_be_left)
         except Exception as error:  # whatever a reader stumbles over is one
             yield f"cannot be read: {error!r}"
+
+    def _other_than_the_slow_loader(self, log_dir: Path, state: CrashState) -> Iterator[str]:
+        model = self._work / "slow-loader"
+        state.write(model, self._run.directories)
+        load_log_dir(model)
+        for name in self._run.directories:
+            if reader.segments_of(model / name) != reader.segments_of(log_dir / name):
+                yield f"{name}: the slow loader leaves other segments"
+        shutil.rmtree(model)
 
     def _problems_of_next_rounds(self, log_dirs: Sequence[Path]) -> dict[Path, list[str]]:
         digests = {log_dir: digest_of(log_dir) for log_dir in log_dirs}

@@ -53,31 +53,28 @@ def problems_of_next_rounds(
 
     Kafka opens and closes them before and after, for what it changes whenever it does.
     """
-    kafkas, ours = work / "kafkas", work / "ours"
     configs = work / "topic-configs.json"
     configs.write_text(json.dumps(story.topic_configs))
-    clock = ("--now", str(LATER_MS))
-    for number, log_dir in enumerate(recovered):
-        copy = kafkas / f"{number:05}"
+    clock = (configs, "--now", str(LATER_MS))
+    both = work / "both"
+    kafkas, ours = ([both / f"{who}-{i:05}" for i in range(len(recovered))] for who in "ko")
+    for log_dir, copy in zip(recovered, kafkas, strict=True):
         shutil.copytree(log_dir, copy)
         (copy / checkpoint.CLEANER_OFFSET).unlink(missing_ok=True)
-    kafka.run("recover-all", kafkas, configs, *clock)
-    shutil.copytree(kafkas, ours)
-    left = {}
-    for number in range(len(recovered)):
-        log_dir = ours / f"{number:05}"
+    kafka.run("recover-all", both, *clock)
+    for copy, other in zip(kafkas, ours, strict=True):
+        shutil.copytree(copy, other)
+    left = []
+    for log_dir in ours:
         stories.run(story, log_dir, work / "work", LATER_MS)
-        left[log_dir] = _files(log_dir)
+        left.append(_files(log_dir))
     for _ in range(story.kafka_rounds):
-        kafka.run("clean-many", kafkas, configs, *clock)
-    for root in (kafkas, ours) * OPENINGS:
-        kafka.run("recover-all", root, configs, *clock)
-    problems = {
-        log_dir: list(_differences(left[ours / name], kafkas / name, ours / name))
-        for log_dir, name in ((path, f"{i:05}") for i, path in enumerate(recovered))
-    }
-    for root in (kafkas, ours):
-        shutil.rmtree(root)
+        kafka.run("clean-many", both, *clock, "--only", "k-")
+    for _ in range(OPENINGS):
+        kafka.run("recover-all", both, *clock)
+    found = map(_differences, left, kafkas, ours)
+    problems = dict(zip(recovered, map(list, found), strict=True))
+    shutil.rmtree(both)
     return problems
 
 

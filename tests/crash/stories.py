@@ -141,9 +141,11 @@ def _joined(root: Path) -> None:
 
 def _retained(root: Path) -> None:
     """Of the one log the first two segments go, of the other one all, so that it rolls."""
-    times = {0: 1000, 4: 2000, 8: 7000, 12: 8000}
     log: Mapping[int, Batches] = {
-        base: [timed(plain(base, "abc"), ms)] for base, ms in times.items()
+        0: [timed(plain(0, "abc"), 1000)],
+        4: [timed(plain(4, "def"), 2000)],
+        8: [timed(plain(8, "agh"), 7000)],
+        12: [timed(plain(12, "bij"), 8000)],
     }
     _partition(root / "retained-0", log, {0: [(5, 0, 1, 1)], 4: [(5, 2, 4, 4)]})
     _partition(root / "rolled-0", {base: log[base] for base in (0, 4)})

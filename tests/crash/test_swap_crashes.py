@@ -8,12 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.matrix import OURS, Matrix, Recorded, Recovery, recorded, sample
+from tests.crash.matrix import (
+    OURS,
+    Matrix,
+    Recorded,
+    Recovery,
+    crashes_of_recovery,
+    recorded,
+    sample,
+)
 from tests.crash.slow_loader import load_log_dir
 from tests.crash.states import STAGED, TEMPORARY, crash_states, kill_states
 from tests.crash.stories import STORIES, Story
 
-SAMPLE = 150  # of each story
+SAMPLE = 100  # of each story
+RECOVERIES_CUT_SHORT = 8
 
 
 def load_all(story: Story, root: Path) -> Mapping[str, str]:
@@ -45,3 +54,13 @@ def test_no_crash_of_a_run_loses_anything(
     matrix.try_states([*kill_states(run.record), *sample(states, SAMPLE)], recovery)
     assert matrix.result.lost == []
     assert len(states) > 400
+
+
+def test_our_recovery_may_be_cut_short_itself(run: Recorded, tmp_path: Path) -> None:
+    """By a kill or a power cut after any of its operations; then it is run again, twice."""
+    states = sample(list(crash_states(run.record)), RECOVERIES_CUT_SHORT)
+    again = [left for state in states for left in crashes_of_recovery(run, state, tmp_path)]
+    matrix = Matrix(run, tmp_path, next_rounds=False)
+    matrix.try_states(again, OURS)
+    assert matrix.result.lost == []
+    assert len(again) > 2 * len(states)

@@ -157,11 +157,12 @@ final class Cleaning {
         System.out.println(cleanAll(new File(a.positional.get(0)), configs, a));
     }
 
-    /** oracle clean-many ROOT TOPIC_CONFIGS --now MS [--slots N]: clean-all of each log directory in ROOT, a line for each. */
+    /** oracle clean-many ROOT TOPIC_CONFIGS --now MS [--slots N] [--only PREFIX]: clean-all of each log directory in ROOT (whose name begins so), a line for each. */
     static void cleanMany(Oracle.Arguments a) throws Exception {
         JsonNode configs = Oracle.JSON.readTree(new File(a.positional.get(1)));
         for (File logDir : directories(new File(a.positional.get(0))))
-            System.out.println(Oracle.JSON.createObjectNode().put("log_dir", logDir.getName()).set("results", cleanAll(logDir, configs, a)));
+            if (logDir.getName().startsWith(a.options.getOrDefault("only", "")))
+                System.out.println(Oracle.JSON.createObjectNode().put("log_dir", logDir.getName()).set("results", cleanAll(logDir, configs, a)));
     }
 
     private static ObjectNode cleanAll(File logDir, JsonNode configs, Oracle.Arguments a) throws Exception {

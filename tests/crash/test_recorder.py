@@ -1,0 +1,110 @@
+"""The recorder sees what changes a log directory, however it is done, and tells what it missed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage import filesystem
+from tests.crash.operations import (
+    Content,
+    Create,
+    Operation,
+    Place,
+    Rename,
+    Sync,
+    SyncDirectory,
+    Unlink,
+    Write,
+)
+from tests.crash.recorder import Recorder
+
+OLD, NEW = Place("t-0", "old"), Place("t-0", "new")
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    (tmp_path / "logs" / "t-0").mkdir(parents=True)
+    (tmp_path / "logs" / "t-0" / "old").write_bytes(b"old")
+    return tmp_path / "logs"
+
+
+def data_of(operation: Operation) -> bytes:
+    assert isinstance(operation, Write)
+    return operation.content.data
+
+
+def test_a_replacement_is_recorded_step_by_step(log_dir: Path) -> None:
+    recorder = Recorder(log_dir)
+    with recorder.recording():
+        filesystem.replace_file(str(log_dir / "t-0" / "old"), b"longer")
+    temporary = Place("t-0", "old.tmp")
+    create, write, *rest = recorder.record.operations
+    assert (create, data_of(write)) == (Create(temporary, 1), b"longer")
+    assert rest == [Sync(1), Rename(temporary, OLD, 1), SyncDirectory("t-0")]
+    assert recorder.record.names == {OLD: 0}
+    assert recorder.record.contents[0].data == b"old"
+    assert recorder.unseen == []
+
+
+def test_bytes_that_no_write_call_brought_are_seen(log_dir: Path, tmp_path: Path) -> None:
+    """As a joined segment's: they are copied inside the kernel."""
+    source = tmp_path / "piece"
+    source.write_bytes(b"0123456789")
+    recorder = Recorder(log_dir)
+    with (
+        recorder.recording(),
+        open(source, "rb") as piece,
+        open(log_dir / "t-0" / "new", "xb") as out,
+    ):
+        os.copy_file_range(piece.fileno(), out.fileno(), 4)
+        os.fsync(out.fileno())
+        os.sendfile(out.fileno(), piece.fileno(), 4, 6)
+        os.ftruncate(out.fileno(), 9)
+        os.utime(out.fileno(), ns=(5, 5))
+    create, first, sync, second = recorder.record.operations
+    assert (create, sync) == (Create(NEW, 1), Sync(1))
+    assert data_of(first) == b"0123"
+    assert second == Write(1, Content(b"012345678", 5))
+
+
+def test_names_are_followed_through_links_and_removals(log_dir: Path, tmp_path: Path) -> None:
+    old, new = log_dir / "t-0" / "old", log_dir / "t-0" / "new"
+    recorder = Recorder(log_dir)
+    with recorder.recording():
+        os.link(old, new)
+        os.link(old, tmp_path / "kept")  # changes nothing in the log directory
+        os.unlink(old)
+        (log_dir / "t-0" / "new").rename(old)
+    assert recorder.record.operations == [Create(NEW, 0), Unlink(OLD, 0), Rename(NEW, OLD, 0)]
+
+
+def test_what_happens_elsewhere_is_none_of_it(log_dir: Path, tmp_path: Path) -> None:
+    recorder = Recorder(log_dir)
+    with recorder.recording():
+        (tmp_path / "x").write_bytes(b"x")
+        (tmp_path / "x").rename(tmp_path / "y")
+        (log_dir / "t-0" / "old").read_bytes()
+    assert recorder.record.operations == []
+    assert recorder.unseen == []
+
+
+def test_a_change_that_came_another_way_is_told(log_dir: Path) -> None:
+    """By a function that was bound before the recording began."""
+    recorder = Recorder(log_dir)
+    bound = os.rename
+    with recorder.recording():
+        bound(log_dir / "t-0" / "old", log_dir / "t-0" / "new")
+        os.mkdir(log_dir / "t-1")
+    assert len(recorder.unseen) == 2
+
+
+def test_the_audit_hook_of_a_recorder_is_silent_when_it_has_ended(log_dir: Path) -> None:
+    recorder = Recorder(log_dir)
+    with recorder.recording():
+        pass
+    subprocess.run([sys.executable, "-c", ""], check=True)
+    (log_dir / "t-0" / "new").write_bytes(b"")
+    assert recorder.unseen == []
