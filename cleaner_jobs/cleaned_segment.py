@@ -22,7 +22,7 @@ from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.batch_columns import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, SIZE
 from storage.errors import UnsupportedFormatError
 from storage.file_attributes import FileAttributes, give_attributes
-from storage.filesystem import naming
+from storage.filesystem import naming, private
 from storage.segment_indexes import IndexBuilder, check_capacity, made_to_fit
 
 _INDEXED = "size", "last_offset", "max_timestamp"
@@ -146,7 +146,7 @@ def read_back(
 
 def write_like(path: str, data: bytes, model: FileAttributes) -> None:
     """Write a file with the attributes of another, and its modification time in whole ms."""
-    with naming(path), open(path, "xb") as out:
+    with naming(path), open(path, "xb", opener=private) as out:
         out.write(data)
         out.flush()
         finish_like(out.fileno(), model)

@@ -45,7 +45,7 @@ from storage.batch_columns import (
 from storage.errors import CorruptFileError
 from storage.file_attributes import FileAttributes, attributes_of
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.filesystem import naming, read_bytes
+from storage.filesystem import naming, private, read_bytes
 
 
 class PieceContext(NamedTuple):
@@ -276,7 +276,7 @@ def _write_log(
     model: FileAttributes | None,
 ) -> OutputCounts:
     """Write the cleaned batches; with a model, as a file that is to go live."""
-    with naming(path), open(path, "xb", buffering=0) as out:
+    with naming(path), open(path, "xb", buffering=0, opener=private) as out:
         rewriter = BatchRewriter(_rules(log, context), out, context.buffers)
         _rewrite_sections(piece, log, context, rewriter)
         rewriter.finish()

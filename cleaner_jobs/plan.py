@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from storage.filesystem import Entry
 from storage.segment import Segment
 from storage.txn_index import AbortedTxn
 
@@ -54,6 +55,7 @@ class LogPlan:
     rebuilt_txn_indexes: tuple[tuple[int, tuple[AbortedTxn, ...]], ...] = ()
     notes: tuple[str, ...] = ()  # what was done to the log before this round
     limited_map_end_offset: int | None = None  # exclusive; None: the map took everything
+    files: tuple[Entry, ...] = ()  # of the log, as they were when the round was planned
     legacy_horizon_ms: int = 0  # legacy tombstones go from segments no younger than that (C-6.1)
 
     @property

@@ -34,7 +34,7 @@ from storage import segment_indexes, txn_index
 from storage.errors import CorruptFileError
 from storage.file_attributes import FileAttributes, attributes_of
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.filesystem import naming, read_bytes, sync_file
+from storage.filesystem import naming, private, read_bytes, sync_file
 from storage.txn_index import AbortedTxn
 
 READ_BYTES = 8 << 20
@@ -155,7 +155,7 @@ def _spans(pieces: Sequence[Rewritten], segment: JoinedSegment) -> Iterator[_Spa
 
 def _join(path: str, spans: Iterator[_Span], digest: xxhash.xxh3_64, model: FileAttributes) -> None:
     """Write a `.log`. digest: of the piece that goes on from the segment before."""
-    with naming(path), open(path, "x+b", buffering=0) as out:
+    with naming(path), open(path, "x+b", buffering=0, opener=private) as out:
         position = 0
         for piece, start, log_bytes in spans:
             with open(piece.log_file, "rb", buffering=0) as source:

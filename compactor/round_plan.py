@@ -14,6 +14,7 @@ from cleaner_jobs.plan import LogPlan
 from compactor import survey as log_dir_survey
 from compactor.candidate import Clock, Judgement, Prepared, defect, judge, prepare
 from compactor.config import Config, with_filters
+from compactor.log_deletion import check_leader_epochs
 from compactor.log_retention import LogRetention, deletion_of, limits_of
 from compactor.planner import SegmentLimits, group_segments
 from compactor.reasons import why_not_compacted, why_not_eligible
@@ -263,6 +264,7 @@ class _Planner:
         # by the log start alone, cleaning leaves no more to delete than there is now
         if not estimate.by_rule and limits.retention_ms is None and limits.retention_bytes is None:
             return None
+        check_leader_epochs(partition)  # which deletion would cut: damage is to be known before
         return LogRetention(
             outcome.log_dir,
             partition.topic,
@@ -308,6 +310,7 @@ def _log_plan(log_id: int, prepared: Prepared) -> LogPlan:
         rebuilt_txn_indexes=tuple(
             rebuilt for rebuilt in prepared.rebuilt_txn_indexes if rebuilt[1]
         ),
+        files=partition.files,
         legacy_horizon_ms=legacy_horizon_ms(
             partition.segments, judgement.first_dirty.offset, config.delete_retention_ms
         ),

@@ -25,7 +25,7 @@ from storage import txn_index
 from storage.errors import CorruptFileError
 from storage.file_attributes import FileAttributes, attributes_of
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.filesystem import naming, open_file, sync_file
+from storage.filesystem import naming, open_file, private, sync_file
 from storage.segment import MAX_RELATIVE_OFFSET
 from storage.segment_indexes import (
     SegmentIndexes,
@@ -141,7 +141,7 @@ def _copy(source: Source, segment: _NewSegment, path: str, model: FileAttributes
     with (
         open(open_file(source.path), "rb", buffering=0) as old,
         naming(path),
-        open(path, "xb", 0) as new,
+        open(path, "xb", 0, opener=private) as new,
     ):
         position, end = segment.start, segment.start + segment.log_bytes
         while position < end:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.task_values import Rewritten, Source
-from cleaner_jobs.unchanged import LogChangedError, check_unchanged
+from cleaner_jobs.unchanged import LogChangedError, check_files_unchanged, check_unchanged
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
 from compactor.layout import sources_of
@@ -116,6 +116,9 @@ class GroupSwapper:
             for source in chain.from_iterable(queue.sources):  # a log in use stays as it is
                 check_unchanged(source, os.stat(source.path))
             remove_cleaned(outcome.plan.path)
+        if outcome.plan.files:
+            first_offset = queue.sources[group.group][0].base_offset
+            check_files_unchanged(outcome.plan, first_offset if outcome.swapped_groups else 0)
         if not pieces[0].left_in_place:
             staged = self._staged(outcome, queue.sources[group.group], pieces)
             if self._originals is not None:

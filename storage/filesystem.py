@@ -143,6 +143,11 @@ def open_file(path: str) -> int:
     return descriptor
 
 
+def private(path: str, flags: int) -> int:
+    """An opener: what it makes only this user can read, until it is given another mode."""
+    return os.open(path, flags, 0o600)
+
+
 def read_bytes(path: str) -> bytes:
     """Give the whole file."""
     with open(open_file(path), "rb") as source:

@@ -65,6 +65,7 @@ class PartitionListing(NamedTuple):
     unfinished: tuple[str, ...]  # names ending in .cleaned, .swap or .deleted
     stray: tuple[str, ...]  # names that a loading broker would trip over
     special: tuple[str, ...] = ()  # what is no file but has a file's name, and what it is
+    files: tuple[Entry, ...] = ()  # of the log, by name; those that a swap leaves apart
 
     @property
     def name(self) -> str:
@@ -124,12 +125,15 @@ def list_partition(path: str, topic: str, partition: int) -> PartitionListing:
     unfinished: list[str] = []
     stray: list[str] = []
     special: list[str] = []
+    files: list[Entry] = []
     for entry in filesystem.list_directory(path):
         name = entry.name
         if (entry.is_dir or entry.special) and is_of_file(name):
             special.append(f"{name}: is {entry.special or 'a directory'}, not a file")
         if entry.is_dir or entry.special:
             continue
+        if is_of_file(name) and not name.endswith(UNFINISHED_SUFFIXES):
+            files.append(entry)
         prefix, _, kind = name.partition(".")
         suffix = f".{kind}"
         regular = len(prefix) == OFFSET_DIGITS and offset_of(name) is not None
@@ -155,6 +159,7 @@ def list_partition(path: str, topic: str, partition: int) -> PartitionListing:
         tuple(sorted(unfinished)),
         tuple(sorted(stray)),
         tuple(sorted(special)),
+        tuple(sorted(files)),
     )
 
 

@@ -13,6 +13,7 @@ from compactor.round_plan import RoundPlan, plan_round
 from compactor.survey import survey_log_dirs
 from storage import checkpoint
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
+from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from tests.compactor.plan_logs import (
     BATCH_BYTES,
     COMPACT,
@@ -336,3 +337,20 @@ def test_a_log_that_vanishes_meanwhile(tmp_path: Path, monkeypatch: pytest.Monke
     assert [log.name for log in found.logs] == ["u-0"]
     (report,) = found.passed_over
     assert (report.status, report.reason) == (SET_ASIDE, f"{path}: No such file or directory")
+
+
+def test_damaged_leader_epochs_set_a_log_aside_where_retention_may_need_them(
+    tmp_path: Path,
+) -> None:
+    """C-18.4: known after the cleaning, they would stop the deletion that follows it."""
+    log_dir = build(tmp_path / "d")
+    (partition,) = [path for path in (tmp_path / "d").iterdir() if path.is_dir()]
+    path = partition / LEADER_EPOCH_CHECKPOINT
+    path.write_bytes(b"0\n1\n0\n")
+    assert plan_round([log_dir], COMPACT, NOW_MS).logs
+    config = load_config(settings={"cleanup.policy": "compact,delete"})
+    status, reason = judged(plan_round([log_dir], config, NOW_MS))
+    assert (status, reason) == (
+        SET_ASIDE,
+        f"{path}, byte 4: line '0' has 1 fields, expected 2",
+    )

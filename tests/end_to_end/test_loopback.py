@@ -1,0 +1,31 @@
+"""With a local master nothing listens but on the loopback interface, and there is no web interface.
+
+The session of these tests speaks TCP where a run's own would use Unix sockets: all ports there are.
+"""
+
+from ipaddress import ip_address
+from typing import Any
+
+import psutil
+from pyspark.sql import SparkSession
+
+
+def test_all_ports_of_spark_are_on_the_loopback_interface(spark: SparkSession) -> None:
+    def doubled(batches: Any) -> Any:
+        yield from batches
+
+    assert spark.range(4).mapInArrow(doubled, "id long").count() == 4  # workers are up
+    gateway: Any = spark.sparkContext._gateway
+    java = psutil.Process(gateway.proc.pid)
+    processes = [java, *java.children(recursive=True), psutil.Process()]
+    listening = {
+        connection.laddr.ip
+        for process in processes
+        for connection in process.net_connections(kind="inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening
+    assert {
+        ip for ip in listening if not ip_address(ip.replace("::ffff:", "")).is_loopback
+    } == set()
+    assert spark.sparkContext.uiWebUrl is None

@@ -1,0 +1,112 @@
+"""Claims of SECURITY.md that no other test holds."""
+
+import ast
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cleaner_jobs import cleaned_segment, piece
+from cleaner_jobs.task_values import load_task, task_file
+from storage.file_attributes import FileAttributes
+from tests.compactor.small_rounds import GROUPS, logs_in
+from tests.support.local_round import LocalRound, open_local_round
+from tests.support.made_log import log_of, plan_of, round_of
+
+PACKAGES = ("compactor", "cleaner_jobs", "storage")
+ROOT = Path(__file__).parents[1]
+RUNS_DATA = {"eval", "exec", "compile", "system", "popen", "allow_pickle"}
+
+
+@pytest.fixture
+def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
+    return open_local_round(tmp_path / "work", monkeypatch)
+
+
+def sources() -> Iterator[tuple[Path, ast.Module]]:
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_no_pickle_and_no_shell() -> None:
+    imported, called = set(), set()
+    for _, tree in sources():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                imported.add(node.module.split(".")[0])
+            elif isinstance(node, ast.Call):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else None
+                name = node.func.id if isinstance(node.func, ast.Name) else name
+                is_regex = isinstance(node.func, ast.Attribute) and name == "compile"
+                called.add("" if is_regex or name is None else name)
+                for keyword in node.keywords:
+                    is_false = isinstance(keyword.value, ast.Constant) and not keyword.value.value
+                    if keyword.arg in ("shell", "allow_pickle") and not is_false:
+                        called.add(keyword.arg)
+    assert imported.isdisjoint({"pickle", "cloudpickle", "marshal", "shelve", "dill", "joblib"})
+    assert called.isdisjoint({*RUNS_DATA, "shell"})
+    assert "load_task" in called  # the walk sees calls at all
+
+
+def test_the_key_of_the_hash_is_of_this_run_and_of_the_systems_generator(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[int] = []
+    randbits = secrets.randbits
+
+    def draw(bits: int) -> int:
+        drawn.append(randbits(bits))
+        return drawn[-1]
+
+    monkeypatch.setattr(secrets, "randbits", draw)
+    used = []
+    partition = logs_in(tmp_path)
+
+    def look() -> None:
+        (work_dir,) = (tmp_path / "work").iterdir()
+        task = load_task(task_file(str(work_dir), "scan", 0))
+        used.append(tuple(task["settings"][3:5]))
+
+    local.before["resolve"] = look
+    for _ in range(2):
+        local.run(round_of(plan_of(partition, GROUPS, 12)), dry_run=True)
+    assert used == [tuple(drawn[:2]), tuple(drawn[2:])]
+    assert len(set(drawn)) == 4 and max(drawn).bit_length() > 32
+
+
+def test_nobody_else_reads_what_is_in_work(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the umask, and though the log itself may be read by a group."""
+    partition = logs_in(tmp_path)
+    for path in partition.iterdir():
+        path.chmod(0o640)
+    modes: list[int] = []
+    finish_like = cleaned_segment.finish_like
+
+    def finish(descriptor: int, model: FileAttributes) -> None:
+        modes.append(os.fstat(descriptor).st_mode & 0o777)
+        finish_like(descriptor, model)
+
+    for module in (cleaned_segment, piece):
+        monkeypatch.setattr(module, "finish_like", finish)
+    work_modes = []
+
+    def look() -> None:
+        (work_dir,) = (tmp_path / "work").iterdir()
+        work_modes.append(work_dir.stat().st_mode & 0o777)
+
+    local.before["resolve"] = look
+    umask = os.umask(0)
+    try:
+        local.run(round_of(plan_of(partition, GROUPS, 12)))
+    finally:
+        os.umask(umask)
+    assert work_modes == [0o700]
+    assert len(modes) >= 3 and set(modes) == {0o600}
+    assert log_of(partition, 0).stat().st_mode & 0o777 == 0o640
