@@ -9,11 +9,12 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from compactor import arguments, commands
+from compactor import arguments, commands, undo_command
 from compactor.commands import (
     DumpArguments,
     DumpFormat,
@@ -21,7 +22,6 @@ from compactor.commands import (
     OnCorrupt,
     Result,
     RoundArguments,
-    UndoArguments,
     VerifyArguments,
 )
 from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
@@ -257,8 +257,8 @@ def undo(
 
     [dim]compactor undo /data/originals/3f9c2b1a[/]
     """
-    wanted = UndoArguments(run_dir, discard, format_, tuple(allow_file_system or ()))
-    return Request("undo", lambda: commands.undo(wanted), format_, report, debug)
+    wanted = undo_command.UndoArguments(run_dir, discard, format_, tuple(allow_file_system or ()))
+    return Request("undo", lambda: undo_command.undo(wanted), format_, report, debug)
 
 
 @app.command()
@@ -409,9 +409,14 @@ def _end(request: Request, result: Result, report: str | None) -> int:
 def _write_report(path: str, document: JsonObject) -> None:
     """In one step, so that whoever collects reports never sees half of one."""
     temporary = f"{path}.tmp"
-    with open(temporary, "w", encoding="utf-8") as out:
-        out.write(to_text(document))
-    os.replace(temporary, path)
+    try:
+        with open(temporary, "w", encoding="utf-8") as out:
+            out.write(to_text(document))
+        os.replace(temporary, path)
+    except OSError:
+        with suppress(FileNotFoundError):
+            os.remove(temporary)
+        raise
 
 
 def _end_of_usage_error(words: list[str], error: Exception) -> int:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from compactor import arguments
 from compactor.config import Config, load_config, with_filters
-from compactor.errors import RefusedError
 from compactor.exit_codes import ExitCode, UsageError, exit_code_of_statuses
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.output import discard_output, print_error, print_line
@@ -25,12 +24,12 @@ from compactor.progress import RECOVERY_STAGE, START_STAGE, ChangeWatch, Progres
 from compactor.report import CleaningReport
 from compactor.report_json import JsonObject, report_document, report_verdict, verdict
 from storage import clean_shutdown
-from storage.errors import CorruptFileError
 from storage.filesystem import require_in_place
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from compactor.plan_table import SpaceFacts
     from compactor.recovery import LogDirRecovery
     from compactor.round_plan import RoundPlan
     from compactor.verify import Verification
@@ -80,13 +79,6 @@ class RoundArguments:
     debug: bool = False
 
 
-class UndoArguments(NamedTuple):
-    run_dir: str
-    discard: bool
-    format: Format
-    allowed_file_systems: tuple[str, ...]
-
-
 class DumpArguments(NamedTuple):
     path: str
     format: DumpFormat
@@ -123,11 +115,12 @@ def plan(wanted: RoundArguments) -> Result:
     log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=False)
     remembered = RememberedLogs(log_dirs)
     round_plan = _plan(wanted, log_dirs, remembered.problems)
-    document = plan_document(round_plan) | {"warnings": _told(remembered.warnings)}
+    space = _space(round_plan) if round_plan.logs else None
+    document = plan_document(round_plan, space) | {"warnings": _told(remembered.warnings)}
     code = exit_code_of_statuses(log.status for log in round_plan.passed_over)
     begin = verdict("plan", code) | {"totals": document["totals"]}
     if wanted.format is Format.TABLE:
-        _show(lambda width: plan_view(round_plan, width))
+        _show(lambda width: plan_view(round_plan, width, space))
     return Result(begin | document, begin)
 
 
@@ -155,7 +148,12 @@ def run(wanted: RoundArguments) -> Result:
         recovered = [] if wanted.dry_run else _recover(wanted, log_dirs, progress)
         remembered = RememberedLogs(log_dirs, wanted.retry)
         problems = remembered.problems | problems_of(recovered)
-        round_plan = _plan(wanted, log_dirs, problems)
+        if originals_dir is not None and keep_for_ms is not None and not wanted.dry_run:
+            from compactor.kept_run import discard_expired
+
+            discard_expired(originals_dir, time.time_ns() // 1_000_000 - keep_for_ms)
+        places = work_dir, originals_dir
+        round_plan = _plan_with_room(wanted, log_dirs, problems, places)
 
         if wanted.on_corrupt is OnCorrupt.FAIL:
             from compactor.log_report import stop_if_corrupt
@@ -169,9 +167,12 @@ def run(wanted: RoundArguments) -> Result:
         if originals_dir is not None and not wanted.dry_run:
             from compactor.originals_keeper import open_keeper
 
-            originals = open_keeper(originals_dir, keep_for_ms, run_id, round_plan)
+            originals = open_keeper(originals_dir, run_id, round_plan)
         round_plan = split_overflowing(
-            round_plan, lambda: _plan(wanted, log_dirs, problems), wanted.dry_run, originals
+            round_plan,
+            lambda: _plan_with_room(wanted, log_dirs, problems, places),
+            wanted.dry_run,
+            originals,
         )
 
         settings = RunSettings(
@@ -212,31 +213,6 @@ def recover(wanted: RoundArguments) -> Result:
     code = ExitCode.PARTIAL if problems_of(recovered) else ExitCode.OK
     begin = verdict("recover", code) | {"totals": document["totals"]}
     return Result(begin | document, begin)
-
-
-def undo(wanted: UndoArguments) -> Result:
-    """Bring back what a run kept, or drop it; show what became of each log."""
-    path = arguments.kept_run(wanted.run_dir)
-
-    from compactor import kept_run, undo_report
-    from compactor.undo import undo_run
-
-    if wanted.discard:
-        kept_run.discard(path)
-        return Result(verdict("undo", ExitCode.OK) | {"discarded": path})
-    try:
-        reports = undo_run(path, wanted.allowed_file_systems)
-    except (RefusedError, CorruptFileError):
-        raise  # before anything was changed
-    except (Exception, KeyboardInterrupt) as error:
-        raise StoppedError(error, "Some logs may be undone; what is not can be, again.") from error
-    begin = verdict("undo", undo_report.exit_code(reports)) | {
-        "totals": undo_report.totals(reports)
-    }
-    if wanted.format is Format.TABLE:
-        for line in undo_report.lines(reports):
-            print_line(printable(line))
-    return Result(begin | {"logs": undo_report.documents(reports)}, begin)
 
 
 def explain(wanted: RoundArguments, topic_partition: str) -> Result:
@@ -313,6 +289,29 @@ def show_report(report: CleaningReport) -> None:
     from compactor.report_table import report_view
 
     _show(lambda width: report_view(report, width))
+
+
+def _space(plan: "RoundPlan") -> "SpaceFacts":
+    from compactor.room import cores_of, places_of
+    from compactor.space import plan_space
+
+    places = places_of(plan.logs)
+    return places.rooms, plan_space(plan.logs, places, cores_of(None))
+
+
+def _plan_with_room(
+    wanted: RoundArguments,
+    log_dirs: tuple[str, ...],
+    problems: Mapping[str, str],
+    places: tuple[str | None, str | None],
+) -> "RoundPlan":
+    """What a run takes on. places: where it works, and where it keeps originals."""
+    from compactor.room import space_of, with_room
+
+    found = _plan(wanted, log_dirs, problems)
+    if wanted.dry_run or not found.logs:
+        return found
+    return with_room(found, space_of(found.logs, *places, wanted.master))
 
 
 def _recover(

@@ -5,7 +5,7 @@
 | 0 | ok | every eligible log was cleaned, or none was eligible |
 | 1 | failed | the round, or every log that was tried, failed |
 | 2 | usage | wrong arguments or configuration; LOG_DIR is missing, unreadable, not one |
-| 3 | refused | lock held or without force, unclean shutdown, a backend without a promise |
+| 3 | refused | lock held or without force, unclean shutdown, no room, a backend without a promise |
 | 4 | partial | logs failed or were set aside, or findings; what could be done is done |
 | 130 | interrupted | Ctrl-C (SIGTERM: 143) |
 

@@ -31,6 +31,15 @@ def task_count(log_bytes: int, cores: int) -> int:
     return cores * max(1, min(TASKS_PER_CORE, rounds))
 
 
+def in_flight_bytes(log_bytes: int, cores: int) -> int:
+    """How much of a round's logs may be rewritten and not yet swapped in.
+
+    What the tasks at work have in hand, and as much that waits for the swap of a group before it.
+    """
+    tasks = min(-(-log_bytes // TASK_BYTES), cores * REWRITE_TASKS_PER_CORE)
+    return log_bytes if tasks <= cores else min(log_bytes, 2 * cores * -(-log_bytes // tasks))
+
+
 def partition_bits(log_bytes: int) -> int:
     """How many bits of a key's hash name its hash partition, for a log of that size."""
     partitions = log_bytes // BYTES_PER_KEY // PARTITION_KEYS

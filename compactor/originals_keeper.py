@@ -25,7 +25,6 @@ from compactor.kept_manifest import (
     step_document,
     step_name,
 )
-from compactor.kept_run import discard_expired
 from compactor.retention import Deletion
 from compactor.round_plan import RoundPlan
 from storage import checkpoint, filesystem
@@ -106,13 +105,9 @@ class OriginalsKeeper:
         self._steps[log_dir, key] = number + 1
 
 
-def open_keeper(
-    directory: str, keep_for_ms: int | None, run_id: str, plan: RoundPlan
-) -> OriginalsKeeper:
-    """What keeps the originals of the logs of a plan; what was kept for longer than that goes."""
+def open_keeper(directory: str, run_id: str, plan: RoundPlan) -> OriginalsKeeper:
+    """What keeps the originals of the logs of a plan."""
     now_ms = time.time_ns() // 1_000_000
-    if keep_for_ms is not None:
-        discard_expired(directory, now_ms - keep_for_ms)
     log_dirs = {log.log_dir: None for log in plan.logs}
     log_dirs |= {log.log_dir: None for log in plan.retention}
     return OriginalsKeeper(directory, KeptRun(run_id, now_ms, tuple(log_dirs)))

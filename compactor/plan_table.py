@@ -1,6 +1,6 @@
 """A round's plan for a person, as tables that never flood the terminal, and whole, as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -15,6 +15,9 @@ from compactor.report_table import RETENTION_ESTIMATE, retention_table
 from compactor.report_totals import group_reasons
 from compactor.retention_round import retention_report
 from compactor.round_plan import LogFacts, RoundPlan
+from compactor.space import Room, SpacePlan
+
+SpaceFacts = tuple[Mapping[int, Room], SpacePlan]
 
 WIDE = 100  # columns from which offsets are shown too
 SHOWN_LOGS = 40
@@ -23,7 +26,7 @@ SHOWN_NAMES = 3
 _ALL = "all: --format json"
 
 
-def plan_view(plan: RoundPlan, width: int) -> RenderableType:
+def plan_view(plan: RoundPlan, width: int, space: SpaceFacts | None = None) -> RenderableType:
     """The whole plan, to be printed on a console of that width."""
     parts: list[RenderableType] = [
         Text(f"Plan as of {iso_time(plan.as_of_ms)}; nothing is written")
@@ -41,11 +44,12 @@ def plan_view(plan: RoundPlan, width: int) -> RenderableType:
     if doomed:
         parts += [Text(RETENTION_ESTIMATE, "bold"), retention_table(doomed, SHOWN_LOGS)]
     parts += [Text(line) for line in _remarks(plan)]
+    parts += [Text(line) for line in _space_lines(space)]
     parts.append(Text(_summary(plan)))
     return Group(*parts)
 
 
-def plan_document(plan: RoundPlan) -> JsonObject:
+def plan_document(plan: RoundPlan, space: SpaceFacts | None = None) -> JsonObject:
     """Everything that is known: the fields of the plan's JSON after those of the verdict."""
     return {
         "as_of_ms": plan.as_of_ms,
@@ -64,6 +68,7 @@ def plan_document(plan: RoundPlan) -> JsonObject:
             }
             for log in plan.retention
         ],
+        "space": _space(plan, space),
         "checkpoint_repairs": [
             {"log_dir": log_dir, "topic": topic, "partition": partition, "offset": offset}
             for log_dir, entries in plan.checkpoint_repairs.items()
@@ -168,6 +173,50 @@ def _doomed(plan: RoundPlan) -> list[LogReport]:
         for log in plan.retention
         if log.estimate.by_rule
     ]
+
+
+def _space(plan: RoundPlan, space: SpaceFacts | None) -> JsonObject | None:
+    if space is None:
+        return None
+    rooms, found = space
+    by_path = {log.path: log for log in plan.logs}
+    return {
+        "file_systems": [
+            {
+                "path": rooms[device].path,
+                "need_bytes": need.bytes,
+                "free_bytes": rooms[device].free_bytes,
+                "need_files": need.files,
+                "free_files": rooms[device].free_files,
+            }
+            for device, need in found.needs.items()
+        ],
+        "left_out": [
+            {
+                "log_dir": by_path[path].log_dir,
+                "topic": by_path[path].topic,
+                "partition": by_path[path].partition,
+                "reason": reason,
+            }
+            for path, reason in found.left_out.items()
+        ],
+    }
+
+
+def _space_lines(space: SpaceFacts | None) -> list[str]:
+    """What a run needs of each file system; which logs it would leave out."""
+    if space is None:
+        return []
+    rooms, found = space
+    lines = [
+        f"Room at {printable(rooms[device].path)}: up to {size_text(need.bytes)} needed at the "
+        f"peak, {size_text(rooms[device].free_bytes)} free"
+        for device, need in found.needs.items()
+    ]
+    if found.left_out:
+        reason = next(iter(found.left_out.values()))
+        lines.append(f"Left out by a run for want of room: {len(found.left_out):,} logs ({reason})")
+    return lines
 
 
 def _summary(plan: RoundPlan) -> str:

@@ -128,6 +128,12 @@ class GroupSwapper:
                 staged,
                 lambda path: queue.removals.append(self._removers.submit(filesystem.remove, path)),
             )
+            queue.removals += [
+                self._removers.submit(filesystem.remove, path)
+                for piece in pieces
+                if piece.facts_file
+                for path in (piece.log_file, piece.facts_file)
+            ]  # of the work directory: they are joined
         outcome.swapped_groups += 1
         with self._lock:
             self._swapped += 1

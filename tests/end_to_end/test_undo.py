@@ -1,0 +1,32 @@
+"""A run that keeps its originals and its undoing, as a shell runs them."""
+
+from pathlib import Path
+
+from storage import clean_shutdown
+from tests.compactor.small_log import build, snapshot_of
+from tests.end_to_end.test_cli import COMPACTED, compactor, verdict
+
+
+def test_a_run_is_undone(tmp_path: Path) -> None:
+    log_dir, originals = build(tmp_path / "log").parent, tmp_path / "originals"
+    clean_shutdown.write(str(log_dir))
+    before = snapshot_of(log_dir / "orders-0")
+    words = [log_dir, *COMPACTED, "--as-of", "5000", "--master", "local[1]"]
+    expired = originals / "00000000"
+    expired.mkdir(parents=True)
+    (expired / "run.json").write_text(
+        '{"format": "compactor-originals", "schema_version": 1, "run_id": "00000000",'
+        ' "started_at_ms": 0, "log_dirs": []}'
+    )
+    done = compactor("run", *words, "--keep-originals", originals, "--keep-for", "1d")
+    assert done.returncode == 0, done.stderr
+    assert snapshot_of(log_dir / "orders-0") != before
+    run_id = verdict(done)["run_id"]
+    assert [path.name for path in originals.iterdir()] == [run_id]
+    undone = compactor("undo", originals / run_id)
+    assert undone.returncode == 0, undone.stderr
+    assert verdict(undone)["totals"]["logs"]["undone"] == 1
+    assert snapshot_of(log_dir / "orders-0") == before
+    assert compactor("verify", log_dir).returncode == 0
+    assert compactor("undo", "--discard", originals / run_id).returncode == 0
+    assert list(originals.iterdir()) == []
