@@ -152,13 +152,11 @@ def _session(
 
 @contextmanager
 def _staged_files_swept(plan: RoundPlan, facts: RoundSettings) -> Iterator[None]:
-    """Leave no staged file behind, of this run or of an earlier one; a dry run stages none.
+    """Leave no staged file of this run behind; a dry run stages none. What earlier runs left,
+    `recovery` has removed.
 
-    Of an earlier one, since the lock is held: whoever staged them is gone. Of this one, once
-    Spark has ended and its last task with it: one that is cut off may still be writing.
+    Once Spark has ended and its last task with it: one that is cut off may still be writing.
     """
-    if not facts.dry_run:
-        _sweep(plan)
     try:
         yield
     except BaseException:

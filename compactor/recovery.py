@@ -15,6 +15,7 @@ business, as is `__cluster_metadata-0`.
 
 import os
 from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,7 @@ from storage.log_dir import (
 if TYPE_CHECKING:
     from compactor.unclean_shutdown import UncleanLogs
 
+LOAD_THREADS = 8  # they wait for the disk most of the time
 _REPLACED_FILES = (
     checkpoint.CLEANER_OFFSET,
     checkpoint.LOG_START,
@@ -111,15 +113,18 @@ def recover_log_dir(
     removed = [name for name in (f"{c}{TEMPORARY}" for c in _REPLACED_FILES) if name in files]
     for name in removed:
         filesystem.remove(os.path.join(path, name))
+    settled = [_settle(path, topic, partition) for topic, partition in partitions]
+    threads = ThreadPoolExecutor(LOAD_THREADS)
     logs = []
-    for number, (topic, partition) in enumerate(partitions):
-        log = _settle(path, topic, partition) or LogRecovery(path, topic, partition)
-        if log.problem is None:
-            log = load(log)
-        if log != LogRecovery(path, topic, partition):
-            logs.append(log)
-        if advance is not None:
-            advance(number + 1)
+    try:
+        loaded = map(load, settled) if is_clean or rules is None else threads.map(load, settled)
+        for number, log in enumerate(loaded):
+            if log != LogRecovery(path, log.topic, log.partition):
+                logs.append(log)
+            if advance is not None:
+                advance(number + 1)
+    finally:
+        threads.shutdown(cancel_futures=True)
     return LogDirRecovery(path, len(partitions), is_clean, tuple(logs), tuple(removed))
 
 
@@ -134,11 +139,13 @@ def _loading(
     from compactor.unclean_shutdown import UncleanLogs  # with kernels
 
     unclean = UncleanLogs(log_dir, rules.config, rules.now_ms, topics)
-    return lambda log: _load(log, unclean)
+    return lambda log: log if log.problem else _load(log, unclean)
 
 
 def _check_end(log: LogRecovery) -> LogRecovery:
     """After a clean shutdown a broker would not look, and append behind what is torn."""
+    if log.problem is not None:
+        return log
     try:
         log_end_offset(list_partition(log.path, log.topic, log.partition))
     except CorruptFileError as error:
@@ -164,8 +171,8 @@ def _load(log: LogRecovery, unclean: "UncleanLogs") -> LogRecovery:
     )
 
 
-def _settle(log_dir: str, topic: str, partition: int) -> LogRecovery | None:
-    """Settle one partition; None where there is nothing to be done."""
+def _settle(log_dir: str, topic: str, partition: int) -> LogRecovery:
+    """Settle one partition."""
     log = LogRecovery(log_dir, topic, partition)
     try:
         directories, names = filesystem.list_names(log.path)
@@ -189,8 +196,6 @@ def _settle(log_dir: str, topic: str, partition: int) -> LogRecovery | None:
     except OSError as error:
         problem = f"{error.filename}: {error.strerror}"
         return LogRecovery(log_dir, topic, partition, problem=problem)
-    if not decided.steps:
-        return None
     return LogRecovery(log_dir, topic, partition, decided.finished, decided.undone, decided.removed)
 
 

@@ -140,11 +140,12 @@ def test_a_swap_whose_log_is_in_place_is_finished(renamed: int) -> None:
     assert_settles(left, NEW)
 
 
-def test_sources_behind_the_last_offset_stay() -> None:
+@pytest.mark.parametrize("end_offset", [11, 17, 20])
+def test_sources_behind_the_last_offset_stay(end_offset: int) -> None:
     """C-15.9: the last batches of the group were removed, so its range ends before them."""
     left = {**OLD, **SWAPPED}
     kept = {**files(0, "new"), **sources(20), **snapshots(20), **REST}
-    assert_settles(left, kept, _0=17)
+    assert_settles(left, kept, _0=end_offset)
 
 
 def test_a_txnindex_of_the_source_goes_and_that_of_the_swap_comes() -> None:
@@ -172,6 +173,15 @@ def test_an_empty_swap_that_has_begun_is_finished(retired: int) -> None:
     expected = {**files(0, "empty"), **REST}
     for base in standing:
         expected |= {n: "old" for n in files(base, "old") if n in left} | snapshots(base)
+    assert_settles(left, expected)
+
+
+def test_an_empty_swap_is_finished_where_another_source_may_have_gone() -> None:
+    """Segment 10 is perhaps of the group: then segment 0 holds what it had superseded."""
+    left = {**OLD, **EMPTY}
+    for name in files(10, "old"):
+        left[f"{name}.deleted"] = left.pop(name)
+    expected = {**files(0, "empty"), **sources(20), **snapshots(20), **REST}
     assert_settles(left, expected)
 
 

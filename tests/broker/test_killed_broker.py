@@ -1,0 +1,128 @@
+"""A broker that was killed, its logs recovered by us; then it starts and no reader can tell.
+
+1. a broker is written to, idempotent and transactional producers among them, one transaction left
+   open, read, and killed; what a disk tears stands at the end of a log;
+2. `compactor recover` takes the directory, then `run --recover-first` compacts it;
+3. files under names that a run stages are put beside the logs;
+4. the broker starts, without a marker of a clean shutdown, and is read.
+"""
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.broker import views, workload
+from tests.broker.broker import CLEAN_SHUTDOWN, Broker
+from tests.broker.views import ISOLATIONS, Views
+from tests.broker.workload import Writer
+
+pytestmark = pytest.mark.broker
+PROJECT = Path(__file__).parents[2]
+TOPICS = ("idempotent", "transactions")
+TORN = b"\0\0\0\0\0\0\x7f\xff\0\0\1\0torn"
+STAGED = ("00000000000000000000.log.compactor-0a1b2c3d-7", "00000000000000000000.index.compactor-x")
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    before: Views
+    recovered: subprocess.CompletedProcess[str]
+    compacted: subprocess.CompletedProcess[str]
+    had_marker: bool  # after both
+    after: Views
+    complaints: list[str]
+    staged_left: list[str]
+
+
+def compactor(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "compactor", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=PROJECT,
+        timeout=300,
+    )
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    broker = Broker(tmp_path_factory.mktemp("killed"))
+    yield broker
+    broker.kill()
+
+
+@pytest.fixture(scope="module")
+def story(broker: Broker) -> Recovered:
+    broker.start()
+    writer = Writer(broker.bootstrap, 2000, random.Random(3))
+    workload.write_idempotent(writer)
+    workload.write_transactions(writer)
+    left_open = workload.open_transaction(writer, "txn-left-open")
+    before = views.read_all(broker.bootstrap, TOPICS)
+    broker.kill()
+    assert left_open.values
+    partition = broker.data / "idempotent-0"
+    with open(max(partition.glob("*.log")), "ab") as log:
+        log.write(TORN)
+    recovered = compactor("recover", broker.data)
+    words = ("--recover-first", "--set", "cleanup.policy=compact", "--include", "idempotent")
+    compacted = compactor("run", broker.data, *words, "--set", "min.cleanable.dirty.ratio=0")
+    had_marker = (broker.data / CLEAN_SHUTDOWN).exists()
+    for name in STAGED:
+        (partition / name).write_bytes(b"staged")
+    broker.start()
+    after = views.read_all(broker.bootstrap, TOPICS)
+    complaints = broker.complaints()
+    staged_left = sorted(path.name for path in partition.glob("*.compactor-*"))
+    broker.stop()
+    return Recovered(before, recovered, compacted, had_marker, after, complaints, staged_left)
+
+
+def test_the_torn_end_is_cut_off_and_told(story: Recovered) -> None:
+    """F-16.1.5; a killed broker's indexes are of full length, and are trimmed."""
+    assert story.recovered.returncode == 0, story.recovered
+    totals = json.loads(story.recovered.stdout.splitlines()[-1])["totals"]
+    assert (totals["truncated"], totals["set_aside"]) == (1, 0)
+    assert totals["rebuilt"] >= 2 * totals["partitions"]
+    assert f"{len(TORN)} torn ones" in story.recovered.stdout
+
+
+def test_a_run_that_recovers_first_compacts(story: Recovered) -> None:
+    assert story.compacted.returncode == 0, story.compacted
+    totals = json.loads(story.compacted.stdout.splitlines()[-1])["totals"]
+    assert totals["logs"]["cleaned"] == 2
+    assert not story.had_marker
+
+
+def test_the_broker_says_nothing_of_our_logs(story: Recovered) -> None:
+    """It recovers for itself, and finds nothing to cut or to rebuild."""
+    said = [line for line in story.complaints if any(f" {t}-" in line for t in TOPICS)]
+    said += [line for line in story.complaints if " ERROR " in line or "/data/" in line]
+    assert said == []
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_transactions_read_as_before(story: Recovered, isolation: str) -> None:
+    """Only recovered: every record, and where each kind of reader stands, open transaction and
+    all."""
+    assert story.after["transactions", isolation] == story.before["transactions", isolation]
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_every_key_has_its_value(story: Recovered, isolation: str) -> None:
+    """Recovered, then compacted."""
+    before, after = (v["idempotent", isolation] for v in (story.before, story.after))
+    assert after.latest() == before.latest()
+    assert after.ends == before.ends
+    assert len(after.records) < len(before.records)
+
+
+def test_a_starting_broker_leaves_staged_names_alone(story: Recovered) -> None:
+    """F-2.5: they end in nothing that it knows."""
+    assert story.staged_left == sorted(STAGED)
