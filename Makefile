@@ -6,7 +6,7 @@ STORAGE_STAMP := .venv-storage/.made-for-$(LOCK_STATE)
 PYTHON_OF_VENV := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-storage check format conformance test-crash test-damage broker-test bench lock clean
+.PHONY: help setup demo test test-storage check format conformance test-crash test-damage test-kill broker-test bench lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -37,6 +37,9 @@ test-crash: $(STAMP) ## cut runs short in every way, and recover each by Kafka a
 
 test-damage: $(STAMP) ## damage every byte and every length of logs that Kafka wrote, and count how each ends
 	$(PYTHON_OF_VENV) -m tests.damage
+
+test-kill: $(STAMP) ## kill -9 runs at random moments, in local mode and on a cluster, 200 of them or KILLS=N (needs a JDK; fetches Kafka)
+	$(PYTHON_OF_VENV) -m tests.kill $(if $(KILLS),--count $(KILLS))
 
 broker-test: $(STAMP) ## compact under a real broker and look through its clients (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m pytest -q -m broker tests/broker

@@ -3,6 +3,9 @@
 Only the number of a task travels to it, and one row a part, verdict or piece comes back.
 """
 
+import os
+import secrets
+import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
@@ -12,14 +15,21 @@ import pyarrow as pa
 from pyspark import InheritableThread, TaskContext
 from pyspark.sql import SparkSession
 
-from cleaner_jobs.spark_session import SPARK_ERRORS, cause_of_failure
+from cleaner_jobs.spark_session import (
+    DEFAULT_MASTER,
+    SPARK_ERRORS,
+    cause_of_failure,
+    is_local,
+)
 from cleaner_jobs.task_values import Row, save_task, task_file
 from cleaner_jobs.told import ToldRows
+from storage import filesystem
 from storage.errors import LogCompactionError
 
 ROW_SCHEMA = "kind string, value string"
 ARROW_SCHEMA = pa.schema([("kind", pa.string()), ("value", pa.string())])
 
+_TOKEN = "token"
 CANCEL_SECONDS = 0.5  # between two tries to cancel a job that has perhaps not begun yet
 LOOK_SECONDS = 0.02  # between two looks at what tasks have told
 
@@ -52,6 +62,22 @@ def run_stage(
             return outcome.result()
     except SPARK_ERRORS as error:
         raise StageFailedError(f"{stage}: {cause_of_failure(error)}") from error
+
+
+def hosts_without(spark: SparkSession, work_dir: str) -> list[str]:
+    """The hosts of executors that do not find in work_dir what the driver has put there.
+
+    A job of a task for each core asks; where tasks run in the driver's own Java, nobody is asked.
+    """
+    if is_local(spark.sparkContext.master or DEFAULT_MASTER):
+        return []
+    token = secrets.token_hex(16)
+    filesystem.replace_file(os.path.join(work_dir, _TOKEN), token.encode())
+    try:
+        with _job(spark, work_dir, lambda: _tokens(spark, work_dir)) as outcome:
+            return sorted({host for host, found in outcome.result() if found != token})
+    except SPARK_ERRORS as error:
+        raise StageFailedError(f"first job: {cause_of_failure(error)}") from error
 
 
 @contextmanager
@@ -96,6 +122,29 @@ def _rows(spark: SparkSession, work_dir: str, stage: str, tasks: int) -> list[Ro
                     [pa.array(column, pa.string()) for column in columns], schema=ARROW_SCHEMA
                 )
 
+    return _collected(spark, tasks, work)
+
+
+def _tokens(spark: SparkSession, work_dir: str) -> list[Row]:
+    """What each task finds in the work directory, behind the name of its host."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            try:
+                found = filesystem.read_bytes(os.path.join(work_dir, _TOKEN)).decode()
+            except OSError:
+                found = ""
+            row = [pa.array([socket.gethostname()]), pa.array([found])]
+            yield pa.RecordBatch.from_arrays(row, schema=ARROW_SCHEMA)
+
+    return _collected(spark, spark.sparkContext.defaultParallelism, work)
+
+
+def _collected(
+    spark: SparkSession,
+    tasks: int,
+    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+) -> list[Row]:
     numbers = spark.range(0, tasks, 1, tasks)
     table = numbers.mapInArrow(work, ROW_SCHEMA).toArrow()
     return list(

@@ -22,6 +22,7 @@ from cleaner_jobs.staging import STAGED_MARKER
 from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaner_checkpoints import noted, write_checkpoints
+from compactor.errors import RefusedError
 from compactor.finalizer import sweep_staged
 from compactor.java import use_java
 from compactor.layout import sources_of
@@ -144,10 +145,22 @@ def _session(
         first_use.prepare(os.environ, progress.message)
         session = build_session(settings.master, "log-compactor", work_dir)
     try:
+        _require_shared(session, work_dir)
         yield session
     finally:
         with undisturbed():
             end_session(session)
+
+
+def _require_shared(session: "SparkSession", work_dir: str) -> None:
+    from cleaner_jobs.task_job import hosts_without
+
+    hosts = hosts_without(session, work_dir)
+    if hosts:
+        raise RefusedError(
+            f"{work_dir}: is not the same directory on every executor ({', '.join(hosts)}); "
+            "--work-dir has to name one that all of them share. Nothing was changed"
+        )
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import shutil
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from tests.conformance.fleet import Fleet, Kafkas, outcomes_of
 
@@ -36,17 +37,27 @@ def extracted() -> Fleet:
     return Fleet(root)
 
 
-@functools.cache
 def outcomes() -> dict[str, Kafkas]:
-    """Kafka's outcome of every log, from the archive's first file alone."""
+    """Kafka's outcome of every log."""
+    return outcomes_of(_first_file()["results"])
+
+
+@functools.cache
+def _first_file() -> Any:
+    """Clock and outcomes, without unpacking the rest of the archive."""
     with tarfile.open(ARCHIVE, "r|xz") as archive:
         first = archive.next()
         assert first is not None and first.name == "fleet.json"
         content = archive.extractfile(first)
         assert content is not None
-        return outcomes_of(json.load(content)["results"])
+        return json.load(content)
 
 
 def partitions() -> list[str]:
     """TOPIC-PARTITION of every log."""
     return sorted(outcomes())
+
+
+def now_ms() -> int:
+    """The clock at which Kafka cleaned them."""
+    return int(_first_file()["now_ms"])

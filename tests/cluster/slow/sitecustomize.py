@@ -1,0 +1,77 @@
+"""Makes the rewrite of one worker slow: found by its Python processes alone, as any site may.
+
+What a rewriting task writes trickles, as long as the file `slow` is in the directory SLOW_CONTROL;
+each bit is noted in `trace` there. Product code knows nothing of it.
+"""
+
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+import time
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+MODULE = "cleaner_jobs.rewrite"
+PIECE_BYTES, PAUSE_SECONDS = 1024, 0.02
+CONTROL = os.environ["SLOW_CONTROL"]
+
+
+class Trickle:
+    """A file of which every write takes its time."""
+
+    def __init__(self, out: Any) -> None:
+        self._out = out
+
+    def write(self, data: memoryview) -> int:
+        view = memoryview(data).cast("B")
+        for start in range(0, len(view), PIECE_BYTES):
+            self._out.write(view[start : start + PIECE_BYTES])
+            if os.path.exists(os.path.join(CONTROL, "slow")):
+                note(self._out.name)
+                time.sleep(PAUSE_SECONDS)
+        return len(view)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+
+def note(path: str) -> None:
+    with open(os.path.join(CONTROL, "trace"), "a") as trace:
+        trace.write(f"{time.time()} {os.getpid()} {path}\n")
+
+
+class Loader(importlib.abc.Loader):
+    """Loads the module, and puts a slow file in the place of each that it is given."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        made: ModuleType | None = self._real.create_module(spec)
+        return made
+
+    def exec_module(self, module: Any) -> None:
+        self._real.exec_module(module)
+        init = module.BatchRewriter.__init__
+
+        def slow_init(self: Any, rules: Any, sink: Any, buffers: Any) -> None:
+            init(self, rules, Trickle(sink) if hasattr(sink, "fileno") else sink, buffers)
+
+        module.BatchRewriter.__init__ = slow_init
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != MODULE:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        assert spec is not None
+        spec.loader = Loader(spec.loader)
+        return spec
+
+
+sys.meta_path.insert(0, Finder())

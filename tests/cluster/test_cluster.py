@@ -1,0 +1,194 @@
+"""Two attempts of a task at once, and executors that die: the result is that of a local run.
+
+A slow worker makes it certain which attempt loses, and that it is at work long after it has lost.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from cleaner_jobs.staging import STAGED_MARKER
+from storage.file_names import UNFINISHED_SUFFIXES
+from tests.cluster.standalone import PROJECT, Cluster, environment
+from tests.kill import logs, processes, victim
+
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "200ms",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.multiplier": "1.5",
+    "spark.speculation.minTaskRuntime": "500ms",
+    "spark.python.task.killTimeout": "60s",  # by default a loser's process has two seconds left
+}
+AS_OF = ("--as-of", str(logs.NOW_MS))
+LAUNCHER = (sys.executable, "-m", "compactor")
+VICTIM = PROJECT / "tests" / "kill" / "victim.py"
+SECONDS = 240.0
+
+
+class Round(NamedTuple):
+    """A round that is running on the cluster."""
+
+    process: "subprocess.Popen[str]"
+    log_dir: Path
+    work_dir: Path
+    status: Path
+
+    def wait(self) -> None:
+        out, _ = self.process.communicate(timeout=SECONDS)
+        assert self.process.returncode == 0, out[-4000:]
+
+
+@pytest.fixture
+def slowed(cluster: Cluster) -> Iterator[Cluster]:
+    """The slow worker is slow."""
+    cluster.trace.unlink(missing_ok=True)
+    cluster.brake.touch()
+    yield cluster
+    cluster.brake.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def start(
+    cluster: Cluster, before: Path, topic_configs: Path, tmp_path: Path
+) -> Callable[..., Round]:
+    def begin(conf: dict[str, str]) -> Round:
+        log_dir, work_dir, status = (tmp_path / name for name in ("logs", "work", "status"))
+        shutil.copytree(before, log_dir)
+        work_dir.mkdir()
+        words = [status, "run", log_dir, "--topic-configs", topic_configs]
+        words += [*AS_OF, "--work-dir", work_dir]
+        process = subprocess.Popen(
+            cluster.submit(VICTIM, *words, conf=conf),
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        return Round(process, log_dir, work_dir, status)
+
+    return begin
+
+
+def traced(cluster: Cluster) -> list[tuple[float, int, str]]:
+    """When, in which process and to what the slow worker wrote."""
+    if not cluster.trace.exists():
+        return []
+    fields = (line.split(" ", 2) for line in cluster.trace.read_text().splitlines())
+    return [(float(when), int(pid), path) for when, pid, path in fields]
+
+
+def wait_for(happened: Callable[[], object], running: Round, what: str) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not happened():
+        assert running.process.poll() is None, running.process.communicate()[0][-4000:]
+        assert time.monotonic() < deadline, f"{what} does not happen"
+        time.sleep(0.05)
+
+
+def contents(log_dir: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(log_dir)): path.read_bytes()
+        for path in log_dir.rglob("*")
+        if path.is_file() and STAGED_MARKER not in path.name
+    }
+
+
+def left_over(log_dir: Path) -> list[str]:
+    odd = (*UNFINISHED_SUFFIXES, ".tmp")
+    names = [path.name for path in log_dir.rglob("*")]
+    return [name for name in names if STAGED_MARKER in name or name.endswith(odd)]
+
+
+def test_a_losing_attempt_that_goes_on_writing_harms_nothing(
+    slowed: Cluster,
+    start: Callable[..., Round],
+    local: Path,
+    before: Path,
+    topic_configs: Path,
+) -> None:
+    running = start(SPECULATION)
+    running.wait()
+    began = dict(victim.phases_of(running.status))
+    writes = traced(slowed)
+    assert [path for _, _, path in writes if STAGED_MARKER in path], "no task was slow"
+    assert writes[-1][0] > began[victim.REWRITTEN], "the loser had ended when the job was over"
+    assert contents(running.log_dir) == contents(local)
+    assert contents(running.log_dir) != contents(before)
+    wait_until_over(slowed)
+    done = subprocess.run(
+        [*LAUNCHER, "run", running.log_dir, "--topic-configs", topic_configs, *AS_OF],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    assert left_over(running.log_dir) == []
+
+
+def wait_until_over(cluster: Cluster) -> None:
+    """A losing task ends with its executor."""
+    deadline = time.monotonic() + SECONDS
+    while any(p.is_executor for s in cluster.sessions for p in processes.of_session(s)):
+        assert time.monotonic() < deadline, "executors do not end"
+        time.sleep(0.05)
+
+
+def test_killed_workers_and_executors_are_made_up_for(
+    slowed: Cluster, start: Callable[..., Round], local: Path
+) -> None:
+    running = start({})
+    wait_for(lambda: traced(slowed), running, "a slow task")
+    first = traced(slowed)[-1][1]
+    os.kill(first, signal.SIGKILL)  # a Python worker; Spark tries its task again
+    wait_for(lambda: any(pid != first for _, pid, _ in traced(slowed)), running, "a second attempt")
+    with unhindered(slowed):
+        executors = [
+            process.pid
+            for process in processes.of_session(slowed.sessions[-1])
+            if process.is_executor
+        ]
+        assert len(executors) == 1
+        os.kill(executors[0], signal.SIGKILL)
+    running.wait()
+    assert contents(running.log_dir) == contents(local)
+    assert left_over(running.log_dir) == []
+    assert os.listdir(running.work_dir) == []
+
+
+@contextmanager
+def unhindered(cluster: Cluster) -> Iterator[None]:
+    """What runs after this is not slow any more."""
+    yield
+    cluster.brake.unlink()
+
+
+def test_a_work_directory_that_executors_do_not_see_is_refused(
+    cluster: Cluster, before: Path, topic_configs: Path, tmp_path: Path
+) -> None:
+    """/proc/self/cwd is another directory for each process."""
+    log_dir = tmp_path / "logs"
+    shutil.copytree(before, log_dir)
+    words = ["run", log_dir, "--topic-configs", topic_configs, *AS_OF]
+    command = cluster.submit(PROJECT / "compactor" / "__main__.py", *words, conf={})
+    done = subprocess.run(
+        [*command, "--work-dir", "/proc/self/cwd"],
+        env=environment(),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "is not the same directory on every executor" in done.stdout  # spark-submit's, all of it
+    assert contents(log_dir) == contents(before)

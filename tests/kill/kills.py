@@ -1,0 +1,242 @@
+"""One run killed at a random moment, and everything that has to hold afterwards.
+
+1. All its processes are gone, or end by themselves.
+2. What it left is settled: by `compactor recover`, by Kafka's own loader, or by the next run.
+3. The reader's proof holds against the copy from before, and so does `verify`.
+4. The next run ends as one that was never disturbed, and leaves nothing else behind.
+"""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from compactor.cleaner_manager import RunSettings, run_round
+from compactor.config import load_config
+from compactor.log_dir_lock import lock_log_dirs
+from compactor.recovery import recover_log_dir
+from compactor.report import LogStatus
+from compactor.round_plan import plan_round
+from compactor.verify import verify
+from compactor.verify_against import verify_against
+from storage.file_names import SNAPSHOT, UNFINISHED_SUFFIXES
+from tests.cluster.standalone import Cluster, environment
+from tests.kill import logs, processes, victim
+from tests.kill.processes import Target
+from tests.oracle import kafka
+from tests.support.local_round import NoProgress
+
+PROJECT = Path(__file__).parents[2]
+LONGEST_PHASE_SECONDS = {
+    victim.START: 4.0,
+    victim.SCAN: 1.5,
+    victim.RESOLVE: 0.3,
+    victim.REWRITE: 0.5,
+    victim.SWAP: 0.6,
+    victim.REWRITTEN: 0.3,
+    victim.CHECKPOINT: 0.05,
+}
+MOMENTS = victim.START + victim.SCAN + victim.RESOLVE + victim.REWRITE * 2 + victim.SWAP * 6
+MOMENTS += victim.REWRITTEN + victim.CHECKPOINT
+PHASE_NAMES = dict(
+    zip(
+        victim.PHASES,
+        ("start", "scan", "resolve", "rewrite", "swap", "last swaps", "checkpoint"),
+        strict=True,
+    )
+)
+RUN_SECONDS = 300.0
+ON_CLUSTER = 0.125  # of the runs, where there is one
+_LOCAL = [target for target in Target if target is not Target.EXECUTOR]
+TARGETS = {False: _LOCAL, True: [*Target]}
+
+
+class Settling(StrEnum):
+    """Who settles what a killed run left."""
+
+    RECOVER = "recover"
+    KAFKA = "Kafka's loader"
+    NEXT_RUN = "the next run"
+
+
+@dataclass(slots=True)
+class Kill:
+    """A kill, and what did not hold after it."""
+
+    seed: int
+    target: Target
+    phase: str
+    on_cluster: bool
+    swapped_logs: int = 0  # in which something had been swapped in by then
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Where runs are killed: the logs as they were, and as an undisturbed run leaves them."""
+
+    root: Path
+    spark: Any
+    with_kafka: bool
+    cluster: Cluster | None = None  # on which some of the runs are made
+
+    @property
+    def before(self) -> Path:
+        return self.root / "before"
+
+    @property
+    def undisturbed(self) -> Path:
+        return self.root / "undisturbed"
+
+    @property
+    def configs(self) -> Path:
+        return self.root / "topics.json"
+
+    def prepare(self) -> None:
+        """Write the logs, and clean a copy of them."""
+        logs.write(self.before, self.configs)
+        shutil.copytree(self.before, self.undisturbed)
+        self.run(self.undisturbed, self.root)
+        same = [
+            p.name for p in _partitions(self.before) if _same_logs(p, self.undisturbed / p.name)
+        ]
+        assert not same, f"nothing to clean in {same}"
+
+    def run(self, log_dir: Path, work_dir: Path) -> None:
+        """A whole run, as `compactor run` makes it, in the session that is there already."""
+        with lock_log_dirs([str(log_dir)]):
+            recover_log_dir(str(log_dir))
+            config = load_config(None, str(self.configs), {})
+            plan = plan_round((str(log_dir),), config, logs.NOW_MS)
+            settings = RunSettings(dry_run=False, work_dir=str(work_dir))
+            report = run_round(plan, settings, NoProgress(), self.spark)
+        wrong = [
+            log for log in report.logs if log.status in (LogStatus.FAILED, LogStatus.SET_ASIDE)
+        ]
+        assert not wrong, wrong
+
+    def kill_one(self, seed: int) -> Kill:
+        """Kill one run; another one if it was over before."""
+        for attempt in range(20):
+            chance = random.Random(f"{seed} {attempt}")
+            with tempfile.TemporaryDirectory(prefix=f"kill-{seed}-", dir=self.root) as folder:
+                killed = self._kill(Path(folder), chance, seed)
+                if killed is not None:
+                    return killed
+        raise AssertionError(f"seed {seed}: twenty runs ended before they could be killed")
+
+    def _kill(self, folder: Path, chance: random.Random, seed: int) -> Kill | None:
+        log_dir, work_dir, status = folder / "logs", folder / "work", folder / "status"
+        shutil.copytree(self.before, log_dir, copy_function=os.link)  # as an operator would
+        work_dir.mkdir()
+        cluster = self.cluster if chance.random() < ON_CLUSTER else None
+        target, phase = chance.choice(TARGETS[cluster is not None]), chance.choice(MOMENTS)
+        words = [str(status), "run", str(log_dir), "--topic-configs", str(self.configs)]
+        words += ["--as-of", str(logs.NOW_MS), "--work-dir", str(work_dir)]
+        argv = [sys.executable, "-m", "tests.kill.victim", *words, "--master", "local[2]"]
+        if cluster is not None:
+            argv = cluster.submit(Path(victim.__file__), *words, conf={})
+        executors = cluster.sessions if cluster else ()
+        with (folder / "out").open("wb") as out:
+            running = subprocess.Popen(
+                argv, cwd=PROJECT, stdout=out, stderr=out, env=environment(), start_new_session=True
+            )
+        try:
+            _wait_for(phase, status, running)
+            time.sleep(chance.uniform(0, LONGEST_PHASE_SECONDS[phase]))
+            hit = running.poll() is None and processes.kill(running.pid, executors, target)
+            fell_in = [victim.START, *_read(status)][-1]
+            running.wait(RUN_SECONDS)
+        except BaseException:
+            processes.kill(running.pid, executors, Target.ALL)
+            raise
+        finally:
+            ended = processes.wait_until_gone(running.pid, executors)
+        if not hit:
+            return None
+        killed = Kill(seed, target, PHASE_NAMES[fell_in], cluster is not None)
+        if not ended:
+            killed.problems.append("processes of the killed run did not end")
+        self._check(killed, chance, log_dir, work_dir)
+        return killed
+
+    def _check(self, killed: Kill, chance: random.Random, log_dir: Path, work_dir: Path) -> None:
+        settling = chance.choice([*Settling])
+        if settling is Settling.KAFKA and self.with_kafka:
+            _settle_by_kafka(log_dir, chance)
+        if settling is not Settling.NEXT_RUN:
+            with lock_log_dirs([str(log_dir)]):
+                recover_log_dir(str(log_dir))
+            killed.problems += self._lies(log_dir)
+        untouched = [p.name for p in _partitions(log_dir) if _same_logs(p, self.before / p.name)]
+        killed.swapped_logs = len(_partitions(log_dir)) - len(untouched)
+        self.run(log_dir, work_dir)
+        killed.problems += self._lies(log_dir)
+        killed.problems += [f"left in the work directory: {n}" for n in os.listdir(work_dir)]
+        for partition in _partitions(log_dir):
+            if logs.is_stable(partition.name) or partition.name in untouched:
+                killed.problems += _differences(partition, self.undisturbed / partition.name)
+        if _checkpoints(log_dir) != _checkpoints(self.undisturbed):
+            killed.problems.append("cleaner-offset-checkpoint is another")
+
+    def _lies(self, log_dir: Path) -> Iterator[str]:
+        compared = verify_against(str(log_dir), str(self.before), None, logs.NOW_MS, NoProgress())
+        yield from map(str, compared.findings)
+        yield from map(str, verify(str(log_dir), None, NoProgress()).findings)
+        for path in log_dir.rglob("*"):
+            if ".compactor-" in path.name or path.name.endswith((*UNFINISHED_SUFFIXES, ".tmp")):
+                yield f"{path}: left over"
+
+
+def _wait_for(phase: str, status: Path, running: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + RUN_SECONDS
+    while running.poll() is None and phase not in _read(status):
+        assert time.monotonic() < deadline, f"the run does not come to {PHASE_NAMES[phase]}"
+        time.sleep(0.002)
+
+
+def _read(status: Path) -> list[str]:
+    return [phase for phase, _ in victim.phases_of(status)]
+
+
+def _settle_by_kafka(log_dir: Path, chance: random.Random) -> None:
+    """Of one partition, one with a swap half done if there is any; ours settles the others."""
+    partitions = [p for p in _partitions(log_dir) if logs.is_stable(p.name)]
+    halves = [p for p in partitions if any(n.endswith(UNFINISHED_SUFFIXES) for n in os.listdir(p))]
+    kafka.run("recover", log_dir, chance.choice(halves or partitions).name, "--clean", "true")
+
+
+def _partitions(log_dir: Path) -> list[Path]:
+    return sorted(path for path in log_dir.iterdir() if path.is_dir())
+
+
+def _contents(partition: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in partition.iterdir() if path.suffix != SNAPSHOT}
+
+
+def _same_logs(partition: Path, other: Path) -> bool:
+    here, there = (
+        {n: d for n, d in _contents(p).items() if ".log" in n} for p in (partition, other)
+    )
+    return here == there
+
+
+def _differences(partition: Path, other: Path) -> list[str]:
+    here, there = _contents(partition), _contents(other)
+    return [
+        f"{partition / name}: not as an undisturbed run leaves it"
+        for name in sorted(here.keys() | there.keys())
+        if here.get(name) != there.get(name)
+    ]
+
+
+def _checkpoints(log_dir: Path) -> list[str]:
+    return sorted((log_dir / "cleaner-offset-checkpoint").read_text().splitlines())

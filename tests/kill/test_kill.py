@@ -1,0 +1,26 @@
+"""A few of the kills of `make test-kill`, each time others."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kill.__main__ import SEEDS, local_session
+from tests.kill.kills import Range
+
+
+@pytest.fixture(scope="module")
+def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Range]:
+    root = tmp_path_factory.mktemp("kill")
+    with local_session(str(root)) as session:
+        made = Range(Path(root), session, with_kafka=False)
+        made.prepare()
+        yield made
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_nothing_is_lost_by_a_killed_run(field: Range, number: int) -> None:
+    seed = random.randrange(SEEDS)
+    killed = field.kill_one(seed)
+    assert killed.problems == [], f"kill {number}: python -m tests.kill --seed {seed}: {killed}"
