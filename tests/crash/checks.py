@@ -55,6 +55,20 @@ def logs_of(log_dir: Path) -> dict[str, Log]:
     return found
 
 
+def changed_values(ends: Ends) -> list[str]:
+    """Keys whose value readers of committed records find changed by what was not cut short."""
+    changed = []
+    for name, before in ends.before.items():
+        after = ends.after[name]
+        start = max(before.log_start_offset, after.log_start_offset)
+        then, now = (
+            {key: found for key, found in committed.items() if found.value is not None}
+            for _, committed in (reader.latest(log.batches, start) for log in (before, after))
+        )
+        changed += [f"{name}: {key!r}" for key, _ in then.items() ^ now.items()]
+    return changed
+
+
 def problems_of(log_dir: Path, ends: Ends, may_be_left: tuple[str, ...] = ()) -> Iterator[str]:
     """What is wrong with a recovered log directory.
 
@@ -127,17 +141,21 @@ def _unordered(log: Log) -> Iterator[str]:
 
 
 def _lost(log: Log, before: Log, after: Log) -> Iterator[str]:
-    """No key's latest record, no end of the log, no record that was not there."""
+    """No key's latest record, no end of the log, no record that was never there."""
     starts = [_first_read(before, each.log_start_offset) for each in (log, before, after)]
     if starts[0] not in starts[1:]:
         yield f"log start offset {log.log_start_offset}"
-    there, were = reader.records_of(log.batches), reader.records_of(before.batches)
+    whole = max((before, after), key=lambda each: len(reader.records_of(each.batches)))
+    there, were = reader.records_of(log.batches), reader.records_of(whole.batches)
     for offset, record in there.items():
         if were.get(offset) != record:
             yield f"record {offset} is {record}, was {were.get(offset)}"
     start = log.log_start_offset
+    if whole is after:  # what is being brought back comes from the end
+        first, least = (each.segments[0].base_offset for each in (log, before))
+        start = max(start, min(first, least))
     all_now, committed_now = reader.latest(log.batches, start)
-    all_then, committed_then = reader.latest(before.batches, start)
+    all_then, committed_then = reader.latest(whole.batches, start)
     for key in committed_then.keys() | committed_now.keys():
         yield from _changed(key, "committed", committed_now.get(key), (committed_then.get(key),))
     for key in all_then.keys() | all_now.keys():  # aborted records may have gone
@@ -162,7 +180,7 @@ def _first_read(log: Log, log_start_offset: int) -> int | None:
 def _changed(
     key: bytes, of: str, now: Value | None, allowed: tuple[Value | None, ...]
 ) -> Iterator[str]:
-    """A tombstone may have gone, with all that it hides."""
+    """A tombstone may have gone, with all that it hides; a record may not."""
     may_be_none = any(then is None or then.value is None for then in allowed)
     if now not in allowed and not (now is None and may_be_none):
         yield f"latest of key {key!r} of {of} records is {now}, was one of {allowed}"
@@ -181,13 +199,12 @@ def _epoch_lost(log: Log, before: Log, after: Log) -> Iterator[str]:
 
 
 def _back_from_the_dead(log: Log, before: Log, after: Log) -> Iterator[str]:
-    """What lies below the cleaner checkpoint is what the cleaning left there."""
-    if log.cleaned_to is None or log.cleaned_to == before.cleaned_to:
-        return
-    if log.cleaned_to != after.cleaned_to:
+    """What lies below the cleaner checkpoint is what a cleaning to there has left."""
+    known = {before.cleaned_to: before, after.cleaned_to: after}
+    if log.cleaned_to not in known:
         yield f"cleaner checkpoint {log.cleaned_to}"
-        return
-    kept = reader.records_of(after.batches)
-    for offset in reader.records_of(log.batches):
-        if offset < log.cleaned_to and offset not in kept:
-            yield f"record {offset} is back below the cleaner checkpoint {log.cleaned_to}"
+    elif log.cleaned_to is not None:
+        kept = reader.records_of(known[log.cleaned_to].batches)
+        for offset in reader.records_of(log.batches):
+            if offset < log.cleaned_to and offset not in kept:
+                yield f"record {offset} is back below the cleaner checkpoint {log.cleaned_to}"

@@ -174,10 +174,15 @@ class Recorder:
             old, new = self._place(source), self._place(target)
             with self._operating():
                 original(source, target, **named)
-                if new is not None:
-                    assert old is not None, (source, target)
+                if new is not None and old is not None:
                     self._names[new] = self._names[old]
                     self._add(Create(new, self._names[new]))
+                elif new is not None:  # to a file from elsewhere, which was on disk already
+                    self._new(new)
+                    file = self._names[new]
+                    self._shadow[file] = self._look(new)
+                    self._add(Write(file, self._shadow[file]))
+                    self._add(Sync(file))
 
         return linking
 

@@ -5,9 +5,11 @@ Made of reference batches. Offsets, groups and what becomes of each record are t
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -16,9 +18,11 @@ import pytest
 from compactor import layout
 from compactor.config import load_config, parse_topic_configs
 from compactor.log_dir_lock import lock_log_dirs
+from compactor.originals_keeper import open_keeper
 from compactor.overflow import split_overflowing
 from compactor.report import CleaningReport, LogStatus
 from compactor.round_plan import RoundPlan, plan_round
+from compactor.undo import UndoStatus, undo_run
 from storage import checkpoint, clean_shutdown, partition_metadata, producer_snapshot
 from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
 from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -40,6 +44,7 @@ NOW_MS = 10_000
 PAST_MS = 5_000  # a delete horizon that has passed
 TOPIC_ID = UUID(int=1)
 INTERVAL_BYTES = 100
+KEPT = "kept"
 FAR, FARTHER = 2**31 + 10, 2 * 2**31 + 20
 
 Batches = Sequence[bytes | ReferenceBatch]
@@ -55,6 +60,7 @@ class Story:
     topic_configs: TopicConfigs
     groups: Mapping[str, Sequence[Sequence[int]]]  # what the plan has to be, by partition
     in_pieces: bool = False  # several tasks rewrite a group, and what they leave is joined
+    is_undone: bool = False  # a run has kept its originals: cut short is what brings them back
     kafka_rounds: int = 1  # until Kafka's cleaner has done what one run of ours does (C-16.2)
     statuses: Sequence[LogStatus] = (LogStatus.CLEANED,)  # in the report of the run
 
@@ -139,6 +145,14 @@ def _joined(root: Path) -> None:
     _log_dir(root)
 
 
+def _done(story: Story, root: Path) -> None:
+    """A log directory after the run, which has kept its originals."""
+    story.build(root)
+    work_dir = root.with_name("first-run")
+    run(story, root, work_dir, keeps=True)
+    shutil.rmtree(work_dir)
+
+
 def _retained(root: Path) -> None:
     """Of the one log the first two segments go, of the other one all, so that it rolls."""
     log: Mapping[int, Batches] = {
@@ -175,7 +189,7 @@ NEVER_CLEANED = COMPACT | {
 }
 ORDERS_CONFIGS = {"orders": COMPACT | {"segment.bytes": "1400"}, "payments": COMPACT}
 ORDERS_GROUPS = {"orders-0": [[0, 10, 20], [30, 40], [50, 60, 70], [80]], "payments-0": [[0, 5]]}
-STORIES = (
+_OF_RUNS = (
     Story("orders", _orders, ORDERS_CONFIGS, ORDERS_GROUPS),
     Story("joined", _joined, ORDERS_CONFIGS, {"orders-0": ORDERS_GROUPS["orders-0"]},
           in_pieces=True),
@@ -184,6 +198,33 @@ STORIES = (
     Story("split", _split, {"split": COMPACT}, {"split-0": [[0]]}, kafka_rounds=2),
 )  # fmt: skip
 
+STORIES = (
+    *_OF_RUNS,
+    *(
+        replace(
+            story,
+            name=f"{story.name}-undone",
+            build=partial(_done, story),
+            groups={},
+            in_pieces=False,
+            is_undone=True,
+        )
+        for story in _OF_RUNS
+        if story.name in {"joined", "retained"}
+    ),
+)
+
+
+def cut_short(story: Story, root: Path, work_dir: Path, after_split: Callable[[], None]) -> None:
+    """What is recorded of a story; it has to end well when nothing is cut short."""
+    if story.is_undone:
+        (kept,) = root.with_name(KEPT).iterdir()
+        undone = undo_run(str(kept))
+        assert {report.status for report in undone} == {UndoStatus.UNDONE}, undone
+        return
+    report = run(story, root, work_dir, after_split=after_split)
+    assert not [log.reason for log in report.logs if log.status not in story.statuses]
+
 
 def run(
     story: Story,
@@ -191,8 +232,9 @@ def run(
     work_dir: Path,
     now_ms: int = NOW_MS,
     after_split: Callable[[], None] = lambda: None,
+    keeps: bool = False,
 ) -> CleaningReport:
-    """What `compactor run` does, without Spark."""
+    """What `compactor run` does, without Spark. keeps: its originals, beside the log directory."""
     with _patched(story) as monkeypatch, lock_log_dirs([str(root)]):
         plan = split_overflowing(
             planned(story, root, now_ms), lambda: planned(story, root, now_ms), dry_run=False
@@ -200,6 +242,8 @@ def run(
         after_split()
         local = open_local_round(work_dir, monkeypatch)
         local.cores = 2
+        if keeps:
+            local.originals = open_keeper(str(root.with_name(KEPT)), "run", plan)
         return local.run(plan)
 
 
