@@ -34,7 +34,10 @@ def _v2(raw: bytes) -> list[dict[str, Any]]:
         "txn": bool(batch.attributes & TRANSACTIONAL),
         "pid": batch.producer_id,
     }
-    return [head, *(_line(r.offset, r.key, r.value) for r in batch.records)]
+    records = [(r.offset, r.key, r.value) for r in batch.records]
+    if batch.is_control:  # the type of a marker counts, whatever its version (F-6.1)
+        records = [(at, b"\0\0" + (key or b"")[2:4], value) for at, key, value in records]
+    return [head, *(_line(*record) for record in records)]
 
 
 def _line(offset: int, key: bytes | None, value: bytes | None) -> dict[str, Any]:
