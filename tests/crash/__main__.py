@@ -6,7 +6,6 @@ exit 1. --states: so many of each story, spread over its run.
 """
 
 import argparse
-import shutil
 import sys
 import tempfile
 import time
@@ -19,12 +18,13 @@ from tests.crash.matrix import (
     KAFKA_UNCLEAN,
     OURS,
     Matrix,
+    Result,
     crashes_of_recovery,
     recorded,
     sample,
 )
 from tests.crash.states import crash_states
-from tests.crash.stories import STORIES
+from tests.crash.stories import STORIES, Story
 from tests.oracle import jars
 
 TOLD = 20  # lost states
@@ -38,13 +38,30 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--states", type=int, default=EVERY)
     parser.add_argument("--story", action="append", help="only this one; may be repeated")
     wanted = parser.parse_args(arguments)
-    started, tried, distinct, lost = time.monotonic(), 0, 0, list[str]()
+    started, distinct, whole = time.monotonic(), 0, Result()
     for story in STORIES:
         if wanted.story and story.name not in wanted.story:
             continue
-        work = Path(tempfile.mkdtemp(prefix=f"crash-{story.name}-"))
+        states, result = _try_story(story, wanted.states)
+        print_line(f"{story.name}: {states} states, {len(result.lost)} lost")
+        distinct += states
+        whole.tried += result.tried
+        whole.lost += result.lost
+    for told in whole.lost[:TOLD]:
+        print_line(f"LOST: {told}")
+    print_line(
+        f"crash states: {distinct} tried, {whole.tried} recoveries, {len(whole.lost)} lost, "
+        f"in {time.monotonic() - started:.0f} s"
+    )
+    return 1 if whole.lost else 0
+
+
+def _try_story(story: Story, count: int) -> tuple[int, Result]:
+    """How many states there were, and what became of them."""
+    with tempfile.TemporaryDirectory(prefix=f"crash-{story.name}-") as root:
+        work = Path(root)
         run = recorded(story, work)
-        states = sample(list(crash_states(run.record)), wanted.states)
+        states = sample(list(crash_states(run.record)), count)
         matrix = Matrix(run, work)
         matrix.try_states(states, KAFKA)
         matrix.try_states(states, OURS)
@@ -56,21 +73,7 @@ def main(arguments: Sequence[str]) -> int:
         ]
         for recovery in (OURS, KAFKA):
             matrix.try_states(of_recovery, recovery)
-        distinct += len(states) + len(of_recovery)
-        print_line(
-            f"{story.name}: {len(states)} states of a run, {len(of_recovery)} of a recovery, "
-            f"{len(matrix.result.lost)} lost"
-        )
-        tried += matrix.result.tried
-        lost += matrix.result.lost
-        shutil.rmtree(work)
-    for told in lost[:TOLD]:
-        print_line(f"LOST: {told}")
-    print_line(
-        f"crash states: {distinct} tried, {tried} recoveries, {len(lost)} lost, "
-        f"in {time.monotonic() - started:.0f} s"
-    )
-    return 1 if lost else 0
+        return len(states) + len(of_recovery), matrix.result
 
 
 if __name__ == "__main__":
