@@ -264,6 +264,24 @@ def test_an_index_that_lied_before_is_told_and_no_finding(tmp_path: Path) -> Non
     assert [p.disputed_batches for p in found.partitions] == [1]
 
 
+def test_a_producer_that_aborted_commits_again(tmp_path: Path) -> None:
+    """F-11.5: the marker ends what its entry began."""
+    committed = encode(of_producer(keyed(2, "b"), 8))
+    kept = [marker(1, 8, ABORT_KEY), committed, marker(3, 8, COMMIT_KEY)]
+    first = [encode(of_producer(keyed(0, "a"), 8)), *kept, encode(keyed(4, "c."))]
+    pair = Pair(tmp_path / "before", tmp_path / "after")
+    old = make_partition(pair.old, {0: first, 6: [encode(keyed(6, "d"))]})
+    (old / file_name(0, TXN_INDEX)).write_bytes(index_entry(8, 0, 1, 2))
+    shutil.copytree(pair.old, pair.new)
+    pair.write({"kept": b"".join(kept), "c": encode(replace(keyed(4, "c"), last_offset=5))})
+    checkpoint.write(str(pair.new / checkpoint.CLEANER_OFFSET), {NAME: 6})
+    found = pair.hold()
+    assert found.findings == []
+    [held] = found.partitions
+    assert (held.gone["aborted"], held.gone["null_key"], held.keys) == (1, 1, 2)
+    assert held.disputed_batches == 0
+
+
 class TestWhatMaySupersede:
     def test_an_aborted_record_does_not(self, pair: Pair) -> None:
         """C-7.10: b at offset 1 has only an aborted successor, at 6."""
