@@ -7,23 +7,13 @@ starts: `--version`, `--help` and `plan` never load Spark, Arrow or a kernel.
 
 import os
 import sys
-import traceback
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
-from compactor import arguments, commands, undo_command
-from compactor.commands import (
-    DumpArguments,
-    DumpFormat,
-    Format,
-    OnCorrupt,
-    Result,
-    RoundArguments,
-    VerifyArguments,
-)
+from compactor import commands, run_command, undo_command
+from compactor.carry_out import NOTHING_CHANGED, carry_out, complain
 from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
 from compactor.interrupts import SignalNotes
 from compactor.options import (
@@ -50,23 +40,21 @@ from compactor.options import (
     TopicConfigs,
     WorkDir,
 )
-from compactor.output import forgive_encodings, print_error, print_line, silence_libraries
+from compactor.output import forgive_encodings, print_line
 from compactor.printable import one_line
-from compactor.report_json import JsonObject, to_line, to_text, verdict
+from compactor.report_json import to_line, verdict
+from compactor.requests import (
+    DumpArguments,
+    DumpFormat,
+    Format,
+    OnCorrupt,
+    Request,
+    RoundArguments,
+    VerifyArguments,
+)
 from compactor.version import version
 
-NOTHING_CHANGED = "Nothing was changed."
 _ClickUsageError: type[Exception] = typer.BadParameter.__bases__[0]  # newer typers bring their own
-
-
-class Request(NamedTuple):
-    """What the words ask for."""
-
-    command: str
-    carry_out: Callable[[], Result | None]  # None: a stream of lines that needs no verdict
-    format: Format
-    report: str | None
-    debug: bool
 
 
 app = typer.Typer(
@@ -206,7 +194,7 @@ def run(  # one parameter an option: this is how typer is told of them
         format=format_,
         debug=debug,
     )
-    return Request("run", lambda: commands.run(wanted), format_, report, debug)
+    return Request("run", lambda: run_command.run(wanted), format_, report, debug)
 
 
 @app.command()
@@ -350,10 +338,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         except _ClickUsageError as error:
             return _end_of_usage_error(words, error)
         if isinstance(parsed, Request):
-            return _carry_out(parsed, signals)
+            return carry_out(parsed, signals)
         interrupt = signals.received()  # which typer makes an exit code of
         if interrupt is not None:
-            _complain(error_line(interrupt), NOTHING_CHANGED)
+            complain(error_line(interrupt), NOTHING_CHANGED)
             return exit_code_of_error(interrupt)
         return ExitCode.OK if words else ExitCode.USAGE  # help or version was shown
 
@@ -364,72 +352,11 @@ def _parse(words: list[str]) -> Request | int | None:
     return parsed
 
 
-def _carry_out(request: Request, signals: SignalNotes) -> int:
-    report: str | None = None
-    if not request.debug:
-        silence_libraries()
-    try:
-        report = arguments.report_file(request.report)
-        result = request.carry_out()
-    except (Exception, KeyboardInterrupt) as error:
-        stopped = error if isinstance(error, commands.StoppedError) else None
-        cause = signals.received() or (stopped.cause if stopped else error)
-        if request.debug:
-            traceback.print_exception(stopped.cause if stopped else error)
-        code, line = exit_code_of_error(cause), error_line(cause)
-        _complain(line, stopped.changed if stopped else NOTHING_CHANGED)
-        if _is_unforeseen(cause) and not request.debug:
-            print_error("compactor: --debug shows where this comes from")
-        result = Result(verdict(request.command, code, line))
-    if result is None:
-        return ExitCode.OK
-    return _end(request, result, report)
-
-
-def _is_unforeseen(error: BaseException) -> bool:
-    """An error that nobody raised on purpose."""
-    return error_line(error).startswith("internal error")
-
-
-def _end(request: Request, result: Result, report: str | None) -> int:
-    """Write the report, then the verdict as the last line; the exit code."""
-    document = result.document
-    code = int(document["exit_code"])
-    if report is not None:
-        try:
-            _write_report(report, document)
-        except OSError as error:
-            _complain(error_line(error), "The report was not written; the command itself is over.")
-            code = code or ExitCode.FAILED
-    shown = document if request.format is Format.JSON else result.verdict or document
-    print_line(to_line({**shown, "exit_code": code}))
-    return code
-
-
-def _write_report(path: str, document: JsonObject) -> None:
-    """In one step, so that whoever collects reports never sees half of one."""
-    temporary = f"{path}.tmp"
-    try:
-        with open(temporary, "w", encoding="utf-8") as out:
-            out.write(to_text(document))
-        os.replace(temporary, path)
-    except OSError:
-        with suppress(FileNotFoundError):
-            os.remove(temporary)
-        raise
-
-
 def _end_of_usage_error(words: list[str], error: Exception) -> int:
     message = one_line(str(getattr(error, "format_message", error.__str__)())).rstrip(".")
     command = next((word for word in words if not word.startswith("-")), "compactor")
     known = command in ("plan", "run", "recover", "undo", "explain", "dump", "verify")
-    _complain(message, f"{NOTHING_CHANGED} See: compactor{f' {command}' if known else ''} --help")
+    complain(message, f"{NOTHING_CHANGED} See: compactor{f' {command}' if known else ''} --help")
     if known and command != "dump":
         print_line(to_line(verdict(command, ExitCode.USAGE, message)))
     return ExitCode.USAGE
-
-
-def _complain(line: str, changed: str) -> None:
-    already_said = "nothing was changed" in line.lower()
-    stop = "" if line.endswith(("?", "!")) else "."
-    print_error(f"compactor: {line}{stop}" + ("" if already_said else f" {changed}"))

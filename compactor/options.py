@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from compactor.commands import DumpFormat, Format, OnCorrupt
+from compactor.requests import DumpFormat, Format, OnCorrupt
 
 LOGS, CONFIGURATION, OUTPUT, SPARK = "Logs", "Configuration", "Output", "Spark"
 

@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 from compactor import arguments
-from compactor.commands import Format, Result, StoppedError
 from compactor.errors import RefusedError
 from compactor.exit_codes import ExitCode
 from compactor.output import print_line
 from compactor.printable import printable
 from compactor.report_json import verdict
+from compactor.requests import Format, Result, StoppedError
 from storage.errors import CorruptFileError
 
 
