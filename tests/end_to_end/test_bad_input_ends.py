@@ -23,6 +23,7 @@ import pytest
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_logs import State, state_of, swapped_logs
 from tests.end_to_end.bad_input_program import COMPACTED
+from tests.support.shell_code import shell_code
 
 PROJECT = Path(__file__).parents[2]
 JAVA_DIES = 0  # in the place of a signal
@@ -93,7 +94,7 @@ class Running:
         java = [name for name in map(_name, [*started, *self._related()]) if name == "java"]
         _, alive = psutil.wait_procs([*started, *self._related()], DYING_SECONDS)
         return Ended(
-            self._process.returncode,
+            shell_code(self._process.returncode),
             out,
             error,
             java,
