@@ -66,8 +66,8 @@ def _notes(outcome: LogOutcome) -> Iterator[str]:
         )
     if outcome.unlisted_aborts:
         yield (
-            f"aborted transactions that no .txnindex tells of: {outcome.unlisted_aborts:,}; their "
-            "records count as committed, as they do for Kafka (E-53)"
+            "abort markers with data before them that no entry of a .txnindex covers: "
+            f"{outcome.unlisted_aborts:,}; it counts as committed, as it does for Kafka (E-53)"
         )
     if any(piece.legacy_emptied for piece in outcome.pieces):
         yield LEGACY_EMPTIED_NOTE

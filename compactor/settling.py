@@ -22,8 +22,8 @@ what it left with the same end:
 
 An empty .log.swap has no range (C-15.9). A broker lets it replace the source of its base offset.
 Where nothing of the group was taken away yet, here the old log stays instead (docs/differences.md):
-its indexes go in step 2, as there is no .cleaned that would stop them from being renamed over those
-of the source, and the .log.swap itself in step 3.
+before step 2 the .log.swap becomes .cleaned again, and a sync. Whoever goes on then, a broker
+too, takes all of the swap for incomplete; before, the broker puts all of it in place.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -98,15 +98,15 @@ def settlement(names: Collection[str], end_offsets: Mapping[int, int]) -> Settle
     limit = _lowest(names, CLEANED)
     swaps = [name for name in names if name.endswith(SWAP)]
     empty = _revocable(names, end_offsets)
-    if empty is not None:
-        cleaned.append(file_name(empty, LOG) + SWAP)
-        limit = empty
+    revoked = [] if empty is None else [file_name(empty, LOG)]
+    limit = limit if empty is None else empty
     incomplete = [
         name
         for name in swaps
-        if limit is not None and _number(name) >= limit and name not in cleaned
+        if limit is not None and _number(name) >= limit and name.removesuffix(SWAP) not in revoked
     ]
-    undone = {*incomplete, *cleaned}
+    undone = {*incomplete, *cleaned, *(name + SWAP for name in revoked)}
+    cleaned += [name + CLEANED for name in revoked]
     complete = [name for name in swaps if name not in undone]
     replaced = _replaced(names, end_offsets, undone)
     finished = [name.removesuffix(SWAP) for name in complete]
@@ -114,6 +114,7 @@ def settlement(names: Collection[str], end_offsets: Mapping[int, int]) -> Settle
     unneeded = _unneeded(live)
     logs = sorted(name for name in complete if name.endswith(LOG + SWAP))
     steps = [
+        *_renaming((name + SWAP for name in revoked), CLEANED),
         *_removal(incomplete),
         *_removal(cleaned),
         *_removal(replaced),
@@ -183,8 +184,9 @@ def _removal(names: Iterable[str]) -> list[Step]:
     return [*steps, Step(Action.SYNC)] if steps else []
 
 
-def _renaming(swaps: Iterable[str]) -> list[Step]:
-    steps = [Step(Action.RENAME, name, name.removesuffix(SWAP)) for name in swaps]
+def _renaming(swaps: Iterable[str], suffix: str = "") -> list[Step]:
+    """To their names in the log, or with another suffix in the place of .swap."""
+    steps = [Step(Action.RENAME, name, name.removesuffix(SWAP) + suffix) for name in swaps]
     return [*steps, Step(Action.SYNC)] if steps else []
 
 

@@ -2,10 +2,10 @@
 
 Nothing in a `.txnindex` is covered by a checksum, and it decides what is aborted: one wrong bit,
 and committed records would go for good. But the log says it, too: an entry tells of one abort
-marker, and of the data of its producer since the marker before it. An entry that the log
-contradicts sets the log aside. Aborted data without an entry is taken for committed, as by Kafka
-and its readers (E-53), and counted. Source: Kafka, ProducerStateManager.lastStableOffset;
-log-format F-11.
+marker, and of data of its producer since the marker before it. An entry that the log contradicts
+sets the log aside. Data before an abort marker that no entry covers is taken for committed, as by
+Kafka and its readers (E-53), and the markers are counted. Source: Kafka,
+ProducerStateManager.lastStableOffset; log-format F-11.
 """
 
 import os
@@ -55,7 +55,7 @@ class _Producer:
 
 
 def check_indexes(log: LogTransactions, path: str, later_markers: LaterMarkers) -> int:
-    """Return how many aborted transactions with data in the round no index tells of.
+    """Return before how many abort markers there is data in the round that no entry covers.
 
     path: the partition directory. Raise CorruptFileError at an entry that cannot be.
     """
@@ -81,7 +81,8 @@ def check_indexes(log: LogTransactions, path: str, later_markers: LaterMarkers) 
                 problem = f"the marker at {entry.last_offset} is of producer {owner}"
             if problem is not None:
                 raise _corrupt(path, index, number, problem)
-            listed.add((entry.producer_id, entry.last_offset))
+            if _covers(entry, producers[entry.producer_id]):
+                listed.add((entry.producer_id, entry.last_offset))
     return sum(
         found.first_data_of(marker) is not None and (producer_id, marker) not in listed
         for producer_id, found in producers.items()
@@ -132,12 +133,18 @@ def _problem(entry: AbortedTxn, found: _Producer, segment_end: int | None) -> st
             f"first offset {entry.first_offset}, but a marker of producer {entry.producer_id} "
             f"stands at {before}"
         )
-    first_data = found.first_data_of(entry.last_offset)
-    if first_data is not None and not is_known:
+    if found.first_data_of(entry.last_offset) is not None and not is_known:
         return f"producer {entry.producer_id} has no abort marker at {entry.last_offset}"
-    if first_data is not None and first_data < entry.first_offset:
-        return f"first offset {entry.first_offset}, but its data begins at {first_data}"
     return None
+
+
+def _covers(entry: AbortedTxn, found: _Producer) -> bool:
+    """Whether all that stands between two markers is in the transaction that the second one ends.
+
+    What comes before it may be of a committed one whose marker a cleaning has removed since.
+    """
+    first_data = found.first_data_of(entry.last_offset)
+    return first_data is None or entry.first_offset <= first_data
 
 
 def _corrupt(path: str, index: TxnIndexOfSegment, number: int, problem: str) -> CorruptFileError:

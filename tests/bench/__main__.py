@@ -6,7 +6,7 @@ docs/benchmarks.md tells what is measured, and how to read the tables.
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +14,12 @@ from cleaner_jobs import first_use
 from cleaner_jobs.class_archive import cache_dir
 from compactor.errors import CleaningFailedError
 from compactor.java import use_java
-from tests.bench import docs, machine, measured, plan_side, table
+from tests.bench import docs, machine, measured, plan_side, recover_side, table
 from tests.bench.errors import BenchError
-from tests.bench.results import PlanResult, Results, from_json, merged, to_json
-from tests.bench.scratch import default_root, open_scratch
+from tests.bench.results import FleetResult, Results, from_json, merged, to_json
+from tests.bench.scratch import Scratch, default_root, open_scratch
 from tests.bench.turns import Setup, measure
-from tests.bench.workloads import NAMES, PLAN, Fleet, choose
+from tests.bench.workloads import NAMES, PLAN, RECOVER, Fleet, choose
 from tests.oracle.jars import OracleUnavailableError
 
 REPETITIONS = 3
@@ -100,7 +100,13 @@ def _measure(wanted: argparse.Namespace) -> Results:
             results = replace(results, logs=(*results.logs, measure(setup, workload)))
             _keep(results, wanted.json)
         if wanted.only is None or PLAN in wanted.only:
-            results = replace(results, plan=_plan(setup, wanted.quick))
+            results = replace(
+                results, plan=_over_fleet(plan_side.measure, PLAN, setup, wanted.quick)
+            )
+            _keep(results, wanted.json)
+        if wanted.only is None or RECOVER in wanted.only:
+            recovered = _over_fleet(recover_side.measure, RECOVER, setup, wanted.quick)
+            results = replace(results, recovery=recovered)
             _keep(results, wanted.json)
     return results
 
@@ -112,10 +118,12 @@ def _prepare() -> None:
     first_use.prepare(environ, tell)
 
 
-def _plan(setup: Setup, quick: bool) -> PlanResult:
+def _over_fleet(
+    side: Callable[[Scratch, Fleet, int], FleetResult], name: str, setup: Setup, quick: bool
+) -> FleetResult:
     fleet = Fleet().quick() if quick else Fleet()
-    setup.tell(f"plan: {fleet.segments:,} segments in {fleet.partitions:,} partitions")
-    return plan_side.measure(setup.scratch, fleet, setup.repetitions)
+    setup.tell(f"{name}: {fleet.segments:,} segments in {fleet.partitions:,} partitions")
+    return side(setup.scratch, fleet, setup.repetitions)
 
 
 def _keep(results: Results, path: Path | None) -> None:

@@ -54,6 +54,9 @@ def goals(results: Results) -> Iterator[Goal]:
     if results.plan:
         what = f"plan over {results.plan.partitions:,} partitions"
         yield Goal(what, results.plan.seconds(), 15, 5, "s")
+    if results.recovery:
+        what = f"recovery of {results.recovery.partitions:,} partitions after a kill"
+        yield Goal(what, results.recovery.seconds(), 20, 10, "s")
     workers = worker_peak_mib(results)
     if workers is not None:
         yield Goal("largest Python worker, resident, over all logs", workers, 700, 400, "MiB")

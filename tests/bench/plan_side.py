@@ -11,9 +11,9 @@ from storage.meta_properties import MetaProperties
 from storage.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from tests.bench import cold_side, measured
 from tests.bench.errors import BenchError
-from tests.bench.results import PlanResult
+from tests.bench.results import FleetResult
 from tests.bench.scratch import Scratch, kept
-from tests.bench.workloads import Fleet
+from tests.bench.workloads import PLAN, Fleet
 
 SEGMENT_BYTES = 128 * 1024 * 1024
 OFFSETS_A_SEGMENT = 1_000_000
@@ -21,9 +21,9 @@ INDEX_BYTES = 8 * (SEGMENT_BYTES // 4096 // 4)  # batches of 16 KB, each in the 
 TIME_INDEX_BYTES = 12 * (INDEX_BYTES // 8)
 
 
-def measure(scratch: Scratch, fleet: Fleet, repetitions: int) -> PlanResult:
+def measure(scratch: Scratch, fleet: Fleet, repetitions: int) -> FleetResult:
     """Plan so many times; BenchError unless every log is found eligible each time."""
-    log_dir = kept(scratch, fleet.key(), lambda target: write_fleet(target, fleet))
+    log_dir = kept(scratch, fleet.key(PLAN), lambda target: write_fleet(target, fleet))
     runs = []
     for _ in range(repetitions):
         done = measured.run_to_success(cold_side.command("plan", log_dir))
@@ -32,7 +32,7 @@ def measure(scratch: Scratch, fleet: Fleet, repetitions: int) -> PlanResult:
             raise BenchError(f"plan takes {totals}, not all of {fleet.partitions} logs")
         runs.append(done)
     peak = max(done.peak_rss_bytes for done in runs)
-    return PlanResult(fleet.partitions, fleet.segments, [done.sample for done in runs], peak)
+    return FleetResult(fleet.partitions, fleet.segments, [done.sample for done in runs], peak)
 
 
 def write_fleet(log_dir: Path, fleet: Fleet) -> None:

@@ -82,7 +82,9 @@ class Ratio(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PlanResult:
+class FleetResult:
+    """Of a command over a log directory of many logs."""
+
     partitions: int
     segments: int
     samples: list[Sample]
@@ -99,7 +101,8 @@ class Results:
     machine: dict[str, str]  # what it is, and when and how it was measured; shown as it is
     quick: bool = False
     logs: tuple[LogResult, ...] = ()
-    plan: PlanResult | None = None
+    plan: FleetResult | None = None
+    recovery: FleetResult | None = None
 
     def log(self, name: str) -> LogResult | None:
         return next((log for log in self.logs if log.name == name), None)
@@ -122,6 +125,7 @@ def merged(runs: Sequence[Results]) -> Results:
             quick=first.quick or run.quick,
             logs=(*kept, *later.values()),
             plan=run.plan or first.plan,
+            recovery=run.recovery or first.recovery,
         )
     return first
 
@@ -135,13 +139,19 @@ def from_json(text: str) -> Results:
     document = json.loads(text)
     if not isinstance(document, dict) or document.get("schema_version") != SCHEMA_VERSION:
         raise ValueError(f"not the results of a benchmark of schema version {SCHEMA_VERSION}")
-    plan = document["plan"]
     return Results(
         document["machine"],
         document["quick"],
         tuple(_log(fields) for fields in document["logs"]),
-        plan and PlanResult(**{**plan, "samples": [Sample(*s) for s in plan["samples"]]}),
+        _fleet(document["plan"]),
+        _fleet(document.get("recovery")),
     )
+
+
+def _fleet(fields: dict[str, Any] | None) -> FleetResult | None:
+    if fields is None:
+        return None
+    return FleetResult(**{**fields, "samples": [Sample(*s) for s in fields["samples"]]})
 
 
 def _log(fields: dict[str, Any]) -> LogResult:

@@ -5,10 +5,10 @@ from tests.bench.results import (
     DRIVER,
     JVM,
     WORKERS,
+    FleetResult,
     LogResult,
     Outcome,
     Peak,
-    PlanResult,
     Results,
     Sample,
 )
@@ -42,5 +42,6 @@ def log_result(name: str = "100b-none", log_bytes: int = 500_000_000) -> LogResu
 
 
 def results(*logs: LogResult, quick: bool = False) -> Results:
-    plan = PlanResult(10_000, 60_000, [Sample(4, 3), Sample(6, 5), Sample(5, 4)], 250 * MIB)
-    return Results({"machine": "two cores"}, quick, logs or (log_result(),), plan)
+    plan = FleetResult(10_000, 60_000, [Sample(4, 3), Sample(6, 5), Sample(5, 4)], 250 * MIB)
+    recovery = FleetResult(9_000, 54_000, [Sample(8, 5), Sample(7, 6), Sample(9, 7)], 90 * MIB)
+    return Results({"machine": "two cores"}, quick, logs or (log_result(),), plan, recovery)

@@ -8,9 +8,9 @@ from tests.bench.results import (
     DRIVER,
     JVM,
     WORKERS,
+    FleetResult,
     LogResult,
     Peak,
-    PlanResult,
     Ratio,
     Results,
     medians,
@@ -59,7 +59,9 @@ def _sections(results: Results) -> Iterator[str]:
         yield from _phases(results.logs)
         yield from _growth(results)
     if results.plan:
-        yield "### `plan`\n\n" + _plan(results.plan)
+        yield "### `plan`\n\n" + _fleet(results.plan)
+    if results.recovery:
+        yield "### `recover`\n\n" + _fleet(results.recovery)
 
 
 def _speed(logs: Sequence[LogResult]) -> str:
@@ -131,11 +133,11 @@ def _growth(results: Results) -> Iterator[str]:
     yield f"### Growth: {title}\n\n" + "\n".join(lines)
 
 
-def _plan(plan: PlanResult) -> str:
-    cpu = medians([{"s": sample.cpu_seconds} for sample in plan.samples])["s"]
+def _fleet(found: FleetResult) -> str:
+    cpu = medians([{"s": sample.cpu_seconds} for sample in found.samples])["s"]
     head = ["partitions", "segments", "seconds", "CPU seconds", "peak memory, MiB"]
-    numbers = [_number(plan.seconds()), _number(cpu), f"{plan.peak_rss_bytes / MIB:,.0f}"]
-    return markdown(head, [[f"{plan.partitions:,}", f"{plan.segments:,}", *numbers]])
+    numbers = [_number(found.seconds()), _number(cpu), f"{found.peak_rss_bytes / MIB:,.0f}"]
+    return markdown(head, [[f"{found.partitions:,}", f"{found.segments:,}", *numbers]])
 
 
 def _speed_mb(log: LogResult, side: str) -> float | None:

@@ -29,6 +29,7 @@ def test_goals_are_those_for_which_there_are_results() -> None:
         ("1000b-none", 5),
         ("small log,", 8),
         ("plan over ", 5),
+        ("recovery o", 8),
         ("largest Py", 300),
     ]
     assert list(goals(Results({}))) == []

@@ -7,8 +7,17 @@ from typing import Any
 import pytest
 
 from compactor.config import load_config
+from compactor.recovery import recover_log_dir
 from compactor.round_plan import plan_round
-from tests.bench import built_logs, cold_side, kafka_side, scratch, turns, warm_side
+from tests.bench import (
+    built_logs,
+    cold_side,
+    kafka_side,
+    recover_side,
+    scratch,
+    turns,
+    warm_side,
+)
 from tests.bench.errors import BenchError
 from tests.bench.plan_side import SEGMENT_BYTES, write_fleet
 from tests.bench.results import JVM, Outcome, Peak, Sample
@@ -51,6 +60,21 @@ def test_the_fleet_is_planned_whole(tmp_path: Path) -> None:
         ] * 3  # the active one is not among them
     assert plan.passed_over == ()
     assert sum(path.suffix == ".log" for path in (tmp_path / "log").rglob("*")) == fleet.segments
+
+
+def test_what_a_killed_run_left_is_recovered(tmp_path: Path) -> None:
+    """Of 51 partitions the first and the last are in a swap, every third one has a staged file."""
+    fleet = Fleet(partitions=51, segments_a_partition=3, partitions_a_topic=100)
+    write_fleet(tmp_path / "log", fleet)
+    assert recover_side.leave(tmp_path / "log") == 18
+    found = recover_log_dir(str(tmp_path / "log"))
+    assert [log.problem for log in found.logs] == [None] * 18
+    finished = [log.topic + f"-{log.partition}" for log in found.logs if log.finished]
+    assert finished == ["topic-000-0", "topic-000-9"]  # 0 and 50 by name
+    for name in finished:
+        logs = sorted(path.name for path in (tmp_path / "log" / name).glob("*.log"))
+        assert logs == ["00000000000000000000.log", "00000000000002000000.log"]
+    assert recover_log_dir(str(tmp_path / "log")).logs == ()
 
 
 class Sides:

@@ -71,6 +71,11 @@ def test_plan() -> None:
     assert row == ["10,000", "60,000", "5.00", "4.00", "250"]
 
 
+def test_recovery() -> None:
+    (_, row) = rows_of(document(results()), "`recover`")
+    assert row == ["9,000", "54,000", "8.00", "6.00", "90"]
+
+
 def test_growth() -> None:
     run = results(log_result("100b-0.8gb", 1_000), log_result("100b-4gb", 800))
     assert "- ours warm: +25.0 %" in document(run)

@@ -18,7 +18,7 @@ TOPIC_CONFIG = {"cleanup.policy": "compact"}  # for both cleaners; everything el
 KAFKA, COPY, COLD, WARM = "kafka", "cp", "cold", "warm"
 SIDES = (KAFKA, COPY, COLD, WARM)  # in the order of a turn
 
-MAIN, SMALL, PLAN = "100b-none", "small", "plan"
+MAIN, SMALL, PLAN, RECOVER = "100b-none", "small", "plan", "recover"
 TXN, MANY_TXN = "100b-txn", "100k-txn"
 GROWTH_SHORT, GROWTH_LONG = "100b-0.8gb", "100b-4gb"
 QUICK_SHARE = 200  # quick logs have one batch of so many,
@@ -89,7 +89,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """A log directory for `plan`: many logs that hold nothing, their sizes told by sparse files."""
+    """A log directory of many logs that hold nothing, their sizes told by sparse files."""
 
     partitions: int = 10_000
     segments_a_partition: int = 6
@@ -99,8 +99,8 @@ class Fleet:
     def segments(self) -> int:
         return self.partitions * self.segments_a_partition
 
-    def key(self) -> str:
-        return f"{PLAN}-{self.partitions}x{self.segments_a_partition}"
+    def key(self, use: str) -> str:
+        return f"{use}-{self.partitions}x{self.segments_a_partition}"
 
     def quick(self) -> "Fleet":
         return replace(self, partitions=max(1, self.partitions // QUICK_SHARE))
@@ -128,7 +128,7 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload(GROWTH_SHORT, 63_000, 110, 900_000, 100),
     Workload(GROWTH_LONG, 315_000, 110, 4_500_000, 100),
 )
-NAMES = (*(workload.name for workload in WORKLOADS), PLAN)
+NAMES = (*(workload.name for workload in WORKLOADS), PLAN, RECOVER)
 
 
 def choose(names: Sequence[str] | None, quick: bool) -> list[Workload]:

@@ -26,7 +26,7 @@ from tests.oracle.random_script import Operation, ScriptOptions, random_script
 
 RANDOM_SEEDS = range(1, 81)
 TXN_SEEDS = range(101, 131)
-EVERYTHING_SEEDS = range(201, 213)
+EVERYTHING_SEEDS = (*range(201, 213), 1957756370)
 LEGACY_SEEDS = (770003, 770005, 770006, 770015, 770016, 770017, 770018, 770020)
 LEGACY_GROUPS = (
     edge_legacy.conversions,

@@ -26,6 +26,7 @@ from tests.support.reference_batch import (
 
 SIZE_LIMIT = 5_000_000
 EMPTY_BATCH_SIZE = 61
+MAGIC_AT = 16
 
 
 def bases(partition: str, folder: str = "after") -> list[int]:
@@ -217,6 +218,8 @@ def test_every_kind_of_outcome_is_there_more_than_once() -> None:
             not log.stat().st_size for log in (fleet.after / partition).glob("*.log")
         )
         for raw in cleaned(partition):
+            if raw[MAGIC_AT] < 2:
+                continue  # of a segment that the round did not reach
             batch, verbatim = decode(raw, with_records=False), raw in old
             codec = f"codec {batch.attributes & CODEC_BITS}"
             seen[f"verbatim {codec}" if verbatim else f"rebuilt {codec}"] += 1
