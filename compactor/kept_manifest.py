@@ -46,6 +46,7 @@ class KeptStep(NamedTuple):
     put: tuple[FileMark, ...]  # what stands in their place
     cleaner_offset: int | None  # the log's entry before the run; None: it had none
     log_start_offset: int | None  # likewise
+    cleaned_to: int  # the highest that the run leaves this entry at: beyond it is another cleaning
     deleted_up_to: int | None = None  # of retention: the log start that it set
     rolled_at: int | None = None  # base offset of an empty active segment that it made
 
@@ -81,10 +82,11 @@ def step_from(data: bytes, path: str) -> KeptStep:
         _number(fields, "number", path),
         _marks(fields, "originals", path),
         _marks(fields, "put", path),
-        *(
-            _number(fields, name, path) if fields.get(name) is not None else None
-            for name in ("cleaner_offset", "log_start_offset", "deleted_up_to", "rolled_at")
-        ),
+        _optional(fields, "cleaner_offset", path),
+        _optional(fields, "log_start_offset", path),
+        _number(fields, "cleaned_to", path),
+        _optional(fields, "deleted_up_to", path),
+        _optional(fields, "rolled_at", path),
     )
 
 
@@ -141,6 +143,10 @@ def _number(fields: dict[str, Any], name: str, path: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
         raise CorruptFileError(path, 0, f"{name}: {value!r} is not a number that can be")
     return value
+
+
+def _optional(fields: dict[str, Any], name: str, path: str) -> int | None:
+    return None if fields.get(name) is None else _number(fields, name, path)
 
 
 def _marks(fields: dict[str, Any], name: str, path: str) -> tuple[FileMark, ...]:

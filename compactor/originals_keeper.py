@@ -14,6 +14,7 @@ import shutil
 import time
 from collections.abc import Iterable, Sequence
 
+from cleaner_jobs.plan import LogPlan
 from compactor import kept_files
 from compactor.finalizer import SEGMENT_FILES, StagedGroup
 from compactor.kept_manifest import (
@@ -51,7 +52,7 @@ class OriginalsKeeper:
         filesystem.make_directory(self.path)
         filesystem.replace_file(os.path.join(self.path, RUN_FILE), run_document(run))
 
-    def keep_group(self, log_dir: str, key: TopicPartition, group: StagedGroup) -> None:
+    def keep_group(self, plan: LogPlan, group: StagedGroup) -> None:
         """Before a group is swapped. OSError: nothing was kept, and nothing may be swapped."""
         names = _names(group.path, [source.base_offset for source in group.sources])
         put = [
@@ -59,13 +60,16 @@ class OriginalsKeeper:
             for segment in group.destinations
             for kind, staged in segment.files.items()
         ]
-        self._keep(log_dir, key, group.path, KeptStep(0, (), tuple(put), None, None), names)
+        facts = KeptStep(0, (), tuple(put), None, None, plan.end_offset)
+        self._keep(plan.log_dir, (plan.topic, plan.partition), group.path, facts, names)
 
     def keep_deletion(
         self, log_dir: str, key: TopicPartition, path: str, deletion: Deletion
     ) -> None:
         """Before retention does anything to a log: a step for each segment that goes."""
-        facts = KeptStep(0, (), (), None, None, deletion.log_start_offset, deletion.rolls_at)
+        entries = checkpoint.read(os.path.join(log_dir, checkpoint.CLEANER_OFFSET))
+        cleaned_to, start = entries.get(key, 0), deletion.log_start_offset  # the cleaning is over
+        facts = KeptStep(0, (), (), None, None, cleaned_to, start, deletion.rolls_at)
         own = [LEADER_EPOCH_CHECKPOINT]
         for segment in deletion.segments:
             names = _names(path, [segment.base_offset])

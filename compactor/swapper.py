@@ -122,8 +122,7 @@ class GroupSwapper:
         if not pieces[0].left_in_place:
             staged = self._staged(outcome, queue.sources[group.group], pieces)
             if self._originals is not None:
-                key = outcome.plan.topic, outcome.plan.partition
-                self._originals.keep_group(outcome.plan.log_dir, key, staged)
+                self._originals.keep_group(outcome.plan, staged)
             swap_group(
                 staged,
                 lambda path: queue.removals.append(self._removers.submit(filesystem.remove, path)),

@@ -44,6 +44,7 @@ def judge(log: KeptLog) -> UndoTask:
     done = next((n for n in range(len(states) - 1, -1, -1) if _is(found, states[n], rolled)), None)
     if done is None:
         raise ChangedSinceError(_difference(found, states[-1]))
+    _check_cleaner_offset(log)
     _check_log_start(log)
     return UndoTask(log, path, log.steps[:done])
 
@@ -70,6 +71,18 @@ def _difference(
             return f"{name} has {now.size_bytes} bytes, the run left {then.size_bytes}"
         return f"{name} has other bytes than those that the run left"
     raise AssertionError("the log is as the run left it")
+
+
+def _check_cleaner_offset(log: KeptLog) -> None:
+    """A later cleaning may have dropped a tombstone, or a record, in groups that the run left as
+    they were: what that had hidden, and the run has removed, would come back to life.
+    """
+    now = checkpoint.read(os.path.join(log.log_dir, checkpoint.CLEANER_OFFSET)).get(log.key, 0)
+    left_at = max((s.cleaned_to for s in log.steps), default=now)
+    if now > max(left_at, *(s.cleaner_offset or 0 for s in log.steps), 0):
+        raise ChangedSinceError(
+            f"cleaned since: its cleaner checkpoint is at {now}, the run left it at {left_at}"
+        )
 
 
 def _check_log_start(log: KeptLog) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from compactor.config import Config, load_config
+from compactor.kept_files import mark_of
 from compactor.kept_manifest import RUN_FILE, KeptRun
 from compactor.originals_keeper import OriginalsKeeper
 from compactor.overflow import split_overflowing
@@ -24,7 +25,7 @@ from tests.compactor.test_overflow import SETTINGS as OVERFLOWING
 from tests.compactor.test_overflow import partition
 from tests.golden import corpora
 from tests.support.local_round import LocalRound, open_local_round
-from tests.support.made_log import batch, keyed, make_partition, record
+from tests.support.made_log import batch, keyed, make_partition, record, write_segment
 
 COMPACT = load_config(settings={"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"})
 NOW_MS = 10_000
@@ -264,6 +265,38 @@ def test_a_log_that_was_changed_since_is_left_and_the_others_go_on(
     assert entries == {("orders", 0): 18}
 
 
+def test_a_log_of_which_other_groups_were_cleaned_since_is_left(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    """C-7: the tombstone that hid what the run has removed is gone; it would come back to life.
+
+    The run drops a of offset 0 for that of 4, later ones that for a tombstone, then the tombstone.
+    """
+    long = batch(*(record(i, b"k%d" % i, b"v" * 900) for i in range(1, 4)))
+    longer = batch(*(record(i, b"k%d" % i, b"v" * 900) for i in range(5, 8)))
+    log_dir, last = tmp_path / "logs", keyed(8, "z")
+    orders = make_partition(
+        log_dir, {0: [keyed(0, "a"), long], 4: [keyed(4, "a"), longer], 8: [last]}
+    )
+    kept = Kept(local, log_dir, SMALL_SEGMENTS)
+    kept.run()
+    in_place = mark_of(str(orders / file_name(0, LOG)))
+    assert len(list(kept.run_dir.rglob("0*.json"))) == 1  # the segment of 4 was left as it was
+    write_segment(orders, 10, [keyed(10, "A"), keyed(11, "yy")])
+    write_segment(orders, 20, [keyed(20, "z")])
+    kept.run(keep=False, now_ms=NOW_MS)
+    write_segment(orders, 30, [keyed(30, "z")])
+    kept.run(keep=False, now_ms=2_000_000_000_000)
+    assert mark_of(str(orders / file_name(0, LOG))) == in_place
+    before = kept.files()
+    values = b"".join(of[0] for name, of in before.items() if name.endswith(LOG))
+    assert b"a0" not in values and b"a4" not in values
+    (report,) = kept.undo()
+    assert report.status is UndoStatus.REFUSED, report
+    assert report.reason == "cleaned since: its cleaner checkpoint is at 30, the run left it at 8"
+    assert kept.files() == before
+
+
 def test_what_a_broker_has_appended_stays(local: LocalRound, tmp_path: Path) -> None:
     kept = Kept(local, merged(tmp_path / "logs"))
     before = kept.files()
@@ -499,6 +532,19 @@ def test_epochs_that_have_come_since_stay(local: LocalRound, tmp_path: Path) -> 
         EpochEntry(3, 13),
         EpochEntry(4, 25),
     ]
+
+
+def test_what_retention_deleted_stays_gone_once_the_log_was_cleaned_again(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    """A tombstone that came after it may be gone, too."""
+    kept = Kept(local, merged(tmp_path / "logs"), SOME)
+    kept.run()
+    path = str(kept.log_dir / checkpoint.CLEANER_OFFSET)
+    checkpoint.write(path, checkpoint.read(path) | {("orders", 0): 19})
+    orders, prices = kept.undo()
+    assert (orders.status, prices.status) == (UndoStatus.REFUSED, UndoStatus.UNDONE)
+    assert orders.reason == "cleaned since: its cleaner checkpoint is at 19, the run left it at 18"
 
 
 def test_a_log_start_that_was_moved_since_is_not_moved_back(
