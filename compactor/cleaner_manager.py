@@ -159,7 +159,7 @@ def _require_shared(session: "SparkSession", work_dir: str) -> None:
     if hosts:
         raise RefusedError(
             f"{work_dir}: is not the same directory on every executor ({', '.join(hosts)}); "
-            "--work-dir has to name one that all of them share. Nothing was changed"
+            "--work-dir has to name one that all of them share"
         )
 
 

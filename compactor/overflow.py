@@ -34,12 +34,13 @@ def split_overflowing(
     plan_again: Callable[[], RoundPlan],
     dry_run: bool,
     originals: "OriginalsKeeper | None" = None,
+    before_split: Callable[[], object] | None = None,
 ) -> RoundPlan:
     """The plan without such segments: they are split, or, in a dry run, their logs only told of.
 
-    A log that cannot be split is left as it is, with a reason. originals: keeps what is split. The
-    caller holds the locks of the
-    log directories, unless the run is dry.
+    A log that cannot be split is left as it is, with a reason. originals: keeps what is split.
+    before_split: is called before a segment is. The caller holds the locks of the log directories,
+    unless the run is dry.
     """
     told: dict[str, LogReport] = {}
     split: dict[str, tuple[str, ...]] = {}
@@ -52,6 +53,8 @@ def split_overflowing(
             elif sources:
                 from compactor.segment_split import split_segment  # with kernels that few need
 
+                if before_split is not None:
+                    before_split()
                 for source in sources:
                     split_segment(log, source, originals)
                 split[log.path] = notes

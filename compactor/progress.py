@@ -154,6 +154,7 @@ class ChangeWatch:
         self.swapped_groups = 0
         self.retention_began = False
         self.recovered = False  # what was cut short before was settled, before anything else
+        self.split_began = False  # of segments whose offsets lie too far apart, before the engine
 
     def stage(self, name: str, total: int) -> None:
         self.retention_began |= name == RETENTION_STAGE
@@ -169,6 +170,10 @@ class ChangeWatch:
     def message(self, text: str) -> None:
         self._sink.message(text)
 
+    def split(self) -> None:
+        """A segment is about to be."""
+        self.split_began = True
+
     def what_was_changed(self) -> str:
         """The sentence that ends an error message."""
         if self.retention_began:
@@ -177,8 +182,12 @@ class ChangeWatch:
                 "to starts after the segments that are gone: run it again."
             )
         if not self.swap_began:
-            but = " but for what was settled of a cleaning that had been cut short"
-            return f"Nothing was changed{but if self.recovered else ''}."
+            told = []
+            if self.recovered:
+                told.append("for what was settled of a cleaning that had been cut short")
+            if self.split_began:
+                told.append("for segments that were split first, batch by batch")
+            return f"Nothing was changed{' but ' if told else ''}{' and '.join(told)}."
         groups = "1 group" if self.swapped_groups == 1 else f"{self.swapped_groups} groups"
         return (
             f"{groups} of segments had been swapped in and stay; everything else is as it was, "

@@ -85,7 +85,7 @@ def _round(wanted: RoundArguments, places: _Places, progress: ChangeWatch) -> Cl
     if wanted.on_corrupt is OnCorrupt.FAIL:
         from compactor.log_report import stop_if_corrupt
 
-        stop_if_corrupt(remembered.still_corrupt(plan.passed_over))
+        stop_if_corrupt((*remembered.still_corrupt(plan.passed_over), *plan.passed_over))
     report = with_recovery_noted(_clean(wanted, places, problems, plan, progress), recovered)
     if not wanted.dry_run:
         remembered.update(report.logs, time.time_ns() // 1_000_000)
@@ -105,7 +105,11 @@ def _clean(
     run_id = secrets.token_hex(4)
     originals = None if wanted.dry_run else _open_keeper(places, run_id, plan)
     plan = split_overflowing(
-        plan, lambda: _plan_with_room(wanted, places, problems), wanted.dry_run, originals
+        plan,
+        lambda: _plan_with_room(wanted, places, problems),
+        wanted.dry_run,
+        originals,
+        progress.split,
     )
     settings = RunSettings(
         dry_run=wanted.dry_run,

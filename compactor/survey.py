@@ -56,7 +56,7 @@ def survey_log_dir(path: str) -> LogDirSurvey:
     try:
         listing = list_log_dir(path)
     except OSError as error:
-        raise RefusedError(f"{path}: {error.strerror}; nothing was changed") from error
+        raise RefusedError(f"{path}: {error.strerror}") from error
     try:
         has_high_watermarks = os.path.lexists(os.path.join(path, checkpoint.REPLICATION))
         return LogDirSurvey(

@@ -47,7 +47,7 @@ def open_work_dir(parent: str | None, run_id: str) -> Iterator[str]:
             _remove_left(os.path.dirname(path))
         except OSError as error:
             raise CleaningFailedError(
-                f"no work directory can be made in {where}: {error.strerror}. Nothing was changed"
+                f"no work directory can be made in {where}: {error.strerror}"
             ) from error
         yield path
 

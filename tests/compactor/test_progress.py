@@ -128,6 +128,15 @@ class TestChangeWatch:
         assert self.watch() == "Nothing was changed."
         assert self.watch("scan", "resolve", "rewrite") == "Nothing was changed."
 
+    def test_but_for_what_came_before_the_engine(self) -> None:
+        watch = ChangeWatch(PlainProgress(StringIO(), lambda: 0.0))
+        watch.split()
+        split = "for segments that were split first, batch by batch."
+        assert watch.what_was_changed() == f"Nothing was changed but {split}"
+        watch.recovered = True
+        settled = "for what was settled of a cleaning that had been cut short"
+        assert watch.what_was_changed() == f"Nothing was changed but {settled} and {split}"
+
     def test_in_the_swap_finished_groups_were(self) -> None:
         assert self.watch("rewrite", swapped=0).startswith("0 groups of segments had been")
         assert self.watch("rewrite", swapped=1).startswith("1 group of segments had been")

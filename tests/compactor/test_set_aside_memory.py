@@ -16,10 +16,13 @@ from compactor.report import CleaningReport
 from compactor.round_plan import RoundPlan
 from compactor.set_aside_memory import SET_ASIDE, SetAside, decode, encode
 from storage.errors import CorruptFileError
+from storage.file_names import file_name
 from tests.compactor.small_rounds import flip
+from tests.compactor.test_overflow import ACTIVE, ACTIVE_BASE, FAR, FAR_BASE, NEAR
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_logs import LOG, put, state_of
 from tests.support.local_round import LocalRound, open_local_round
+from tests.support.made_log import make_partition
 
 COMPACTED = ("--set", "cleanup.policy=compact", "--set", "min.cleanable.dirty.ratio=0")
 DAMAGED_AT = 100  # in the second batch
@@ -236,6 +239,38 @@ def test_so_does_a_log_that_the_plan_or_an_earlier_run_has_found(
     put(active, active.read_bytes()[:-1])  # seen by the plan
     before = state_of(log_dir)
     ended = compactor("run", log_dir, "--on-corrupt", "fail")
+    assert ended.code == 1 and f"bad-0: {log_dir}/bad-0/" in ended.error
+    assert state_of(log_dir) == before
+
+
+def add_too_wide(log_dir: Path) -> Path:
+    """A partition of which a segment is to be split."""
+    wide = make_partition(log_dir.parent / "wide", {0: [NEAR], ACTIVE_BASE: [ACTIVE]}, "wide-0")
+    (wide / LOG[0]).write_bytes(NEAR + FAR)
+    for path in wide.glob("*.snapshot"):
+        path.unlink()
+    return wide.rename(log_dir / wide.name)
+
+
+def test_a_segment_that_was_split_before_is_told_of(compactor: Compactor, log_dir: Path) -> None:
+    """C-16.3: the split keeps every batch as it is, and comes before the data is looked at."""
+    wide = add_too_wide(log_dir)
+    words = "run", log_dir, "--assume-fully-replicated", "--on-corrupt", "fail"
+    ended = compactor(*words)
+    assert ended.code == 1 and "bad-0: " in ended.error
+    assert (wide / file_name(FAR_BASE, ".log")).read_bytes() == FAR
+    told = "Nothing was changed but for segments that were split first, batch by batch."
+    assert ended.error.splitlines()[-1].endswith(told)
+
+
+def test_what_the_plan_has_found_ends_a_round_before_any_split(
+    compactor: Compactor, log_dir: Path
+) -> None:
+    add_too_wide(log_dir)
+    active = log_dir / "bad-0" / LOG[2]
+    put(active, active.read_bytes()[:-1])  # seen by the plan
+    before = state_of(log_dir)
+    ended = compactor("run", log_dir, "--assume-fully-replicated", "--on-corrupt", "fail")
     assert ended.code == 1 and f"bad-0: {log_dir}/bad-0/" in ended.error
     assert state_of(log_dir) == before
 
