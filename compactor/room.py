@@ -21,9 +21,11 @@ def space_of(
     work_dir: str | None = None,
     originals_dir: str | None = None,
     master: str | None = None,
+    all_staged: bool = False,
 ) -> SpacePlan:
     """What a round over these logs needs, where there is something to be cleaned."""
-    return plan_space(logs, places_of(logs, work_dir, originals_dir), cores_of(master))
+    places = places_of(logs, work_dir, originals_dir)
+    return plan_space(logs, places, cores_of(master), all_staged)
 
 
 def places_of(

@@ -151,5 +151,7 @@ def _plan_with_room(
     found = plan_of(wanted, places.log_dirs, problems)
     if wanted.dry_run or not found.logs:
         return found
-    space = space_of(found.logs, places.work_dir, places.originals_dir, places.master)
+    all_staged = wanted.on_corrupt is OnCorrupt.FAIL  # until every one is known to be sound
+    own = places.work_dir, places.originals_dir, places.master
+    space = space_of(found.logs, *own, all_staged)
     return with_room(found, space)

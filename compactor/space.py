@@ -74,13 +74,18 @@ class SpacePlan(NamedTuple):
     left_out: Mapping[str, str]  # partition directory -> reason
 
 
-def plan_space(logs: Sequence[LogPlan], places: Places, cores: int | None) -> SpacePlan:
+def plan_space(
+    logs: Sequence[LogPlan], places: Places, cores: int | None, all_staged: bool = False
+) -> SpacePlan:
     """Take the logs in their order, each that fits beside those taken before.
 
-    cores: None where it is not known how many tasks work at once.
+    cores: None where it is not known how many tasks work at once. all_staged: no group is swapped
+    in before all are rewritten.
     """
     total = sum(log.log_bytes for log in logs)
-    in_flight_bytes = total if cores is None else layout.in_flight_bytes(total, cores)
+    in_flight_bytes = total
+    if cores is not None and not all_staged:
+        in_flight_bytes = layout.in_flight_bytes(total, cores)
     piece_bytes = total // layout.task_count(total, cores or 1)
     loads: dict[int, _Load] = {}
     work = _Work()

@@ -9,7 +9,7 @@ For each log directory, under its lock, with what is true if the power goes in t
 2. entries of cleaner-offset-checkpoint, then of log-start-offset-checkpoint, as before the run
    they are lower than the log calls for, or none: a cleaner begins earlier, a log start is where
    the first segment is. Not later: an old log under a new entry would count as clean, and a
-   tombstone in it could go before what it hides
+   tombstone in it could go before what it hides. So a cleaner entry is never raised either
 3. the leader epochs that retention cut off                                         likewise
 4. the steps of the run, the last one first: what was kept is staged and swapped in by `finalizer`,
    one group at a time, as what takes its place was; a deleted segment gets its names back, the
@@ -129,10 +129,11 @@ def _restore_checkpoints(log_dir: str, tasks: Iterable[UndoTask]) -> None:
         for step in task.log.steps
         if step.deleted_up_to is not None
     }
-    _restore(
-        os.path.join(log_dir, checkpoint.CLEANER_OFFSET),
-        {key: step.cleaner_offset for key, step in steps.items()},
-    )
+    path = os.path.join(log_dir, checkpoint.CLEANER_OFFSET)
+    now = checkpoint.read(path)
+    before = {key: step.cleaner_offset for key, step in steps.items()}
+    # a broker that truncates a log lowers its entry, too: what was appended since is not clean
+    _restore(path, {key: b for key, b in before.items() if b is None or b < now.get(key, 0)})
     _restore(
         os.path.join(log_dir, checkpoint.LOG_START),
         {key: step.log_start_offset for key, step in raised.items()},

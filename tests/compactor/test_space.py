@@ -76,6 +76,13 @@ def test_how_many_work_at_once_may_be_unknown() -> None:
     assert found.needs[DATA].bytes == of_groups(*[1024] * 16)
 
 
+def test_where_nothing_is_swapped_in_before_the_end_all_is_staged_at_once() -> None:
+    """So `--on-corrupt fail` has it."""
+    large = log("a", *[1024] * 16)
+    found = plan_space([large], places(large), CORES, all_staged=True)
+    assert found.needs[DATA].bytes == of_groups(*[1024] * 16)
+
+
 @pytest.mark.parametrize(
     ("log_bytes", "cores", "expected"),
     [

@@ -137,6 +137,20 @@ def test_a_cleaner_checkpoint_goes_back_to_what_it_was(local: LocalRound, tmp_pa
     assert checkpoint.read(path) == {("orders", 0): 4}
 
 
+@pytest.mark.parametrize("lowered", [{("orders", 0): 2}, {}])
+def test_a_cleaner_checkpoint_that_a_broker_has_lowered_is_not_raised(
+    local: LocalRound, tmp_path: Path, lowered: dict[tuple[str, int], int]
+) -> None:
+    """C-4.1: what it has truncated, and others have appended since, is dirty."""
+    kept = Kept(local, merged(tmp_path / "logs"))
+    path = str(kept.log_dir / checkpoint.CLEANER_OFFSET)
+    checkpoint.write(path, {("orders", 0): 4})
+    kept.run()
+    checkpoint.write(path, lowered)
+    assert [report.status for report in kept.undo()] == [UndoStatus.UNDONE] * 2
+    assert checkpoint.read(path) == lowered
+
+
 @pytest.mark.parametrize("same_file_system", [True, False])
 def test_originals_are_links_where_they_can_be(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same_file_system: bool
