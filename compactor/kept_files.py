@@ -42,11 +42,15 @@ def keep(source: str, target: str) -> FileMark:
 
 
 def bring_back(mark: FileMark, source: str, target: str) -> None:
-    """Likewise, of a file that was kept. Raise CorruptFileError where it is not what was kept."""
+    """Likewise, of a file that was kept, its data on disk in any case.
+
+    Raise CorruptFileError where it is not what was kept.
+    """
     found = keep(source, target)
     if (found.size_bytes, found.checksum) != (mark.size_bytes, mark.checksum):
         filesystem.remove(target)
         raise CorruptFileError(source, 0, "not the file that was kept")
+    filesystem.sync_file(target)  # a broker that was killed may not have
 
 
 def _copy(source: str, target: str) -> FileMark:

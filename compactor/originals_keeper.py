@@ -48,6 +48,7 @@ class OriginalsKeeper:
         self._numbers = {log_dir: number for number, log_dir in enumerate(run.log_dirs)}
         self._cleaner = _entries(run.log_dirs, checkpoint.CLEANER_OFFSET)
         self._log_starts = _entries(run.log_dirs, checkpoint.LOG_START)
+        self._left: dict[str, dict[TopicPartition, int]] = {}  # cleaner entries after the round
         self._steps: dict[tuple[str, TopicPartition], int] = {}
         filesystem.make_directory(self.path)
         filesystem.replace_file(os.path.join(self.path, RUN_FILE), run_document(run))
@@ -67,8 +68,9 @@ class OriginalsKeeper:
         self, log_dir: str, key: TopicPartition, path: str, deletion: Deletion
     ) -> None:
         """Before retention does anything to a log: a step for each segment that goes."""
-        entries = checkpoint.read(os.path.join(log_dir, checkpoint.CLEANER_OFFSET))
-        cleaned_to, start = entries.get(key, 0), deletion.log_start_offset  # the cleaning is over
+        if log_dir not in self._left:  # the cleaning is over
+            self._left |= _entries([log_dir], checkpoint.CLEANER_OFFSET)
+        cleaned_to, start = self._left[log_dir].get(key, 0), deletion.log_start_offset
         facts = KeptStep(0, (), (), None, None, cleaned_to, start, deletion.rolls_at)
         own = [LEADER_EPOCH_CHECKPOINT]
         for segment in deletion.segments:

@@ -83,7 +83,8 @@ def undo_run(path: str, allowed_file_systems: Collection[str] = ()) -> list[Undo
     log_dirs = list(dict.fromkeys(log.log_dir for log in logs))
     found = [log_dir for log_dir in log_dirs if os.path.isdir(log_dir)]
     reports = []
-    with lock_log_dirs(found, allowed_file_systems):
+    # What it brings back is known by its checksums, and is not in the segments that a crash tears.
+    with lock_log_dirs(found, allowed_file_systems, after_unclean_shutdown=True):
         for log_dir in found:
             recover_log_dir(log_dir)  # what cannot be settled is refused below
         for log_dir, of_log_dir in groupby(logs, key=lambda log: log.log_dir):

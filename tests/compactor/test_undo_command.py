@@ -12,6 +12,7 @@ from compactor.exit_codes import UsageError
 from compactor.kept_manifest import RUN_FILE, KeptRun
 from compactor.kept_run import discard_expired
 from compactor.originals_keeper import OriginalsKeeper
+from storage import clean_shutdown
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
 from tests.compactor.small_rounds import flip
@@ -61,6 +62,17 @@ def test_logs_that_changed_since_end_in_an_exit_code(
     refused = [log for log in document["logs"] if log["status"] == "refused"]
     assert [f"{log['topic']}-{log['partition']}" for log in refused] == logs
     assert "other bytes" in refused[0]["reason"]
+
+
+def test_what_was_run_after_an_unclean_shutdown_can_be_undone(
+    kept: Kept, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After `run --recover-first` there is no marker either, and `undo` needs none."""
+    (kept.log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+    code, document, _ = undo(capsys, kept.run_dir, "--format", "json")
+    assert (code, document["status"]) == (0, "ok")
+    assert {log["status"] for log in document["logs"]} == {"undone"}
+    assert not (kept.log_dir / clean_shutdown.CLEAN_SHUTDOWN).exists()
 
 
 def test_a_directory_in_use_is_refused(kept: Kept, capsys: pytest.CaptureFixture[str]) -> None:
