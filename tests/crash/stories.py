@@ -20,6 +20,7 @@ from compactor.config import load_config, parse_topic_configs
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.originals_keeper import open_keeper
 from compactor.overflow import split_overflowing
+from compactor.recovery import recover_log_dir
 from compactor.report import CleaningReport, LogStatus
 from compactor.round_plan import RoundPlan, plan_round
 from compactor.undo import UndoStatus, undo_run
@@ -236,6 +237,7 @@ def run(
 ) -> CleaningReport:
     """What `compactor run` does, without Spark. keeps: its originals, beside the log directory."""
     with _patched(story) as monkeypatch, lock_log_dirs([str(root)]):
+        recover_log_dir(str(root))
         plan = split_overflowing(
             planned(story, root, now_ms), lambda: planned(story, root, now_ms), dry_run=False
         )
