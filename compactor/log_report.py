@@ -14,6 +14,10 @@ LEGACY_EMPTIED_NOTE = (
     "of v2 (C-11.14)"
 )
 
+SWAP_BROKE_OFF_NOTE = (
+    "the swap of a segment group broke off: compactor recover, the next run or a broker settles it"
+)
+
 # An error of the log's own data sets it aside; anything else is a failure to be looked into.
 _STATUS = {"corrupt": LogStatus.SET_ASIDE, "unsupported": LogStatus.SET_ASIDE}
 DATA_PROBLEMS = ("corrupt", "unsupported", "proof")  # nothing but another log would end otherwise
@@ -23,7 +27,9 @@ def log_report(outcome: LogOutcome, dry_run: bool) -> LogReport:
     """The report on a log that went through the stages, cleaned or not."""
     plan, problem = outcome.plan, outcome.problem
     if problem is not None:
-        return problem_report(plan, problem, outcome.swapped_groups)
+        report = problem_report(plan, problem, outcome.swapped_groups)
+        broken_off = (SWAP_BROKE_OFF_NOTE,) if outcome.swap_broke_off else ()
+        return replace(report, notes=(*report.notes, *broken_off))
     superseded = sum(p.superseded for p in outcome.parts)
     superseded += sum(v.superseded for v in outcome.verdicts)
     control_records = sum(part.control_records for part in outcome.parts)

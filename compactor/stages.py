@@ -61,6 +61,7 @@ class LogOutcome:
     discardable_file: str = ""
     txn_index_files: dict[int, str] = field(default_factory=dict)  # by group
     swapped_groups: int = 0  # those from the first on that are as they are to be
+    swap_broke_off: bool = False  # of the group behind them: recovery goes on with it
 
     def set_aside(self, kind: str, problem: str) -> None:
         self.problem = TaskProblem(self.plan.log_id, kind, self.plan.path, -1, problem)

@@ -23,6 +23,7 @@ from compactor.progress import ProgressSink
 from compactor.stages import FinishedGroup, LogOutcome
 from storage import filesystem
 from storage.errors import CorruptFileError
+from storage.file_names import CLEANED, DELETED, SWAP
 
 if TYPE_CHECKING:
     from compactor.assembly import JoinedSegment
@@ -102,6 +103,7 @@ class GroupSwapper:
                 self._swap(queue, group)
             except (CorruptFileError, LogChangedError, OSError) as error:
                 _fail(queue.outcome, error)
+                queue.outcome.swap_broke_off = _is_between_swaps(queue.outcome.plan.path)
 
     def _next(self, queue: _Queue) -> FinishedGroup | None:
         with self._lock:
@@ -150,6 +152,15 @@ class GroupSwapper:
         staged = only.log_file, only.index_file, only.time_index_file, only.txn_index_file
         segment = StagedSegment(sources[0].base_offset, *staged)
         return StagedGroup(outcome.plan.path, sources, (segment,))
+
+
+def _is_between_swaps(path: str) -> bool:
+    """Whether a swap has left a name that recovery has to settle; not known counts as so."""
+    try:
+        _, names = filesystem.list_names(path)
+    except OSError:
+        return True
+    return any(name.endswith((CLEANED, SWAP, DELETED)) for name in names)
 
 
 def _fail(outcome: LogOutcome, error: Exception) -> None:

@@ -1,5 +1,6 @@
 """Groups are swapped in while others are rewritten: in order, one by one, none after a failure."""
 
+import errno
 import os
 import threading
 from collections.abc import Sequence
@@ -11,9 +12,11 @@ import pytest
 from cleaner_jobs.task_values import Part
 from compactor import swapper
 from compactor.finalizer import StagedGroup, swap_group
+from compactor.log_report import SWAP_BROKE_OFF_NOTE
 from compactor.report import LogStatus
 from compactor.stages import FinishedGroup, LogOutcome
 from compactor.swapper import GroupSwapper
+from storage import filesystem
 from tests.compactor.small_rounds import logs_in, two_logs
 from tests.support.local_round import LocalRound, NoProgress, open_local_round
 from tests.support.made_log import batches_of, files_of, log_of, plan_of, round_of
@@ -55,6 +58,29 @@ def test_groups_go_in_in_ascending_order_however_they_are_finished(
         groups.finish()
     assert swapped == [0, 4, 8]
     assert (outcome.swapped_groups, outcome.problem) == (3, None)
+
+
+@pytest.mark.parametrize(("suffix", "half_done"), [(".deleted", True), (".cleaned", False)])
+def test_a_swap_that_breaks_off_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, half_done: bool
+) -> None:
+    """C-15.6: from step 2 on the new log counts; before that all is taken back."""
+    local = open_local_round(tmp_path / "work", monkeypatch)
+    *_, plan = two_logs(tmp_path)
+    rename = filesystem.rename
+
+    def failing(source: str, target: str) -> None:
+        if target.startswith(plan.logs[0].path) and target.endswith(suffix):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), source)
+        rename(source, target)
+
+    monkeypatch.setattr(filesystem, "rename", failing)
+    failed, other = local.run(plan).logs
+    assert (failed.status, other.status) == (LogStatus.FAILED, LogStatus.CLEANED)
+    assert [note for note in failed.notes if "broke off" in note] == (
+        [SWAP_BROKE_OFF_NOTE] if half_done else []
+    )
+    assert any(name.endswith(".swap") for name in os.listdir(plan.logs[0].path)) is half_done
 
 
 def test_what_stands_behind_a_group_that_is_missing_stays_out(
