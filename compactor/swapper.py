@@ -23,7 +23,7 @@ from compactor.progress import ProgressSink
 from compactor.stages import FinishedGroup, LogOutcome
 from storage import filesystem
 from storage.errors import CorruptFileError
-from storage.file_names import CLEANED, DELETED, SWAP
+from storage.file_names import CLEANED, SWAP
 
 if TYPE_CHECKING:
     from compactor.assembly import JoinedSegment
@@ -155,12 +155,14 @@ class GroupSwapper:
 
 
 def _is_between_swaps(path: str) -> bool:
-    """Whether a swap has left a name that recovery has to settle; not known counts as so."""
+    """Whether a swap has left names to be settled; not known counts as so. What is `.deleted` may be
+    of the group before, and about to go.
+    """
     try:
         _, names = filesystem.list_names(path)
     except OSError:
         return True
-    return any(name.endswith((CLEANED, SWAP, DELETED)) for name in names)
+    return any(name.endswith((CLEANED, SWAP)) for name in names)
 
 
 def _fail(outcome: LogOutcome, error: Exception) -> None:
