@@ -155,11 +155,14 @@ class GroupSwapper:
 
 
 def _is_between_swaps(path: str) -> bool:
-    """Whether a swap has left names to be settled; not known counts as so. What is `.deleted` may be
-    of the group before, and about to go.
+    """Whether a swap has left names to be settled; not known counts as so.
+
+    What is `.deleted` may be of the group before, and about to go.
     """
     try:
         _, names = filesystem.list_names(path)
+    except FileNotFoundError:  # the log is gone, and its swap with it
+        return False
     except OSError:
         return True
     return any(name.endswith((CLEANED, SWAP)) for name in names)
