@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from compactor.exit_codes import UsageError
-from compactor.kept_manifest import RUN_FILE
+from compactor.kept_manifest import DISCARDED_FILE, RUN_FILE
 from storage.file_names import LOG, parse_partition_dir
 from storage.filesystem import require_in_place
 from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -114,14 +114,14 @@ def duration_ms(option: str, text: str | None) -> int | None:
     return int(found[1]) * _UNIT_MS[found[2]]
 
 
-def kept_run(path: str) -> str:
-    """The directory in which a run has kept its originals."""
+def kept_run(path: str, to_discard: bool = False) -> str:
+    """The directory in which a run has kept its originals. to_discard: that may have begun."""
     local = require_in_place(path)
     try:
         names = os.listdir(local)
     except OSError as error:
         raise UsageError(f"RUN_DIR {path}: {error.strerror}") from error
-    if RUN_FILE not in names:
+    if RUN_FILE not in names and not (to_discard and DISCARDED_FILE in names):
         problem = f"no {RUN_FILE} in it; give the run's own, DIR/RUN_ID of --keep-originals DIR"
         raise UsageError(f"RUN_DIR {path}: {problem}")
     return local

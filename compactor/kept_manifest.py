@@ -20,6 +20,7 @@ from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 SCHEMA_VERSION = 1
 RUN_FORMAT, STEP_FORMAT = "compactor-originals", "compactor-originals-step"
 RUN_FILE = "run.json"
+DISCARDED_FILE = "discarded.json"  # the same, of a run that is being discarded
 _STEP = re.compile(r"(\d{6})\.json", re.ASCII)
 _CHECKSUM = re.compile(r"[0-9a-f]{16}", re.ASCII)
 

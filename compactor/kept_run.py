@@ -1,11 +1,22 @@
 """Finds what earlier runs have kept, and drops it."""
 
+import contextlib
+import fcntl
 import os
 import re
 import shutil
 from typing import NamedTuple
 
-from compactor.kept_manifest import RUN_FILE, KeptRun, KeptStep, run_from, step_from, step_number
+from compactor.errors import RefusedError
+from compactor.kept_manifest import (
+    DISCARDED_FILE,
+    RUN_FILE,
+    KeptRun,
+    KeptStep,
+    run_from,
+    step_from,
+    step_number,
+)
 from storage import filesystem
 from storage.checkpoint import TopicPartition
 from storage.errors import CorruptFileError
@@ -60,17 +71,50 @@ def _steps(path: str) -> tuple[KeptStep, ...]:
 
 
 def discard(path: str) -> None:
-    """Remove what a run has kept; the manifest last, so that it can be gone on with.
+    """Remove what a run has kept. Raise as read_run, or RefusedError while the run is at work.
 
-    Raise as read_run, and remove nothing else.
+    1. the manifest of the run gets another name; sync   from now on there is nothing to undo
+    2. what was kept is removed, that manifest last      cut short, it is gone on with by the next
+                                                         discard or run
     """
-    for number, _ in enumerate(read_run(path).log_dirs):
+    discarded = os.path.join(path, DISCARDED_FILE)
+    if not os.path.exists(discarded):
+        read_run(path)
+        manifest = os.path.join(path, RUN_FILE)
+        if is_at_work(path):
+            raise RefusedError(f"{manifest}: locked: its run is still at work")
+        filesystem.rename(manifest, discarded)
+        filesystem.sync_directory(path)
+    run = run_from(filesystem.read_bytes(discarded), discarded)
+    for number, _ in enumerate(run.log_dirs):
         log_dir = os.path.join(path, str(number))
         if os.path.lexists(log_dir):
             shutil.rmtree(log_dir)
-    filesystem.remove(os.path.join(path, RUN_FILE))
+    filesystem.remove(discarded)
     os.rmdir(path)
     filesystem.sync_directory(os.path.dirname(os.path.abspath(path)))
+
+
+def is_at_work(path: str) -> bool:
+    """Whether the run that keeps originals there still lives, on this host (see hold)."""
+    descriptor = os.open(os.path.join(path, RUN_FILE), os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def hold(path: str) -> int:
+    """Let is_at_work say so for as long as the descriptor that comes back is open."""
+    descriptor = os.open(os.path.join(path, RUN_FILE), os.O_RDONLY)
+    with contextlib.suppress(OSError):  # a file system without locks
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    return descriptor
 
 
 def discard_expired(directory: str, started_before_ms: int) -> list[str]:
@@ -80,9 +124,11 @@ def discard_expired(directory: str, started_before_ms: int) -> list[str]:
         path = os.path.join(directory, entry.name)
         if not entry.is_dir or os.path.islink(path) or not _RUN_ID.fullmatch(entry.name):
             continue
-        if not os.path.exists(os.path.join(path, RUN_FILE)):
-            continue  # another's, or one that was never begun
-        if read_run(path).started_at_ms < started_before_ms:
-            discard(path)
-            expired.append(path)
+        if not os.path.exists(os.path.join(path, DISCARDED_FILE)):
+            if not os.path.exists(os.path.join(path, RUN_FILE)):
+                continue  # another's, or one that was never begun
+            if read_run(path).started_at_ms >= started_before_ms or is_at_work(path):
+                continue
+        discard(path)
+        expired.append(path)
     return expired

@@ -26,6 +26,7 @@ from compactor.kept_manifest import (
     step_document,
     step_name,
 )
+from compactor.kept_run import hold
 from compactor.retention import Deletion
 from compactor.round_plan import RoundPlan
 from storage import checkpoint, filesystem
@@ -52,6 +53,11 @@ class OriginalsKeeper:
         self._steps: dict[tuple[str, TopicPartition], int] = {}
         filesystem.make_directory(self.path)
         filesystem.replace_file(os.path.join(self.path, RUN_FILE), run_document(run))
+        self._held = hold(self.path)
+
+    def close(self) -> None:
+        """The run is over: what is kept may be discarded."""
+        os.close(self._held)
 
     def keep_group(self, plan: LogPlan, group: StagedGroup) -> None:
         """Before a group is swapped. OSError: nothing was kept, and nothing may be swapped."""

@@ -6,8 +6,8 @@ The engine and whatever shows something are imported when they are needed.
 import secrets
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -103,27 +103,27 @@ def _clean(
     from compactor.overflow import split_overflowing
 
     run_id = secrets.token_hex(4)
-    originals = None if wanted.dry_run else _open_keeper(places, run_id, plan)
-    plan = split_overflowing(
-        plan,
-        lambda: _plan_with_room(wanted, places, problems),
-        wanted.dry_run,
-        originals,
-        progress.split,
-    )
-    settings = RunSettings(
-        dry_run=wanted.dry_run,
-        work_dir=places.work_dir,
-        master=places.master,
-        debug=wanted.debug,
-        map_capacity=wanted.map_capacity,
-        run_id=run_id,
-        originals=originals,
-        fail_on_corrupt=wanted.on_corrupt is OnCorrupt.FAIL,
-    )
-    if plan.logs:
-        progress.stage(START_STAGE, 0)
-    return run_round(plan, settings, progress)
+    with _keeper(wanted, places, run_id, plan) as originals:
+        plan = split_overflowing(
+            plan,
+            lambda: _plan_with_room(wanted, places, problems),
+            wanted.dry_run,
+            originals,
+            progress.split,
+        )
+        settings = RunSettings(
+            dry_run=wanted.dry_run,
+            work_dir=places.work_dir,
+            master=places.master,
+            debug=wanted.debug,
+            map_capacity=wanted.map_capacity,
+            run_id=run_id,
+            originals=originals,
+            fail_on_corrupt=wanted.on_corrupt is OnCorrupt.FAIL,
+        )
+        if plan.logs:
+            progress.stage(START_STAGE, 0)
+        return run_round(plan, settings, progress)
 
 
 def _discard_expired(places: _Places) -> None:
@@ -134,12 +134,17 @@ def _discard_expired(places: _Places) -> None:
         discard_expired(places.originals_dir, time.time_ns() // 1_000_000 - places.keep_for_ms)
 
 
-def _open_keeper(places: _Places, run_id: str, plan: "RoundPlan") -> "OriginalsKeeper | None":
-    if places.originals_dir is None:
-        return None
+@contextmanager
+def _keeper(
+    wanted: RoundArguments, places: _Places, run_id: str, plan: "RoundPlan"
+) -> "Iterator[OriginalsKeeper | None]":
+    if wanted.dry_run or places.originals_dir is None:
+        yield None
+        return
     from compactor.originals_keeper import open_keeper
 
-    return open_keeper(places.originals_dir, run_id, plan)
+    with closing(open_keeper(places.originals_dir, run_id, plan)) as keeper:
+        yield keeper
 
 
 def _plan_with_room(

@@ -21,7 +21,7 @@ class UndoArguments(NamedTuple):
 
 def undo(wanted: UndoArguments) -> Result:
     """Bring back what a run kept, or drop it; show what became of each log."""
-    path = arguments.kept_run(wanted.run_dir)
+    path = arguments.kept_run(wanted.run_dir, wanted.discard)
 
     from compactor import kept_run, undo_report
     from compactor.undo import undo_run

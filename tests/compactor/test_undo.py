@@ -61,7 +61,11 @@ class Kept:
             plan, lambda: plan_round([log_dir], self.config, now_ms), False, keeper
         )
         self.local.originals = keeper
-        return self.local.run(plan).logs
+        try:
+            return self.local.run(plan).logs
+        finally:
+            if keeper is not None:
+                keeper.close()
 
     def undo(self) -> list[UndoReport]:
         return undo_run(str(self.run_dir))

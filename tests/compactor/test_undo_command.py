@@ -2,12 +2,13 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compactor import arguments, cli
+from compactor import arguments, cli, kept_run
 from compactor.exit_codes import UsageError
 from compactor.kept_manifest import RUN_FILE, KeptRun
 from compactor.kept_run import discard_expired
@@ -111,13 +112,13 @@ def test_a_directory_that_is_no_runs_is_left_alone(
 
 def test_what_is_kept_for_too_long_goes_and_nothing_else(tmp_path: Path) -> None:
     for run_id, started_at_ms in (("0000aaaa", 5 * DAY_MS), ("0000bbbb", 5 * DAY_MS - 1)):
-        OriginalsKeeper(str(tmp_path), KeptRun(run_id, started_at_ms, ()))
+        OriginalsKeeper(str(tmp_path), KeptRun(run_id, started_at_ms, ())).close()
     for other in ("0000cccc", "notes", "deadbeef"):
         (tmp_path / other).mkdir()
     (tmp_path / "notes" / RUN_FILE).write_text("not of a run")
     (tmp_path / "file").write_text("")
     elsewhere = tmp_path / "notes" / "0000dddd"
-    OriginalsKeeper(str(tmp_path / "notes"), KeptRun("0000dddd", 0, ()))
+    OriginalsKeeper(str(tmp_path / "notes"), KeptRun("0000dddd", 0, ())).close()
     (tmp_path / "0000eeee").symlink_to(elsewhere)
     assert discard_expired(str(tmp_path), 5 * DAY_MS) == [str(tmp_path / "0000bbbb")]
     assert elsewhere.exists()
@@ -159,3 +160,36 @@ def test_originals_are_never_kept_in_a_log_directory(
         told = capsys.readouterr().err
         assert "a broker that starts there would fail" in told or "which is not given" in told
     assert kept.files() == before
+
+
+def test_what_a_live_run_keeps_is_not_discarded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However long ago it began."""
+    live = OriginalsKeeper(str(tmp_path), KeptRun("0000aaaa", 0, ()))
+    assert discard_expired(str(tmp_path), 5 * DAY_MS) == []
+    code, verdict, _ = undo(capsys, tmp_path / "0000aaaa", "--discard")
+    assert code == 3 and "still at work" in verdict["error"]
+    assert os.listdir(live.path) == [RUN_FILE]
+    live.close()
+    assert discard_expired(str(tmp_path), 5 * DAY_MS) == [str(tmp_path / "0000aaaa")]
+
+
+@pytest.mark.parametrize("again", ["discard", "expire"])
+def test_a_discard_that_was_cut_short_leaves_nothing_to_undo_and_is_gone_on_with(
+    kept: Kept, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, again: str
+) -> None:
+    def power_cut(path: str) -> None:
+        raise KeyboardInterrupt(path)
+
+    with monkeypatch.context() as cut:
+        cut.setattr(shutil, "rmtree", power_cut)
+        with pytest.raises(KeyboardInterrupt):
+            kept_run.discard(str(kept.run_dir))
+    before = kept.files()
+    assert undo(capsys, kept.run_dir)[0] != 0 and kept.files() == before
+    if again == "discard":
+        assert undo(capsys, kept.run_dir, "--discard")[0] == 0
+    else:
+        assert discard_expired(str(kept.run_dir.parent), 0) == [str(kept.run_dir)]
+    assert not kept.run_dir.exists()

@@ -246,7 +246,11 @@ def run(
         local.cores = 2
         if keeps:
             local.originals = open_keeper(str(root.with_name(KEPT)), "run", plan)
-        return local.run(plan)
+        try:
+            return local.run(plan)
+        finally:
+            if local.originals is not None:
+                local.originals.close()
 
 
 def planned(story: Story, root: Path, now_ms: int = NOW_MS) -> RoundPlan:
