@@ -1,7 +1,7 @@
 """Spark's standalone cluster from the pip package, started and stopped by process id.
 
 The workers go by two names of this machine, 127.0.0.1 and localhost: Spark never puts a speculative
-copy of a task on the host that it copies. The second one's Python workers find `slow/` first.
+copy of a task on the host that it copies. Their Python workers find `slow/` first.
 """
 
 import json
@@ -32,17 +32,17 @@ class Cluster:
     """A running cluster."""
 
     url: str
-    control: Path  # the slow worker's hook looks here, see slow/sitecustomize.py
-    sessions: tuple[int, ...]  # of each worker with its executors; the slow one's last
+    control: Path  # the hook in slow/sitecustomize.py looks here
+    sessions: tuple[int, ...]  # of each worker with its executors
 
     @property
-    def brake(self) -> Path:
-        """While it is there, the slow worker is slow."""
-        return self.control / "slow"
+    def brakes(self) -> tuple[Path, ...]:
+        """For each worker the file that makes it slow while it is there."""
+        return tuple(self.control / host for host in HOSTS)
 
     @property
     def trace(self) -> Path:
-        """A line of time and path for each write of the slow worker."""
+        """A line of time, process and path for each write of a slow worker."""
         return self.control / "trace"
 
     def submit(self, script: Path, *words: object, conf: Mapping[str, str]) -> list[str]:
@@ -51,7 +51,7 @@ class Cluster:
             "spark.driver.host": HOSTS[0],
             "spark.driver.bindAddress": HOSTS[0],
             "spark.executor.memory": "512m",
-            "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # the slow one has its share
+            "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # each has its share
             "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
             "spark.python.daemon.module": "cleaner_jobs.worker_daemon",
             **conf,
@@ -79,17 +79,18 @@ def standalone_cluster(folder: Path) -> Iterator[Cluster]:
     control.mkdir(parents=True)
     port, web_port, *worker_ports = _free_ports(2 + len(HOSTS))
     url = f"spark://{HOSTS[0]}:{port}"
-    slow = {"PYTHONPATH": os.pathsep.join([str(SLOW), str(PROJECT)]), "SLOW_CONTROL": str(control)}
+    python_path = os.pathsep.join([str(SLOW), str(PROJECT)])
     with ExitStack() as running:
         web = ["--webui-port", str(web_port)]
         running.enter_context(
             _daemon(folder, "master", ["--host", HOSTS[0], "--port", str(port), *web], {})
         )
         sessions = []
-        for host, web_port_of_it, extra in zip(HOSTS, worker_ports, ({}, slow), strict=True):
+        for host, web_port_of_it in zip(HOSTS, worker_ports, strict=True):
             words = ["--host", host, "--webui-port", str(web_port_of_it), "-c", "1", "-m", "1g"]
             words += ["-d", str(folder / host), url]
-            worker = running.enter_context(_daemon(folder, f"worker-{host}", words, extra))
+            hook = {"PYTHONPATH": python_path, "SLOW_BRAKE": str(control / host)}
+            worker = running.enter_context(_daemon(folder, f"worker-{host}", words, hook))
             sessions.append(worker.pid)
         _wait_for_workers(f"http://{HOSTS[0]}:{web_port}/json/", len(HOSTS), folder)
         yield Cluster(url, control, tuple(sessions))

@@ -1,6 +1,6 @@
 """Two attempts of a task at once, and executors that die: the result is that of a local run.
 
-A slow worker makes it certain which attempt loses, and that it is at work long after it has lost.
+Slow workers make it certain which attempt loses, and that it is at work long after it has lost.
 """
 
 import os
@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -48,13 +48,17 @@ class Round(NamedTuple):
         assert self.process.returncode == 0, out[-4000:]
 
 
-@pytest.fixture
-def slowed(cluster: Cluster) -> Iterator[Cluster]:
-    """The slow worker is slow."""
+@contextmanager
+def slowed(cluster: Cluster, brakes: Sequence[Path]) -> Iterator[None]:
+    """Workers whose brake is on are slow."""
     cluster.trace.unlink(missing_ok=True)
-    cluster.brake.touch()
-    yield cluster
-    cluster.brake.unlink(missing_ok=True)
+    for brake in brakes:
+        brake.touch()
+    try:
+        yield
+    finally:
+        for brake in brakes:
+            brake.unlink()
 
 
 @pytest.fixture
@@ -80,7 +84,7 @@ def start(
 
 
 def traced(cluster: Cluster) -> list[tuple[float, int, str]]:
-    """When, in which process and to what the slow worker wrote."""
+    """When, in which process and to what a slow worker wrote."""
     if not cluster.trace.exists():
         return []
     fields = (line.split(" ", 2) for line in cluster.trace.read_text().splitlines())
@@ -110,21 +114,22 @@ def left_over(log_dir: Path) -> list[str]:
 
 
 def test_a_losing_attempt_that_goes_on_writing_harms_nothing(
-    slowed: Cluster,
+    cluster: Cluster,
     start: Callable[..., Round],
     local: Path,
     before: Path,
     topic_configs: Path,
 ) -> None:
-    running = start(SPECULATION)
-    running.wait()
-    began = dict(victim.phases_of(running.status))
-    writes = traced(slowed)
-    assert [path for _, _, path in writes if STAGED_MARKER in path], "no task was slow"
-    assert writes[-1][0] > began[victim.REWRITTEN], "the loser had ended when the job was over"
-    assert contents(running.log_dir) == contents(local)
-    assert contents(running.log_dir) != contents(before)
-    wait_until_over(slowed)
+    with slowed(cluster, cluster.brakes[-1:]):
+        running = start(SPECULATION)
+        running.wait()
+        began = dict(victim.phases_of(running.status))
+        writes = traced(cluster)
+        assert [path for _, _, path in writes if STAGED_MARKER in path], "no task was slow"
+        assert writes[-1][0] > began[victim.REWRITTEN], "the loser had ended when the job was over"
+        assert contents(running.log_dir) == contents(local)
+        assert contents(running.log_dir) != contents(before)
+        wait_until_over(cluster)
     done = subprocess.run(
         [*LAUNCHER, "run", running.log_dir, "--topic-configs", topic_configs, *AS_OF],
         cwd=PROJECT,
@@ -145,32 +150,40 @@ def wait_until_over(cluster: Cluster) -> None:
 
 
 def test_killed_workers_and_executors_are_made_up_for(
-    slowed: Cluster, start: Callable[..., Round], local: Path
+    cluster: Cluster, start: Callable[..., Round], local: Path
 ) -> None:
-    running = start({})
-    wait_for(lambda: traced(slowed), running, "a slow task")
-    first = traced(slowed)[-1][1]
-    os.kill(first, signal.SIGKILL)  # a Python worker; Spark tries its task again
-    wait_for(lambda: any(pid != first for _, pid, _ in traced(slowed)), running, "a second attempt")
-    with unhindered(slowed):
-        executors = [
-            process.pid
-            for process in processes.of_session(slowed.sessions[-1])
-            if process.is_executor
-        ]
-        assert len(executors) == 1
-        os.kill(executors[0], signal.SIGKILL)
+    with slowed(cluster, cluster.brakes):
+        running = start({})
+        wait_for(lambda: traced(cluster), running, "a slow task")
+        _, first, path = traced(cluster)[0]
+        os.kill(first, signal.SIGKILL)  # a Python worker; Spark tries its task again, anywhere
+        wait_for(lambda: attempts_like(path, cluster) - {first}, running, "a second attempt")
+        (second,) = attempts_like(path, cluster) - {first}
+        os.kill(executor_of(second, cluster), signal.SIGKILL)
     running.wait()
     assert contents(running.log_dir) == contents(local)
     assert left_over(running.log_dir) == []
     assert os.listdir(running.work_dir) == []
 
 
-@contextmanager
-def unhindered(cluster: Cluster) -> Iterator[None]:
-    """What runs after this is not slow any more."""
-    yield
-    cluster.brake.unlink()
+def attempts_like(staged: str, cluster: Cluster) -> set[int]:
+    """The processes that have been at the same task as the one that wrote this staged file."""
+    return {pid for _, pid, path in traced(cluster) if task_of(path) == task_of(staged)}
+
+
+def task_of(staged: str) -> str:
+    """The end of a staged file's name without the number of the attempt."""
+    return staged.partition(STAGED_MARKER)[2].rpartition("-")[0]
+
+
+def executor_of(worker: int, cluster: Cluster) -> int:
+    """The process that a Python worker works for."""
+    for session in cluster.sessions:
+        here = processes.of_session(session)
+        if worker in {process.pid for process in here}:
+            (executor,) = (process.pid for process in here if process.is_executor)
+            return executor
+    raise AssertionError(f"process {worker} is no worker's of the cluster any more")
 
 
 def test_a_work_directory_that_executors_do_not_see_is_refused(

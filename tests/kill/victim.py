@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cleaner_jobs.staging import STAGED_MARKER
-from compactor import cli, commands
+from compactor import cli, run_command
 from compactor.progress import SWAP_STAGE, ProgressSink
 
 START, SCAN, RESOLVE, REWRITE, SWAP, REWRITTEN, CHECKPOINT = PHASES = "ascrwxk"
@@ -72,7 +72,8 @@ def main() -> int:
     def open_progress(_: object) -> Iterator[ProgressSink]:
         yield status
 
-    vars(commands)["open_progress"] = open_progress
+    assert "open_progress" in vars(run_command), "a run opens its progress elsewhere"
+    vars(run_command)["open_progress"] = open_progress
     return cli.main(sys.argv[2:])
 
 

@@ -1,7 +1,7 @@
-"""Makes the rewrite of one worker slow: found by its Python processes alone, as any site may.
+"""Makes the rewrite of a worker slow: found by its Python processes alone, as any site may.
 
-What a rewriting task writes trickles, as long as the file `slow` is in the directory SLOW_CONTROL;
-each bit is noted in `trace` there. Product code knows nothing of it.
+What a rewriting task writes trickles, as long as the file SLOW_BRAKE is there; each bit is noted in
+`trace` beside it. Product code knows nothing of it.
 """
 
 import importlib.abc
@@ -15,7 +15,8 @@ from typing import Any
 
 MODULE = "cleaner_jobs.rewrite"
 PIECE_BYTES, PAUSE_SECONDS = 1024, 0.02
-CONTROL = os.environ["SLOW_CONTROL"]
+BRAKE = os.environ["SLOW_BRAKE"]
+TRACE = os.path.join(os.path.dirname(BRAKE), "trace")
 
 
 class Trickle:
@@ -28,7 +29,7 @@ class Trickle:
         view = memoryview(data).cast("B")
         for start in range(0, len(view), PIECE_BYTES):
             self._out.write(view[start : start + PIECE_BYTES])
-            if os.path.exists(os.path.join(CONTROL, "slow")):
+            if os.path.exists(BRAKE):
                 note(self._out.name)
                 time.sleep(PAUSE_SECONDS)
         return len(view)
@@ -38,7 +39,7 @@ class Trickle:
 
 
 def note(path: str) -> None:
-    with open(os.path.join(CONTROL, "trace"), "a") as trace:
+    with open(TRACE, "a") as trace:
         trace.write(f"{time.time()} {os.getpid()} {path}\n")
 
 
