@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from cleaner_jobs.problems import problem_of
+from cleaner_jobs.problems import WorkFileError, problem_of
 from cleaner_jobs.task_values import Rewritten, Source
 from cleaner_jobs.unchanged import LogChangedError, check_files_unchanged, check_unchanged
 from cleaner_jobs.undisturbed import undisturbed
@@ -149,9 +149,21 @@ class GroupSwapper:
 
             return join_pieces(outcome.plan, sources, pieces, segments, self._run_id)
         only = pieces[0]
+        _require_whole(only)
         staged = only.log_file, only.index_file, only.time_index_file, only.txn_index_file
         segment = StagedSegment(sources[0].base_offset, *staged)
         return StagedGroup(outcome.plan.path, sources, (segment,))
+
+
+def _require_whole(piece: Rewritten) -> None:
+    """A task reads back what it has written, on its own host; here is what this one finds of it.
+
+    An empty file is a segment of which nothing was left, to whoever does not know how long it was.
+    """
+    size = os.path.getsize(piece.log_file)
+    if size != piece.log_bytes:
+        problem = f"{size} bytes are there, {piece.log_bytes} were written"
+        raise WorkFileError(piece.log_file, min(size, piece.log_bytes), problem)
 
 
 def _is_between_swaps(path: str) -> bool:

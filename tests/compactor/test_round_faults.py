@@ -239,6 +239,24 @@ def test_a_record_that_is_lost_on_the_way_to_disk_is_noticed(
     check_one_failed(local, tmp_path, LogStatus.FAILED, "records were to stay", plan)
 
 
+@pytest.mark.parametrize("size", [0, 50, 100])
+def test_a_staged_segment_of_another_length_than_was_told_is_not_swapped_in(
+    local: LocalRound, tmp_path: Path, size: int
+) -> None:
+    """An empty one would pass for a group of which nothing was left."""
+    _, bad, plan = two_logs(tmp_path)
+
+    def resize(rows: Rows) -> Rows:
+        (staged,) = bad.glob(f"{file_name(0, LOG)}.compactor-*")
+        assert staged.stat().st_size == 83
+        os.truncate(staged, size)
+        return rows
+
+    local.after["rewrite"] = resize
+    reason = f"byte {min(size, 83)}: {size} bytes are there, 83 were written"
+    check_one_failed(local, tmp_path, LogStatus.FAILED, reason, plan)
+
+
 # disks
 
 
