@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from compactor.exit_codes import UsageError
 from compactor.kept_manifest import DISCARDED_FILE, RUN_FILE
+from compactor.own_places import PROBLEM, log_dir_around, require_elsewhere
 from storage.file_names import LOG, parse_partition_dir
 from storage.filesystem import require_in_place
 from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -30,7 +31,10 @@ _MASTER = re.compile(
 
 
 def log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:
-    """Local paths of the log directories, each known to be one in which this user may work."""
+    """Local paths of the log directories, each known to be one in which this user may work.
+
+    And in which nothing of a command's own would come to lie.
+    """
     found = tuple(require_in_place(path) for path in paths)
     for path in found:
         _check_log_dir(path, to_write)
@@ -40,6 +44,7 @@ def log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:
         first = by_place.setdefault((place.st_dev, place.st_ino), path)
         if first is not path:
             raise UsageError(f"LOG_DIR {path}: given twice (also as {first})")
+    require_elsewhere(os.environ, found)
     return found
 
 
@@ -131,11 +136,9 @@ def _own_directory(option: str, path: str, in_log_dirs: Sequence[str]) -> str:
     local = require_in_place(path)
     if os.path.exists(local) and not os.path.isdir(local):
         raise UsageError(f"{option} {path}: is not a directory")
-    real = os.path.realpath(local)
-    for log_dir in in_log_dirs:
-        if os.path.commonpath([real, os.path.realpath(log_dir)]) == os.path.realpath(log_dir):
-            problem = "a broker that starts there would fail"
-            raise UsageError(f"{option} {path}: inside of log directory {log_dir}; {problem}")
+    found = log_dir_around(local, in_log_dirs)
+    if found is not None:
+        raise UsageError(f"{option} {path}: inside of log directory {found}; {PROBLEM}")
     existing = _nearest_existing(local)
     if not os.access(existing, os.W_OK | os.X_OK):
         raise UsageError(f"{option} {path}: no permission to write in {existing}")
