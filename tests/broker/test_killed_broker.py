@@ -3,7 +3,7 @@
 1. a broker is written to, idempotent and transactional producers among them, one transaction left
    open, read, and killed; what a disk tears stands at the end of a log;
 2. `compactor recover` takes the directory, then `run --recover-first` compacts it;
-3. files under names that a run stages are put beside the logs;
+3. files under the names of ours that a run cut short may leave are put there;
 4. the broker starts, without a marker of a clean shutdown, and is read.
 """
 
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.broker
 PROJECT = Path(__file__).parents[2]
 TOPICS = ("idempotent", "transactions")
 TORN = b"\0\0\0\0\0\0\x7f\xff\0\0\1\0torn"
+OF_THE_LOG_DIR = ("compactor-set-aside.json", "cleaner-offset-checkpoint.tmp")
 STAGED = ("00000000000000000000.log.compactor-0a1b2c3d-7", "00000000000000000000.index.compactor-x")
 
 
@@ -38,6 +39,7 @@ class Recovered:
     after: Views
     complaints: list[str]
     staged_left: list[str]
+    remembered: bytes  # what we had written down
 
 
 def compactor(*words: object) -> subprocess.CompletedProcess[str]:
@@ -78,12 +80,17 @@ def story(broker: Broker) -> Recovered:
     had_marker = (broker.data / CLEAN_SHUTDOWN).exists()
     for name in STAGED:
         (partition / name).write_bytes(b"staged")
+    for name in OF_THE_LOG_DIR:
+        (broker.data / name).write_bytes(b"ours")
     broker.start()
     after = views.read_all(broker.bootstrap, TOPICS)
     complaints = broker.complaints()
     staged_left = sorted(path.name for path in partition.glob("*.compactor-*"))
     broker.stop()
-    return Recovered(before, recovered, compacted, had_marker, after, complaints, staged_left)
+    remembered = (broker.data / OF_THE_LOG_DIR[0]).read_bytes()
+    return Recovered(
+        before, recovered, compacted, had_marker, after, complaints, staged_left, remembered
+    )
 
 
 def test_the_torn_end_is_cut_off_and_told(story: Recovered) -> None:
@@ -125,6 +132,8 @@ def test_every_key_has_its_value(story: Recovered, isolation: str) -> None:
     assert len(after.records) < len(before.records)
 
 
-def test_a_starting_broker_leaves_staged_names_alone(story: Recovered) -> None:
-    """F-2.5: they end in nothing that it knows."""
+def test_a_starting_broker_leaves_names_of_ours_alone(story: Recovered) -> None:
+    """F-2.5: they end in nothing that it knows. F-1.4: of the log directory it loads directories
+    alone."""
     assert story.staged_left == sorted(STAGED)
+    assert story.remembered == b"ours"

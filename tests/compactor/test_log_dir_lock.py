@@ -13,7 +13,16 @@ import pytest
 
 from compactor.errors import RefusedError
 from compactor.log_dir_lock import lock_log_dirs
+from compactor.originals_keeper import open_keeper
+from compactor.recovery import LoadRules, recover_log_dir
+from compactor.remembered_logs import RememberedLogs
+from compactor.report import LogStatus
+from compactor.room import space_of, with_room
+from compactor.round_plan import plan_round
+from compactor.verify import verify
 from storage import clean_shutdown
+from tests.compactor.plan_logs import COMPACT, NOW_MS, build
+from tests.support.local_round import NoProgress, open_local_round
 
 HOLD = """
 import fcntl, os, sys
@@ -165,6 +174,35 @@ def test_a_file_that_is_unlinked_meanwhile_is_no_lock(
     with stopping, lock_log_dirs([str(path.parent)]):
         pytest.fail("it is not the file that a broker looks at")
     assert path.exists() is and_made_anew
+
+
+def test_nothing_that_is_done_meanwhile_gives_the_lock_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closing any descriptor of the file would, without a word: so no other one is ever opened."""
+    paths = [build(tmp_path / "logs")]
+    local = open_local_round(tmp_path / "work", monkeypatch)
+
+    def assert_held() -> None:
+        with other_process(tmp_path / "logs" / ".lock") as said:
+            assert said == "refused"
+
+    with lock_log_dirs(paths):
+        remembered = RememberedLogs(paths)
+        (tmp_path / "logs" / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+        recover_log_dir(paths[0], LoadRules(COMPACT, NOW_MS))
+        assert_held()
+        clean_shutdown.write(paths[0])
+        plan = plan_round(paths, COMPACT, NOW_MS)
+        plan = with_room(plan, space_of(plan.logs, str(tmp_path), str(tmp_path)))
+        local.originals = open_keeper(str(tmp_path / "originals"), "run", plan)
+        report = local.run(plan)
+        local.originals.close()
+        remembered.update(report.logs, NOW_MS)
+        assert [log.status for log in report.logs] == [LogStatus.CLEANED]
+        assert_held()
+        assert verify(paths[0], None, NoProgress()).findings == []
+        assert_held()
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

@@ -70,6 +70,31 @@ def test_an_empty_swap_is_undone_beside_its_sources(tmp_path: Path) -> None:
     assert files_of(root / "orders-0") == before
 
 
+@pytest.mark.parametrize("lost", [(INDEX,), (TIME_INDEX,), (INDEX, TIME_INDEX)])
+def test_no_index_of_a_source_stays_beside_a_swap_that_lost_its_own(
+    tmp_path: Path, lost: tuple[str, ...]
+) -> None:
+    """Kafka syncs no name behind its own renames. It takes an index for what it finds in it, and a
+    missing one it makes anew."""
+    root = log_dir(tmp_path)
+    partition = root / "orders-0"
+    for kind in (INDEX, TIME_INDEX):  # of the source, and no broker would see that they are
+        (partition / file_name(0, kind)).write_bytes(b"of the source")
+    swap_in(partition, 0, "abxyz")
+    for kind in lost:
+        (partition / f"{file_name(0, kind)}.swap").unlink()
+    swapped = (partition / f"{file_name(0, LOG)}.swap").read_bytes()
+    assert only(root).problem is None
+    after = files_of(partition)
+    assert after[file_name(0, LOG)] == swapped
+    kinds = {INDEX, TIME_INDEX} - {*lost}
+    assert {n for n in after if n[:20] == f"{0:020}"} == {
+        file_name(0, kind) for kind in (LOG, *kinds)
+    }
+    assert file_name(4, LOG) not in after and file_name(9, LOG) in after
+    assert recover_log_dir(str(root)).logs == ()
+
+
 def assert_set_aside(root: Path, told: str) -> None:
     before = files_of(root / "orders-0")
     found = only(root)
@@ -149,7 +174,7 @@ def test_one_log_that_cannot_be_settled_stops_no_other(
     ],
 )
 def test_what_is_no_partition_is_left_alone(tmp_path: Path, name: str) -> None:
-    """BROKER.md, Files: a broker deletes, completes or keeps these itself."""
+    """F-1.3: a broker deletes, completes or keeps these itself."""
     root = log_dir(tmp_path)
     partition = make_partition(tmp_path / "other", {0: [keyed(0, "a")]})
     swap_in(partition, 0, "b")

@@ -180,7 +180,7 @@ def test_what_was_on_disk_is_not_cut_off(partition: Path) -> None:
 
 
 def test_a_batch_out_of_order_is_not_cut_off(partition: Path) -> None:
-    """What a broker appends behind a torn end that it was not told of (BROKER.md, U)."""
+    """What a broker appends behind a torn end that it was not told of."""
     path = log_of(partition, 6)
     path.write_bytes(encode(LAST) + encode(LAST))
     position = len(encode(LAST))
@@ -259,7 +259,7 @@ def test_an_open_transaction_is_found_again(partition: Path) -> None:
 
 
 def test_a_damaged_checkpoint_stops_it_before_anything_is_changed(partition: Path) -> None:
-    """F-13.2; BROKER.md, Checkpoints: a broker does not start either."""
+    """F-13.2: a broker does not start either."""
     (partition / f"{file_name(0, LOG)}.deleted").write_bytes(b"")
     before = files_of(partition)
     for name in (checkpoint.RECOVERY_POINT, checkpoint.LOG_START):
@@ -272,7 +272,7 @@ def test_a_damaged_checkpoint_stops_it_before_anything_is_changed(partition: Pat
 
 
 def test_after_a_clean_shutdown_a_torn_end_is_told_and_left(partition: Path) -> None:
-    """BROKER.md, C: the broker would append behind it, and the start after that fail."""
+    """A broker would say nothing, append behind it, and fail at the start after that."""
     clean_shutdown.write(str(partition.parent))
     path = log_of(partition, 6)
     path.write_bytes(encode(LAST)[:-1])

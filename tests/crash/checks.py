@@ -24,6 +24,8 @@ class Log(NamedTuple):
     log_start_offset: int
     cleaned_to: int | None  # in the cleaner checkpoint
     last_epoch: tuple[int, int] | None  # and where it begins
+    metadata: bytes  # of partition.metadata; b"" if there is none
+    snapshots: dict[int, bytes]  # of producers, by offset
 
 
 class Ends(NamedTuple):
@@ -51,8 +53,14 @@ def logs_of(log_dir: Path) -> dict[str, Log]:
                 starts.get(key, 0),
                 cleaned.get(key),
                 epochs[-1] if epochs else None,
+                _read(path / PARTITION_METADATA),
+                {int(p.stem): p.read_bytes() for p in path.glob(f"*{SNAPSHOT}")},
             )
     return found
+
+
+def _read(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
 
 
 def changed_values(ends: Ends) -> list[str]:
@@ -89,6 +97,7 @@ def problems_of(log_dir: Path, ends: Ends, may_be_left: tuple[str, ...] = ()) ->
             _unordered(log),
             _lost(log, before, after),
             _epoch_lost(log, before, after),
+            _not_kept(log, before, after),
             _back_from_the_dead(log, before, after),
         )
         for check in checks:
@@ -196,6 +205,19 @@ def _epoch_lost(log: Log, before: Log, after: Log) -> Iterator[str]:
         may_be.add(None)
     if log.last_epoch not in may_be:
         yield f"last leader epoch {log.last_epoch}, was one of {may_be}"
+
+
+def _not_kept(log: Log, before: Log, after: Log) -> Iterator[str]:
+    """Without the one a broker puts an empty log in its place; without the other it knows, after a
+    clean shutdown, of no open transaction and of no producer that may go on."""
+    if log.metadata != before.metadata:
+        yield f"{PARTITION_METADATA} is {log.metadata!r}, was {before.metadata!r}"
+    end_offset = _end_offset(log)
+    if end_offset <= log.log_start_offset:
+        return  # of a log that has nothing to read Kafka itself lets it go (C-23.4)
+    of_the_end = [each.snapshots.get(end_offset) for each in (log, before, after)]
+    if of_the_end[0] is None or of_the_end[0] not in of_the_end[1:]:
+        yield f"producer snapshot {end_offset} is {of_the_end[0]!r}, was {of_the_end[1:]}"
 
 
 def _back_from_the_dead(log: Log, before: Log, after: Log) -> Iterator[str]:
