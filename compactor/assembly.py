@@ -11,6 +11,7 @@ import errno
 import os
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -37,7 +38,7 @@ from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.filesystem import naming, private, read_bytes, sync_file
 from storage.txn_index import AbortedTxn
 
-READ_BYTES = 8 << 20
+COPY_BYTES = 8 << 20  # at once
 CANNOT_SHARE = (errno.EXDEV, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
@@ -154,21 +155,35 @@ def _spans(pieces: Sequence[Rewritten], segment: JoinedSegment) -> Iterator[_Spa
 
 
 def _join(path: str, spans: Iterator[_Span], digest: xxhash.xxh3_64, model: FileAttributes) -> None:
-    """Write a `.log`. digest: of the piece that goes on from the segment before."""
-    with naming(path), open(path, "x+b", buffering=0, opener=private) as out:
+    """Write a `.log`. digest: of the piece that goes on from the segment before.
+
+    What was copied is hashed, and on its way to the disk, while the next bytes are copied.
+    """
+    with (
+        naming(path),
+        open(path, "x+b", buffering=0, opener=private) as out,
+        ThreadPoolExecutor(1) as behind,
+    ):
         position = 0
         for piece, start, log_bytes in spans:
-            with open(piece.log_file, "rb", buffering=0) as source:
-                source.seek(start)
-                if not _append(source.fileno(), out.fileno(), log_bytes):
-                    raise WorkFileError(piece.log_file, piece.log_bytes, "cut short")
             if not start:
                 digest.reset()
-            _add_to(digest, out.fileno(), position, log_bytes)
+            hashed, end = [], position + log_bytes
+            with open(piece.log_file, "rb", buffering=0) as source:
+                source.seek(start)
+                while position < end:
+                    count = min(COPY_BYTES, end - position)
+                    if not _append(source.fileno(), out.fileno(), count):
+                        raise WorkFileError(piece.log_file, piece.log_bytes, "cut short")
+                    hashed.append(behind.submit(_add_to, digest, out.fileno(), position, count))
+                    position += count
+            for part in hashed:
+                part.result()
             is_whole = start + log_bytes == piece.log_bytes
             if is_whole and digest.intdigest() != piece.log_checksum:
-                raise WorkFileError(path, position, "a joined piece is not what was written")
-            position += log_bytes
+                raise WorkFileError(
+                    path, position - log_bytes, "a joined piece is not what was written"
+                )
         finish_like(out.fileno(), model)
 
 
@@ -192,11 +207,8 @@ def _append(source: int, target: int, log_bytes: int) -> bool:
     return True
 
 
-def _add_to(digest: xxhash.xxh3_64, descriptor: int, position: int, log_bytes: int) -> None:
-    end = position + log_bytes
-    while position < end:
-        data = os.pread(descriptor, min(READ_BYTES, end - position), position)
-        if not data:
-            break
-        digest.update(data)
-        position += len(data)
+def _add_to(digest: xxhash.xxh3_64, descriptor: int, position: int, count: int) -> None:
+    data = os.pread(descriptor, count, position)  # cut short: the digest is another
+    digest.update(data)
+    # has the kernel begin to write them, or all would wait for the sync at the end
+    os.posix_fadvise(descriptor, position, count, os.POSIX_FADV_DONTNEED)

@@ -14,6 +14,7 @@ from storage.file_names import LOG, file_name
 STRETCH_BYTES = 64 << 20
 TASK_BYTES = 512 << 20
 TASKS_PER_CORE = 4
+PIECES_PER_TASK = 2  # of a group that several tasks share
 REWRITE_TASKS_PER_CORE = 32  # what is being rewritten is staged beside what it replaces
 LOG_COST_BYTES = 256 << 10  # what opening and closing a log costs, as bytes of reading
 BYTES_PER_KEY = 100  # an estimate; it decides only into how many parts the map is cut
@@ -155,7 +156,8 @@ def scan_tasks(stretches: Sequence[Stretch], cores: int) -> list[list[Stretch]]:
 def pieces_of(plan: LogPlan, parts: Sequence[Part], piece_bytes: int) -> list[Piece]:
     """The groups of a log, those much larger than piece_bytes cut between parts.
 
-    parts: all of the log, in its order. A group without a batch is one piece without parts.
+    piece_bytes: a task's share of the round. parts: all of the log, in its order. A group without a
+    batch is one piece without parts.
     """
     pieces = []
     of_group: list[list[tuple[int, Part]]] = [[] for _ in plan.groups]
@@ -163,7 +165,10 @@ def pieces_of(plan: LogPlan, parts: Sequence[Part], piece_bytes: int) -> list[Pi
         of_group[part.group].append((i, part))
     for number, (own, sources) in enumerate(zip(of_group, sources_of(plan), strict=True)):
         log_bytes = sum(part.log_bytes for _, part in own)
-        count = max(1, min(len(own), round(log_bytes / max(1, piece_bytes))))
+        count = round(log_bytes / max(1, piece_bytes))
+        if count > 1:  # it is cut anyway: into more, so that each task gets some of every age
+            count *= PIECES_PER_TASK
+        count = max(1, min(len(own), count))
         runs = deal_in_order(own, [part.log_bytes for _, part in own], count) or [[]]
         pieces += [
             Piece(
@@ -190,12 +195,18 @@ def rewrite_tasks(pieces: Sequence[Piece], cores: int) -> list[list[Piece]]:
     costs = [_rewrite_cost(piece) for piece in pieces]
     tasks = -(-sum(costs) // TASK_BYTES)
     if tasks <= cores:
-        return deal_by_cost(pieces, costs, cores)
+        return deal_by_cost(pieces, [_cost_with_age(piece) for piece in pieces], cores)
     return deal_in_order(pieces, costs, min(tasks, cores * REWRITE_TASKS_PER_CORE))
 
 
 def _rewrite_cost(piece: Piece) -> int:
     return sum(part.log_bytes for part in piece.parts) + LOG_COST_BYTES
+
+
+def _cost_with_age(piece: Piece) -> int:
+    """The later in its group a piece stands, the more of it stays and has to be written."""
+    cost = _rewrite_cost(piece)
+    return cost + cost * piece.number // piece.of
 
 
 def resolve_tasks(parts: Iterable[Sequence[Part]], cores: int) -> list[list[tuple[int, int]]]:

@@ -18,6 +18,7 @@ from cleaner_jobs.task_values import Rewritten, Source
 from cleaner_jobs.unchanged import LogChangedError, check_files_unchanged, check_unchanged
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
+from compactor.kept_files import mark_of
 from compactor.layout import sources_of
 from compactor.progress import ProgressSink
 from compactor.stages import FinishedGroup, LogOutcome
@@ -164,6 +165,8 @@ def _require_whole(piece: Rewritten) -> None:
     if size != piece.log_bytes:
         problem = f"{size} bytes are there, {piece.log_bytes} were written"
         raise WorkFileError(piece.log_file, min(size, piece.log_bytes), problem)
+    if int(mark_of(piece.log_file).checksum, 16) != piece.log_checksum:
+        raise WorkFileError(piece.log_file, 0, "not the bytes that were written")
 
 
 def _is_between_swaps(path: str) -> bool:

@@ -155,8 +155,10 @@ def test_large_groups_are_cut_into_pieces_between_parts() -> None:
     parts = [part_of(0, 100), part_of(0, 100), part_of(0, 100), part_of(0, 100), part_of(2, 50)]
     pieces = pieces_of(plan, parts, piece_bytes=200)
     assert [(p.group, p.number, p.of, len(p.parts), p.first_part) for p in pieces] == [
-        (0, 0, 2, 2, 0),
-        (0, 1, 2, 2, 2),
+        (0, 0, 4, 1, 0),  # two for each of two tasks
+        (0, 1, 4, 1, 1),
+        (0, 2, 4, 1, 2),
+        (0, 3, 4, 1, 3),
         (1, 0, 1, 0, 0),  # a group without a batch is a piece too
         (2, 0, 1, 1, 4),
     ]
@@ -194,6 +196,14 @@ def test_tasks_that_run_at_once_finish_groups_in_order() -> None:
     pieces = pieces_of(plan_of([[size] for size in sizes]), parts, GIB)
     tasks = rewrite_tasks(pieces, cores=2)
     assert [[piece.group for piece in task] for task in tasks] == [[0, 2, 4], [1, 3]]
+
+
+def test_each_task_gets_old_and_new_pieces_of_a_group() -> None:
+    """Of new ones most stays, and has to be written."""
+    parts = [part_of(0, 200 * MIB)] * 4
+    pieces = pieces_of(plan_of([[800 * MIB]]), parts, 400 * MIB)
+    tasks = rewrite_tasks(pieces, cores=2)
+    assert [[piece.number for piece in task] for task in tasks] == [[0, 3], [1, 2]]
 
 
 def test_tasks_that_follow_one_another_go_through_a_log_in_order() -> None:

@@ -257,6 +257,22 @@ def test_a_staged_segment_of_another_length_than_was_told_is_not_swapped_in(
     check_one_failed(local, tmp_path, LogStatus.FAILED, reason, plan)
 
 
+def test_a_staged_segment_of_other_bytes_than_were_told_is_not_swapped_in(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    _, bad, plan = two_logs(tmp_path)
+
+    def flip(rows: Rows) -> Rows:
+        (staged,) = bad.glob(f"{file_name(0, LOG)}.compactor-*")
+        data = bytearray(staged.read_bytes())
+        data[-1] ^= 1
+        staged.write_bytes(data)
+        return rows
+
+    local.after["rewrite"] = flip
+    check_one_failed(local, tmp_path, LogStatus.FAILED, "not the bytes that were written", plan)
+
+
 # disks
 
 
