@@ -154,6 +154,7 @@ class ChangeWatch:
         self.swapped_groups = 0
         self.retention_began = False
         self.recovered = False  # what was cut short before was settled, before anything else
+        self.discarded_runs = 0  # whose kept originals had expired
         self.split_began = False  # of segments whose offsets lie too far apart, before the engine
 
     def stage(self, name: str, total: int) -> None:
@@ -183,6 +184,9 @@ class ChangeWatch:
             )
         if not self.swap_began:
             told = []
+            if self.discarded_runs:
+                runs = "1 run" if self.discarded_runs == 1 else f"{self.discarded_runs} runs"
+                told.append(f"for originals of {runs}, kept until now, that had expired")
             if self.recovered:
                 told.append("for what was settled of a cleaning that had been cut short")
             if self.split_began:

@@ -80,7 +80,7 @@ def _round(wanted: RoundArguments, places: _Places, progress: ChangeWatch) -> Cl
     remembered = RememberedLogs(places.log_dirs, wanted.retry)
     problems = remembered.problems | problems_of(recovered)
     if not wanted.dry_run:
-        _discard_expired(places)
+        _discard_expired(places, progress)
     plan = _plan_with_room(wanted, places, problems)
     if wanted.on_corrupt is OnCorrupt.FAIL:
         from compactor.log_report import stop_if_corrupt
@@ -126,12 +126,13 @@ def _clean(
         return run_round(plan, settings, progress)
 
 
-def _discard_expired(places: _Places) -> None:
+def _discard_expired(places: _Places, progress: ChangeWatch) -> None:
     """Before the plan: the room that it frees counts."""
     if places.originals_dir is not None and places.keep_for_ms is not None:
         from compactor.kept_run import discard_expired
 
-        discard_expired(places.originals_dir, time.time_ns() // 1_000_000 - places.keep_for_ms)
+        started_before_ms = time.time_ns() // 1_000_000 - places.keep_for_ms
+        progress.discarded_runs = len(discard_expired(places.originals_dir, started_before_ms))
 
 
 @contextmanager

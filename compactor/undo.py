@@ -43,7 +43,13 @@ from compactor.kept_manifest import FileMark, KeptStep
 from compactor.kept_run import KeptLog, read_logs, read_run
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.recovery import recover_log_dir
-from compactor.undo_judgement import ChangedSinceError, UndoTask, judge
+from compactor.undo_judgement import (
+    ChangedSinceError,
+    Checkpointed,
+    UndoTask,
+    judge,
+    read_checkpointed,
+)
 from storage import checkpoint, filesystem, leader_epoch_checkpoint
 from storage.checkpoint import TopicPartition
 from storage.errors import CorruptFileError
@@ -98,17 +104,21 @@ def undo_run(path: str, allowed_file_systems: Collection[str] = ()) -> list[Undo
 
 
 def _undo_in(log_dir: str, logs: Sequence[KeptLog]) -> list[UndoReport]:
+    try:
+        checkpointed = read_checkpointed(log_dir)
+    except _PROBLEMS as error:
+        return [_failed(log, error) for log in logs]
     reports: dict[TopicPartition, UndoReport] = {}
     tasks = []
     for log in logs:
         try:
-            tasks.append(judge(log))
+            tasks.append(judge(log, checkpointed))
         except ChangedSinceError as error:
             reports[log.key] = _report(log, UndoStatus.REFUSED, str(error))
         except _PROBLEMS as error:
             reports[log.key] = _failed(log, error)
     try:
-        _restore_checkpoints(log_dir, tasks)
+        _restore_checkpoints(log_dir, checkpointed, tasks)
     except _PROBLEMS as error:
         reports |= {task.log.key: _failed(task.log, error) for task in tasks}
         tasks = []
@@ -121,7 +131,9 @@ def _undo_in(log_dir: str, logs: Sequence[KeptLog]) -> list[UndoReport]:
     return [reports[log.key] for log in logs]
 
 
-def _restore_checkpoints(log_dir: str, tasks: Iterable[UndoTask]) -> None:
+def _restore_checkpoints(
+    log_dir: str, checkpointed: Checkpointed, tasks: Iterable[UndoTask]
+) -> None:
     """Step 2."""
     steps = {task.log.key: task.log.steps[0] for task in tasks if task.log.steps}
     raised = {
@@ -130,20 +142,22 @@ def _restore_checkpoints(log_dir: str, tasks: Iterable[UndoTask]) -> None:
         for step in task.log.steps
         if step.deleted_up_to is not None
     }
-    path = os.path.join(log_dir, checkpoint.CLEANER_OFFSET)
-    now = checkpoint.read(path)
+    now = checkpointed.cleaner
     before = {key: step.cleaner_offset for key, step in steps.items()}
     # a broker that truncates a log lowers its entry, too: what was appended since is not clean
-    _restore(path, {key: b for key, b in before.items() if b is None or b < now.get(key, 0)})
+    lower = {key: b for key, b in before.items() if b is None or b < now.get(key, 0)}
+    _restore(os.path.join(log_dir, checkpoint.CLEANER_OFFSET), now, lower)
     _restore(
         os.path.join(log_dir, checkpoint.LOG_START),
+        checkpointed.log_starts,
         {key: step.log_start_offset for key, step in raised.items()},
     )
 
 
-def _restore(path: str, before: Mapping[TopicPartition, int | None]) -> None:
+def _restore(
+    path: str, entries: Mapping[TopicPartition, int], before: Mapping[TopicPartition, int | None]
+) -> None:
     """Take entries back to what they were; None: to none at all."""
-    entries = checkpoint.read(path)
     restored = dict(entries)
     for key, offset in before.items():
         if offset is None:

@@ -8,6 +8,7 @@ from compactor import kept_files
 from compactor.kept_manifest import FileMark, KeptStep, states_of
 from compactor.kept_run import KeptLog
 from storage import checkpoint
+from storage.checkpoint import TopicPartition
 from storage.file_names import LOG, SWAP, file_name
 from storage.log_dir import list_partition
 
@@ -24,7 +25,20 @@ class ChangedSinceError(Exception):
     """The log is not what the run left."""
 
 
-def judge(log: KeptLog) -> UndoTask:
+class Checkpointed(NamedTuple):
+    """What the checkpoints of a log directory say now."""
+
+    cleaner: Mapping[TopicPartition, int]
+    log_starts: Mapping[TopicPartition, int]
+
+
+def read_checkpointed(log_dir: str) -> Checkpointed:
+    """Raise CorruptFileError or OSError."""
+    names = checkpoint.CLEANER_OFFSET, checkpoint.LOG_START
+    return Checkpointed(*(checkpoint.read(os.path.join(log_dir, name)) for name in names))
+
+
+def judge(log: KeptLog, checkpointed: Checkpointed) -> UndoTask:
     """Find the state of a log. Raise ChangedSinceError, CorruptFileError or OSError."""
     topic, partition = log.key
     path = os.path.join(log.log_dir, f"{topic}-{partition}")
@@ -44,8 +58,8 @@ def judge(log: KeptLog) -> UndoTask:
     done = next((n for n in range(len(states) - 1, -1, -1) if _is(found, states[n], rolled)), None)
     if done is None:
         raise ChangedSinceError(_difference(found, states[-1]))
-    _check_cleaner_offset(log)
-    _check_log_start(log)
+    _check_cleaner_offset(log, checkpointed.cleaner.get(log.key, 0))
+    _check_log_start(log, checkpointed.log_starts.get(log.key))
     return UndoTask(log, path, log.steps[:done])
 
 
@@ -73,11 +87,10 @@ def _difference(
     raise AssertionError("the log is as the run left it")
 
 
-def _check_cleaner_offset(log: KeptLog) -> None:
+def _check_cleaner_offset(log: KeptLog, now: int) -> None:
     """A later cleaning may have dropped a tombstone, or a record, in groups that the run left as
     they were: what that had hidden, and the run has removed, would come back to life.
     """
-    now = checkpoint.read(os.path.join(log.log_dir, checkpoint.CLEANER_OFFSET)).get(log.key, 0)
     left_at = max((s.cleaned_to for s in log.steps), default=now)
     if now > max(left_at, *(s.cleaner_offset or 0 for s in log.steps), 0):
         raise ChangedSinceError(
@@ -85,9 +98,7 @@ def _check_cleaner_offset(log: KeptLog) -> None:
         )
 
 
-def _check_log_start(log: KeptLog) -> None:
-    entries = checkpoint.read(os.path.join(log.log_dir, checkpoint.LOG_START))
-    now = entries.get(log.key)
+def _check_log_start(log: KeptLog, now: int | None) -> None:
     for step in log.steps:
         if step.deleted_up_to is not None and now not in (
             None,

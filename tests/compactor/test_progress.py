@@ -136,6 +136,11 @@ class TestChangeWatch:
         watch.recovered = True
         settled = "for what was settled of a cleaning that had been cut short"
         assert watch.what_was_changed() == f"Nothing was changed but {settled} and {split}"
+        watch.discarded_runs = 2
+        gone = "for originals of 2 runs, kept until now, that had expired"
+        assert (
+            watch.what_was_changed() == f"Nothing was changed but {gone} and {settled} and {split}"
+        )
 
     def test_in_the_swap_finished_groups_were(self) -> None:
         assert self.watch("rewrite", swapped=0).startswith("0 groups of segments had been")
