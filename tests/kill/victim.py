@@ -1,7 +1,8 @@
 """`python -m tests.kill.victim STATUS WORDS…`: `compactor WORDS…`, which tells how far it is.
 
 A line of the file STATUS for each moment worth being killed at: a stage that begins, the first
-rename of a swap, a checkpoint. Nothing of the run is changed but who listens to its progress.
+rename of a swap, a checkpoint. When all is rewritten it waits for as long as there is a file
+STATUS.hold. Nothing of the run is changed but who listens to its progress.
 """
 
 import os
@@ -20,6 +21,11 @@ START, SCAN, RESOLVE, REWRITE, SWAP, REWRITTEN, CHECKPOINT = PHASES = "ascrwxk"
 _STAGES = {"scan": SCAN, "resolve": RESOLVE, "rewrite": REWRITE, SWAP_STAGE: REWRITTEN}
 
 
+def hold_of(status: Path) -> Path:
+    """The file that a run waits for."""
+    return status.with_name(f"{status.name}.hold")
+
+
 def phases_of(status: Path) -> list[tuple[str, float]]:
     """The phases that have begun so far, and when."""
     try:
@@ -33,6 +39,7 @@ class Status:
     """Appends a letter and the time where a phase begins."""
 
     def __init__(self, path: str) -> None:
+        self._hold = hold_of(Path(path))
         self._out = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._now = ""
 
@@ -43,6 +50,8 @@ class Status:
 
     def stage(self, name: str, total: int) -> None:  # noqa: ARG002
         self.begin(_STAGES.get(name, self._now or START))
+        while name == SWAP_STAGE and self._hold.exists():
+            time.sleep(0.01)
 
     def advance(self, done: int) -> None:
         pass
