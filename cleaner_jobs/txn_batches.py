@@ -2,9 +2,9 @@
 
 Whether such a batch goes depends on the batches before it, back to the start of the log, so tasks
 do not decide it: a scan leaves a row of TXN_BATCH for each of them, and the driver goes through
-those rows in order (`compactor.transactions`). Its answer comes back as two small files for a log:
-which ranges of offsets of which producer are aborted, and which control batches may be discarded.
-No kernel is loaded here: the driver does without them.
+those rows in order (`compactor.cleaning.transactions`). Its answer comes back as two small files
+for a log: which ranges of offsets of which producer are aborted, and which control batches may be
+discarded. No kernel is loaded here: the driver does without them.
 """
 
 import numpy as np

@@ -8,14 +8,14 @@ spark-submit ends with the exit code of this file.
 import os
 import sys
 
-if not __package__:  # run as a file: Python looks for modules beside it, where `report` is ours
+if not __package__:  # run as a file: Python looks for modules beside it, not for the package
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def main() -> int:
     """Run the command line, which takes a moment to import, and in it too Ctrl-C may come."""
     try:
-        from compactor import cli
+        from compactor.command_line import cli
     except KeyboardInterrupt:
         sys.stderr.write("compactor: interrupted. Nothing was changed.\n")
         return 130

@@ -17,7 +17,7 @@ from enum import IntEnum
 
 from compactor.errors import ConfigError, RefusedError
 from compactor.printable import one_line
-from compactor.report import CleaningReport, LogStatus
+from compactor.reports.report import CleaningReport, LogStatus
 from storage.errors import LogCompactionError, UnsupportedBackendError
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from compactor import set_aside_memory
-from compactor.report import LogReport
+from compactor.reports.report import LogReport
 
 
 class RememberedLogs:

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from compactor.report import LogReport, LogStatus
-from compactor.report_json import iso_time
+from compactor.reports.report import LogReport, LogStatus
+from compactor.reports.report_json import iso_time
 from storage import filesystem
 from storage.checkpoint import TopicPartition
 from storage.errors import CorruptFileError, UnsupportedFormatError

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from compactor.config import load_config
-from compactor.recovery import recover_log_dir
-from compactor.round_plan import plan_round
+from compactor.planning.round_plan import plan_round
+from compactor.recovery.log_dir_recovery import recover_log_dir
 from tests.bench import (
     built_logs,
     cold_side,

@@ -23,7 +23,7 @@ from cleaner_jobs.task_values import (
     task_file,
 )
 from cleaner_jobs.tasks import run_task
-from compactor.layout import sources_of, stretches_of
+from compactor.planning.layout import sources_of, stretches_of
 from storage.file_names import LOG, file_name
 from tests.support.local_round import settings_in
 from tests.support.made_log import NOW_MS, files_of, keyed, log_of, make_partition, plan_of

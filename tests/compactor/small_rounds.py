@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from compactor.report import CleaningReport, Counts, LogStatus
-from compactor.round_plan import RoundPlan
+from compactor.planning.round_plan import RoundPlan
+from compactor.reports.report import CleaningReport, Counts, LogStatus
 from storage import checkpoint
 from storage.compression import Codec
 from tests.support.local_round import LocalRound

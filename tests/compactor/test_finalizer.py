@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 
 from cleaner_jobs.unchanged import LogChangedError
-from compactor.finalizer import SEGMENT_FILES, StagedGroup, StagedSegment, swap_group, sweep_staged
-from compactor.layout import sources_of
+from compactor.finalizer import (
+    SEGMENT_FILES,
+    StagedGroup,
+    StagedSegment,
+    swap_group,
+    sweep_staged,
+)
+from compactor.planning.layout import sources_of
 from storage import filesystem
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from tests.support.made_log import files_of, keyed, make_partition, plan_of

@@ -13,13 +13,13 @@ import pytest
 
 from compactor.errors import RefusedError
 from compactor.log_dir_lock import lock_log_dirs
-from compactor.originals_keeper import open_keeper
-from compactor.recovery import LoadRules, recover_log_dir
+from compactor.originals.originals_keeper import open_keeper
+from compactor.planning.room import space_of, with_room
+from compactor.planning.round_plan import plan_round
+from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
 from compactor.remembered_logs import RememberedLogs
-from compactor.report import LogStatus
-from compactor.room import space_of, with_room
-from compactor.round_plan import plan_round
-from compactor.verify import verify
+from compactor.reports.report import LogStatus
+from compactor.verification.verify import verify
 from storage import clean_shutdown
 from tests.compactor.plan_logs import COMPACT, NOW_MS, build
 from tests.support.local_round import NoProgress, open_local_round

@@ -9,16 +9,17 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from compactor import cleaner_manager, cli
-from compactor.cleaner_manager import RunSettings
+from compactor.cleaning import cleaner_manager
+from compactor.cleaning.cleaner_manager import RunSettings
+from compactor.command_line import cli
+from compactor.planning.round_plan import RoundPlan
 from compactor.progress import ProgressSink
-from compactor.report import CleaningReport
-from compactor.round_plan import RoundPlan
+from compactor.reports.report import CleaningReport
 from compactor.set_aside_memory import SET_ASIDE, SetAside, decode, encode
 from storage.errors import CorruptFileError
 from storage.file_names import file_name
+from tests.compactor.cleaning.test_overflow import ACTIVE, ACTIVE_BASE, FAR, FAR_BASE, NEAR
 from tests.compactor.small_rounds import flip
-from tests.compactor.test_overflow import ACTIVE, ACTIVE_BASE, FAR, FAR_BASE, NEAR
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_logs import LOG, put, state_of
 from tests.support.local_round import LocalRound, open_local_round

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from compactor.recovery import recover_log_dir
+from compactor.recovery.log_dir_recovery import recover_log_dir
 from storage import clean_shutdown
 from tests.crash import checks, reader, stories
 from tests.crash.checks import Ends, Log

@@ -15,15 +15,15 @@ from uuid import UUID
 
 import pytest
 
-from compactor import layout
+from compactor.cleaning.overflow import split_overflowing
 from compactor.config import load_config, parse_topic_configs
 from compactor.log_dir_lock import lock_log_dirs
-from compactor.originals_keeper import open_keeper
-from compactor.overflow import split_overflowing
-from compactor.recovery import recover_log_dir
-from compactor.report import CleaningReport, LogStatus
-from compactor.round_plan import RoundPlan, plan_round
-from compactor.undo import UndoStatus, undo_run
+from compactor.originals.originals_keeper import open_keeper
+from compactor.originals.undo import UndoStatus, undo_run
+from compactor.planning import layout
+from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.recovery.log_dir_recovery import recover_log_dir
+from compactor.reports.report import CleaningReport, LogStatus
 from storage import checkpoint, clean_shutdown, partition_metadata, producer_snapshot
 from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
 from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from compactor.report import LogStatus
-from compactor.round_plan import plan_round
+from compactor.planning.round_plan import plan_round
+from compactor.reports.report import LogStatus
 from storage import checkpoint, clean_shutdown, meta_properties
 from tests.damage.damaged_logs import Case, Change, config_of, files_in, write_log_dir
 from tests.damage.slow_reader import reader_view

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from compactor.config import load_config
+from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.printable import printable
-from compactor.recovery import recover_log_dir
-from compactor.report import CleaningReport, LogReport, LogStatus
-from compactor.report_json import report_document, to_line
-from compactor.round_plan import RoundPlan, plan_round
-from compactor.verify import verify
+from compactor.recovery.log_dir_recovery import recover_log_dir
+from compactor.reports.report import CleaningReport, LogReport, LogStatus
+from compactor.reports.report_json import report_document, to_line
+from compactor.verification.verify import verify
 from storage import checkpoint, clean_shutdown
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
 from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT

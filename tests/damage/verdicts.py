@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from compactor.report import LogReport, LogStatus
-from compactor.round_plan import plan_round
+from compactor.planning.round_plan import plan_round
+from compactor.reports.report import LogReport, LogStatus
 from tests.damage.damaged_logs import (
     Case,
     Files,

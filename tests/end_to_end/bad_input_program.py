@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from compactor import cleaner_manager, cli
-from compactor.cleaner_manager import RunSettings
+from compactor.cleaning import cleaner_manager
+from compactor.cleaning.cleaner_manager import RunSettings
+from compactor.command_line import cli
+from compactor.planning.round_plan import RoundPlan
 from compactor.progress import ProgressSink
-from compactor.report import CleaningReport
-from compactor.round_plan import RoundPlan
+from compactor.reports.report import CleaningReport
 from tests.end_to_end.bad_input_tasks import Stall, misbehaving
 
 FIRST_SWAP = "first swap"  # of the names of stages

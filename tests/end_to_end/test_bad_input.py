@@ -21,7 +21,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from compactor import cleaner_manager, cli
+from compactor.cleaning import cleaner_manager
+from compactor.command_line import cli
 from compactor.java import use_java
 from storage import checkpoint
 from storage.log_writer import LogDirWriter, Message

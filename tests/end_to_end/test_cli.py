@@ -88,7 +88,7 @@ def test_light_commands_stay_light(log_dir: Path, words: list[str]) -> None:
     """Neither Spark nor Arrow nor pandas nor a compiler is loaded for them."""
     heavy = ("pyspark", "pyarrow", "pandas", "fsspec")
     script = (
-        "import sys\nfrom compactor.cli import main\nmain(sys.argv[1:])\n"
+        "import sys\nfrom compactor.command_line.cli import main\nmain(sys.argv[1:])\n"
         f"loaded = [name for name in {heavy} if name in sys.modules]\n"
         "sys.exit(f'loaded: {loaded}' if loaded else 0)"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor.verify_against import verify_against
+from compactor.verification.verify_against import verify_against
 from tests.conformance.fleet import Kafkas, Verdict
 from tests.conformance.random_logs import run_compactor
 from tests.golden import corpora

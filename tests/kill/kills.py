@@ -19,14 +19,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from compactor.cleaner_manager import RunSettings, run_round
+from compactor.cleaning.cleaner_manager import RunSettings, run_round
 from compactor.config import load_config
 from compactor.log_dir_lock import lock_log_dirs
-from compactor.recovery import recover_log_dir
-from compactor.report import LogStatus
-from compactor.round_plan import plan_round
-from compactor.verify import verify
-from compactor.verify_against import verify_against
+from compactor.planning.round_plan import plan_round
+from compactor.recovery.log_dir_recovery import recover_log_dir
+from compactor.reports.report import LogStatus
+from compactor.verification.verify import verify
+from compactor.verification.verify_against import verify_against
 from storage.file_names import SNAPSHOT, UNFINISHED_SUFFIXES
 from tests.cluster.standalone import Cluster, environment
 from tests.kill import logs, processes, victim

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cleaner_jobs.staging import STAGED_MARKER
-from compactor import cli, run_command
+from compactor.command_line import cli, run_command
 from compactor.progress import SWAP_STAGE, ProgressSink
 
 START, SCAN, RESOLVE, REWRITE, SWAP, REWRITTEN, CHECKPOINT = PHASES = "ascrwxk"

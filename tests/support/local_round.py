@@ -13,12 +13,12 @@ import pytest
 from cleaner_jobs.task_values import RoundSettings, Row, save_task, task_file
 from cleaner_jobs.tasks import run_task
 from cleaner_jobs.told import ToldRows
-from compactor import cleaner_manager
-from compactor.cleaner_manager import RunSettings
-from compactor.originals_keeper import OriginalsKeeper
-from compactor.report import CleaningReport
-from compactor.round_plan import RoundPlan
-from compactor.work_dir import SUBDIRECTORIES
+from compactor.cleaning import cleaner_manager
+from compactor.cleaning.cleaner_manager import RunSettings
+from compactor.cleaning.work_dir import SUBDIRECTORIES
+from compactor.originals.originals_keeper import OriginalsKeeper
+from compactor.planning.round_plan import RoundPlan
+from compactor.reports.report import CleaningReport
 
 HASH_KEY = 0x0706050403020100, 0x0F0E0D0C0B0A0908
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cleaner_jobs.plan import ActiveProducer, LogPlan, SegmentGroup
-from compactor.round_plan import RoundPlan
+from compactor.planning.round_plan import RoundPlan
 from storage import clean_shutdown
 from storage.compression import Codec, compress
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name

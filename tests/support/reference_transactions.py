@@ -1,7 +1,7 @@
 """Kafka's bookkeeping of transactions over plain lists, slow and obvious.
 
 Written from compaction C-8 alone: the tables C-8.2 to C-8.5 line by line, no heap, no numbers of
-batches, no ranges. Nothing of `compactor.transactions` is used.
+batches, no ranges. Nothing of `compactor.cleaning.transactions` is used.
 """
 
 from dataclasses import dataclass, field

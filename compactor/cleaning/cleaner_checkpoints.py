@@ -1,0 +1,105 @@
+"""Brings each cleaner-offset-checkpoint up to date after the swaps (C-17.1, C-4.2, C-4.3).
+
+1. entries for logs that stand in another log directory go   a partition is named in one file only
+2. entries of cleaned logs, and repairs, are written          the next round goes on from there
+
+In this order: named nowhere a log is dirty from its start on, which is safe; named twice it ends
+the cleaner thread of a broker. Entries of partitions that are not there any more are dropped, as a
+broker drops them.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+
+from compactor.planning.round_plan import RoundPlan
+from compactor.reports.report import LogReport, LogStatus
+from storage import checkpoint
+from storage.checkpoint import TopicPartition
+from storage.errors import CorruptFileError
+
+_LEFT_ALONE = (LogStatus.FAILED, LogStatus.SET_ASIDE)
+
+_LogName = tuple[str, str, int]  # log directory, topic, partition
+
+
+def write_checkpoints(plan: RoundPlan, reports: Sequence[LogReport]) -> list[LogReport]:
+    """Write what the reports on all logs of the plan call for.
+
+    Returns the reports. A log whose entry cannot be written has failed: what was cleaned stays,
+    and is cleaned again by the next round.
+    """
+    left_alone = {_name(report) for report in reports if report.status in _LEFT_ALONE}
+    news: dict[str, dict[TopicPartition, int]] = defaultdict(dict)
+    stale: dict[str, dict[TopicPartition, str]] = defaultdict(dict)  # to where the log stands
+    for entry in plan.stray_entries:
+        key = entry.topic, entry.partition
+        if (entry.log_dir, *key) not in left_alone:
+            news[entry.log_dir][key] = entry.offset
+            for log_dir in entry.found_in:
+                stale[log_dir][key] = entry.log_dir
+    for log_dir, repairs in plan.checkpoint_repairs.items():
+        news[log_dir].update(repairs)
+    for report in reports:
+        if report.status is LogStatus.CLEANED:
+            assert report.end_offset is not None
+            key = report.topic, report.partition
+            news[report.log_dir][key] = report.end_offset
+    failed: dict[_LogName, str] = {}
+    for log_dir, keys in stale.items():
+        problem = _why_not_written(log_dir, keys.keys(), {})
+        for key, own in keys.items() if problem else ():
+            news[own].pop(key, None)  # it would be named twice
+            failed[own, *key] = problem
+    for log_dir, added in news.items():
+        problem = _why_not_written(log_dir, set(), added) if added else ""
+        failed.update({(log_dir, *key): problem for key in added if problem})
+    return [_failed(report, failed.get(_name(report), "")) for report in reports]
+
+
+def _why_not_written(
+    log_dir: str, gone: Set[TopicPartition], added: Mapping[TopicPartition, int]
+) -> str:
+    """Take entries out of the cleaner checkpoint of a log directory, or put some in; "" if done."""
+    path = os.path.join(log_dir, checkpoint.CLEANER_OFFSET)
+    try:
+        entries = {key: offset for key, offset in checkpoint.read(path).items() if key not in gone}
+        if added:
+            entries = {key: offset for key, offset in entries.items() if _is_hosted(log_dir, key)}
+        checkpoint.write(path, {**entries, **added})
+    except CorruptFileError as error:
+        return str(error)
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    return ""
+
+
+def _is_hosted(log_dir: str, key: TopicPartition) -> bool:
+    topic, partition = key
+    return os.path.isdir(os.path.join(log_dir, f"{topic}-{partition}"))
+
+
+def _failed(report: LogReport, problem: str) -> LogReport:
+    if not problem:
+        return report
+    done = "cleaned, but the" if report.status is LogStatus.CLEANED else "the"
+    reason = f"{done} cleaner checkpoint was not written: {problem}"
+    return replace(report, status=LogStatus.FAILED, reason=reason)
+
+
+def noted(plan: RoundPlan, reports: Iterable[LogReport]) -> list[LogReport]:
+    """The reports, with a note on each log whose entry stood in another log directory."""
+    notes = {
+        (entry.log_dir, entry.topic, entry.partition): entry.note for entry in plan.stray_entries
+    }
+    return [
+        replace(report, notes=(*report.notes, notes[_name(report)]))
+        if _name(report) in notes and report.status not in _LEFT_ALONE
+        else report
+        for report in reports
+    ]
+
+
+def _name(report: LogReport) -> _LogName:
+    return report.log_dir, report.topic, report.partition

@@ -1,0 +1,304 @@
+"""One round: scan, resolve, rewrite, prove, swap, checkpoint, retention, report.
+
+The round takes every log of the plan through the same few Spark jobs; the last of them rewrites
+segment groups, each of which is proven and swapped in while others are still being rewritten. A
+log with a problem is left as it was, and the others go on.
+"""
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cleaner_jobs import first_use
+from cleaner_jobs.class_archive import cache_dir
+from cleaner_jobs.heartbeat import wait_for_silence
+from cleaner_jobs.problems import problem_of
+from cleaner_jobs.staging import STAGED_MARKER
+from cleaner_jobs.task_values import RoundSettings
+from cleaner_jobs.undisturbed import undisturbed
+from compactor.cleaning.cleaner_checkpoints import noted, write_checkpoints
+from compactor.cleaning.proof import (
+    check_offsets,
+    why_group_is_wrong,
+    why_round_is_incomplete,
+    why_scan_is_incomplete,
+    why_verdicts_are_wrong,
+)
+from compactor.cleaning.stages import FinishedGroup, LogOutcome, Stages
+from compactor.cleaning.swapper import GroupSwapper, joined_segments, needs_joining
+from compactor.cleaning.work_dir import open_work_dir
+from compactor.errors import RefusedError
+from compactor.finalizer import sweep_staged
+from compactor.java import use_java
+from compactor.planning.layout import sources_of
+from compactor.planning.round_plan import RoundPlan
+from compactor.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
+from compactor.reports.log_report import log_report, problem_report, stop_if_corrupt
+from compactor.reports.report import CleaningReport, LogReport, PhaseReport
+from compactor.retention.retention_round import apply_retention, estimate_retention
+from compactor.version import version
+from storage.errors import CorruptFileError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from compactor.originals.originals_keeper import OriginalsKeeper
+
+SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """How a round is run; what it does is the plan's affair."""
+
+    dry_run: bool
+    work_dir: str | None = None  # None: the system's temporary directory
+    master: str | None = None  # None: what spark-submit says, or else this machine's cores
+    debug: bool = False
+    map_capacity: int | None = None  # keys of a map, to stop where Kafka's cleaner would
+    run_id: str = field(default_factory=lambda: secrets.token_hex(4))
+    originals: "OriginalsKeeper | None" = None  # keeps what is replaced or deleted
+    fail_on_corrupt: bool = False  # end the round at a log whose data is wrong, set none aside
+
+
+class _Clock:
+    """Times the phases of a round."""
+
+    def __init__(self) -> None:
+        self.phases: list[PhaseReport] = []
+
+    @contextmanager
+    def phase(self, name: str, log_bytes: int = 0) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.phases.append(PhaseReport(name, time.monotonic() - began, log_bytes))
+
+
+def run_round(
+    plan: RoundPlan,
+    settings: RunSettings,
+    progress: ProgressSink,
+    spark: "SparkSession | None" = None,
+) -> CleaningReport:
+    """Clean the logs of a plan; in a dry run do all of it but writing.
+
+    The caller holds the locks of the log directories, unless the run is dry. spark: a session to
+    use, which stays open; without one the round makes its own and stops it.
+    """
+    started_at_ms, began = time.time_ns() // 1_000_000, time.monotonic()
+    run_id, clock = settings.run_id, _Clock()
+    reports: list[LogReport] = []
+    if settings.fail_on_corrupt:
+        stop_if_corrupt(plan.passed_over)
+    if plan.logs:
+        with open_work_dir(settings.work_dir, run_id) as work_dir:
+            facts = RoundSettings(
+                run_id,
+                work_dir,
+                plan.as_of_ms,
+                secrets.randbits(64),
+                secrets.randbits(64),
+                settings.dry_run,
+            )
+            with (
+                _staged_files_swept(plan, facts),
+                _session(settings, work_dir, spark, clock, progress) as session,
+            ):
+                stages = Stages(session, facts, plan.logs, progress)
+                reports = _clean(stages, settings, clock, progress)
+    reports = noted(plan, [*reports, *plan.passed_over])
+    if not settings.dry_run:
+        reports = write_checkpoints(plan, reports)
+    logs = _retain(plan, reports, settings, clock, progress)
+    return CleaningReport(
+        version=version(),
+        run_id=run_id,
+        dry_run=settings.dry_run,
+        as_of_ms=plan.as_of_ms,
+        started_at_ms=started_at_ms,
+        seconds=time.monotonic() - began,
+        logs=logs,
+        phases=tuple(clock.phases),
+    )
+
+
+@contextmanager
+def _session(
+    settings: RunSettings,
+    work_dir: str,
+    spark: "SparkSession | None",
+    clock: _Clock,
+    progress: ProgressSink,
+) -> Iterator["SparkSession"]:
+    if spark is not None:
+        yield spark
+        return
+    from cleaner_jobs.spark_session import build_session, end_session
+
+    with clock.phase("session"):
+        use_java(os.environ, cache_dir(os.environ))
+        first_use.prepare(os.environ, progress.message)
+        session = build_session(settings.master, "log-compactor", work_dir)
+    try:
+        _require_shared(session, work_dir)
+        yield session
+    finally:
+        with undisturbed():
+            end_session(session)
+
+
+def _require_shared(session: "SparkSession", work_dir: str) -> None:
+    from cleaner_jobs.task_job import hosts_without
+
+    hosts = hosts_without(session, work_dir)
+    if hosts:
+        raise RefusedError(
+            f"{work_dir}: is not the same directory on every executor ({', '.join(hosts)}); "
+            "--work-dir has to name one that all of them share"
+        )
+
+
+@contextmanager
+def _staged_files_swept(plan: RoundPlan, facts: RoundSettings) -> Iterator[None]:
+    """Leave no staged file of this run behind; a dry run stages none. What earlier runs left,
+    `recovery` has removed.
+
+    Once Spark has ended and its last task with it: one that is cut off may still be writing.
+    """
+    try:
+        yield
+    except BaseException:
+        with undisturbed():
+            # who has not begun by then finds nothing to do
+            shutil.rmtree(os.path.join(facts.work_dir, "tasks"), ignore_errors=True)
+            wait_for_silence(facts.work_dir, SILENCE_SECONDS)
+            if not facts.dry_run:
+                _sweep(plan)
+        raise
+    if not facts.dry_run:
+        _sweep(plan)
+
+
+def _sweep(plan: RoundPlan) -> None:
+    for log in plan.logs:
+        with suppress(FileNotFoundError):  # a directory that is gone fails its own log, no other
+            sweep_staged(log.path, STAGED_MARKER)
+
+
+def _clean(
+    stages: Stages,
+    settings: RunSettings,
+    clock: _Clock,
+    progress: ProgressSink,
+) -> list[LogReport]:
+    with clock.phase("scan", stages.log_bytes()):
+        stages.scan()
+        _prove_scan(stages)
+        if settings.map_capacity is not None:
+            stages.limit_maps(settings.map_capacity)
+            _prove_scan(stages)
+    with clock.phase("resolve", stages.log_bytes()):
+        stages.resolve()
+        _prove_scan(stages)  # some logs may have been scanned once more
+        _prove_verdicts(stages)
+    if settings.fail_on_corrupt:  # every checksum was looked at
+        _stop_if_corrupt(stages)
+    _rewrite_and_swap(stages, settings, clock, progress)
+    return [log_report(outcome, settings.dry_run) for outcome in stages.outcomes.values()]
+
+
+def _prove_scan(stages: Stages) -> None:
+    for outcome in stages.sound():
+        problem = why_scan_is_incomplete(outcome.plan, outcome.parts)
+        if problem:
+            outcome.set_aside("corrupt", problem)
+            continue
+        with stages.or_set_aside(outcome):
+            check_offsets(outcome.plan, outcome.parts)
+
+
+def _stop_if_corrupt(stages: Stages) -> None:
+    stop_if_corrupt(
+        problem_report(outcome.plan, outcome.problem)
+        for outcome in stages.outcomes.values()
+        if outcome.problem is not None
+    )
+
+
+def _prove_verdicts(stages: Stages) -> None:
+    for outcome in stages.sound():
+        problem = why_verdicts_are_wrong(outcome.parts, outcome.verdicts)
+        if problem:
+            outcome.set_aside("proof", problem)
+
+
+def _rewrite_and_swap(
+    stages: Stages, settings: RunSettings, clock: _Clock, progress: ProgressSink
+) -> None:
+    """Groups are swapped in while others are still being rewritten."""
+    if settings.dry_run:
+        with clock.phase("rewrite", stages.log_bytes()):
+            stages.rewrite(lambda outcome, group: _prove_group(outcome, group, dry_run=True))
+            _prove_round(stages)
+        return
+    with GroupSwapper(settings.run_id, progress, settings.originals) as swapper:
+        held: list[tuple[LogOutcome, FinishedGroup]] = []
+
+        def take(outcome: LogOutcome, group: FinishedGroup) -> None:
+            _prove_group(outcome, group, dry_run=False)
+            if outcome.problem is None and settings.fail_on_corrupt:
+                held.append((outcome, group))  # until all are known to be sound
+            elif outcome.problem is None:
+                swapper.give(outcome, group)
+
+        with clock.phase("rewrite", stages.log_bytes()):
+            stages.rewrite(take)
+            _prove_round(stages)
+        if settings.fail_on_corrupt:
+            _stop_if_corrupt(stages)
+            for outcome, group in held:
+                swapper.give(outcome, group)
+        with clock.phase("swap", stages.log_bytes()):
+            progress.stage(SWAP_STAGE, sum(len(o.plan.groups) for o in stages.sound()))
+            swapper.finish()
+
+
+def _prove_group(outcome: LogOutcome, group: FinishedGroup, dry_run: bool) -> None:
+    dropped = outcome.decisions.control_records_dropped if outcome.decisions else {}
+    problem = why_group_is_wrong(group.parts, group.pieces, dropped.get(group.group, 0), dry_run)
+    if problem:
+        outcome.set_aside("proof", problem)
+    elif dry_run and needs_joining(group.pieces):
+        try:
+            joined_segments(outcome, sources_of(outcome.plan)[group.group], group.pieces)
+        except CorruptFileError as error:
+            outcome.problem = problem_of(outcome.plan.log_id, error)
+
+
+def _prove_round(stages: Stages) -> None:
+    for outcome in stages.sound():
+        groups = len(outcome.plan.groups)
+        problem = why_round_is_incomplete(groups, outcome.verdicts, outcome.pieces)
+        if problem:
+            outcome.set_aside("proof", problem)
+
+
+def _retain(
+    plan: RoundPlan,
+    reports: list[LogReport],
+    settings: RunSettings,
+    clock: _Clock,
+    progress: ProgressSink,
+) -> tuple[LogReport, ...]:
+    if not plan.retention:
+        return tuple(reports)
+    if settings.dry_run:
+        return estimate_retention(plan.retention, reports)
+    with clock.phase("retention"):
+        progress.stage(RETENTION_STAGE, 0)
+        return apply_retention(plan.retention, reports, settings.originals)

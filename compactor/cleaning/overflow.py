@@ -1,0 +1,99 @@
+"""Segments that hold offsets too far from their base offset are split before a log is cleaned.
+
+Brokers before 1.1 made such segments when they merged across gaps (KAFKA-6264). Kafka's cleaner
+meets one when an append fails: it splits the segment, gives up the round, and cleans in a later
+one. Here the split comes first, then the log is planned anew and cleaned in the same run. Source:
+Kafka, Cleaner.cleanSegments; spec C-16.1, C-16.2.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.problems import problem_of
+from cleaner_jobs.task_values import Source
+from cleaner_jobs.unchanged import LogChangedError
+from compactor.planning.layout import sources_of
+from compactor.planning.round_plan import RoundPlan
+from compactor.reports.log_report import problem_report, untouched_report
+from compactor.reports.report import LogReport, LogStatus
+from storage.errors import CorruptFileError
+from storage.segment import MAX_RELATIVE_OFFSET
+from storage.segment_reader import read_batch_headers
+
+if TYPE_CHECKING:
+    from compactor.originals.originals_keeper import OriginalsKeeper
+
+SPLIT_NOTE = "{} split first: offsets more than 2,147,483,647 above its base offset (C-16)"
+
+
+def split_overflowing(
+    plan: RoundPlan,
+    plan_again: Callable[[], RoundPlan],
+    dry_run: bool,
+    originals: "OriginalsKeeper | None" = None,
+    before_split: Callable[[], object] | None = None,
+) -> RoundPlan:
+    """The plan without such segments: they are split, or, in a dry run, their logs only told of.
+
+    A log that cannot be split is left as it is, with a reason. originals: keeps what is split.
+    before_split: is called before a segment is. The caller holds the locks of the log directories,
+    unless the run is dry.
+    """
+    told: dict[str, LogReport] = {}
+    split: dict[str, tuple[str, ...]] = {}
+    for log in plan.logs:
+        try:
+            sources = overflowing(log)
+            notes = tuple(SPLIT_NOTE.format(os.path.basename(s.path)) for s in sources)
+            if sources and dry_run:
+                told[log.path] = _told(log, notes)
+            elif sources:
+                from compactor.cleaning.segment_split import (
+                    split_segment,  # with kernels that few need
+                )
+
+                if before_split is not None:
+                    before_split()
+                for source in sources:
+                    split_segment(log, source, originals)
+                split[log.path] = notes
+        except (CorruptFileError, LogChangedError, OSError) as error:
+            told[log.path] = problem_report(log, problem_of(log.log_id, error))
+    if split:
+        plan = plan_again()
+    logs = [
+        replace(log, notes=split.get(log.path, ())) for log in plan.logs if log.path not in told
+    ]
+    return replace(plan, logs=tuple(logs), passed_over=(*plan.passed_over, *told.values()))
+
+
+def overflowing(log: LogPlan) -> list[Source]:
+    """The segments of a log that hold such an offset.
+
+    None can where the next segment's base offset is near enough: only elsewhere is one read.
+    """
+    sources = [source for of_group in sources_of(log) for source in of_group]
+    ends = [*(source.base_offset for source in sources[1:]), log.first_uncleanable_offset]
+    return [
+        source
+        for source, end in zip(sources, ends, strict=True)
+        if end - 1 - source.base_offset > MAX_RELATIVE_OFFSET and _overflows(source)
+    ]
+
+
+def _overflows(source: Source) -> bool:
+    return any(
+        header.last_offset - source.base_offset > MAX_RELATIVE_OFFSET
+        for _, header in read_batch_headers(source.path, end=source.log_bytes)
+    )
+
+
+def _told(log: LogPlan, notes: tuple[str, ...]) -> LogReport:
+    return replace(
+        untouched_report(log, LogStatus.WOULD_CLEAN),
+        segments_after=log.segment_count + len(notes),
+        notes=(*notes, "what would then go is not counted by a dry run"),
+    )

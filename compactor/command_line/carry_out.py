@@ -1,0 +1,81 @@
+"""Carries a request out: whatever happens, one line says what went wrong, and a code how it ended.
+
+The last line of standard output is the verdict; errors come here, and what was changed by then is
+told with them.
+"""
+
+import os
+import traceback
+from contextlib import suppress
+
+from compactor.command_line import arguments
+from compactor.command_line.interrupts import SignalNotes
+from compactor.command_line.requests import Format, Request, Result, StoppedError
+from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
+from compactor.output import print_error, print_line, silence_libraries
+from compactor.reports.report_json import JsonObject, to_line, to_text, verdict
+
+NOTHING_CHANGED = "Nothing was changed."
+
+
+def carry_out(request: Request, signals: SignalNotes) -> int:
+    """The exit code of what was asked for."""
+    report: str | None = None
+    if not request.debug:
+        silence_libraries()
+    try:
+        report = arguments.report_file(request.report)
+        result = request.carry_out()
+    except (Exception, KeyboardInterrupt) as error:
+        stopped = error if isinstance(error, StoppedError) else None
+        cause = signals.received() or (stopped.cause if stopped else error)
+        if request.debug:
+            traceback.print_exception(stopped.cause if stopped else error)
+        code, line = exit_code_of_error(cause), error_line(cause)
+        complain(line, stopped.changed if stopped else NOTHING_CHANGED)
+        if _is_unforeseen(cause) and not request.debug:
+            print_error("compactor: --debug shows where this comes from")
+        result = Result(verdict(request.command, code, line))
+    if result is None:
+        return ExitCode.OK
+    return _end(request, result, report)
+
+
+def _is_unforeseen(error: BaseException) -> bool:
+    """An error that nobody raised on purpose."""
+    return error_line(error).startswith("internal error")
+
+
+def _end(request: Request, result: Result, report: str | None) -> int:
+    """Write the report, then the verdict as the last line; the exit code."""
+    document = result.document
+    code = int(document["exit_code"])
+    if report is not None:
+        try:
+            _write_report(report, document)
+        except OSError as error:
+            complain(error_line(error), "The report was not written; the command itself is over.")
+            code = code or ExitCode.FAILED
+    shown = document if request.format is Format.JSON else result.verdict or document
+    print_line(to_line({**shown, "exit_code": code}))
+    return code
+
+
+def _write_report(path: str, document: JsonObject) -> None:
+    """In one step, so that whoever collects reports never sees half of one."""
+    temporary = f"{path}.tmp"
+    try:
+        with open(temporary, "w", encoding="utf-8") as out:
+            out.write(to_text(document))
+        os.replace(temporary, path)
+    except OSError:
+        with suppress(FileNotFoundError):
+            os.remove(temporary)
+        raise
+
+
+def complain(line: str, changed: str) -> None:
+    """Tell what went wrong, and what was changed unless the line says it."""
+    already_said = "nothing was changed" in line.lower()
+    stop = "" if line.endswith(("?", "!")) else "."
+    print_error(f"compactor: {line}{stop}" + ("" if already_said else f" {changed}"))

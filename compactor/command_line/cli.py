@@ -1,0 +1,363 @@
+"""Arguments in, exit code out: the command line, and what it says when something goes wrong.
+
+typer turns the words into a Request and does nothing else; `main` carries it out, so that every
+error passes through one place. Of this project only light modules are imported before a command
+starts: `--version`, `--help` and `plan` never load Spark, Arrow or a kernel.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from compactor.command_line import commands, run_command, undo_command
+from compactor.command_line.carry_out import NOTHING_CHANGED, carry_out, complain
+from compactor.command_line.interrupts import SignalNotes
+from compactor.command_line.options import (
+    LOGS,
+    AllowFileSystem,
+    AsOf,
+    AssumeFullyReplicated,
+    Config,
+    CorruptPolicy,
+    Debug,
+    DumpLines,
+    Exclude,
+    Include,
+    KeepFor,
+    KeepOriginals,
+    LogDirs,
+    MapCapacity,
+    Master,
+    OutputFormat,
+    RecoverFirst,
+    Report,
+    Retry,
+    Setting,
+    TopicConfigs,
+    WorkDir,
+)
+from compactor.command_line.requests import (
+    DumpArguments,
+    DumpFormat,
+    Format,
+    OnCorrupt,
+    Request,
+    RoundArguments,
+    VerifyArguments,
+)
+from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
+from compactor.output import forgive_encodings, print_line
+from compactor.printable import one_line
+from compactor.reports.report_json import to_line, verdict
+from compactor.version import version
+
+_ClickUsageError: type[Exception] = typer.BadParameter.__bases__[0]  # newer typers bring their own
+
+
+app = typer.Typer(
+    name="compactor",
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="[bold]Examples[/]\n\n"
+    "compactor plan /data/kafka --topic-configs topics.json\n\n"
+    "compactor run /data/kafka --topic-configs topics.json --dry-run\n\n"
+    "compactor run /disk1/kafka /disk2/kafka --include '__consumer_offsets' --report last.json\n\n"
+    "compactor verify /data/kafka orders-7\n\n"
+    "compactor verify /data/kafka --against /backup/kafka-before\n\n"
+    "[bold]Exit codes[/]\n\n"
+    "0 done, or nothing was eligible; 1 failed; 2 wrong usage or configuration; 3 refused; "
+    "4 part of the logs failed or were set aside, or verify found something",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print_line(f"compactor {version()}")
+        raise typer.Exit()
+
+
+def _show_entry_file(wanted: bool) -> None:
+    if wanted:
+        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        print_line(os.path.join(package, "__main__.py"))
+        raise typer.Exit()
+
+
+@app.callback()
+def compactor(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="show it")
+    ] = False,
+    entry_file: Annotated[
+        bool,
+        typer.Option(
+            "--entry-file",
+            is_eager=True,
+            callback=_show_entry_file,
+            help="path of the file for spark-submit: spark-submit $(compactor --entry-file) run …",
+        ),
+    ] = False,
+) -> None:
+    """Compact Kafka log directories without a broker, in parallel on Spark."""
+
+
+@app.command()
+def plan(  # one parameter an option: this is how typer is told of them
+    log_dir: LogDirs,
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    as_of: AsOf = None,
+    assume_fully_replicated: AssumeFullyReplicated = False,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Show which logs are eligible, filthiest first, and why the others are not. Reads metadata.
+
+    [dim]compactor plan /data/kafka --topic-configs topics.json[/]
+    """
+    wanted = RoundArguments(
+        log_dirs=tuple(log_dir),
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        include=include,
+        exclude=exclude,
+        as_of=as_of,
+        assume_fully_replicated=assume_fully_replicated,
+        format=format_,
+    )
+    return Request("plan", lambda: commands.plan(wanted), format_, report, debug)
+
+
+@app.command()
+def run(  # one parameter an option: this is how typer is told of them
+    log_dir: LogDirs,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            rich_help_panel=LOGS,
+            help="everything but writing; its counts are those of a real run",
+        ),
+    ] = False,
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    as_of: AsOf = None,
+    assume_fully_replicated: AssumeFullyReplicated = False,
+    map_capacity: MapCapacity = None,
+    recover_first: RecoverFirst = False,
+    on_corrupt: CorruptPolicy = OnCorrupt.SET_ASIDE,
+    retry: Retry = False,
+    allow_file_system: AllowFileSystem = None,
+    keep_originals: KeepOriginals = None,
+    keep_for: KeepFor = None,
+    work_dir: WorkDir = None,
+    master: Master = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Compact every eligible log in one round. The broker of these directories has to be stopped.
+
+    [dim]compactor run /data/kafka --topic-configs topics.json --dry-run[/]
+    """
+    wanted = RoundArguments(
+        log_dirs=tuple(log_dir),
+        dry_run=dry_run,
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        include=include,
+        exclude=exclude,
+        as_of=as_of,
+        assume_fully_replicated=assume_fully_replicated,
+        work_dir=work_dir,
+        master=master,
+        map_capacity=map_capacity,
+        recover_first=recover_first,
+        on_corrupt=on_corrupt,
+        retry=retry,
+        allowed_file_systems=tuple(allow_file_system or ()),
+        keep_originals=keep_originals,
+        keep_for=keep_for,
+        format=format_,
+        debug=debug,
+    )
+    return Request("run", lambda: run_command.run(wanted), format_, report, debug)
+
+
+@app.command()
+def recover(  # one parameter an option: this is how typer is told of them
+    log_dir: LogDirs,
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
+    allow_file_system: AllowFileSystem = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Finish or undo what a run, or a broker's cleaner, left half-done when it was cut short; after
+    an unclean shutdown of the broker check and rebuild what a broker that starts would. Never cuts
+    off what is sound.
+
+    [dim]compactor recover /data/kafka --topic-configs topics.json[/]
+    """
+    wanted = RoundArguments(
+        log_dirs=tuple(log_dir),
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        allowed_file_systems=tuple(allow_file_system or ()),
+        recover_first=True,
+        format=format_,
+    )
+    return Request("recover", lambda: commands.recover(wanted), format_, report, debug)
+
+
+@app.command()
+def undo(
+    run_dir: Annotated[
+        str,
+        typer.Argument(metavar="RUN_DIR", help="what a run kept: DIR/RUN_ID", show_default=False),
+    ],
+    discard: Annotated[
+        bool, typer.Option("--discard", help="drop what was kept, instead of bringing it back")
+    ] = False,
+    allow_file_system: AllowFileSystem = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Bring back the logs as they were before a run with --keep-originals. Logs that were changed
+    since are left as they are; what a broker has appended stays.
+
+    [dim]compactor undo /data/originals/3f9c2b1a[/]
+    """
+    wanted = undo_command.UndoArguments(run_dir, discard, format_, tuple(allow_file_system or ()))
+    return Request("undo", lambda: undo_command.undo(wanted), format_, report, debug)
+
+
+@app.command()
+def explain(  # one parameter an option: this is how typer is told of them
+    log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR")],
+    topic_partition: Annotated[str, typer.Argument(metavar="TOPIC-PARTITION")],
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
+    as_of: AsOf = None,
+    assume_fully_replicated: AssumeFullyReplicated = False,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Show every bound of one log and what set it, and why it is cleaned or not. Reads metadata
+    and the end of the log.
+
+    [dim]compactor explain /data/kafka orders-7 --topic-configs topics.json[/]
+    """
+    wanted = RoundArguments(
+        log_dirs=(log_dir,),
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        as_of=as_of,
+        assume_fully_replicated=assume_fully_replicated,
+        format=format_,
+    )
+    return Request(
+        "explain", lambda: commands.explain(wanted, topic_partition), format_, report, debug
+    )
+
+
+@app.command()
+def dump(
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="a file of a log directory, or a partition")
+    ],
+    format_: DumpLines = DumpFormat.TEXT,
+    debug: Debug = False,
+) -> Request:
+    """Show the batches and records of a file or a partition, or the entries of an index.
+
+    [dim]compactor dump /data/kafka/orders-7/00000000000000000000.log --format json[/]
+    """
+    wanted = DumpArguments(path, format_)
+    return Request("dump", lambda: commands.dump(wanted, print_line), Format.TABLE, None, debug)
+
+
+@app.command()
+def verify(
+    log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR")],
+    topic_partition: Annotated[
+        str | None, typer.Argument(metavar="[TOPIC-PARTITION]", show_default=False)
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BEFORE",
+            rich_help_panel=LOGS,
+            help="a copy of LOG_DIR from before a compaction (cp -al will do): show that readers "
+            "find the latest record of every key, and that all that is gone had a reason",
+        ),
+    ] = None,
+    as_of: AsOf = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Check every checksum, order, index, snapshot and checkpoint; with --against, every record
+    against a copy from before. Reads only.
+
+    [dim]compactor verify /data/kafka orders-7[/]
+
+    [dim]compactor verify /data/kafka --against /backup/kafka-before[/]
+    """
+    wanted = VerifyArguments(log_dir, topic_partition, against, as_of, format_)
+    return Request("verify", lambda: commands.verify(wanted), format_, report, debug)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Carry out the words of the command line; the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    forgive_encodings()
+    with SignalNotes() as signals:
+        try:
+            parsed = _parse(words or ["--help"])
+        except _ClickUsageError as error:
+            return _end_of_usage_error(words, error)
+        if isinstance(parsed, Request):
+            return carry_out(parsed, signals)
+        interrupt = signals.received()  # which typer makes an exit code of
+        if interrupt is not None:
+            complain(error_line(interrupt), NOTHING_CHANGED)
+            return exit_code_of_error(interrupt)
+        return ExitCode.OK if words else ExitCode.USAGE  # help or version was shown
+
+
+def _parse(words: list[str]) -> Request | int | None:
+    parsed: Any = typer.main.get_command(app)(words, prog_name="compactor", standalone_mode=False)
+    assert parsed is None or isinstance(parsed, Request | int), parsed
+    return parsed
+
+
+def _end_of_usage_error(words: list[str], error: Exception) -> int:
+    message = one_line(str(getattr(error, "format_message", error.__str__)())).rstrip(".")
+    command = next((word for word in words if not word.startswith("-")), "compactor")
+    known = command in ("plan", "run", "recover", "undo", "explain", "dump", "verify")
+    complain(message, f"{NOTHING_CHANGED} See: compactor{f' {command}' if known else ''} --help")
+    if known and command != "dump":
+        print_line(to_line(verdict(command, ExitCode.USAGE, message)))
+    return ExitCode.USAGE

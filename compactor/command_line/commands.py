@@ -1,0 +1,166 @@
+"""What each command but `run` and `undo` does, from checked arguments to a result.
+
+The survey, the engine and whatever shows something are imported when a command needs them, so
+that none waits for what it does not use.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from compactor.command_line import arguments
+from compactor.command_line.console import show
+from compactor.command_line.requests import (
+    DumpArguments,
+    DumpFormat,
+    Format,
+    Result,
+    RoundArguments,
+    VerifyArguments,
+)
+from compactor.command_line.round_setup import config_of, plan_of, recover_log_dirs, told, watched
+from compactor.exit_codes import ExitCode, UsageError, exit_code_of_statuses
+from compactor.log_dir_lock import lock_log_dirs
+from compactor.output import print_line
+from compactor.printable import printable, size_text
+from compactor.progress import ProgressSink, open_progress
+from compactor.reports.report_json import JsonObject, verdict
+from storage.filesystem import require_in_place
+
+if TYPE_CHECKING:
+    from compactor.planning.round_plan import RoundPlan
+    from compactor.reports.plan_table import SpaceFacts
+    from compactor.verification.verify import Verification
+    from compactor.verification.verify_against import Comparison
+
+
+def plan(wanted: RoundArguments) -> Result:
+    """Survey and select, and show what a round would take on."""
+    from compactor.remembered_logs import RememberedLogs
+    from compactor.reports.plan_table import plan_document, plan_view
+
+    log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=False)
+    remembered = RememberedLogs(log_dirs)
+    round_plan = plan_of(wanted, log_dirs, remembered.problems)
+    space = _space(round_plan) if round_plan.logs else None
+    document = plan_document(round_plan, space) | {"warnings": told(remembered.warnings)}
+    code = exit_code_of_statuses(log.status for log in round_plan.passed_over)
+    begin = verdict("plan", code) | {"totals": document["totals"]}
+    if wanted.format is Format.TABLE:
+        show(lambda width: plan_view(round_plan, width, space))
+    return Result(begin | document, begin)
+
+
+def recover(wanted: RoundArguments) -> Result:
+    """Finish or undo what was cut short, of a broker too; show what was done."""
+    log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=True)
+
+    from compactor.recovery.recovery_report import problems_of, recovery_document
+
+    locks = lock_log_dirs(log_dirs, wanted.allowed_file_systems, after_unclean_shutdown=True)
+    with locks, watched(open_progress(sys.stderr)) as progress:
+        recovered = recover_log_dirs(wanted, log_dirs, progress)
+    document = recovery_document(recovered)
+    if wanted.format is Format.TABLE:
+        from compactor.recovery.recovery_table import recovery_view
+
+        show(lambda _: recovery_view(recovered))
+    code = ExitCode.PARTIAL if problems_of(recovered) else ExitCode.OK
+    begin = verdict("recover", code) | {"totals": document["totals"]}
+    return Result(begin | document, begin)
+
+
+def explain(wanted: RoundArguments, topic_partition: str) -> Result:
+    """Show every bound of one log, and why it is cleaned or not."""
+    from compactor.command_line import explain as explainer
+    from compactor.remembered_logs import RememberedLogs
+
+    (log_dir,) = arguments.log_dirs(wanted.log_dirs, to_write=False)
+    as_of_ms = arguments.as_of_ms(wanted.as_of, time.time_ns() // 1_000_000)
+    remembered = RememberedLogs([log_dir])
+    found = explainer.explain(
+        log_dir, topic_partition, config_of(wanted), as_of_ms, remembered.problems
+    )
+    begin = verdict("explain", ExitCode.PARTIAL if found.outcome == "set-aside" else ExitCode.OK)
+    if wanted.format is Format.TABLE:
+        show(lambda _: explainer.explanation_view(found))
+    document = explainer.explanation_document(found) | {"warnings": told(remembered.warnings)}
+    return Result(begin | document, begin)
+
+
+def dump(wanted: DumpArguments, emit: Callable[[str], None]) -> None:
+    """Every line of the dump to emit."""
+    path = require_in_place(wanted.path)
+    if not os.path.exists(path):
+        raise UsageError(f"PATH {wanted.path}: No such file or directory")
+
+    from compactor.command_line.dump import dump as lines_of
+
+    for line in lines_of(path, wanted.format.value):
+        emit(line if wanted.format is DumpFormat.JSON else printable(line))
+
+
+def verify(wanted: VerifyArguments) -> Result:
+    """Check everything, and hold it against a copy from before; show what was found."""
+    (log_dir,) = arguments.log_dirs([wanted.log_dir], to_write=False)
+    if wanted.against is None and wanted.as_of is not None:
+        raise UsageError(f"--as-of {wanted.as_of}: goes with --against, whose horizons it is for")
+
+    from compactor.verification import verify as verifier
+
+    with open_progress(sys.stderr) as progress:
+        compared = _compare(log_dir, wanted, progress) if wanted.against is not None else None
+        found = verifier.verify(log_dir, wanted.topic_partition, progress)
+    findings = found.findings + (compared.findings if compared else [])
+    code = ExitCode.PARTIAL if findings else ExitCode.OK
+    begin = verdict("verify", code) | verifier.verification_document(found)
+    document: JsonObject = {}
+    if compared is not None:
+        from compactor.verification.verify_against import comparison_document, partition_documents
+
+        begin |= {"against": comparison_document(compared)}
+        document = {"partitions": partition_documents(compared)}
+    if wanted.format is Format.TABLE:
+        _show_verification(found)
+        if compared is not None:
+            _show_comparison(compared)
+    findings_told = [verifier.finding_document(finding) for finding in findings]
+    return Result(begin | {"findings": findings_told} | document, begin)
+
+
+def _compare(log_dir: str, wanted: VerifyArguments, progress: ProgressSink) -> "Comparison":
+    (before,) = arguments.log_dirs([wanted.against or ""], to_write=False)
+    if os.path.realpath(before) == os.path.realpath(log_dir):
+        raise UsageError(f"--against {wanted.against}: is LOG_DIR itself")
+    as_of_ms = arguments.as_of_ms(wanted.as_of, time.time_ns() // 1_000_000)
+
+    from compactor.verification.verify_against import verify_against
+
+    return verify_against(log_dir, before, wanted.topic_partition, as_of_ms, progress)
+
+
+def _space(plan: "RoundPlan") -> "SpaceFacts":
+    from compactor.planning.room import cores_of, places_of
+    from compactor.planning.space import plan_space
+
+    places = places_of(plan.logs)
+    return places.rooms, plan_space(plan.logs, places, cores_of(None))
+
+
+def _show_verification(found: "Verification") -> None:
+    for finding in found.findings:
+        print_line(printable(str(finding)))
+    what = (
+        f"{found.partitions:,} partitions, {found.segments:,} segments, {found.batches:,} batches, "
+        f"{found.records:,} records, {size_text(found.log_bytes)}"
+    )
+    count = f"{len(found.findings):,} findings" if found.findings else "all sound"
+    print_line(f"{what}: {count}")
+
+
+def _show_comparison(compared: "Comparison") -> None:
+    from compactor.verification.against_table import comparison_view
+
+    show(lambda _: comparison_view(compared))

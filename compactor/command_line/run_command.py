@@ -1,0 +1,163 @@
+"""What `run` does: under the locks recover, plan and run one round; then show what became of it.
+
+The engine and whatever shows something are imported when they are needed.
+"""
+
+import secrets
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from compactor.command_line import arguments
+from compactor.command_line.console import show
+from compactor.command_line.requests import Format, OnCorrupt, Result, RoundArguments
+from compactor.command_line.round_setup import plan_of, recover_log_dirs, told, watched
+from compactor.exit_codes import UsageError
+from compactor.log_dir_lock import lock_log_dirs
+from compactor.progress import START_STAGE, ChangeWatch, open_progress
+from compactor.reports.report import CleaningReport
+from compactor.reports.report_json import report_document, report_verdict
+
+if TYPE_CHECKING:
+    from compactor.originals.originals_keeper import OriginalsKeeper
+    from compactor.planning.round_plan import RoundPlan
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Directories of a run, checked."""
+
+    log_dirs: tuple[str, ...]
+    work_dir: str | None
+    originals_dir: str | None
+    keep_for_ms: int | None
+    master: str | None
+
+
+def run(wanted: RoundArguments) -> Result:
+    """One round, dry or real."""
+    places = _places(wanted)
+    # The locks come first: what is planned under them is still true when it is done.
+    locks = lock_log_dirs(
+        places.log_dirs, wanted.allowed_file_systems, after_unclean_shutdown=wanted.recover_first
+    )
+    with (
+        nullcontext() if wanted.dry_run else locks,
+        watched(open_progress(sys.stderr)) as progress,
+    ):
+        report = _round(wanted, places, progress)
+    if wanted.format is Format.TABLE:
+        show_report(report)
+    return Result(report_document(report), report_verdict(report))
+
+
+def show_report(report: CleaningReport) -> None:
+    """The tables of a round on standard output."""
+    from compactor.reports.report_table import report_view
+
+    show(lambda width: report_view(report, width))
+
+
+def _places(wanted: RoundArguments) -> _Places:
+    log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=not wanted.dry_run)
+    work_dir = arguments.work_dir(wanted.work_dir, log_dirs)
+    originals_dir = arguments.keep_originals(wanted.keep_originals, log_dirs)
+    keep_for_ms = arguments.duration_ms("--keep-for", wanted.keep_for)
+    if keep_for_ms is not None and originals_dir is None:
+        raise UsageError("--keep-for: of what is kept by --keep-originals, which is not given")
+    master = arguments.master(wanted.master)
+    return _Places(log_dirs, work_dir, originals_dir, keep_for_ms, master)
+
+
+def _round(wanted: RoundArguments, places: _Places, progress: ChangeWatch) -> CleaningReport:
+    from compactor.recovery.recovery_report import problems_of, with_recovery_noted
+    from compactor.remembered_logs import RememberedLogs
+
+    recovered = [] if wanted.dry_run else recover_log_dirs(wanted, places.log_dirs, progress)
+    remembered = RememberedLogs(places.log_dirs, wanted.retry)
+    problems = remembered.problems | problems_of(recovered)
+    if not wanted.dry_run:
+        _discard_expired(places, progress)
+    plan = _plan_with_room(wanted, places, problems)
+    if wanted.on_corrupt is OnCorrupt.FAIL:
+        from compactor.reports.log_report import stop_if_corrupt
+
+        stop_if_corrupt((*remembered.still_corrupt(plan.passed_over), *plan.passed_over))
+    report = with_recovery_noted(_clean(wanted, places, problems, plan, progress), recovered)
+    if not wanted.dry_run:
+        remembered.update(report.logs, time.time_ns() // 1_000_000)
+    return replace(report, warnings=tuple(told(remembered.warnings)))
+
+
+def _clean(
+    wanted: RoundArguments,
+    places: _Places,
+    problems: Mapping[str, str],
+    plan: "RoundPlan",
+    progress: ChangeWatch,
+) -> CleaningReport:
+    from compactor.cleaning.cleaner_manager import RunSettings, run_round
+    from compactor.cleaning.overflow import split_overflowing
+
+    run_id = secrets.token_hex(4)
+    with _keeper(wanted, places, run_id, plan) as originals:
+        plan = split_overflowing(
+            plan,
+            lambda: _plan_with_room(wanted, places, problems),
+            wanted.dry_run,
+            originals,
+            progress.split,
+        )
+        settings = RunSettings(
+            dry_run=wanted.dry_run,
+            work_dir=places.work_dir,
+            master=places.master,
+            debug=wanted.debug,
+            map_capacity=wanted.map_capacity,
+            run_id=run_id,
+            originals=originals,
+            fail_on_corrupt=wanted.on_corrupt is OnCorrupt.FAIL,
+        )
+        if plan.logs:
+            progress.stage(START_STAGE, 0)
+        return run_round(plan, settings, progress)
+
+
+def _discard_expired(places: _Places, progress: ChangeWatch) -> None:
+    """Before the plan: the room that it frees counts."""
+    if places.originals_dir is not None and places.keep_for_ms is not None:
+        from compactor.originals.kept_run import discard_expired
+
+        started_before_ms = time.time_ns() // 1_000_000 - places.keep_for_ms
+        progress.discarded_runs = len(discard_expired(places.originals_dir, started_before_ms))
+
+
+@contextmanager
+def _keeper(
+    wanted: RoundArguments, places: _Places, run_id: str, plan: "RoundPlan"
+) -> "Iterator[OriginalsKeeper | None]":
+    if wanted.dry_run or places.originals_dir is None:
+        yield None
+        return
+    from compactor.originals.originals_keeper import open_keeper
+
+    with closing(open_keeper(places.originals_dir, run_id, plan)) as keeper:
+        yield keeper
+
+
+def _plan_with_room(
+    wanted: RoundArguments, places: _Places, problems: Mapping[str, str]
+) -> "RoundPlan":
+    """What a run takes on."""
+    from compactor.planning.room import space_of, with_room
+
+    found = plan_of(wanted, places.log_dirs, problems)
+    if wanted.dry_run or not found.logs:
+        return found
+    all_staged = wanted.on_corrupt is OnCorrupt.FAIL  # until every one is known to be sound
+    own = places.work_dir, places.originals_dir, places.master
+    space = space_of(found.logs, *own, all_staged)
+    return with_room(found, space)

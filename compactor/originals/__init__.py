@@ -1,0 +1,1 @@
+"""Keeps what a run replaces, and brings it back."""

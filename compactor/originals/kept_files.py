@@ -1,0 +1,72 @@
+"""Keeps a file under a second name: a hard link where it can be, else a copy, synced."""
+
+import errno
+import os
+
+import xxhash
+
+from cleaner_jobs.sink import write_whole
+from compactor.originals.kept_manifest import FileMark
+from storage import filesystem
+from storage.errors import CorruptFileError
+from storage.file_attributes import attributes_of, give_attributes
+from storage.filesystem import naming
+
+READ_BYTES = 8 << 20
+# another file system; one without links; another user's file, where links to it are forbidden
+CANNOT_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+def mark_of(path: str, name: str | None = None) -> FileMark:
+    """How a file is known again, under its name or one that it is going to have."""
+    digest, size_bytes = xxhash.xxh3_64(), 0
+    with naming(path), open(path, "rb", buffering=0) as source:
+        while data := source.read(READ_BYTES):
+            digest.update(data)
+            size_bytes += len(data)
+    return FileMark(name or os.path.basename(path), size_bytes, digest.hexdigest())
+
+
+def keep(source: str, target: str) -> FileMark:
+    """Give a file a second name, or copy it there with attributes and time; its mark.
+
+    Data that is copied is on disk; the name is once its directory is synced.
+    """
+    try:
+        filesystem.link(source, target)
+    except OSError as error:
+        if error.errno not in CANNOT_LINK:
+            raise
+        return _copy(source, target)
+    return mark_of(target)
+
+
+def bring_back(mark: FileMark, source: str, target: str) -> None:
+    """Likewise, of a file that was kept, its data on disk in any case.
+
+    Raise CorruptFileError where it is not what was kept.
+    """
+    found = keep(source, target)
+    if (found.size_bytes, found.checksum) != (mark.size_bytes, mark.checksum):
+        filesystem.remove(target)
+        raise CorruptFileError(source, 0, "not the file that was kept")
+    filesystem.sync_file(target)  # a broker that was killed may not have
+
+
+def _copy(source: str, target: str) -> FileMark:
+    digest, size_bytes = xxhash.xxh3_64(), 0
+    model = attributes_of(source)
+    try:
+        with naming(target), open(source, "rb", 0) as old, open(target, "xb", 0) as new:
+            while data := old.read(READ_BYTES):
+                digest.update(data)
+                size_bytes += len(data)
+                write_whole(new, memoryview(data))
+            give_attributes(new.fileno(), model)
+            os.utime(new.fileno(), ns=(model.mtime_ns, model.mtime_ns))
+            os.fsync(new.fileno())
+    except OSError:
+        if os.path.lexists(target):
+            filesystem.remove(target)
+        raise
+    return FileMark(os.path.basename(target), size_bytes, digest.hexdigest())

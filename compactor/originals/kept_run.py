@@ -1,0 +1,134 @@
+"""Finds what earlier runs have kept, and drops it."""
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+from typing import NamedTuple
+
+from compactor.errors import RefusedError
+from compactor.originals.kept_manifest import (
+    DISCARDED_FILE,
+    RUN_FILE,
+    KeptRun,
+    KeptStep,
+    run_from,
+    step_from,
+    step_number,
+)
+from storage import filesystem
+from storage.checkpoint import TopicPartition
+from storage.errors import CorruptFileError
+from storage.file_names import parse_partition_dir
+
+_RUN_ID = re.compile(r"[0-9a-f]{8,32}", re.ASCII)
+
+
+class KeptLog(NamedTuple):
+    """What was kept of one log."""
+
+    log_dir: str
+    key: TopicPartition
+    path: str  # of what was kept
+    steps: tuple[KeptStep, ...]  # in the order of the run
+
+    def file(self, step: KeptStep, name: str) -> str:
+        return os.path.join(self.path, f"{step.number:06d}", name)
+
+
+def read_run(path: str) -> KeptRun:
+    """Raise OSError or CorruptFileError where a directory is not one that a run has kept."""
+    manifest = os.path.join(path, RUN_FILE)
+    return run_from(filesystem.read_bytes(manifest), manifest)
+
+
+def read_logs(path: str, run: KeptRun) -> list[KeptLog]:
+    """Every log of which something was kept, by log directory and name."""
+    logs = []
+    for number, log_dir in enumerate(run.log_dirs):
+        directory = os.path.join(path, str(number))
+        if not os.path.isdir(directory):
+            continue
+        for entry in sorted(filesystem.list_directory(directory)):
+            key = parse_partition_dir(entry.name)
+            if key is not None and entry.is_dir:
+                log = os.path.join(directory, entry.name)
+                logs.append(KeptLog(log_dir, key, log, _steps(log)))
+    return logs
+
+
+def _steps(path: str) -> tuple[KeptStep, ...]:
+    names = [entry.name for entry in filesystem.list_directory(path) if not entry.is_dir]
+    steps: list[KeptStep] = []
+    for name in sorted(name for name in names if step_number(name) is not None):
+        manifest = os.path.join(path, name)
+        step = step_from(filesystem.read_bytes(manifest), manifest)
+        if step.number != step_number(name) or step.number != len(steps):
+            raise CorruptFileError(manifest, 0, f"step {step.number}, expected {len(steps)}")
+        steps.append(step)
+    return tuple(steps)
+
+
+def discard(path: str) -> None:
+    """Remove what a run has kept. Raise as read_run, or RefusedError while the run is at work.
+
+    1. the manifest of the run gets another name; sync   from now on there is nothing to undo
+    2. what was kept is removed, that manifest last      cut short, it is gone on with by the next
+                                                         discard or run
+    """
+    discarded = os.path.join(path, DISCARDED_FILE)
+    if not os.path.exists(discarded):
+        read_run(path)
+        manifest = os.path.join(path, RUN_FILE)
+        if is_at_work(path):
+            raise RefusedError(f"{manifest}: locked: its run is still at work")
+        filesystem.rename(manifest, discarded)
+        filesystem.sync_directory(path)
+    run = run_from(filesystem.read_bytes(discarded), discarded)
+    for number, _ in enumerate(run.log_dirs):
+        log_dir = os.path.join(path, str(number))
+        if os.path.lexists(log_dir):
+            shutil.rmtree(log_dir)
+    filesystem.remove(discarded)
+    os.rmdir(path)
+    filesystem.sync_directory(os.path.dirname(os.path.abspath(path)))
+
+
+def is_at_work(path: str) -> bool:
+    """Whether the run that keeps originals there still lives, on this host (see hold)."""
+    descriptor = os.open(os.path.join(path, RUN_FILE), os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def hold(path: str) -> int:
+    """Let is_at_work say so for as long as the descriptor that comes back is open."""
+    descriptor = os.open(os.path.join(path, RUN_FILE), os.O_RDONLY)
+    with contextlib.suppress(OSError):  # a file system without locks
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    return descriptor
+
+
+def discard_expired(directory: str, started_before_ms: int) -> list[str]:
+    """Discard what runs have kept in a directory that began before a time; their directories."""
+    expired = []
+    for entry in filesystem.list_directory(directory) if os.path.isdir(directory) else ():
+        path = os.path.join(directory, entry.name)
+        if not entry.is_dir or os.path.islink(path) or not _RUN_ID.fullmatch(entry.name):
+            continue
+        if not os.path.exists(os.path.join(path, DISCARDED_FILE)):
+            if not os.path.exists(os.path.join(path, RUN_FILE)):
+                continue  # another's, or one that was never begun
+            if read_run(path).started_at_ms >= started_before_ms or is_at_work(path):
+                continue
+        discard(path)
+        expired.append(path)
+    return expired

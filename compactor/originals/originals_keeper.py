@@ -1,0 +1,142 @@
+"""Keeps what a run replaces or deletes, so that it can be undone.
+
+1. files get a second name in the run's directory: links, or copies that are synced
+2. that directory is synced, then the manifest of the step is written and synced
+3. the swap or the deletion begins
+
+After a crash in 1 there is a directory without a manifest, which nobody looks at; after 2 a step
+that has not happened, which `undo` sees by the files of the log.
+"""
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+
+from cleaner_jobs.plan import LogPlan
+from compactor.finalizer import SEGMENT_FILES, StagedGroup
+from compactor.originals import kept_files
+from compactor.originals.kept_manifest import (
+    RUN_FILE,
+    FileMark,
+    KeptRun,
+    KeptStep,
+    run_document,
+    step_document,
+    step_name,
+)
+from compactor.originals.kept_run import hold
+from compactor.planning.round_plan import RoundPlan
+from compactor.retention.rules import Deletion
+from storage import checkpoint, filesystem
+from storage.checkpoint import TopicPartition
+from storage.file_names import SNAPSHOT, file_name
+from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+
+
+class OriginalsKeeper:
+    """What is kept of one run. Several logs may be worked at once, each by one thread."""
+
+    def __init__(self, directory: str, run: KeptRun) -> None:
+        """Make the run's directory in `directory`, which is made too.
+
+        The caller holds the locks of the log directories, and has not begun to change anything.
+        Raise CorruptFileError or OSError.
+        """
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        self.path = os.path.join(directory, run.run_id)
+        self._numbers = {log_dir: number for number, log_dir in enumerate(run.log_dirs)}
+        self._cleaner = _entries(run.log_dirs, checkpoint.CLEANER_OFFSET)
+        self._log_starts = _entries(run.log_dirs, checkpoint.LOG_START)
+        self._left: dict[str, dict[TopicPartition, int]] = {}  # cleaner entries after the round
+        self._steps: dict[tuple[str, TopicPartition], int] = {}
+        filesystem.make_directory(self.path)
+        filesystem.replace_file(os.path.join(self.path, RUN_FILE), run_document(run))
+        self._held = hold(self.path)
+
+    def close(self) -> None:
+        """The run is over: what is kept may be discarded."""
+        os.close(self._held)
+
+    def keep_group(self, plan: LogPlan, group: StagedGroup) -> None:
+        """Before a group is swapped. OSError: nothing was kept, and nothing may be swapped."""
+        names = _names(group.path, [source.base_offset for source in group.sources])
+        put = [
+            kept_files.mark_of(staged, file_name(segment.base_offset, kind))
+            for segment in group.destinations
+            for kind, staged in segment.files.items()
+        ]
+        facts = KeptStep(0, (), tuple(put), None, None, plan.end_offset)
+        self._keep(plan.log_dir, (plan.topic, plan.partition), group.path, facts, names)
+
+    def keep_deletion(
+        self, log_dir: str, key: TopicPartition, path: str, deletion: Deletion
+    ) -> None:
+        """Before retention does anything to a log: a step for each segment that goes."""
+        if log_dir not in self._left:  # the cleaning is over
+            self._left |= _entries([log_dir], checkpoint.CLEANER_OFFSET)
+        cleaned_to, start = self._left[log_dir].get(key, 0), deletion.log_start_offset
+        facts = KeptStep(0, (), (), None, None, cleaned_to, start, deletion.rolls_at)
+        own = [LEADER_EPOCH_CHECKPOINT]
+        for segment in deletion.segments:
+            names = _names(path, [segment.base_offset])
+            present = [name for name in own if os.path.lexists(os.path.join(path, name))]
+            self._keep(log_dir, key, path, facts, [*names, *present])
+            own = []
+
+    def _keep(
+        self,
+        log_dir: str,
+        key: TopicPartition,
+        path: str,
+        facts: KeptStep,
+        names: Iterable[str],
+    ) -> None:
+        number = self._steps.setdefault((log_dir, key), 0)
+        log = os.path.join(self.path, str(self._numbers[log_dir]), f"{key[0]}-{key[1]}")
+        for directory in (os.path.dirname(log), log):
+            with contextlib.suppress(FileExistsError):
+                filesystem.make_directory(directory)
+        manifest = os.path.join(log, step_name(number))
+        kept = os.path.splitext(manifest)[0]
+        filesystem.make_directory(kept)
+        try:
+            originals = _kept(path, kept, names)
+            filesystem.sync_directory(kept)
+            step = facts._replace(
+                number=number,
+                originals=originals,
+                cleaner_offset=self._cleaner[log_dir].get(key),
+                log_start_offset=self._log_starts[log_dir].get(key),
+            )
+            filesystem.replace_file(manifest, step_document(step))
+        except OSError:
+            shutil.rmtree(kept, ignore_errors=True)  # a full disk gets its room back
+            raise
+        self._steps[log_dir, key] = number + 1
+
+
+def open_keeper(directory: str, run_id: str, plan: RoundPlan) -> OriginalsKeeper:
+    """What keeps the originals of the logs of a plan."""
+    now_ms = time.time_ns() // 1_000_000
+    log_dirs = {log.log_dir: None for log in plan.logs}
+    log_dirs |= {log.log_dir: None for log in plan.retention}
+    return OriginalsKeeper(directory, KeptRun(run_id, now_ms, tuple(log_dirs)))
+
+
+def _entries(log_dirs: Sequence[str], name: str) -> dict[str, dict[TopicPartition, int]]:
+    return {log_dir: checkpoint.read(os.path.join(log_dir, name)) for log_dir in log_dirs}
+
+
+def _names(path: str, base_offsets: Sequence[int]) -> list[str]:
+    """The files of these segments, and their snapshots: one that stays a recovery may remove."""
+    names = [file_name(base, kind) for base in base_offsets for kind in SEGMENT_FILES]
+    names += [file_name(base, SNAPSHOT) for base in base_offsets]
+    return [name for name in names if os.path.lexists(os.path.join(path, name))]
+
+
+def _kept(path: str, directory: str, names: Iterable[str]) -> tuple[FileMark, ...]:
+    return tuple(
+        kept_files.keep(os.path.join(path, name), os.path.join(directory, name)) for name in names
+    )

@@ -1,0 +1,289 @@
+"""Brings back what a run has replaced or deleted, from what it kept: the old log, byte for byte.
+
+For each log directory, under its lock, with what is true if the power goes in the step:
+
+0. what was cut short is settled, by `recovery`
+1. every log is held against the states that its manifests tell of: the log after the last step of
+   the run, after the one before, and so on to the log before the run. One that is in none of them
+   has been changed since, and is left as it is.
+2. entries of cleaner-offset-checkpoint, then of log-start-offset-checkpoint, as before the run
+   they are lower than the log calls for, or none: a cleaner begins earlier, a log start is where
+   the first segment is. Not later: an old log under a new entry would count as clean, and a
+   tombstone in it could go before what it hides. So a cleaner entry is never raised either
+3. the leader epochs that retention cut off                                         likewise
+4. the steps of the run, the last one first: what was kept is staged and swapped in by `finalizer`,
+   one group at a time, as what takes its place was; a deleted segment gets its names back, the
+   .log last                  each step is done or is not: the log is in one of the states of 1
+5. an active segment that retention made, if nothing was written to it             removed, or not
+6. snapshots that went with merged segments                        they are brought back next time
+
+So it can be run again at any time, and ends the same.
+"""
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
+from itertools import groupby
+from typing import NamedTuple
+
+from cleaner_jobs.staging import STAGED_MARKER, staged_suffix
+from cleaner_jobs.task_values import Source
+from cleaner_jobs.unchanged import LogChangedError
+from compactor.finalizer import (
+    INDEX_FILES,
+    SEGMENT_FILES,
+    StagedGroup,
+    StagedSegment,
+    mark_deleted,
+    swap_group,
+    sweep_staged,
+)
+from compactor.log_dir_lock import lock_log_dirs
+from compactor.originals import kept_files
+from compactor.originals.kept_manifest import FileMark, KeptStep
+from compactor.originals.kept_run import KeptLog, read_logs, read_run
+from compactor.originals.undo_judgement import (
+    ChangedSinceError,
+    Checkpointed,
+    UndoTask,
+    judge,
+    read_checkpointed,
+)
+from compactor.recovery.log_dir_recovery import recover_log_dir
+from storage import checkpoint, filesystem, leader_epoch_checkpoint
+from storage.checkpoint import TopicPartition
+from storage.errors import CorruptFileError
+from storage.file_names import LOG, SNAPSHOT, file_name, offset_of
+from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+
+
+class UndoStatus(StrEnum):
+    UNDONE = "undone"
+    AS_BEFORE = "as-before"  # nothing was left to undo
+    REFUSED = "refused"  # changed since the run: left as it is
+    FAILED = "failed"
+
+
+class UndoReport(NamedTuple):
+    """What became of one log."""
+
+    log_dir: str
+    topic: str
+    partition: int
+    status: UndoStatus
+    reason: str | None = None
+    segments: int = 0  # brought back
+    bytes: int = 0  # of their .log files
+
+
+_PROBLEMS = (CorruptFileError, LogChangedError, OSError)
+
+
+def undo_run(path: str, allowed_file_systems: Collection[str] = ()) -> list[UndoReport]:
+    """Undo the run that kept its originals at path, log by log; by log directory and name.
+
+    Raise RefusedError where a log directory is in use, CorruptFileError at a damaged manifest.
+    """
+    run = read_run(path)
+    logs = read_logs(path, run)
+    log_dirs = list(dict.fromkeys(log.log_dir for log in logs))
+    found = [log_dir for log_dir in log_dirs if os.path.isdir(log_dir)]
+    reports = []
+    # What it brings back is known by its checksums, and is not in the segments that a crash tears.
+    with lock_log_dirs(found, allowed_file_systems, after_unclean_shutdown=True):
+        for log_dir in found:
+            recover_log_dir(log_dir)  # what cannot be settled is refused below
+        for log_dir, of_log_dir in groupby(logs, key=lambda log: log.log_dir):
+            own = list(of_log_dir)
+            if log_dir in found:
+                reports += _undo_in(log_dir, own)
+            else:
+                reason = f"{log_dir}: No such file or directory"
+                reports += [_report(log, UndoStatus.FAILED, reason) for log in own]
+    return reports
+
+
+def _undo_in(log_dir: str, logs: Sequence[KeptLog]) -> list[UndoReport]:
+    try:
+        checkpointed = read_checkpointed(log_dir)
+    except _PROBLEMS as error:
+        return [_failed(log, error) for log in logs]
+    reports: dict[TopicPartition, UndoReport] = {}
+    tasks = []
+    for log in logs:
+        try:
+            tasks.append(judge(log, checkpointed))
+        except ChangedSinceError as error:
+            reports[log.key] = _report(log, UndoStatus.REFUSED, str(error))
+        except _PROBLEMS as error:
+            reports[log.key] = _failed(log, error)
+    try:
+        _restore_checkpoints(log_dir, checkpointed, tasks)
+    except _PROBLEMS as error:
+        reports |= {task.log.key: _failed(task.log, error) for task in tasks}
+        tasks = []
+    for task in tasks:
+        try:
+            reports[task.log.key] = _undo(task)
+        except _PROBLEMS as error:
+            sweep_staged(task.path, STAGED_MARKER)
+            reports[task.log.key] = _failed(task.log, error)
+    return [reports[log.key] for log in logs]
+
+
+def _restore_checkpoints(
+    log_dir: str, checkpointed: Checkpointed, tasks: Iterable[UndoTask]
+) -> None:
+    """Step 2."""
+    steps = {task.log.key: task.log.steps[0] for task in tasks if task.log.steps}
+    raised = {
+        task.log.key: step
+        for task in tasks
+        for step in task.log.steps
+        if step.deleted_up_to is not None
+    }
+    now = checkpointed.cleaner
+    before = {key: step.cleaner_offset for key, step in steps.items()}
+    # a broker that truncates a log lowers its entry, too: what was appended since is not clean
+    lower = {key: b for key, b in before.items() if b is None or b < now.get(key, 0)}
+    _restore(os.path.join(log_dir, checkpoint.CLEANER_OFFSET), now, lower)
+    _restore(
+        os.path.join(log_dir, checkpoint.LOG_START),
+        checkpointed.log_starts,
+        {key: step.log_start_offset for key, step in raised.items()},
+    )
+
+
+def _restore(
+    path: str, entries: Mapping[TopicPartition, int], before: Mapping[TopicPartition, int | None]
+) -> None:
+    """Take entries back to what they were; None: to none at all."""
+    restored = dict(entries)
+    for key, offset in before.items():
+        if offset is None:
+            restored.pop(key, None)
+        else:
+            restored[key] = offset
+    if restored != entries:
+        checkpoint.write(path, restored)
+
+
+def _undo(task: UndoTask) -> UndoReport:
+    log, path = task.log, task.path
+    for step in log.steps:
+        _bring_epochs_back(log, step, path)
+    for step in reversed(task.steps):
+        if step.put:
+            _swap_back(log, step, path)
+        else:
+            _undelete(log, step, path)
+    _remove_rolled(log, path)
+    for step in log.steps:
+        _bring_snapshots_back(log, step, path)
+    filesystem.sync_directory(path)
+    brought = [mark for step in task.steps for mark in step.originals if mark.name.endswith(LOG)]
+    status = UndoStatus.UNDONE if task.steps else UndoStatus.AS_BEFORE
+    return UndoReport(
+        log.log_dir,
+        *log.key,
+        status,
+        segments=len(brought),
+        bytes=sum(mark.size_bytes for mark in brought),
+    )
+
+
+def _swap_back(log: KeptLog, step: KeptStep, path: str) -> None:
+    """Step 4 of a group, as `finalizer` does it."""
+    sources = []
+    for name in sorted(mark.name for mark in step.put if mark.name.endswith(LOG)):
+        live = os.path.join(path, name)
+        stat = os.stat(live)
+        base_offset = offset_of(name)
+        assert base_offset is not None
+        sources.append(Source(live, base_offset, stat.st_size, stat.st_mtime_ns, stat.st_ino))
+    staged = _staged(log, step, path)
+    destinations = [
+        StagedSegment(base, *(of_base.get(kind, "") for kind in SEGMENT_FILES))
+        for base, of_base in sorted(staged.items())
+    ]
+    swap_group(StagedGroup(path, tuple(sources), tuple(destinations)))
+
+
+def _undelete(log: KeptLog, step: KeptStep, path: str) -> None:
+    """Step 4 of a segment that retention deleted."""
+    for of_base in _staged(log, step, path).values():
+        for kind in (*INDEX_FILES, LOG):
+            if kind == LOG:
+                filesystem.sync_directory(path)  # without its indexes it would be recovered
+            if kind in of_base:
+                filesystem.rename(of_base[kind], of_base[kind].partition(STAGED_MARKER)[0])
+        filesystem.sync_directory(path)
+
+
+def _staged(log: KeptLog, step: KeptStep, path: str) -> dict[int, dict[str, str]]:
+    """Bring the segments of a step beside the live ones; their names by base offset and kind."""
+    suffix = staged_suffix(os.path.basename(os.path.dirname(log.path)), f"undo-{step.number}")
+    staged: dict[int, dict[str, str]] = {}
+    for mark in step.originals:
+        base_offset, kind = offset_of(mark.name), f".{mark.name.partition('.')[2]}"
+        if base_offset is None or kind not in SEGMENT_FILES:
+            continue
+        name = os.path.join(path, mark.name + suffix)
+        kept_files.bring_back(mark, log.file(step, mark.name), name)
+        staged.setdefault(base_offset, {})[kind] = name
+    return staged
+
+
+def _bring_snapshots_back(log: KeptLog, step: KeptStep, path: str) -> None:
+    """Step 6."""
+    for mark in step.originals:
+        if mark.name.endswith(SNAPSHOT) and not os.path.lexists(os.path.join(path, mark.name)):
+            _bring_file_back(log, step, mark, path)
+
+
+def _bring_file_back(log: KeptLog, step: KeptStep, mark: FileMark, path: str) -> None:
+    live = os.path.join(path, mark.name)
+    staged = live + staged_suffix("undo", str(step.number))
+    kept_files.bring_back(mark, log.file(step, mark.name), staged)
+    filesystem.rename(staged, live)
+
+
+def _bring_epochs_back(log: KeptLog, step: KeptStep, path: str) -> None:
+    """Step 3: those that were cut off, before those that have come since."""
+    for mark in step.originals:
+        if mark.name != LEADER_EPOCH_CHECKPOINT:
+            continue
+        kept = log.file(step, mark.name)
+        before = leader_epoch_checkpoint.read(kept)
+        leader_epoch_checkpoint.check(before, kept)
+        live = os.path.join(path, mark.name)
+        now = leader_epoch_checkpoint.read(live)
+        last_epoch = max((entry.epoch for entry in before), default=-1)
+        merged = [*before, *(entry for entry in now if entry.epoch > last_epoch)]
+        if merged == now:
+            continue
+        if merged == before:
+            _bring_file_back(log, step, mark, path)
+            filesystem.sync_directory(path)
+        else:
+            leader_epoch_checkpoint.write(live, merged)
+
+
+def _remove_rolled(log: KeptLog, path: str) -> None:
+    """Step 5: whatever a broker has appended to stays."""
+    for step in log.steps:
+        if step.rolled_at is None:
+            continue
+        name = os.path.join(path, file_name(step.rolled_at, LOG))
+        if os.path.lexists(name) and not os.path.getsize(name):
+            for deleted in mark_deleted(path, [step.rolled_at]):
+                filesystem.remove(deleted)
+
+
+def _failed(log: KeptLog, error: Exception) -> UndoReport:
+    reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+    return _report(log, UndoStatus.FAILED, reason)
+
+
+def _report(log: KeptLog, status: UndoStatus, reason: str) -> UndoReport:
+    return UndoReport(log.log_dir, *log.key, status, reason)

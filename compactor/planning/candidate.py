@@ -1,0 +1,230 @@
+"""One compacted log held against the rules of selection, with no more reading than is needed.
+
+Names, sizes and checkpoints tell of most logs that they are not worth cleaning, since a bound that
+takes reading (an open transaction) only makes the range shorter. So `judge` reads nothing but,
+where a lag is configured, one index entry or batch header a segment. `prepare` looks at the end of
+the log and at its producers, for those logs that are left. Source: spec C-4, C-5, C-23.
+"""
+
+import os
+from dataclasses import dataclass, replace
+
+from cleaner_jobs.plan import ActiveProducer
+from compactor.planning import selection
+from compactor.planning.selection import Bound, BoundName, CleanableRange, FirstDirty
+from compactor.planning.survey import LogOffsets, first_batch_timestamp_ms, largest_timestamp_ms
+from compactor.topic_config import TopicConfig
+from storage.errors import CorruptFileError
+from storage.file_names import CLEANED, DELETED, LOG, file_name
+from storage.log_dir import UNLOADABLE, PartitionListing, log_end_offset
+from storage.producer_state import ProducerState, load_producer_state
+from storage.segment import Segment
+from storage.txn_index import AbortedTxn
+
+MAX_LOG_BYTES = 2**31 - 1  # Kafka addresses a segment with 32 bits (F-2.6)
+# Files that a broker had no time to unlink, and those of a cleaner that failed (C-17.3): a broker
+# removes both when it starts, and a round the latter before its first swap.
+_MAY_REMAIN = (DELETED, CLEANED)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What of a round's settings and time a log's judgement depends on."""
+
+    now_ms: int
+    producer_id_expiration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The range of a log that could be cleaned, and every number that led to it."""
+
+    partition: PartitionListing
+    log_dir: str
+    config: TopicConfig
+    offsets: LogOffsets
+    first_dirty: FirstDirty
+    bounds: tuple[Bound, ...]
+    cleanable: CleanableRange
+    compaction_delay_ms: int  # by how much it is past max.compaction.lag.ms; 0: it is not
+    log_end_offset: int | None = None  # None: not looked up, which takes reading
+    last_stable_offset: int | None = None  # likewise (C-4.5)
+
+    @property
+    def is_eligible(self) -> bool:
+        ratio = self.config.min_cleanable_dirty_ratio
+        return self.cleanable.is_eligible(ratio, self.compaction_delay_ms)
+
+    @property
+    def to_rewrite(self) -> tuple[Segment, ...]:
+        """Give the segments of the round: from the first in the directory (C-6.4)."""
+        end = self.cleanable.first_uncleanable_offset
+        return tuple(segment for segment in self.partition.segments if segment.base_offset < end)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a look into the log itself added: its range may be shorter, or it may be refused."""
+
+    judgement: Judgement
+    producers: tuple[ActiveProducer, ...]
+    refusal: str | None  # why it cannot be cleaned yet, though it is eligible
+    to_rewrite: tuple[Segment, ...]  # index files that are missing have the size of rebuilt ones
+    # of all segments without .index: base offset, and the entries that a broker's recovery finds
+    rebuilt_txn_indexes: tuple[tuple[int, tuple[AbortedTxn, ...]], ...]
+
+
+def defect(partition: PartitionListing) -> str | None:
+    """Say what in the names of a partition's files forbids to work on it; None if nothing does."""
+    if partition.special:
+        return f"{partition.special[0]}; links are not followed"
+    if partition.stray:
+        return f"{partition.stray[0]}: {UNLOADABLE}"
+    unfinished = [name for name in partition.unfinished if not name.endswith(_MAY_REMAIN)]
+    if unfinished:
+        count = (
+            f"{unfinished[0]} and {len(unfinished) - 1} more" if unfinished[1:] else unfinished[0]
+        )
+        return (
+            f"{count}: left by a cleaning that was cut short; the next run settles it first, "
+            "and so does compactor recover"
+        )
+    return None
+
+
+def judge(
+    partition: PartitionListing,
+    log_dir: str,
+    config: TopicConfig,
+    offsets: LogOffsets,
+    now_ms: int,
+) -> Judgement:
+    """Compute the cleanable range but for open transactions. The log has a segment or more.
+
+    Raise CorruptFileError for a damaged file, and for a log that ends before it starts.
+    """
+    segments = partition.segments
+    active = segments[-1].base_offset
+    known_end_offset = None
+    if max(offsets.log_start, offsets.cleaner or 0) > active:
+        known_end_offset = log_end_offset(partition)
+    end_offset = active if known_end_offset is None else known_end_offset  # it is active or more
+    if offsets.log_start > end_offset:
+        log_path = os.path.join(partition.path, file_name(active, LOG))
+        problem = (
+            f"log ends at offset {end_offset}, before its log start offset {offsets.log_start}"
+        )
+        raise CorruptFileError(log_path, segments[-1].log_bytes, problem)
+    dirty = selection.first_dirty(offsets.cleaner, offsets.log_start, end_offset)
+    bounds = [Bound(BoundName.ACTIVE_SEGMENT, active)]
+    if offsets.high_watermark is not None:
+        high_watermark = selection.last_stable_bound(offsets.high_watermark, None)
+        bounds.append(high_watermark._replace(cause=offsets.high_watermark_cause))
+    if config.min_compaction_lag_ms > 0:
+        young = selection.min_lag_bound(
+            segments,
+            dirty.offset,
+            lambda segment: largest_timestamp_ms(partition, segment),
+            now_ms - config.min_compaction_lag_ms,
+        )
+        bounds += [young] if young else []
+    return Judgement(
+        partition,
+        log_dir,
+        config,
+        offsets,
+        dirty,
+        tuple(bounds),
+        selection.cleanable_range(segments, dirty.offset, bounds),
+        _compaction_delay_ms(partition, dirty.offset, now_ms - config.max_compaction_lag_ms),
+        known_end_offset,
+    )
+
+
+def prepare(judgement: Judgement, clock: Clock, clean_shutdown: bool) -> Prepared:
+    """Look at the end of a log and at its producers, and, if it is eligible, for missing indexes.
+
+    Raise CorruptFileError where the log does not end with a whole batch, or contradicts itself.
+    """
+    partition = judgement.partition
+    end_offset = log_end_offset(partition)
+    state = load_producer_state(
+        partition.path,
+        partition.snapshot_offsets,
+        partition.segments,
+        judgement.offsets.log_start,
+        end_offset,
+        clock.now_ms,
+        clock.producer_id_expiration_ms,
+        clean_shutdown,
+    )
+    high_watermark = judgement.offsets.high_watermark
+    high_watermark = end_offset if high_watermark is None else min(high_watermark, end_offset)
+    unstable = state.first_unstable_below(high_watermark)
+    bound = selection.last_stable_bound(high_watermark, unstable)
+    judgement = replace(judgement, log_end_offset=end_offset, last_stable_offset=bound.offset)
+    if bound.name is BoundName.OPEN_TRANSACTION:
+        bounds = (*judgement.bounds, bound._replace(cause=_open_transactions(state)))
+        cleanable = selection.cleanable_range(
+            partition.segments, judgement.first_dirty.offset, bounds
+        )
+        judgement = replace(judgement, bounds=bounds, cleanable=cleanable)
+    producers = tuple(
+        ActiveProducer(entry.producer_id, entry.producer_epoch, entry.last_offset)
+        for _, entry in sorted(state.entries.items())
+    )
+    refusal = _refusal(judgement)
+    to_rewrite: tuple[Segment, ...] = ()
+    if refusal is None and judgement.is_eligible:
+        to_rewrite = tuple(_with_indexes(judgement, s) for s in judgement.to_rewrite)
+    rebuilt = tuple(state.rebuilt_txn_indexes.items())
+    return Prepared(judgement, producers, refusal, to_rewrite, rebuilt)
+
+
+def _compaction_delay_ms(
+    partition: PartitionListing, first_dirty_offset: int, oldest_allowed_ms: int
+) -> int:
+    if oldest_allowed_ms <= 1:
+        return 0  # no timestamp that counts is older: spare the reading, most logs have no max lag
+    times = (
+        first_batch_timestamp_ms(partition, segment)
+        for segment in selection.inactive_from(partition.segments, first_dirty_offset)
+    )
+    return selection.compaction_delay_ms(times, oldest_allowed_ms)
+
+
+def _refusal(judgement: Judgement) -> str | None:
+    for segment in judgement.to_rewrite:
+        if segment.log_bytes > MAX_LOG_BYTES:
+            name = file_name(segment.base_offset, LOG)
+            return (
+                f"{name} has {segment.log_bytes} bytes, more than the {MAX_LOG_BYTES} of a segment"
+            )
+    return None
+
+
+def _with_indexes(judgement: Judgement, segment: Segment) -> Segment:
+    """Give the segment as a broker loads it, which rebuilds its indexes without .index (F-16.1)."""
+    if segment.index_bytes is not None:
+        return segment
+    from storage.segment_recovery import rebuilt_indexes  # with kernels that few plans need
+
+    log_path = os.path.join(judgement.partition.path, file_name(segment.base_offset, LOG))
+    interval_bytes = judgement.config.index_interval_bytes
+    indexes = rebuilt_indexes(log_path, segment.base_offset, segment.log_bytes, interval_bytes)
+    return segment._replace(
+        index_bytes=len(indexes.offset_index), time_index_bytes=len(indexes.time_index)
+    )
+
+
+def _open_transactions(state: ProducerState) -> str:
+    open_since = sorted(
+        (entry.current_txn_first_offset, entry.producer_id)
+        for entry in state.entries.values()
+        if entry.current_txn_first_offset is not None
+    )
+    if not open_since:
+        return "a transaction whose marker the high watermark has not passed"
+    first_offset, producer_id = open_since[0]
+    others = f", {len(open_since) - 1} more after it" if open_since[1:] else ""
+    return f"producer {producer_id} has one open since offset {first_offset}{others}"

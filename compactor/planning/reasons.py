@@ -1,0 +1,83 @@
+"""Why a log is not cleaned, in one line that an operator can act on. Pure.
+
+Numbers are plain digits, so that reasons that differ in nothing else can be told as one.
+"""
+
+from compactor.planning.candidate import Judgement
+from compactor.planning.selection import Bound, BoundName, DirtyFrom
+from compactor.topic_config import MAX_LONG, TopicConfig
+
+
+def why_not_compacted(config: TopicConfig) -> str:
+    """For a topic whose policy does not contain compact."""
+    if config.cleanup_policy is None:
+        return (
+            "cleanup.policy is not known: no configuration was given for this topic "
+            "(--topic-configs FILE, or [[topics]] in --config FILE)"
+        )
+    policy = ",".join(config.cleanup_policy) or "empty"
+    reason = f"cleanup.policy is {policy}, so it is not compacted (set by {config.policy_source})"
+    if config.has_retention:
+        reason += "; its retention is the broker's business, and nothing is deleted here"
+    return reason
+
+
+def why_not_eligible(judgement: Judgement) -> str:
+    """For a compacted log without enough to clean."""
+    segments = judgement.partition.segments
+    active = segments[-1].base_offset
+    cleanable = judgement.cleanable
+    if len(segments) == 1:
+        size = f"{segments[0].log_bytes} bytes"
+        return f"only the active segment, of {size}, which is never cleaned"
+    if not any(segment.log_bytes for segment in segments[:-1]):
+        return f"all of its records are in the active segment, from offset {active} on"
+    if judgement.first_dirty.offset >= active:
+        start = judgement.first_dirty.offset
+        is_clean = judgement.first_dirty.set_by is DirtyFrom.CHECKPOINT
+        known = f"cleaned up to offset {start}" if is_clean else f"the log starts at offset {start}"
+        return f"{known}; all that is newer is in the active segment"
+    if not cleanable.cleanable_bytes:
+        return _why_nothing(judgement)
+    config = judgement.config
+    share = f"{cleanable.cleanable_bytes} of {cleanable.total_bytes} bytes are dirty"
+    needed = f"min.cleanable.dirty.ratio {config.min_cleanable_dirty_ratio}"
+    parts = [f"dirty ratio {cleanable.ratio:.4f} is not above {needed}: {share}"]
+    if config.max_compaction_lag_ms < MAX_LONG:
+        parts.append(f"max.compaction.lag.ms {config.max_compaction_lag_ms} has not run out")
+    held = _tightest(judgement)
+    if held.name is not BoundName.ACTIVE_SEGMENT:
+        parts.append(_waiting(judgement, held))
+    return "; ".join(parts)
+
+
+def _why_nothing(judgement: Judgement) -> str:
+    """Between first dirty offset and the active segment is something, but none may be cleaned."""
+    held = _tightest(judgement)
+    if held.name is BoundName.ACTIVE_SEGMENT:
+        return f"no bytes between offset {judgement.first_dirty.offset} and the active segment"
+    advice = ""
+    if held.name is BoundName.HIGH_WATERMARK:
+        advice = "; --assume-fully-replicated looks past it"
+    return _waiting(judgement, held) + advice
+
+
+def _tightest(judgement: Judgement) -> Bound:
+    """The bound that counts; the active segment where none is lower, since nothing can move it."""
+    active = judgement.partition.segments[-1].base_offset
+    return min(
+        judgement.bounds,
+        key=lambda bound: (min(bound.offset, active), bound.name is not BoundName.ACTIVE_SEGMENT),
+    )
+
+
+def _waiting(judgement: Judgement, bound: Bound) -> str:
+    """How much is dirty and kept from being cleaned by a bound, without the active segment."""
+    first = judgement.cleanable.first_uncleanable_offset
+    sizes = [s.log_bytes for s in judgement.partition.segments[:-1] if s.base_offset >= first]
+    from_offset = max(first, judgement.first_dirty.offset)
+    waiting = f"{sum(sizes)} bytes from offset {from_offset} on wait behind"
+    if bound.name is BoundName.MIN_COMPACTION_LAG:
+        lag_ms = judgement.config.min_compaction_lag_ms
+        return f"{waiting} {bound.name} {lag_ms}: of segment {bound.offset} {bound.cause}"
+    return f"{waiting} the {bound.name} {bound.offset} ({bound.cause})"

@@ -1,0 +1,83 @@
+"""Asks the file systems what is free, and takes those logs of a plan that there is room for."""
+
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cleaner_jobs.plan import LogPlan
+from compactor.errors import RefusedError
+from compactor.planning.round_plan import RoundPlan
+from compactor.planning.space import Places, Room, SpacePlan, plan_space
+from compactor.reports.log_report import untouched_report
+from compactor.reports.report import LogStatus
+
+_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", re.ASCII)
+
+
+def space_of(
+    logs: Sequence[LogPlan],
+    work_dir: str | None = None,
+    originals_dir: str | None = None,
+    master: str | None = None,
+    all_staged: bool = False,
+) -> SpacePlan:
+    """What a round over these logs needs, where there is something to be cleaned."""
+    places = places_of(logs, work_dir, originals_dir)
+    return plan_space(logs, places, cores_of(master), all_staged)
+
+
+def places_of(
+    logs: Sequence[LogPlan], work_dir: str | None = None, originals_dir: str | None = None
+) -> Places:
+    rooms: dict[int, Room] = {}
+
+    def device_of(path: str, name: str) -> int:
+        try:
+            device = os.stat(path).st_dev
+            if device not in rooms:
+                rooms[device] = _room(path, name)
+        except FileNotFoundError:  # not made yet; or gone, which its log is told of later
+            return device_of(os.path.dirname(path), name)
+        return device
+
+    of_logs = {log.path: device_of(log.path, log.log_dir) for log in logs}
+    work = os.path.abspath(work_dir or tempfile.gettempdir())
+    originals = None if originals_dir is None else device_of(originals_dir, originals_dir)
+    return Places(rooms, of_logs, device_of(work, work), originals)
+
+
+def with_room(plan: RoundPlan, space: SpacePlan) -> RoundPlan:
+    """The plan without the logs that there is no room for: they have failed, the others go on.
+
+    Raise RefusedError where there is room for none.
+    """
+    if not space.left_out:
+        return plan
+    logs = tuple(log for log in plan.logs if log.path not in space.left_out)
+    if not logs:
+        raise RefusedError(next(iter(space.left_out.values())))
+    reports = [
+        replace(untouched_report(log, LogStatus.FAILED), reason=space.left_out[log.path])
+        for log in plan.logs
+        if log.path in space.left_out
+    ]
+    return replace(plan, logs=logs, passed_over=(*plan.passed_over, *reports))
+
+
+def cores_of(master: str | None) -> int | None:
+    """How many tasks work at once; None where a cluster decides."""
+    if master is None:
+        return os.cpu_count()
+    found = _LOCAL.fullmatch(master)
+    if found is None:
+        return None
+    return os.cpu_count() if found[1] == "*" else int(found[1] or 1)
+
+
+def _room(path: str, name: str) -> Room:
+    found = os.statvfs(path)
+    # no such limit on btrfs, for one
+    free_files = found.f_favail if found.f_files else None
+    return Room(name, found.f_bavail * found.f_frsize, free_files)

@@ -1,0 +1,374 @@
+"""The plan of a round: which logs of the log directories are cleaned, how far, and in what order.
+
+Reads metadata only, and changes nothing. Every log that is not taken gets a reason; whatever is
+wrong with one log or one directory sets it aside, and the others go on. Source: spec C-3 to C-5.
+"""
+
+import gc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cleaner_jobs.plan import LogPlan
+from compactor.config import Config, with_filters
+from compactor.planning import survey as log_dir_survey
+from compactor.planning.candidate import Clock, Judgement, Prepared, defect, judge, prepare
+from compactor.planning.planner import SegmentLimits, group_segments
+from compactor.planning.reasons import why_not_compacted, why_not_eligible
+from compactor.planning.selection import dirtiest_first, legacy_horizon_ms
+from compactor.planning.survey import LogDirSurvey, offsets_of, survey_log_dirs
+from compactor.reports.report import LogReport, LogStatus
+from compactor.retention.log_deletion import check_leader_epochs
+from compactor.retention.log_retention import LogRetention, deletion_of, limits_of
+from compactor.topic_config import TopicConfig
+from storage.checkpoint import CLEANER_OFFSET, TopicPartition
+from storage.errors import CorruptFileError
+from storage.file_names import parse_partition_dir
+from storage.log_dir import PartitionListing
+
+CLUSTER_METADATA = "__cluster_metadata"
+
+
+class LogDirFacts(NamedTuple):
+    """What a log directory holds."""
+
+    path: str
+    partitions: int
+    has_clean_shutdown: bool
+    ignored: tuple[tuple[str, str], ...]  # directories that hold no log to work on: name, reason
+    problem: str | None  # why none of its logs can be judged
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """How a compacted log was judged, taken or not."""
+
+    status: LogStatus | None  # None: taken
+    reason: str | None
+    judgement: Judgement
+    notes: tuple[str, ...] = ()
+
+
+class StrayEntries(NamedTuple):
+    """Entries for a log in cleaner checkpoints of other log directories than its own (C-4.3)."""
+
+    topic: str
+    partition: int
+    log_dir: str  # where the log stands
+    offset: int  # for its entry there
+    found_in: tuple[str, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPlan:
+    """What a round is to do."""
+
+    as_of_ms: int
+    logs: tuple[LogPlan, ...]  # dirtiest first
+    passed_over: tuple[LogReport, ...]  # passed over or set aside, each with its reason; by name
+    facts: tuple[LogFacts, ...]  # those of `logs` first and in their order, then the other ones
+    # log directory -> impossible entries of its cleaner checkpoint, set right (C-4.2)
+    checkpoint_repairs: Mapping[str, Mapping[TopicPartition, int]]
+    log_dirs: tuple[LogDirFacts, ...]
+    stray_entries: tuple[StrayEntries, ...] = ()  # of logs that are not set aside
+    retention: tuple[LogRetention, ...] = ()  # of the logs that it may take segments from
+
+
+class _Refusal(NamedTuple):
+    status: LogStatus
+    reason: str
+    is_data_problem: bool = False
+
+
+class _Outcome(NamedTuple):
+    """What became of one partition: taken (prepared) or not (refusal), judged or not even that."""
+
+    partition: PartitionListing
+    log_dir: str
+    refusal: _Refusal | None
+    judgement: Judgement | None = None
+    prepared: Prepared | None = None
+    retention: LogRetention | None = None
+    stray: StrayEntries | None = None
+
+
+def plan_round(
+    log_dirs: Iterable[str],
+    config: Config,
+    as_of_ms: int,
+    include: str | None = None,
+    exclude: str | None = None,
+    problems: Mapping[str, str] | None = None,
+) -> RoundPlan:
+    """Survey the log directories, and choose the logs to clean as of a time.
+
+    include, exclude: regular expressions over whole names of topics, in place of those of config.
+    problems: by path of the partition directory, why a log is known to be unfit.
+    Raise RefusedError if a directory cannot be read, ConfigError if settings of a topic clash.
+    """
+    config = with_filters(config, include, exclude)
+    with _collector_paused():
+        surveys = survey_log_dirs(log_dirs)
+        planner = _Planner(config, as_of_ms, surveys, problems or {})
+        outcomes = [
+            planner.outcome(partition, survey)
+            for survey in surveys
+            for partition in survey.listing.partitions
+        ]
+        return _round_plan(as_of_ms, surveys, outcomes)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep the collector from looking, over and over, at values that all stay and have no cycles.
+
+    It takes a fifth of the time of a plan over 10,000 logs.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _round_plan(
+    as_of_ms: int, surveys: Sequence[LogDirSurvey], outcomes: Sequence[_Outcome]
+) -> RoundPlan:
+    taken = [outcome.prepared for outcome in outcomes if outcome.prepared is not None]
+    taken.sort(key=lambda prepared: _order(prepared.judgement))
+    left = [outcome for outcome in outcomes if outcome.refusal is not None]
+    reports = [_report(outcome) for outcome in left]
+    reports += [report for survey in surveys for report in _unlisted(survey)]
+    notes = {o.partition.path: (o.stray.note,) for o in outcomes if o.stray is not None}
+    facts = [_facts(prepared.judgement, None, notes) for prepared in taken]
+    facts += [_facts(o.judgement, o.refusal, notes) for o in left if o.judgement is not None]
+    return RoundPlan(
+        as_of_ms,
+        tuple(_log_plan(log_id, prepared) for log_id, prepared in enumerate(taken)),
+        tuple(sorted(reports, key=lambda r: (r.topic, r.partition, r.log_dir))),
+        tuple(facts),
+        _repairs(outcomes),
+        tuple(_log_dir_facts(survey) for survey in surveys),
+        tuple(outcome.stray for outcome in outcomes if outcome.stray is not None),
+        tuple(outcome.retention for outcome in outcomes if outcome.retention is not None),
+    )
+
+
+class _Planner:
+    """What all logs of a round are held against."""
+
+    def __init__(
+        self,
+        config: Config,
+        now_ms: int,
+        surveys: Sequence[LogDirSurvey],
+        problems: Mapping[str, str],
+    ) -> None:
+        self._config, self._problems = config, problems
+        self._clock = Clock(now_ms, config.producer_id_expiration_ms)
+        self._conflicts = log_dir_survey.conflicts(surveys)
+        self._stray_entries = log_dir_survey.stray_entries(surveys)
+        self._topics: dict[str, TopicConfig] = {}
+
+    def outcome(self, partition: PartitionListing, survey: LogDirSurvey) -> _Outcome:
+        """Take a log or say why not. Only what concerns more than this log is raised."""
+        refusal = self._not_wanted(partition.topic) or self._unfit(partition, survey)
+        if refusal is not None:
+            return _Outcome(partition, survey.path, refusal)
+        try:
+            outcome = self._judged(partition, survey)
+            return outcome._replace(
+                retention=self._retention(outcome), stray=self._stray(outcome, survey)
+            )
+        except CorruptFileError as error:
+            refusal = _Refusal(LogStatus.SET_ASIDE, str(error), is_data_problem=True)
+        except OSError as error:  # gone since it was listed, or not to be read
+            reason = f"{error.filename}: {error.strerror}"
+            refusal = _Refusal(LogStatus.SET_ASIDE, reason)
+        return _Outcome(partition, survey.path, refusal)
+
+    def _topic(self, name: str) -> TopicConfig:
+        if name not in self._topics:
+            self._topics[name] = self._config.topic(name)
+        return self._topics[name]
+
+    def _not_wanted(self, topic: str) -> _Refusal | None:
+        include, exclude = self._config.include, self._config.exclude
+        if topic == CLUSTER_METADATA:
+            reason = "the metadata log of KRaft, which no cleaner works on"
+        elif include is not None and not include.fullmatch(topic):
+            reason = f"left out: not among the topics to include, {include.pattern!r}"
+        elif exclude is not None and exclude.fullmatch(topic):
+            reason = f"left out: among the topics to exclude, {exclude.pattern!r}"
+        elif not self._topic(topic).is_compacted:
+            reason = why_not_compacted(self._topic(topic))
+        else:
+            return None
+        return _Refusal(LogStatus.PASSED_OVER, reason)
+
+    def _unfit(self, partition: PartitionListing, survey: LogDirSurvey) -> _Refusal | None:
+        conflict = self._conflicts.get((partition.topic, partition.partition))
+        known = self._problems.get(partition.path)
+        reason = survey.problem or conflict or known or defect(partition)
+        if reason is not None:
+            return _Refusal(LogStatus.SET_ASIDE, reason)
+        if not partition.segments:
+            return _Refusal(LogStatus.PASSED_OVER, "it has no segment, so no records")
+        return None
+
+    def _judged(self, partition: PartitionListing, survey: LogDirSurvey) -> _Outcome:
+        config = self._topic(partition.topic)
+        offsets = offsets_of(partition, survey, self._config.assume_fully_replicated)
+        if offsets.cleaner is None:  # Kafka takes it from wherever it stands
+            elsewhere = self._stray_entries.get((partition.topic, partition.partition), {})
+            offsets = offsets._replace(cleaner=min(elsewhere.values(), default=None))
+        judgement = judge(partition, survey.path, config, offsets, self._clock.now_ms)
+        if not judgement.is_eligible:
+            refusal = _Refusal(LogStatus.PASSED_OVER, why_not_eligible(judgement))
+            return _Outcome(partition, survey.path, refusal, judgement)
+        prepared = prepare(judgement, self._clock, survey.listing.has_clean_shutdown)
+        judgement = prepared.judgement
+        if prepared.refusal is not None:
+            refusal = _Refusal(LogStatus.SET_ASIDE, prepared.refusal)
+            return _Outcome(partition, survey.path, refusal, judgement)
+        if not judgement.is_eligible:
+            refusal = _Refusal(LogStatus.PASSED_OVER, why_not_eligible(judgement))
+            return _Outcome(partition, survey.path, refusal, judgement)
+        return _Outcome(partition, survey.path, None, judgement, prepared)
+
+    def _stray(self, outcome: _Outcome, survey: LogDirSurvey) -> StrayEntries | None:
+        judgement, refusal = outcome.judgement, outcome.refusal
+        key = outcome.partition.topic, outcome.partition.partition
+        elsewhere = tuple(self._stray_entries.get(key, ()))
+        is_set_aside = refusal is not None and refusal.status is LogStatus.SET_ASIDE
+        if judgement is None or is_set_aside or not elsewhere:
+            return None
+        files = f"{CLEANER_OFFSET} of {' and '.join(elsewhere)}"
+        if key in survey.cleaner_offsets:
+            note = f"{files} names it too, on which Kafka's cleaner thread ends: removed there"
+        else:
+            note = f"its entry stood in {files}: moved to its own log directory"
+        return StrayEntries(*key, survey.path, judgement.first_dirty.offset, elsewhere, note)
+
+    def _retention(self, outcome: _Outcome) -> LogRetention | None:
+        judgement, refusal = outcome.judgement, outcome.refusal
+        if judgement is None or (refusal and refusal.status is LogStatus.SET_ASIDE):
+            return None
+        partition = judgement.partition
+        limits = limits_of(judgement.config, judgement.offsets, self._clock.now_ms)
+        estimate = deletion_of(partition, limits)
+        # by the log start alone, cleaning leaves no more to delete than there is now
+        if not estimate.by_rule and limits.retention_ms is None and limits.retention_bytes is None:
+            return None
+        check_leader_epochs(partition)  # which deletion would cut: damage is to be known before
+        return LogRetention(
+            outcome.log_dir,
+            partition.topic,
+            partition.partition,
+            partition.path,
+            limits,
+            self._clock.producer_id_expiration_ms,
+            estimate,
+        )
+
+
+def _order(judgement: Judgement) -> tuple[float, str, int]:
+    partition = judgement.partition
+    return dirtiest_first(judgement.cleanable, partition.topic, partition.partition)
+
+
+def _log_plan(log_id: int, prepared: Prepared) -> LogPlan:
+    judgement = prepared.judgement
+    partition, config = judgement.partition, judgement.config
+    end = judgement.cleanable.first_uncleanable_offset
+    limits = SegmentLimits(config.segment_bytes, config.segment_index_bytes)
+    return LogPlan(
+        log_id=log_id,
+        log_dir=judgement.log_dir,
+        topic=partition.topic,
+        partition=partition.partition,
+        path=partition.path,
+        first_dirty_offset=judgement.first_dirty.offset,
+        first_uncleanable_offset=end,
+        groups=group_segments(prepared.to_rewrite, limits, end),
+        delete_retention_ms=config.delete_retention_ms,
+        index_interval_bytes=config.index_interval_bytes,
+        segment_index_bytes=config.segment_index_bytes,
+        max_message_bytes=config.max_message_bytes,
+        active_producers=prepared.producers,
+        segment_bytes=config.segment_bytes,
+        log_start_offset=judgement.offsets.log_start,
+        txn_index_base_offsets=tuple(
+            segment.base_offset
+            for segment in partition.segments
+            if segment.txn_index_bytes and segment.index_bytes is not None
+        ),
+        rebuilt_txn_indexes=tuple(
+            rebuilt for rebuilt in prepared.rebuilt_txn_indexes if rebuilt[1]
+        ),
+        files=partition.files,
+        legacy_horizon_ms=legacy_horizon_ms(
+            partition.segments, judgement.first_dirty.offset, config.delete_retention_ms
+        ),
+    )
+
+
+def _report(outcome: _Outcome) -> LogReport:
+    assert outcome.refusal is not None
+    found = outcome.judgement.cleanable if outcome.judgement else None
+    return LogReport(
+        outcome.log_dir,
+        outcome.partition.topic,
+        outcome.partition.partition,
+        outcome.refusal.status,
+        outcome.refusal.reason,
+        found.first_dirty_offset if found else None,
+        found.first_uncleanable_offset if found else None,
+        is_data_problem=outcome.refusal.is_data_problem,
+    )
+
+
+def _unlisted(survey: LogDirSurvey) -> Iterable[LogReport]:
+    """Logs whose directory could not be listed, or that are not for the log cleaner."""
+    for name, reason in survey.listing.ignored:
+        key: TopicPartition | None = parse_partition_dir(name)
+        if key is not None:
+            is_metadata = key[0] == CLUSTER_METADATA
+            status = LogStatus.PASSED_OVER if is_metadata else LogStatus.SET_ASIDE
+            yield LogReport(survey.path, *key, status, reason)
+
+
+def _facts(
+    judgement: Judgement, refusal: _Refusal | None, notes: Mapping[str, tuple[str, ...]]
+) -> LogFacts:
+    own = notes.get(judgement.partition.path, ())
+    if refusal is None:
+        return LogFacts(None, None, judgement, own)
+    return LogFacts(refusal.status, refusal.reason, judgement, own)
+
+
+def _repairs(outcomes: Iterable[_Outcome]) -> dict[str, dict[TopicPartition, int]]:
+    """Entries to be set right: of every log that was judged and is not to be left as it is."""
+    repairs: dict[str, dict[TopicPartition, int]] = {}
+    for outcome in outcomes:
+        judgement = outcome.judgement
+        set_aside = outcome.refusal is not None and outcome.refusal.status is LogStatus.SET_ASIDE
+        if judgement is None or set_aside or not judgement.first_dirty.rewrites_checkpoint:
+            continue
+        key = outcome.partition.topic, outcome.partition.partition
+        repairs.setdefault(outcome.log_dir, {})[key] = judgement.first_dirty.offset
+    return repairs
+
+
+def _log_dir_facts(survey: LogDirSurvey) -> LogDirFacts:
+    return LogDirFacts(
+        survey.path,
+        len(survey.listing.partitions),
+        survey.listing.has_clean_shutdown,
+        survey.listing.ignored,
+        survey.problem,
+    )

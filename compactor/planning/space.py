@@ -1,0 +1,178 @@
+"""How much room a round needs on each file system at its peak, and for which logs there is. Pure.
+
+A rewritten group stands beside its sources until it is swapped in. Groups are swapped in while
+others are being rewritten, so at most what the tasks at work have in hand is there twice, and the
+largest group, which counts when its last piece is there. The work directory holds the offset map
+and the pieces of groups that several tasks share. Sizes are of the logs as they are: nothing gets
+larger by cleaning but what is compressed again by a codec's default level, and small legacy
+messages, for which an eighth is added. It is an estimate; what does not fit all the same fails its
+log and leaves it as it was.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cleaner_jobs.plan import LogPlan
+from compactor.planning import layout
+from compactor.printable import size_text
+
+FILES_OF_GROUP = 4
+STEP_FILES = 2  # of a group whose originals are kept: a directory and a manifest
+BLOCK_BYTES = 4096  # of which a small file takes one
+MAP_BYTES_PER_KEY = 30  # entry, state and verdict
+WORK_BYTES = 16 << 20  # whatever else a run puts into its work directory
+
+
+class Room(NamedTuple):
+    """What is free on a file system, for a user without privileges and without a quota."""
+
+    path: str  # a directory on it, to name it by
+    free_bytes: int
+    free_files: int | None  # None: the file system has no such limit
+
+
+class Places(NamedTuple):
+    """Which file system each thing is on, by device number."""
+
+    rooms: Mapping[int, Room]
+    logs: Mapping[str, int]  # by partition directory
+    work_dir: int
+    originals: int | None = None  # None: they are not kept
+
+
+class Need(NamedTuple):
+    """What is needed of one file system at the peak."""
+
+    bytes: int = 0
+    files: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """What the logs of one file system come to."""
+
+    staged_bytes: int = 0
+    largest_bytes: int = 0  # group
+    groups: int = 0
+    copied_bytes: int = 0  # originals that are kept elsewhere
+    copied_files: int = 0
+
+
+class _Work(NamedTuple):
+    """What is put into the work directory."""
+
+    map_bytes: int = 0
+    piece_bytes: int = 0  # of groups that several tasks share
+    groups: int = 0  # such groups
+
+
+class SpacePlan(NamedTuple):
+    """What the logs that there is room for need, and why there is none for the others."""
+
+    needs: Mapping[int, Need]  # by device number
+    left_out: Mapping[str, str]  # partition directory -> reason
+
+
+def plan_space(
+    logs: Sequence[LogPlan], places: Places, cores: int | None, all_staged: bool = False
+) -> SpacePlan:
+    """Take the logs in their order, each that fits beside those taken before.
+
+    cores: None where it is not known how many tasks work at once. all_staged: no group is swapped
+    in before all are rewritten.
+    """
+    total = sum(log.log_bytes for log in logs)
+    in_flight_bytes = total
+    if cores is not None and not all_staged:
+        in_flight_bytes = layout.in_flight_bytes(total, cores)
+    piece_bytes = total // layout.task_count(total, cores or 1)
+    loads: dict[int, _Load] = {}
+    work = _Work()
+    left_out = {}
+    for log in logs:
+        device = places.logs[log.path]
+        with_log = loads | {device: _with(loads.get(device, _Load()), log, places, device)}
+        work_with_log = _with_map(work, log, piece_bytes)
+        needs = _needs(with_log, work_with_log, places, in_flight_bytes)
+        reason = _why_not(needs, places.rooms)
+        if reason is None:
+            loads, work = with_log, work_with_log
+        else:
+            left_out[log.path] = reason
+    return SpacePlan(_needs(loads, work, places, in_flight_bytes), left_out)
+
+
+def rewritten_bytes(log_bytes: int) -> int:
+    """What a group of that size comes to at most, its indexes included."""
+    return log_bytes + log_bytes // 8 + FILES_OF_GROUP * BLOCK_BYTES
+
+
+def staged_peak(staged_bytes: int, largest_bytes: int, in_flight_bytes: int) -> int:
+    """What is staged at once of groups that come to staged_bytes."""
+    return min(staged_bytes, rewritten_bytes(in_flight_bytes) + largest_bytes)
+
+
+def _with(load: _Load, log: LogPlan, places: Places, device: int) -> _Load:
+    sizes = [rewritten_bytes(group.log_bytes) for group in log.groups]
+    copied = places.originals is not None and places.originals != device
+    return _Load(
+        load.staged_bytes + sum(sizes),
+        max(load.largest_bytes, *sizes, 0),
+        load.groups + len(sizes),
+        load.copied_bytes + (sum(sizes) if copied else 0),
+        load.copied_files + (FILES_OF_GROUP * log.segment_count if copied else 0),
+    )
+
+
+def _with_map(work: _Work, log: LogPlan, piece_bytes: int) -> _Work:
+    cut = [group.log_bytes for group in log.groups if 2 * group.log_bytes >= 3 * piece_bytes]
+    keys = log.log_bytes // layout.BYTES_PER_KEY
+    return _Work(
+        work.map_bytes + keys * MAP_BYTES_PER_KEY,
+        work.piece_bytes + sum(map(rewritten_bytes, cut)),
+        work.groups + len(cut),
+    )
+
+
+def _needs(
+    loads: Mapping[int, _Load], work: _Work, places: Places, in_flight_bytes: int
+) -> dict[int, Need]:
+    needs = dict.fromkeys((*loads, places.work_dir), Need())
+
+    def add(device: int, size_bytes: int, files: int) -> None:
+        before = needs.get(device, Need())
+        needs[device] = Need(before.bytes + size_bytes, before.files + files)
+
+    for device, load in loads.items():
+        staged_bytes, files = load.staged_bytes, FILES_OF_GROUP * load.groups
+        if places.originals == device:  # links: nothing is freed by a swap
+            files += STEP_FILES * load.groups
+        else:
+            staged_bytes = staged_peak(staged_bytes, load.largest_bytes, in_flight_bytes)
+        add(device, staged_bytes, files)
+        if load.copied_files and places.originals is not None:
+            add(
+                places.originals,
+                load.copied_bytes,
+                load.copied_files + STEP_FILES * load.groups,
+            )
+    if loads:
+        largest = max(load.largest_bytes for load in loads.values())
+        pieces = staged_peak(work.piece_bytes, largest, in_flight_bytes)
+        add(places.work_dir, WORK_BYTES + work.map_bytes + pieces, 2 * work.groups)
+    return needs
+
+
+def _why_not(needs: Mapping[int, Need], rooms: Mapping[int, Room]) -> str | None:
+    for device, need in needs.items():
+        room = rooms[device]
+        if need.bytes > room.free_bytes:
+            needed, free = size_text(need.bytes), size_text(room.free_bytes)
+            return f"no room: up to {needed} are needed at {room.path}, {free} are free"
+        if room.free_files is not None and need.files > room.free_files:
+            return (
+                f"no room: up to {need.files:,} files are needed at {room.path}, "
+                f"{room.free_files:,} more can be made"
+            )
+    return None

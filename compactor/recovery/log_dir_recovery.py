@@ -1,0 +1,228 @@
+"""Finishes or undoes what was cut short in a log directory: of a cleaning, of a run, of a broker.
+
+First every partition is settled: `settling` decides, this carries it out. It looks at the names in
+each partition directory, and reads of the files no more than the end of those to be swapped in:
+where such a file is damaged, nothing of its log is changed. Then, if that is asked for and no
+broker left the directory in good order, each log is recovered as a broker that starts would do it
+(`log_recovery`, `recovered_files`); else its end is looked at.
+
+Every operation goes through `storage.filesystem`. Recovery may be killed or lose power at any of
+them and be run again with the same end; what it finds in order it leaves alone.
+
+Directories that are no partition (`-delete`, `-future`, `-stray`, any other name) are a broker's
+business, as is `__cluster_metadata-0`.
+"""
+
+import os
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from compactor.config import Config
+from compactor.recovery.settling import (
+    TEMPORARY,
+    Action,
+    Settlement,
+    complete_swaps,
+    settlement,
+)
+from compactor.set_aside_memory import SET_ASIDE
+from storage import checkpoint, clean_shutdown, filesystem
+from storage.errors import CorruptFileError
+from storage.file_names import INDEX, LOG, SWAP, file_name, offset_of
+from storage.log_dir import (
+    UNLOADABLE,
+    is_of_file,
+    is_unloadable,
+    list_partition,
+    log_end_offset,
+    partition_of,
+    segment_end_offset,
+)
+
+if TYPE_CHECKING:
+    from compactor.recovery.unclean_shutdown import UncleanLogs
+
+LOAD_THREADS = 8  # they wait for the disk most of the time
+_REPLACED_FILES = (
+    checkpoint.CLEANER_OFFSET,
+    checkpoint.LOG_START,
+    checkpoint.RECOVERY_POINT,
+    checkpoint.REPLICATION,
+    SET_ASIDE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecovery:
+    """What was done to one log, or why nothing was. Names are those of files in its directory."""
+
+    log_dir: str
+    topic: str
+    partition: int
+    finished: tuple[str, ...] = ()  # put in place: their swap was complete
+    undone: tuple[str, ...] = ()  # removed: their cleaning or swap was not
+    removed: tuple[str, ...] = ()  # what else nobody needs any more
+    rebuilt: tuple[str, ...] = ()  # made anew from the log, after an unclean shutdown
+    truncated: str | None = None  # which file was cut off, and by how much; likewise
+    problem: str | None = None  # why the log was left as it was
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.log_dir, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirRecovery:
+    """What was done to a log directory."""
+
+    path: str
+    partitions: int  # that were looked at
+    has_clean_shutdown: bool
+    logs: tuple[LogRecovery, ...]  # those to which something was done, or should have been
+    removed: tuple[str, ...] = ()  # files of the log directory itself
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRules:
+    """What decides, beside its files, how a log is recovered after an unclean shutdown."""
+
+    config: Config
+    now_ms: int  # the clock that producers expire by
+
+
+def recover_log_dir(
+    path: str, rules: LoadRules | None = None, advance: Callable[[int], object] | None = None
+) -> LogDirRecovery:
+    """Settle every partition of a log directory. The caller holds the lock of the directory.
+
+    rules: without them nothing else is done. advance: is told how many partitions are done.
+    What is wrong with one log is its `problem`, and the others go on. OSError if the directory
+    itself cannot be listed; CorruptFileError and ConfigError, before anything is changed, if a
+    checkpoint that is needed or the configuration of a topic is not sound.
+    """
+    directories, files = filesystem.list_names(path)
+    partitions = sorted(key for name in directories if (key := partition_of(name)) is not None)
+    is_clean = clean_shutdown.CLEAN_SHUTDOWN in files
+    load = _loading(path, rules, is_clean, {topic for topic, _ in partitions})
+    removed = [name for name in (f"{c}{TEMPORARY}" for c in _REPLACED_FILES) if name in files]
+    for name in removed:
+        filesystem.remove(os.path.join(path, name))
+    settled = [_settle(path, topic, partition) for topic, partition in partitions]
+    threads = ThreadPoolExecutor(LOAD_THREADS)
+    logs = []
+    try:
+        loaded = map(load, settled) if is_clean or rules is None else threads.map(load, settled)
+        for number, log in enumerate(loaded):
+            if log != LogRecovery(path, log.topic, log.partition):
+                logs.append(log)
+            if advance is not None:
+                advance(number + 1)
+    finally:
+        threads.shutdown(cancel_futures=True)
+    return LogDirRecovery(path, len(partitions), is_clean, tuple(logs), tuple(removed))
+
+
+def _loading(
+    log_dir: str, rules: LoadRules | None, is_clean: bool, topics: Collection[str]
+) -> Callable[[LogRecovery], LogRecovery]:
+    """What is done to a log once it is settled."""
+    if rules is None:
+        return lambda log: log
+    if is_clean:
+        return _check_end
+    from compactor.recovery.unclean_shutdown import UncleanLogs  # with kernels
+
+    unclean = UncleanLogs(log_dir, rules.config, rules.now_ms, topics)
+    return lambda log: log if log.problem else _load(log, unclean)
+
+
+def _check_end(log: LogRecovery) -> LogRecovery:
+    """After a clean shutdown a broker would not look, and append behind what is torn."""
+    if log.problem is not None:
+        return log
+    try:
+        log_end_offset(list_partition(log.path, log.topic, log.partition))
+    except CorruptFileError as error:
+        problem = f"{error}; {clean_shutdown.CLEAN_SHUTDOWN} says that it was left in good order"
+        return replace(log, problem=problem)
+    except OSError as error:
+        return replace(log, problem=f"{error.filename}: {error.strerror}")
+    return log
+
+
+def _load(log: LogRecovery, unclean: "UncleanLogs") -> LogRecovery:
+    try:
+        done = unclean.recover(log.topic, log.partition)
+    except CorruptFileError as error:
+        return replace(log, problem=str(error))
+    except OSError as error:
+        return replace(log, problem=f"{error.filename}: {error.strerror}")
+    return replace(
+        log,
+        removed=(*log.removed, *done.removed),
+        rebuilt=done.rebuilt,
+        truncated=done.truncated,
+    )
+
+
+def _settle(log_dir: str, topic: str, partition: int) -> LogRecovery:
+    """Settle one partition."""
+    log = LogRecovery(log_dir, topic, partition)
+    try:
+        directories, names = filesystem.list_names(log.path)
+        for name in filter(is_of_file, sorted(directories)):
+            raise CorruptFileError(os.path.join(log.path, name), 0, "is a directory, not a file")
+        unloadable = sorted(name for name in names if is_unloadable(name))
+        if unloadable:
+            problem = f"{unloadable[0]}: {UNLOADABLE}"
+            return LogRecovery(log_dir, topic, partition, problem=problem)
+        decided = _decide(log.path, names)
+        for action, name, target in decided.steps:
+            source = os.path.join(log.path, name)
+            if action is Action.SYNC:
+                filesystem.sync_directory(log.path)
+            elif action is Action.REMOVE:
+                filesystem.remove(source)
+            else:
+                filesystem.rename(source, os.path.join(log.path, target))
+    except CorruptFileError as error:
+        return LogRecovery(log_dir, topic, partition, problem=str(error))
+    except OSError as error:
+        problem = f"{error.filename}: {error.strerror}"
+        return LogRecovery(log_dir, topic, partition, problem=problem)
+    return LogRecovery(log_dir, topic, partition, decided.finished, decided.undone, decided.removed)
+
+
+def _decide(path: str, names: Collection[str]) -> Settlement:
+    end_offsets = {base: _end_offset(path, base, SWAP) for base in complete_swaps(names)}
+    for base_offset, end_offset in end_offsets.items():
+        if end_offset == base_offset:
+            _require_empty_index(path, base_offset)
+    decided = settlement(names, end_offsets)
+    for name in decided.finished:
+        base_offset = offset_of(name) or 0
+        log_name = file_name(base_offset, LOG)
+        if name.endswith(INDEX) and base_offset not in end_offsets and log_name in names:
+            _end_offset(path, base_offset, "")  # its log is in place already: are they at odds?
+    return decided
+
+
+def _end_offset(path: str, base_offset: int, log_suffix: str) -> int:
+    """The end of a log by its index in `.swap`; CorruptFileError where one of them is damaged."""
+    log_path = os.path.join(path, file_name(base_offset, LOG) + log_suffix)
+    index_path = os.path.join(path, file_name(base_offset, INDEX) + SWAP)
+    return segment_end_offset(log_path, index_path, base_offset)
+
+
+def _require_empty_index(path: str, base_offset: int) -> None:
+    """A `.log.swap` that lost its bytes stands beside an index with entries."""
+    index_path = os.path.join(path, file_name(base_offset, INDEX) + SWAP)
+    if os.path.exists(index_path) and os.path.getsize(index_path):
+        problem = "has entries, but its .log.swap has no batch"
+        raise CorruptFileError(index_path, 0, problem)

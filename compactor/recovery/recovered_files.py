@@ -1,0 +1,122 @@
+"""Puts in place what a recovered log is to be: each step, and what there is if it is the last one.
+
+The log directory has no marker of a clean shutdown, so that a broker that starts in between does it
+all by itself. Recovery decides anew from what is left, and with the same end:
+
+1. later segments -> .deleted; sync   the segment before is still damaged: what is left of them goes
+2. cut the damaged segment off        whole as it is; its indexes may reach too far, and are made
+                                      anew from it
+3. indexes, each replaced in one      what was not replaced is made anew
+   step; one that is only longer,
+   as that of a killed broker, cut
+4. snapshots that are new             the state is built from them instead of from older ones
+5. remove snapshots of no use         they are dropped again
+6. leader-epoch-checkpoint            likewise
+7. remove the .deleted files          they are of no consequence
+
+A file that is right already is not touched. `.kafka_cleanshutdown` is not written: a broker may
+look for itself.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from compactor.finalizer import mark_deleted
+from compactor.recovery.log_recovery import RecoveredLog
+from storage import filesystem, leader_epoch_checkpoint, producer_snapshot, txn_index
+from storage.errors import CorruptFileError
+from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.producer_snapshot import ProducerEntry
+from storage.segment_indexes import check_capacity, made_to_fit
+
+
+class PutInPlace(NamedTuple):
+    """Names of files."""
+
+    rebuilt: tuple[str, ...]
+    removed: tuple[str, ...]
+    truncated: str | None  # the `.log` that was cut off, and by how much
+
+
+def put_in_place(recovered: RecoveredLog, segment_index_bytes: int) -> PutInPlace:
+    """Steps 1 to 7."""
+    path = recovered.log.path
+    deleted = mark_deleted(path, recovered.deleted[::-1])
+    if deleted:
+        filesystem.sync_directory(path)
+    truncated = _cut_off(recovered)
+    rebuilt = [
+        name
+        for name, data in _indexes(recovered, segment_index_bytes)
+        if _make(os.path.join(path, name), data)
+    ]
+    book = recovered.snapshots
+    for offset, entries in sorted(book.made.items()):
+        name = file_name(offset, SNAPSHOT)
+        if not _has_entries(os.path.join(path, name), entries):
+            producer_snapshot.write(os.path.join(path, name), entries)
+            rebuilt.append(name)
+    stale = sorted({*recovered.log.snapshot_offsets} - {*book.offsets})
+    for offset in stale:
+        filesystem.remove(os.path.join(path, file_name(offset, SNAPSHOT)))
+    epochs_path = os.path.join(path, LEADER_EPOCH_CHECKPOINT)
+    if leader_epoch_checkpoint.read(epochs_path) != [*recovered.epochs]:
+        leader_epoch_checkpoint.write(epochs_path, recovered.epochs)
+        rebuilt.append(LEADER_EPOCH_CHECKPOINT)
+    for deleted_path in deleted:
+        filesystem.remove(deleted_path)
+    removed = [file_name(offset, SNAPSHOT) for offset in stale]
+    removed += [os.path.basename(p).removesuffix(".deleted") for p in deleted]
+    return PutInPlace(tuple(rebuilt), tuple(sorted(removed)), truncated)
+
+
+def _cut_off(recovered: RecoveredLog) -> str | None:
+    segment = recovered.truncated
+    if segment is None:
+        return None
+    name = file_name(segment.base_offset, LOG)
+    log_path = os.path.join(recovered.log.path, name)
+    size_bytes = os.path.getsize(log_path)
+    filesystem.truncate_file(log_path, segment.log_bytes)
+    cut = size_bytes - segment.log_bytes
+    return f"{name} from {size_bytes:,} to {segment.log_bytes:,} bytes, {cut:,} torn ones"
+
+
+def _indexes(recovered: RecoveredLog, segment_index_bytes: int) -> Iterator[tuple[str, bytes]]:
+    has_txn_index = {s.base_offset for s in recovered.log.segments if s.txn_index_bytes is not None}
+    for base_offset, segment in sorted(recovered.segments.items()):
+        indexes = segment.indexes
+        if check_capacity(indexes, segment_index_bytes):
+            indexes = made_to_fit(indexes, segment_index_bytes)
+        yield file_name(base_offset, INDEX), indexes.offset_index
+        yield file_name(base_offset, TIME_INDEX), indexes.time_index
+        aborted = recovered.aborted[base_offset]
+        if aborted or base_offset in has_txn_index:  # an empty one stays, as a broker leaves it
+            yield file_name(base_offset, TXN_INDEX), b"".join(map(txn_index.encode, aborted))
+    for kept in recovered.log.segments:  # as a broker, which does not look into such a segment
+        if kept.time_index_bytes is None and kept.base_offset not in recovered.segments:
+            yield file_name(kept.base_offset, TIME_INDEX), b""
+
+
+def _make(path: str, data: bytes) -> bool:
+    """Make a file hold exactly data; whether it did not."""
+    try:
+        size_bytes = os.path.getsize(path)
+        if filesystem.read_range(path, 0, len(data)) == data:
+            if size_bytes > len(data):
+                filesystem.truncate_file(path, len(data))
+            return size_bytes > len(data)
+    except FileNotFoundError:
+        pass
+    filesystem.replace_file(path, data)
+    return True
+
+
+def _has_entries(path: str, entries: tuple[ProducerEntry, ...]) -> bool:
+    """Whether a snapshot holds these, in whatever order: Kafka's is that of a hash map."""
+    try:
+        return {*producer_snapshot.read(path)} == {*entries}
+    except (FileNotFoundError, CorruptFileError):
+        return False

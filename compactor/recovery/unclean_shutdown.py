@@ -1,0 +1,46 @@
+"""The logs of a directory that no broker left in good order, each recovered by what is known of it.
+
+The recovery points, below which everything is on disk, and the log starts are those of the
+directory's checkpoints; one that is missing or empty says nothing of any log (F-13.4). A killed
+broker leaves empty ones in its first minute.
+"""
+
+import os
+from collections.abc import Collection
+
+from compactor.config import Config
+from compactor.recovery.log_recovery import LogFacts, recovered_log
+from compactor.recovery.recovered_files import PutInPlace, put_in_place
+from storage import checkpoint
+from storage.log_dir import list_partition
+from storage.producer_state import ExpiryClock
+
+
+class UncleanLogs:
+    """Recovers logs of one directory.
+
+    CorruptFileError if a checkpoint is damaged, ConfigError if the settings of a topic clash.
+    """
+
+    def __init__(self, log_dir: str, config: Config, now_ms: int, topics: Collection[str]) -> None:
+        self._log_dir = log_dir
+        self._recovery_points = checkpoint.read(os.path.join(log_dir, checkpoint.RECOVERY_POINT))
+        self._log_starts = checkpoint.read(os.path.join(log_dir, checkpoint.LOG_START))
+        self._topics = {topic: config.topic(topic) for topic in topics}
+        self._clock = ExpiryClock(now_ms, config.producer_id_expiration_ms)
+
+    def recover(self, topic: str, partition: int) -> PutInPlace:
+        """Recover one log that is settled. CorruptFileError where that would lose what is sound."""
+        path = os.path.join(self._log_dir, f"{topic}-{partition}")
+        log = list_partition(path, topic, partition)
+        if not log.segments:  # a broker begins it
+            return PutInPlace((), (), None)
+        config = self._topics[topic]
+        facts = LogFacts(
+            self._log_starts.get((topic, partition), 0),
+            self._recovery_points.get((topic, partition), 0),
+            config.index_interval_bytes,
+            config.segment_index_bytes,
+            self._clock,
+        )
+        return put_in_place(recovered_log(log, facts), config.segment_index_bytes)

@@ -1,0 +1,1 @@
+"""What a plan or a round is told as: values, JSON, tables."""

@@ -1,0 +1,123 @@
+"""From what the stages made of a log to what the report says of it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.task_values import TaskProblem
+from compactor.cleaning.stages import LogOutcome
+from compactor.errors import CorruptLogError
+from compactor.reports.report import Counts, LogReport, LogStatus
+
+LEGACY_EMPTIED_NOTE = (
+    "the last batch, of message format v0 or v1, loses all its records and stays as an empty one "
+    "of v2 (C-11.14)"
+)
+
+SWAP_BROKE_OFF_NOTE = (
+    "the swap of a segment group broke off: compactor recover, the next run or a broker settles it"
+)
+
+# An error of the log's own data sets it aside; anything else is a failure to be looked into.
+_STATUS = {"corrupt": LogStatus.SET_ASIDE, "unsupported": LogStatus.SET_ASIDE}
+DATA_PROBLEMS = ("corrupt", "unsupported", "proof")  # nothing but another log would end otherwise
+
+
+def log_report(outcome: LogOutcome, dry_run: bool) -> LogReport:
+    """The report on a log that went through the stages, cleaned or not."""
+    plan, problem = outcome.plan, outcome.problem
+    if problem is not None:
+        report = problem_report(plan, problem, outcome.swapped_groups)
+        broken_off = (SWAP_BROKE_OFF_NOTE,) if outcome.swap_broke_off else ()
+        return replace(report, notes=(*report.notes, *broken_off))
+    superseded = sum(p.superseded for p in outcome.parts)
+    superseded += sum(v.superseded for v in outcome.verdicts)
+    control_records = sum(part.control_records for part in outcome.parts)
+    control_records_kept = sum(piece.control_records_kept for piece in outcome.pieces)
+    counts = Counts(
+        records_read=sum(part.records for part in outcome.parts),
+        records_kept=sum(piece.records_kept for piece in outcome.pieces) + control_records_kept,
+        dropped_superseded=superseded,
+        dropped_tombstone=sum(verdict.expired for verdict in outcome.verdicts),
+        dropped_null_key=sum(part.null_keys for part in outcome.parts),
+        dropped_aborted=sum(part.aborted for part in outcome.parts),
+        dropped_marker=control_records - control_records_kept,
+        batches_read=sum(part.batches for part in outcome.parts),
+        batches_kept=sum(piece.batches_kept for piece in outcome.pieces),
+        batches_rebuilt=sum(piece.batches_rebuilt for piece in outcome.pieces),
+        batches_emptied=sum(piece.batches_emptied for piece in outcome.pieces),
+    )
+    return replace(
+        untouched_report(plan, LogStatus.WOULD_CLEAN if dry_run else LogStatus.CLEANED),
+        segments_after=len(plan.groups) + outcome.cut_segments,
+        bytes_after=sum(piece.log_bytes for piece in outcome.pieces),
+        counts=counts,
+        notes=(*plan.notes, *_notes(outcome)),
+        end_offset=plan.end_offset,
+    )
+
+
+def _notes(outcome: LogOutcome) -> Iterator[str]:
+    """Where Kafka's cleaner would have stopped; docs/differences.md."""
+    sparse = sum(piece.sparse_indexes for piece in outcome.pieces) + outcome.sparse_indexes
+    if sparse:
+        yield (
+            f"{_segments(sparse)} with fewer index entries than usual: "
+            "segment.index.bytes has no room for all (C-13.7)"
+        )
+    if outcome.cut_segments:
+        yield (
+            f"{_segments(outcome.cut_segments)} more than Kafka has groups: "
+            "a cleaned segment would have passed 2 GiB (C-13.7)"
+        )
+    if outcome.unlisted_aborts:
+        yield (
+            "abort markers with data before them that no entry of a .txnindex covers: "
+            f"{outcome.unlisted_aborts:,}; it counts as committed, as it does for Kafka (E-53)"
+        )
+    if any(piece.legacy_emptied for piece in outcome.pieces):
+        yield LEGACY_EMPTIED_NOTE
+
+
+def _segments(count: int) -> str:
+    return "1 segment" if count == 1 else f"{count:,} segments"
+
+
+def problem_report(plan: LogPlan, problem: TaskProblem, swapped_groups: int = 0) -> LogReport:
+    where = f"{problem.path}, byte {problem.position}" if problem.position >= 0 else problem.path
+    groups = _groups(swapped_groups)
+    note = f"{groups} swapped in by then; the checkpoint was not moved"
+    return replace(
+        untouched_report(plan, _STATUS.get(problem.kind, LogStatus.FAILED)),
+        reason=f"{where}: {problem.problem}" if where else problem.problem,
+        notes=(note,) if swapped_groups else (),
+        is_data_problem=problem.kind in DATA_PROBLEMS,
+    )
+
+
+def _groups(count: int) -> str:
+    return "1 segment group" if count == 1 else f"{count:,} segment groups"
+
+
+def stop_if_corrupt(reports: Iterable[LogReport]) -> None:
+    """Raise CorruptLogError for the first log whose data is wrong."""
+    for report in reports:
+        if report.is_data_problem:
+            name = f"{report.topic}-{report.partition}"
+            raise CorruptLogError(f"{name}: {report.reason} (--on-corrupt fail)")
+
+
+def untouched_report(plan: LogPlan, status: LogStatus) -> LogReport:
+    """The report on a log of the plan that is as it was."""
+    return LogReport(
+        log_dir=plan.log_dir,
+        topic=plan.topic,
+        partition=plan.partition,
+        status=status,
+        first_dirty_offset=plan.first_dirty_offset,
+        first_uncleanable_offset=plan.first_uncleanable_offset,
+        segments_before=plan.segment_count,
+        segments_after=plan.segment_count,
+        bytes_before=plan.log_bytes,
+        bytes_after=plan.log_bytes,
+    )

@@ -1,0 +1,1 @@
+"""Which old segments go for good, and how."""

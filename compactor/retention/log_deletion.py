@@ -1,0 +1,93 @@
+"""Deletes old segments of a log: the steps, and what a starting broker makes of a crash after each.
+
+1. where all segments go: producer snapshot,      an index without its .log is removed; with the
+   .index, .timeindex and .log of a new one at    .log, the log as after a roll
+   the log end offset, the .log last
+2. log-start-offset-checkpoint                    the log starts there, and so does its leader-epoch
+                                                  file; the broker's retention deletes the rest
+3. leader-epoch-checkpoint                        likewise
+4. .log files -> .deleted, oldest first; sync     .deleted goes, so does an index without its .log;
+                                                  the log start offset stands in the checkpoint
+5. index files -> .deleted; sync                  likewise: none goes before its .log has gone
+6. remove the snapshots of deleted bases          stale ones are removed
+7. remove the .deleted files                      likewise
+
+The recovery point and the cleaner checkpoint stay; entries below the log start are what a broker
+expects. Step 2 comes first of those that cannot be undone: were a file gone before it, readers
+below would be told of a gap. It is one write for many logs, so steps 1, and 3 to 7, are apart from
+it. Source: Kafka, UnifiedLog.deleteSegments, LeaderEpochFileCache.truncateFromStart; spec C-18.3,
+C-18.4, C-23.7.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from compactor.finalizer import INDEX_FILES, mark_deleted
+from compactor.retention.rules import Deletion
+from storage import checkpoint, filesystem, leader_epoch_checkpoint, producer_snapshot
+from storage.checkpoint import TopicPartition
+from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
+from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
+from storage.log_dir import PartitionListing
+from storage.producer_snapshot import ProducerEntry
+
+
+def roll(
+    log: PartitionListing, base_offset: int, producers: Callable[[], Sequence[ProducerEntry]]
+) -> None:
+    """Step 1: an empty active segment at the log end offset.
+
+    producers: the active ones there, for the snapshot, unless it was written at the last shutdown.
+    """
+    if base_offset not in log.snapshot_offsets:
+        snapshot_path = os.path.join(log.path, file_name(base_offset, SNAPSHOT))
+        producer_snapshot.write(snapshot_path, producers())
+    for kind in (INDEX, TIME_INDEX, LOG):
+        filesystem.replace_file(os.path.join(log.path, file_name(base_offset, kind)), b"")
+
+
+def raise_log_starts(log_dir: str, log_starts: Mapping[TopicPartition, int]) -> None:
+    """Step 2, for all logs of a log directory that lose segments; no entry is lowered."""
+    path = os.path.join(log_dir, checkpoint.LOG_START)
+    entries = checkpoint.read(path)
+    raised = {key: max(offset, entries.get(key, 0)) for key, offset in log_starts.items()}
+    if raised.items() <= entries.items():
+        return
+    checkpoint.write(path, entries | raised)
+
+
+def leader_epochs_from(
+    entries: Sequence[EpochEntry], log_start_offset: int
+) -> Sequence[EpochEntry]:
+    """Cut the start of the epochs; the one that covers the log start offset begins there."""
+    covering = [entry for entry in entries if entry.start_offset <= log_start_offset]
+    if not covering:
+        return entries
+    return [covering[-1]._replace(start_offset=log_start_offset), *entries[len(covering) :]]
+
+
+def check_leader_epochs(log: PartitionListing) -> Sequence[EpochEntry]:
+    """Give the leader epochs of a log; CorruptFileError if they are damaged."""
+    path = os.path.join(log.path, LEADER_EPOCH_CHECKPOINT)
+    entries = leader_epoch_checkpoint.read(path)
+    leader_epoch_checkpoint.check(entries, path)
+    return entries
+
+
+def delete_segments(log: PartitionListing, deletion: Deletion) -> None:
+    """Steps 3 to 7."""
+    entries = check_leader_epochs(log)
+    cut = leader_epochs_from(entries, deletion.log_start_offset)
+    if cut != entries:
+        leader_epoch_checkpoint.write(os.path.join(log.path, LEADER_EPOCH_CHECKPOINT), cut)
+    bases = [segment.base_offset for segment in deletion.segments]
+    deleted = mark_deleted(log.path, bases, (LOG,))
+    filesystem.sync_directory(log.path)
+    deleted += mark_deleted(log.path, bases, INDEX_FILES)
+    filesystem.sync_directory(log.path)
+    for segment in deletion.segments:
+        path = os.path.join(log.path, file_name(segment.base_offset, SNAPSHOT))
+        if os.path.lexists(path):
+            filesystem.remove(path)
+    for path in deleted:
+        filesystem.remove(path)

@@ -1,0 +1,73 @@
+"""What retention has to know of one log, and what it would delete as the log's files stand now.
+
+No record is read: sizes from the listing, times from the last entry of each time index, and of the
+active segment, whose index may be filled up with zeros, from the whole of it.
+Source: Kafka, LogSegment.largestTimestamp, LogConfig; spec C-18, F-12.8, F-16.1.
+"""
+
+import os
+from dataclasses import dataclass
+
+from compactor.planning.survey import LogOffsets, largest_timestamp_ms
+from compactor.retention.rules import Deletion, RetentionLimits, decide
+from compactor.topic_config import TopicConfig
+from storage import filesystem, time_index
+from storage.file_names import TIME_INDEX, file_name
+from storage.log_dir import PartitionListing, log_end_offset
+from storage.segment import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class LogRetention:
+    """A log that retention has something to say of, in this round or after its cleaning."""
+
+    log_dir: str
+    topic: str
+    partition: int
+    path: str
+    limits: RetentionLimits
+    producer_id_expiration_ms: int
+    estimate: Deletion  # of the segments as they were when the round was planned
+
+
+def limits_of(config: TopicConfig, offsets: LogOffsets, now_ms: int) -> RetentionLimits:
+    """Give the limits of a compacted topic: of time and size only if its policy has delete too."""
+    by_time = config.has_retention and config.retention_ms >= 0
+    by_size = config.has_retention and config.retention_bytes >= 0
+    return RetentionLimits(
+        offsets.log_start,
+        offsets.high_watermark,
+        now_ms,
+        config.retention_ms if by_time else None,
+        config.retention_bytes if by_size else None,
+    )
+
+
+def deletion_of(log: PartitionListing, limits: RetentionLimits) -> Deletion:
+    """Hold the segments of a log against its limits.
+
+    Raise CorruptFileError where the answer depends on a log's end that is damaged.
+    """
+    return decide(
+        log.segments,
+        limits,
+        lambda: log_end_offset(log),
+        lambda segment: _largest_timestamp_ms(log, segment),
+    )
+
+
+def _largest_timestamp_ms(log: PartitionListing, segment: Segment) -> int:
+    """F-12.8, with what a broker makes of the files when it starts (F-16.1)."""
+    is_active = segment.base_offset == log.segments[-1].base_offset
+    if segment.index_bytes is None or not (is_active and segment.time_index_bytes):
+        return largest_timestamp_ms(log, segment)
+    largest_ms = _last_used_entry_ms(log, segment)
+    return largest_ms if largest_ms >= 0 else segment.log_mtime_ns // 1_000_000
+
+
+def _last_used_entry_ms(log: PartitionListing, segment: Segment) -> int:
+    path = os.path.join(log.path, file_name(segment.base_offset, TIME_INDEX))
+    data = filesystem.read_bytes(path)
+    whole = len(data) // time_index.ENTRY.itemsize * time_index.ENTRY.itemsize
+    last = time_index.last(time_index.decode(data[:whole], path), segment.base_offset)
+    return -1 if last.timestamp_ms is None else last.timestamp_ms

@@ -1,0 +1,163 @@
+"""Retention over the logs of a round, after their cleaning and its checkpoints (C-3.2, C-18).
+
+Every log is looked at anew, since cleaning has merged its segments. The log starts of a log
+directory are raised in one write, once the new active segments stand and before any file goes; the
+steps, and what a crash leaves, are told in `log_deletion`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from compactor.reports.report import LogReport, LogStatus, RetentionReport, SegmentCounts
+from compactor.retention.log_deletion import (
+    check_leader_epochs,
+    delete_segments,
+    raise_log_starts,
+    roll,
+)
+from compactor.retention.log_retention import LogRetention, deletion_of
+from compactor.retention.rules import Deletion, Rule
+from storage.errors import CorruptFileError
+from storage.log_dir import PartitionListing, list_partition
+from storage.producer_snapshot import ProducerEntry
+from storage.producer_state import load_producer_state
+from storage.segment import Segment
+
+if TYPE_CHECKING:
+    from compactor.originals.originals_keeper import OriginalsKeeper
+
+_LEFT_ALONE = (LogStatus.FAILED, LogStatus.SET_ASIDE)
+
+_LogName = tuple[str, str, int]  # log directory, topic, partition
+
+
+class _Doomed(NamedTuple):
+    """A log that loses segments."""
+
+    log: PartitionListing
+    retention: LogRetention
+    deletion: Deletion
+
+
+def apply_retention(
+    logs: Sequence[LogRetention],
+    reports: Iterable[LogReport],
+    originals: "OriginalsKeeper | None" = None,
+) -> tuple[LogReport, ...]:
+    """Delete what the rules say of every log that did not fail; the reports, with what went.
+
+    originals: keeps what goes, before it does. A log on which retention itself fails is reported
+    so; the others go on.
+    """
+    by_name = {_name(report): report for report in reports}
+    doomed = []
+    for retention in logs:
+        name = retention.log_dir, retention.topic, retention.partition
+        report = by_name.get(name)
+        if report is None or report.status in _LEFT_ALONE:
+            continue
+        try:
+            found = _doomed(retention, originals)
+        except (CorruptFileError, OSError) as error:
+            by_name[name] = _failed(report, error)
+            continue
+        if found is not None:
+            doomed.append(found)
+    for log_dir in dict.fromkeys(each.retention.log_dir for each in doomed):
+        _delete_in(log_dir, [each for each in doomed if each.retention.log_dir == log_dir], by_name)
+    return tuple(by_name.values())
+
+
+def estimate_retention(
+    logs: Sequence[LogRetention], reports: Iterable[LogReport]
+) -> tuple[LogReport, ...]:
+    """For a dry run, which leaves no cleaned segments: what would go of those that there are."""
+    estimates = {(log.log_dir, log.topic, log.partition): log.estimate for log in logs}
+    return tuple(_with_estimate(report, estimates.get(_name(report))) for report in reports)
+
+
+def retention_report(deletion: Deletion) -> RetentionReport:
+    """Count what goes by each rule."""
+    if not deletion.by_rule:
+        return RetentionReport()
+    counts = {rule.value: _counts(deletion.by_rule.get(rule, ())) for rule in Rule}
+    return RetentionReport(**counts, log_start_offset=deletion.log_start_offset)
+
+
+def _with_estimate(report: LogReport, estimate: Deletion | None) -> LogReport:
+    if estimate is None or not estimate.by_rule or report.status in _LEFT_ALONE:
+        return report
+    return replace(report, retention=retention_report(estimate))
+
+
+def _doomed(retention: LogRetention, originals: "OriginalsKeeper | None") -> _Doomed | None:
+    """Decide on the log as it stands, and do what can be undone: step 1."""
+    log = list_partition(retention.path, retention.topic, retention.partition)
+    if not log.segments:
+        return None
+    deletion = deletion_of(log, retention.limits)
+    if not deletion.by_rule:
+        return None
+    check_leader_epochs(log)
+    if originals is not None:
+        key = log.topic, log.partition
+        originals.keep_deletion(retention.log_dir, key, log.path, deletion)
+    if deletion.rolls_at is not None:
+        end_offset = deletion.rolls_at
+        roll(log, end_offset, lambda: _producers(log, retention, end_offset))
+    return _Doomed(log, retention, deletion)
+
+
+def _producers(
+    log: PartitionListing, retention: LogRetention, end_offset: int
+) -> list[ProducerEntry]:
+    state = load_producer_state(
+        log.path,
+        log.snapshot_offsets,
+        log.segments,
+        retention.limits.log_start_offset,
+        end_offset,
+        retention.limits.now_ms,
+        retention.producer_id_expiration_ms,
+    )
+    return [entry for _, entry in sorted(state.entries.items())]
+
+
+def _delete_in(log_dir: str, doomed: Sequence[_Doomed], reports: dict[_LogName, LogReport]) -> None:
+    names = [(log_dir, each.log.topic, each.log.partition) for each in doomed]
+    try:
+        raise_log_starts(
+            log_dir,
+            {(d.log.topic, d.log.partition): d.deletion.log_start_offset for d in doomed},
+        )
+    except (CorruptFileError, OSError) as error:
+        reports.update((name, _failed(reports[name], error)) for name in names)
+        return
+    for name, each in zip(names, doomed, strict=True):
+        try:
+            delete_segments(each.log, each.deletion)
+        except (CorruptFileError, OSError) as error:
+            reports[name] = _failed(reports[name], error)
+        else:
+            counted = retention_report(each.deletion)
+            reports[name] = replace(reports[name], retention=counted)
+
+
+def _failed(report: LogReport, error: CorruptFileError | OSError) -> LogReport:
+    """A cleaning that is done stays done; what comes after it is not."""
+    problem = str(error) if isinstance(error, CorruptFileError) else _of_system(error)
+    done = "cleaned, but " if report.status is LogStatus.CLEANED else ""
+    return replace(report, status=LogStatus.FAILED, reason=f"{done}retention stopped: {problem}")
+
+
+def _of_system(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}"
+
+
+def _name(report: LogReport) -> _LogName:
+    return report.log_dir, report.topic, report.partition
+
+
+def _counts(segments: Sequence[Segment]) -> SegmentCounts:
+    return SegmentCounts(len(segments), sum(segment.log_bytes for segment in segments))

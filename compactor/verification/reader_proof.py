@@ -1,0 +1,370 @@
+"""Reader's proof of one partition: what readers find after a cleaning, held against before.
+
+Each record that is gone had a reason, each that is there is what it was, none is new; both views
+of transactions agree; a producer's last batch is still there. Two passes over the log before, one
+over the log after; what stays in memory is the latest offset of each key, and transactions.
+Rules: compaction C-7.5, C-8, C-10.4, C-11.2, C-11.3, C-11.12.
+"""
+
+import os
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from compactor.verification.reader_bounds import Bounds, Side
+from compactor.verification.reader_kernels import (
+    HAS_KEY,
+    TOMBSTONE,
+    Int64Array,
+    LatestOffsets,
+    Secret,
+)
+from compactor.verification.reader_log import READERS_BITS, Batches, LogReader, Records, decoded
+from compactor.verification.reader_transactions import BoolArray, ConsumerView, MarkerView
+from compactor.verification.reader_window import END, NOTHING, Cursor, Window
+from compactor.verification.verify_batches import Finding
+from storage import filesystem, legacy_messages, segment_reader
+from storage.control_record import ControlType, decode_type
+from storage.file_names import LOG, file_name
+from storage.java_text import through_java
+from storage.record import Record
+from storage.record_batch import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, MAGIC, TRANSACTIONAL
+from storage.segment import Segment
+
+MAX_FINDINGS = 20  # of one partition; then the rest is not looked at
+SUPERSEDED, EXPIRED, ABORTED, NULL_KEY, RETENTION, MARKERS = REASONS = (
+    "superseded",
+    "tombstone",
+    "aborted",
+    "null_key",
+    "below_log_start",
+    "marker",
+)
+_BATCH_FIELDS = (
+    "magic",
+    "base_offset",
+    "last_offset",
+    "leader_epoch",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+)
+
+
+@dataclass(slots=True)
+class Proof:
+    """What was compared, what is gone and why, and what is not as it should be."""
+
+    records_before: int = 0
+    records_after: int = 0
+    keys: int = 0
+    gone: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
+    disputed_batches: int = (
+        0  # before the cleaning already, index and markers said different things
+    )
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.findings) > MAX_FINDINGS
+
+    def find(self, path: str, position: int, problem: str) -> None:
+        """Note a finding; one more than the limit, which says so."""
+        if len(self.findings) == MAX_FINDINGS:
+            problem = "there is more; the rest of this partition was not looked at"
+        if not self.is_full:
+            self.findings.append(Finding(path, position, problem))
+
+
+class PartitionProof:
+    """Holds one partition against its copy from before."""
+
+    def __init__(self, sides: tuple[Side, Side], bounds: Bounds, secret: Secret, as_of_ms: int):
+        before, after = sides
+        self._before, self._after, self._bounds, self._as_of_ms = before, after, bounds, as_of_ms
+        self._readers = [LogReader(s.listing.path, _reached(s, bounds), secret) for s in sides]
+        self._latest = LatestOffsets()
+        self._markers = MarkerView()
+        self._marker_offsets: dict[int, int] = {}  # producer id -> its last marker before
+        # producer id, whether hidden from readers of committed records -> last such batch after
+        self._data_left: dict[tuple[int, bool], int] = {}
+        entries = before.producers.entries.values()
+        self._last_of_producer = {e.producer_id: e.last_offset for e in entries}
+        self._epochs = {e.producer_id: e.producer_epoch for e in entries}
+        self.proof = Proof()
+
+    def run(self) -> Proof:
+        """Compare. Raise CorruptFileError where one of the logs is damaged."""
+        self._read_before()
+        old, new = (
+            Cursor(reader, _consumer(side, self._bounds.log_start_offset))
+            for reader, side in zip(self._readers, (self._before, self._after), strict=True)
+        )
+        taken_to = 0
+        while taken_to < END and not self.proof.is_full:
+            old.fill(taken_to)
+            new.fill(taken_to)
+            taken_to = min(old.covered_to, new.covered_to)
+            self._compare(old.take(taken_to), new.take(taken_to))
+        return self.proof
+
+    def _read_before(self) -> None:
+        """First pass: the latest offset of each key that may supersede, and the markers."""
+        view = _consumer(self._before, self._bounds.log_start_offset)
+        for batches, records in self._readers[0].chunks():
+            aborted = view.of(batches)
+            self._markers.read(batches)
+            is_control = batches["attributes"] & CONTROL != 0
+            counts = (records.kinds & HAS_KEY != 0) & (records.offsets < self._bounds.end)
+            counts &= ~(aborted | is_control)[records.batches]
+            self._latest.put(records.keys[counts], records.offsets[counts])
+        for segment in self._before.listing.segments:
+            if segment.base_offset >= self._bounds.rewritten_end:
+                self._read_markers(self._log_path(segment))
+        self.proof.keys = self._latest.count
+
+    def _read_markers(self, path: str) -> None:
+        for position, header in segment_reader.read_batch_headers(path):
+            if header.is_transactional and not header.is_control:
+                self._markers.data(header.producer_id, header.base_offset)
+            elif header.is_control and header.records_count:
+                entry = filesystem.read_range(path, position, header.size_bytes)
+                records = legacy_messages.decode_records(entry, header, path, position)
+                kind = decode_type(records[0].key)
+                self._markers.marker(header.producer_id, header.base_offset, kind)
+
+    def _compare(self, old: Window | None, new: Window | None) -> None:
+        old, new = old or NOTHING, new or NOTHING
+        self.proof.records_before += len(old.records.offsets)
+        self.proof.records_after += len(new.records.offsets)
+        at = np.searchsorted(old.records.offsets, new.records.offsets)
+        at = np.minimum(at, max(len(old.records.offsets) - 1, 0))
+        if len(old.records.offsets):
+            matched = old.records.offsets[at] == new.records.offsets
+        else:
+            matched = np.zeros(len(at), np.bool_)
+        self._check_new(new, ~matched)
+        self._check_kept(old, new, at[matched], matched)
+        is_gone = np.ones(len(old.records.offsets), np.bool_)
+        is_gone[at[matched]] = False
+        self._count_markers(old, new, is_gone)
+        self._check_gone(old, is_gone)
+        self._check_batches(old, new)
+
+    def _check_new(self, new: Window, is_new: BoolArray) -> None:
+        for row in np.flatnonzero(is_new)[: MAX_FINDINGS + 1].tolist():
+            offset = int(new.records.offsets[row])
+            self._find(1, new, row, f"offset {offset}: a record that was not there before")
+
+    def _check_kept(
+        self, old: Window, new: Window, old_rows: Int64Array, is_kept: BoolArray
+    ) -> None:
+        """Records on both sides: of the same content, and seen by the same readers."""
+        new_rows = np.flatnonzero(is_kept)
+        was, now = old.records.of(old_rows), new.records.of(new_rows)
+        old_batch, new_batch = old.all_batches[was.batches], new.all_batches[now.batches]
+        wrong = (was.contents != now.contents).any(axis=1)
+        wrong |= (was.timestamps != now.timestamps) | (was.kinds != now.kinds)
+        for name in ("producer_id", "producer_epoch", "leader_epoch"):
+            wrong |= old_batch[name] != new_batch[name]
+        wrong |= (old_batch["attributes"] ^ new_batch["attributes"]) & READERS_BITS != 0
+        wrong |= _sequences(old_batch, was) != _sequences(new_batch, now)
+        for row in np.flatnonzero(wrong).tolist():
+            if self.proof.is_full:
+                return
+            difference = self._difference(old_batch[row], new_batch[row], int(was.offsets[row]))
+            if difference:
+                what = f"offset {was.offsets[row]}: {difference} not what it was"
+                self._find(1, new, int(new_rows[row]), what)
+        seen = old.aborted[was.batches] != new.aborted[now.batches]
+        for row in np.flatnonzero(seen)[: MAX_FINDINGS + 1].tolist():
+            is_aborted = bool(new.aborted[now.batches[row]])
+            what = "now hidden from" if is_aborted else "now shown to"
+            problem = f"offset {was.offsets[row]}: {what} readers of committed records"
+            self._find(1, new, int(new_rows[row]), problem)
+
+    def _difference(self, was: np.void, now: np.void, offset: int) -> str:
+        """What of a record is not the same; nothing where only the way it is written differs."""
+        for name in ("producer_id", "producer_epoch", "leader_epoch"):
+            if was[name] != now[name]:
+                return f"{name.replace('_', ' ')} {now[name]} (before {was[name]}) is"
+        one, other = (
+            next(r for r in decoded(reader.path(int(b["segment"])), b) if r.offset == offset)
+            for reader, b in zip(self._readers, (was, now), strict=True)
+        )
+        if was["magic"] != MAGIC and one.timestamp == -1 and now["attributes"] & LOG_APPEND_TIME:
+            one = one._replace(timestamp=other.timestamp)  # v0 has none, v2 only that of the batch
+        for name in Record._fields[1:]:
+            if _as_read(one, name) != _as_read(other, name):
+                return f"{name} is" if name != "headers" else "headers are"
+        if (was["attributes"] ^ now["attributes"]) & READERS_BITS:
+            return "kind of batch is"
+        is_moved = _sequence(was, offset) != _sequence(now, offset)
+        return "sequence number is" if is_moved else ""
+
+    def _check_gone(self, old: Window, is_gone: BoolArray) -> None:
+        """Every data record that is gone needs a reason; the first that holds is counted."""
+        gone = old.records.of(is_gone)
+        batch = old.all_batches[gone.batches]
+        is_data = batch["attributes"] & CONTROL == 0
+        in_map = gone.offsets < self._bounds.end
+        has_key = gone.kinds & HAS_KEY != 0
+        reasons = (
+            (RETENTION, gone.offsets < self._bounds.log_start_offset),
+            (ABORTED, old.aborted[gone.batches] & (gone.offsets < self._bounds.rewritten_end)),
+            (NULL_KEY, in_map & ~has_key),
+            (SUPERSEDED, in_map & has_key & (self._latest.of(gone.keys) > gone.offsets)),
+            (EXPIRED, in_map & (gone.kinds & TOMBSTONE != 0) & self._is_expired(batch)),
+        )
+        left = is_data
+        for reason, holds in reasons:
+            self.proof.gone[reason] += int((left & holds).sum())
+            left = left & ~holds
+        for row in np.flatnonzero(left)[: MAX_FINDINGS + 1].tolist():
+            self._find_gone(old, np.flatnonzero(is_gone)[row], bool(in_map[row] and has_key[row]))
+
+    def _find_gone(self, old: Window, row: int, is_latest: bool) -> None:
+        what = "the latest record of its key" if is_latest else "a record"
+        if old.records.kinds[row] & TOMBSTONE:
+            what += ", a tombstone before its delete horizon,"
+        problem = f"offset {old.records.offsets[row]}: {what} is gone without a reason"
+        self._find(0, old, row, problem)
+
+    def _is_expired(self, batch: Batches) -> BoolArray:
+        """Whether tombstones of a batch may have gone (C-11.3, C-6.1)."""
+        horizon = (batch["attributes"] & DELETE_HORIZON != 0) & (batch["magic"] == MAGIC)
+        expired: BoolArray = horizon & (batch["base_timestamp"] <= self._as_of_ms)
+        segments = self._before.listing.segments
+        clean_to = self._before.cleaned_to or 0
+        clock = max((s.log_mtime_ns for s in segments if s.base_offset < clean_to), default=0)
+        times = np.array([s.log_mtime_ns for s in segments] or [0], np.int64)
+        expired |= (batch["magic"] != MAGIC) & (times[batch["segment"]] <= clock)
+        return expired
+
+    def _count_markers(self, old: Window, new: Window, is_gone: BoolArray) -> None:
+        """Go through transactions on both sides; a marker that is gone had no data left."""
+        disputed = self._markers.of(old.batches) != old.own_aborted
+        disputed &= old.batches["base_offset"] >= self._bounds.log_start_offset
+        self.proof.disputed_batches += int(disputed.sum())
+        is_data = new.batches["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL
+        data = [
+            (int(batch["base_offset"]), (int(batch["producer_id"]), hidden))
+            for batch, hidden in zip(
+                new.batches[is_data], new.own_aborted[is_data].tolist(), strict=True
+            )
+        ]
+        is_control = old.all_batches["attributes"] & CONTROL != 0
+        rows = old.records.batches
+        gone_rows = set(rows[is_gone & is_control[rows]].tolist())
+        at = 0
+        for row in np.flatnonzero(old.batches["attributes"] & CONTROL).tolist():
+            batch = old.batches[row]
+            offset = int(batch["base_offset"])
+            while at < len(data) and data[at][0] < offset:
+                self._data_left[data[at][1]] = data[at][0]
+                at += 1
+            if old.first + row in gone_rows:
+                self._check_gone_marker(batch)
+            self._marker_offsets[int(batch["producer_id"])] = offset
+        self._data_left.update((whose, offset) for offset, whose in data[at:])
+
+    def _check_gone_marker(self, batch: np.void) -> None:
+        offset, producer_id = int(batch["base_offset"]), int(batch["producer_id"])
+        if offset < self._bounds.log_start_offset:
+            self.proof.gone[RETENTION] += int(batch["records_count"])
+            return
+        is_marker = batch["marker"] in (ControlType.ABORT, ControlType.COMMIT)
+        has_horizon = batch["attributes"] & DELETE_HORIZON != 0
+        is_abort = bool(batch["marker"] == ControlType.ABORT)
+        data = self._data_left.get((producer_id, is_abort), -1)
+        problem = ""
+        if not is_marker:
+            problem = "a control record that is no marker is gone"
+        elif data > self._marker_offsets.get(producer_id, -1):
+            problem = f"a marker is gone, and data of its transaction is left at offset {data}"
+        elif not has_horizon or batch["base_timestamp"] > self._as_of_ms:
+            problem = "a marker is gone before its delete horizon"
+        if problem:
+            path = self._readers[0].path(int(batch["segment"]))
+            self.proof.find(path, int(batch["position"]), f"offset {offset}: {problem}")
+        else:
+            self.proof.gone[MARKERS] += 1
+
+    def _check_batches(self, old: Window, new: Window) -> None:
+        """No batch is new, and none is gone that is the last of its producer (C-10.4)."""
+        was, now = old.batches, new.batches
+        modern = now[now["magic"] == MAGIC]
+        at = np.searchsorted(was["base_offset"], modern["base_offset"])
+        known = was[np.minimum(at, len(was) - 1)] if len(was) else np.zeros(len(at), was.dtype)
+        is_known = (known["attributes"] ^ modern["attributes"]) & READERS_BITS == 0
+        for name in _BATCH_FIELDS:
+            is_known &= known[name] == modern[name]
+        for batch in modern[~is_known]:
+            if not _is_upgraded(batch, old.all_batches):
+                path = self._readers[1].path(int(batch["segment"]))
+                problem = f"offset {batch['base_offset']}: no batch was like this one before"
+                self.proof.find(path, int(batch["position"]), problem)
+        is_gone = ~np.isin(was["base_offset"], now["base_offset"])
+        is_gone &= (was["producer_id"] >= 0) & (was["base_offset"] >= self._bounds.log_start_offset)
+        for batch in was[is_gone]:
+            if self._is_last_of_producer(batch):
+                path = self._readers[0].path(int(batch["segment"]))
+                problem = (
+                    f"offset {batch['base_offset']}: the last batch of producer "
+                    f"{batch['producer_id']} is gone, and its sequence number with it"
+                )
+                self.proof.find(path, int(batch["position"]), problem)
+
+    def _is_last_of_producer(self, batch: np.void) -> bool:
+        producer_id = int(batch["producer_id"])
+        if producer_id not in self._last_of_producer:
+            return False
+        last_offset = self._last_of_producer[producer_id]
+        if last_offset is not None:
+            return bool(batch["last_offset"] == last_offset)
+        is_control = batch["attributes"] & CONTROL != 0
+        return bool(is_control and batch["producer_epoch"] == self._epochs[producer_id])
+
+    def _find(self, side: int, window: Window, row: int, problem: str) -> None:
+        batch = window.all_batches[window.records.batches[row]]
+        path = self._readers[side].path(int(batch["segment"]))
+        self.proof.find(path, int(batch["position"]), problem)
+
+    def _log_path(self, segment: Segment) -> str:
+        return os.path.join(self._before.listing.path, file_name(segment.base_offset, LOG))
+
+
+def _reached(side: Side, bounds: Bounds) -> list[Segment]:
+    """The segments that the cleaning has reached."""
+    return [s for s in side.listing.segments if s.base_offset < bounds.rewritten_end]
+
+
+def _consumer(side: Side, log_start_offset: int) -> ConsumerView:
+    return ConsumerView(side.aborted(), side.ends(), log_start_offset)
+
+
+def _sequences(batch: Batches, records: Records) -> Int64Array:
+    """The sequence number of each record; -1 where its producer is not idempotent (F-4.6)."""
+    first = batch["base_sequence"]
+    sequences: Int64Array = (first + records.offsets - batch["base_offset"]) % 2**31
+    return np.where(first < 0, -1, sequences)
+
+
+def _sequence(batch: np.void, offset: int) -> int:
+    first = int(batch["base_sequence"])
+    return -1 if first < 0 else (first + offset - int(batch["base_offset"])) % 2**31
+
+
+def _as_read(record: Record, name: str) -> object:
+    """A field of a record; keys of headers as Java reads them, which is how Kafka keeps them."""
+    if name != "headers":
+        return getattr(record, name)
+    return [(through_java(key), value) for key, value in record.headers]
+
+
+def _is_upgraded(batch: np.void, before: Batches) -> bool:
+    """Whether a batch of v2 can be what became of a legacy one (C-11.12)."""
+    at = int(np.searchsorted(before["base_offset"], batch["base_offset"], side="right")) - 1
+    if at < 0 or before[at]["magic"] == MAGIC or batch["producer_id"] != -1:
+        return False
+    return bool(batch["last_offset"] <= before[at]["last_offset"])

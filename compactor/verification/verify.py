@@ -1,0 +1,224 @@
+"""`compactor verify`: is everything in a log directory as a broker, and its readers, rely on?
+
+Every checksum, the order of offsets, that records decode, indexes against their logs, producer
+snapshots, checkpoints and metadata files. Reads only, and beside a live broker too: files that
+vanish meanwhile are left out. What Kafka mends by itself when it starts is a finding as well, and
+says so.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from compactor.exit_codes import UsageError
+from compactor.progress import VERIFY_STAGE, ProgressSink
+from compactor.verification.verify_batches import Finding
+from compactor.verification.verify_segment import check_segment
+from storage import (
+    checkpoint,
+    leader_epoch_checkpoint,
+    meta_properties,
+    partition_metadata,
+    producer_snapshot,
+)
+from storage.errors import CorruptFileError
+from storage.file_names import CLEANED, SNAPSHOT, SWAP, file_name, is_special_dir
+from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.log_dir import LogDirListing, PartitionListing, list_log_dir
+from storage.partition_metadata import PARTITION_METADATA
+
+_OTHER_DIRS = ("__cluster_metadata-0", "remote-log-index-cache")  # a broker's, without logs for us
+_CHECKPOINTS = (
+    (checkpoint.CLEANER_OFFSET, "the next cleaning starts again from the log start offset"),
+    (checkpoint.RECOVERY_POINT, "a broker would not check the end of the log"),
+    (checkpoint.REPLICATION, "a broker would cut the high watermark to the log end offset"),
+    (checkpoint.LOG_START, "a broker that starts here deletes every segment"),
+)
+
+
+@dataclass(slots=True)
+class Verification:
+    """What was looked at, and what was found."""
+
+    partitions: int = 0
+    segments: int = 0
+    batches: int = 0
+    records: int = 0
+    log_bytes: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+
+def verify(log_dir: str, only: str | None, progress: ProgressSink) -> Verification:
+    """Check a log directory, or the one partition of it that `only` names (TOPIC-PARTITION).
+
+    Raise UsageError if there is no such partition.
+    """
+    listing = list_log_dir(log_dir)
+    partitions = [p for p in listing.partitions if only is None or p.name == only]
+    if only is not None and not partitions:
+        raise UsageError(f"TOPIC-PARTITION {only}: there is no such partition in {log_dir}")
+    found = Verification()
+    progress.stage(VERIFY_STAGE, sum(len(p.segments) for p in partitions))
+    end_offsets = {}
+    for partition in partitions:
+        end_offset = _verify_partition(partition, found, progress)
+        if end_offset is not None:
+            end_offsets[partition.topic, partition.partition] = end_offset
+    if only is None:
+        found.findings += _check_log_dir(listing)
+    found.findings += _check_checkpoints(log_dir, end_offsets, others_too=only is None)
+    return found
+
+
+def verification_document(found: Verification) -> dict[str, Any]:
+    """The fields that follow those of the verdict."""
+    return {
+        "totals": {
+            "partitions": found.partitions,
+            "segments": found.segments,
+            "batches": found.batches,
+            "records": found.records,
+            "log_bytes": found.log_bytes,
+            "findings": len(found.findings),
+        }
+    }
+
+
+def finding_document(finding: Finding) -> dict[str, Any]:
+    return {"path": finding.path, "position": finding.position, "problem": finding.problem}
+
+
+def _verify_partition(
+    partition: PartitionListing, found: Verification, progress: ProgressSink
+) -> int | None:
+    """Check one partition; its log end offset, or None where that could not be told."""
+    found.partitions += 1
+    found.findings += _check_names(partition)
+    if partition.special:  # what stands where its files should be is not opened
+        return None
+    found.findings += _check_metadata_files(partition)
+    bases = [segment.base_offset for segment in partition.segments]
+    end_offset = None
+    for segment, next_base in zip(partition.segments, [*bases[1:], None], strict=False):
+        try:
+            findings, columns = check_segment(partition.path, segment, next_base)
+        except FileNotFoundError:  # deleted meanwhile: it is no longer part of the log
+            continue
+        except OSError as error:
+            found.findings.append(_unreadable(error, partition.path))
+            end_offset = None
+            continue
+        found.findings += findings
+        found.segments += 1
+        found.batches += len(columns.positions)
+        found.records += columns.records
+        found.log_bytes += columns.log_bytes
+        if columns.end_position >= segment.log_bytes:
+            empty = not len(columns.last_offsets)
+            end_offset = segment.base_offset if empty else int(columns.last_offsets[-1]) + 1
+        else:
+            end_offset = None
+        progress.advance(found.segments)
+    found.findings += _check_snapshots(partition)
+    return end_offset
+
+
+def _check_names(partition: PartitionListing) -> Iterator[Finding]:
+    for told in partition.special:
+        name, _, problem = told.rpartition(": ")
+        yield Finding(os.path.join(partition.path, name), 0, problem)
+    for name in partition.stray:
+        problem = "a broker fails to load the partition: no offset in the name"
+        yield Finding(os.path.join(partition.path, name), 0, problem)
+    for name in partition.unfinished:
+        if name.endswith((CLEANED, SWAP)):
+            problem = "a cleaning was cut short here; a broker finishes or undoes it when it starts"
+            yield Finding(os.path.join(partition.path, name), 0, problem)
+
+
+def _check_metadata_files(partition: PartitionListing) -> Iterator[Finding]:
+    epochs = os.path.join(partition.path, LEADER_EPOCH_CHECKPOINT)
+    yield from _corrupt(
+        lambda: leader_epoch_checkpoint.check(leader_epoch_checkpoint.read(epochs), epochs)
+    )
+    metadata = os.path.join(partition.path, PARTITION_METADATA)
+    if os.path.exists(metadata):
+        yield from _corrupt(lambda: partition_metadata.read(metadata))
+
+
+def _check_snapshots(partition: PartitionListing) -> Iterator[Finding]:
+    for offset in partition.snapshot_offsets:
+        path = os.path.join(partition.path, file_name(offset, SNAPSHOT))
+        yield from _corrupt(lambda: _check_snapshot(path, offset))  # noqa: B023 - called at once
+
+
+def _check_snapshot(path: str, offset: int) -> None:
+    for at, entry in enumerate(producer_snapshot.read(path)):
+        if entry.last_offset is not None and entry.last_offset >= offset:
+            problem = f"producer {entry.producer_id} has last offset {entry.last_offset}"
+            position = producer_snapshot.HEADER.size + at * producer_snapshot.ENTRY.size
+            raise CorruptFileError(path, position, f"{problem}, expected below {offset}")
+
+
+def _check_log_dir(listing: LogDirListing) -> Iterator[Finding]:
+    for name, reason in listing.ignored:
+        if not is_special_dir(name) and name not in _OTHER_DIRS:
+            yield Finding(os.path.join(listing.path, name), 0, reason)
+    if listing.has_meta_properties:
+        yield from _corrupt(lambda: meta_properties.read(listing.path))
+    yield from _check_kraft_metadata(listing)
+
+
+def _check_kraft_metadata(listing: LogDirListing) -> Iterator[Finding]:
+    """To a KRaft broker (meta.properties version 1) a partition without topic id is a stray."""
+    try:
+        is_kraft = meta_properties.read(listing.path).version == 1
+    except (OSError, CorruptFileError):  # already told, or not there
+        return
+    for partition in listing.partitions if is_kraft else ():
+        path = os.path.join(partition.path, PARTITION_METADATA)
+        if not os.path.exists(path) and os.path.isdir(partition.path):
+            yield Finding(
+                path, 0, "there is no such file; a KRaft broker takes the log for a stray"
+            )
+
+
+def _check_checkpoints(
+    log_dir: str, end_offsets: dict[tuple[str, int], int], others_too: bool
+) -> Iterator[Finding]:
+    """Each parses, and no offset is past the end of its log."""
+    for name, consequence in _CHECKPOINTS:
+        path = os.path.join(log_dir, name)
+        try:
+            entries = checkpoint.read(path)
+        except CorruptFileError as error:
+            if others_too:
+                yield Finding(error.path, error.position, error.problem)
+            continue
+        except OSError as error:
+            if others_too:
+                yield _unreadable(error, path)
+            continue
+        for (topic, partition), offset in entries.items():
+            end_offset = end_offsets.get((topic, partition))
+            if offset < 0 or (end_offset is not None and offset > end_offset):
+                problem = f"{topic}-{partition} has offset {offset}, its log ends at {end_offset}"
+                yield Finding(path, 0, f"{problem}: {consequence}")
+
+
+def _corrupt(read: Callable[[], object]) -> Iterable[Finding]:
+    """What read finds wrong with its file; nothing if the file is sound, or gone."""
+    try:
+        read()
+    except CorruptFileError as error:
+        return [Finding(error.path, error.position, error.problem)]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        return [_unreadable(error, "")]
+    return []
+
+
+def _unreadable(error: OSError, path: str) -> Finding:
+    return Finding(str(error.filename or path), 0, f"cannot be read: {error.strerror}")

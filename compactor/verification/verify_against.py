@@ -1,0 +1,178 @@
+"""`compactor verify LOG_DIR --against BEFORE`: the reader's proof of a whole log directory.
+
+Partition by partition; what is held of each is told in `reader_bounds` and `reader_proof`. Reads
+only, takes no lock, and uses nothing of what scans, resolves and rewrites: an error there cannot
+hide itself here. Shared are the readers of `storage/`: names, checkpoints, snapshots, codecs.
+"""
+
+import os
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from compactor.exit_codes import UsageError
+from compactor.progress import AGAINST_STAGE, ProgressSink
+from compactor.verification.reader_bounds import (
+    Checkpoints,
+    bounds_of,
+    check_checkpoints,
+    check_log_start,
+    check_offsets,
+    check_untouched,
+    damage,
+    is_linked,
+    is_untouched,
+    read_checkpoints,
+    read_side,
+)
+from compactor.verification.reader_kernels import Secret
+from compactor.verification.reader_proof import REASONS, PartitionProof
+from compactor.verification.verify_batches import Finding
+from storage.errors import CorruptFileError
+from storage.log_dir import LogDirListing, PartitionListing, list_log_dir
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What was held of one partition that was cleaned."""
+
+    name: str
+    log_start_offset: int
+    log_start_before: int
+    records_before: int
+    records_after: int
+    keys: int
+    gone: dict[str, int]
+    disputed_batches: int
+    is_cut_short: bool
+
+
+@dataclass(slots=True)
+class Comparison:
+    """A log directory held against its copy from before."""
+
+    before: str
+    untouched: int = 0
+    linked: int = 0  # partitions that share files with their copy
+    unmatched: tuple[str, ...] = ()  # partitions of which there is no copy
+    partitions: list[Compared] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def verify_against(
+    log_dir: str, before: str, only: str | None, as_of_ms: int, progress: ProgressSink
+) -> Comparison:
+    """Hold each partition that both have; with `only`, that one.
+
+    Raise UsageError if `only` names none of them.
+    """
+    was, now = list_log_dir(before), list_log_dir(log_dir)
+    old = {p.name: p for p in was.partitions if only in (None, p.name)}
+    new = {p.name: p for p in now.partitions if only in (None, p.name)}
+    if only is not None and only not in old:
+        raise UsageError(f"TOPIC-PARTITION {only}: there is no such partition in {before}")
+    found = Comparison(before, unmatched=tuple(sorted(new.keys() - old.keys())))
+    for name in sorted(old.keys() - new.keys()):
+        found.findings.append(Finding(os.path.join(log_dir, name), 0, "the partition is gone"))
+    try:
+        checkpoints = read_checkpoints(before), read_checkpoints(log_dir)
+    except CorruptFileError as error:
+        found.findings.append(damage(error, log_dir))
+        return found
+    if only is None:
+        found.findings += check_checkpoints(*checkpoints, log_dir)
+    comparer = _Comparer(was, checkpoints, as_of_ms, found)
+    both = sorted(old.keys() & new.keys())
+    progress.stage(AGAINST_STAGE, len(both))
+    for done, name in enumerate(both, start=1):
+        comparer.hold(old[name], new[name])
+        progress.advance(done)
+    return found
+
+
+def comparison_document(found: Comparison) -> dict[str, Any]:
+    """The totals, for the verdict."""
+    held = found.partitions
+    return {
+        "before": found.before,
+        "partitions": len(held) + found.untouched,
+        "untouched_partitions": found.untouched,
+        "unmatched_partitions": len(found.unmatched),
+        "partitions_sharing_files": found.linked,
+        "keys": sum(p.keys for p in held),
+        "records_before": sum(p.records_before for p in held),
+        "records_after": sum(p.records_after for p in held),
+        "gone": {reason: sum(p.gone[reason] for p in held) for reason in REASONS},
+        "findings": len(found.findings),
+    }
+
+
+def partition_documents(found: Comparison) -> list[dict[str, Any]]:
+    """One object for each partition that was cleaned."""
+    return [
+        {
+            "partition": p.name,
+            "log_start_offset": p.log_start_offset,
+            "log_start_offset_before": p.log_start_before,
+            "keys": p.keys,
+            "records_before": p.records_before,
+            "records_after": p.records_after,
+            "gone": p.gone,
+            "batches_of_disputed_transactions": p.disputed_batches,
+            "checkpoint_missing": p.is_cut_short,
+        }
+        for p in found.partitions
+    ]
+
+
+class _Comparer:
+    def __init__(
+        self,
+        before: LogDirListing,
+        checkpoints: tuple[Checkpoints, Checkpoints],
+        as_of_ms: int,
+        found: Comparison,
+    ) -> None:
+        self._clean_shutdown = before.has_clean_shutdown
+        self._checkpoints, self._as_of_ms, self._found = checkpoints, as_of_ms, found
+        words = np.frombuffer(secrets.token_bytes(16), np.uint64)  # nobody forges a collision
+        self._secret: Secret = words[0], words[1]
+
+    def hold(self, old: PartitionListing, new: PartitionListing) -> None:
+        """Hold one partition; damage ends its comparison and no other."""
+        try:
+            self._found.linked += is_linked(old, new)
+            if is_untouched(old, new):
+                self._found.untouched += 1
+                return
+            self._hold_changed(old, new)
+        except (CorruptFileError, OSError) as error:
+            self._found.findings.append(damage(error, new.path))
+
+    def _hold_changed(self, old: PartitionListing, new: PartitionListing) -> None:
+        before, after = (
+            read_side(listing, checkpoints, self._as_of_ms, self._clean_shutdown)
+            for listing, checkpoints in zip((old, new), self._checkpoints, strict=True)
+        )
+        bounds = bounds_of(before, after)
+        findings = self._found.findings
+        findings += check_offsets(before, after, self._as_of_ms)
+        findings += check_log_start(before, after, self._checkpoints[1])
+        findings += check_untouched(before, after, bounds)
+        proof = PartitionProof((before, after), bounds, self._secret, self._as_of_ms).run()
+        findings += proof.findings
+        self._found.partitions.append(
+            Compared(
+                new.name,
+                after.log_start_offset,
+                before.log_start_offset,
+                proof.records_before,
+                proof.records_after,
+                proof.keys,
+                proof.gone,
+                proof.disputed_batches,
+                bounds.is_cut_short,
+            )
+        )

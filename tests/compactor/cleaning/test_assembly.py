@@ -1,0 +1,250 @@
+"""Pieces of a group become one staged segment, or none and an error."""
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xxhash
+
+from cleaner_jobs.cleaned_segment import BATCH_FACTS
+from cleaner_jobs.task_values import Rewritten, Source
+from compactor.cleaning.assembly import join_pieces, joined_segments
+from compactor.finalizer import StagedSegment
+from compactor.planning.layout import sources_of
+from storage import segment_indexes
+from storage.errors import CorruptFileError
+from tests.support.made_log import (
+    INTERVAL_BYTES,
+    MTIME_NS,
+    files_of,
+    keyed,
+    make_partition,
+    plan_of,
+)
+from tests.support.made_transactions import index_entry
+from tests.support.made_values import rewritten
+from tests.support.reference_batch import decode, encode
+from tests.support.reference_files import indexes
+
+BATCHES = [encode(keyed(offset, "abcdefghij" * 20)) for offset in range(0, 1200, 200)]
+RUNS = [BATCHES[:1], BATCHES[1:4], [], BATCHES[4:]]
+
+
+def piece(work_dir: Path, number: int, batches: list[bytes]) -> Rewritten:
+    """As a rewrite task leaves it; the second piece of a group without records is empty."""
+    log, facts = work_dir / f"{number}.log", work_dir / f"{number}.facts"
+    data = b"".join(batches)
+    log.write_bytes(data)
+    headers = [
+        (len(raw), made.last_offset, made.max_timestamp, made.base_offset)
+        for raw, made in zip(batches, map(decode, batches), strict=True)
+    ]
+    facts.write_bytes(np.array(headers, BATCH_FACTS).tobytes())
+    checksum = xxhash.xxh3_64_intdigest(data)
+    return rewritten(
+        number=number,
+        log_file=str(log),
+        facts_file=str(facts),
+        log_bytes=len(data),
+        log_checksum=checksum,
+    )
+
+
+class Group:
+    def __init__(self, root: Path) -> None:
+        self.partition = make_partition(root / "logs", {0: BATCHES[:3], 600: BATCHES[3:], 1200: []})
+        self.work_dir = root / "work"
+        self.work_dir.mkdir()
+        self.plan = plan_of(self.partition, [[0, 600]], 1200)
+        self.sources: tuple[Source, ...] = sources_of(self.plan)[0]
+        self.pieces = [piece(self.work_dir, i, run) for i, run in enumerate(RUNS)]
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> Group:
+    return Group(tmp_path)
+
+
+def joined(group: Group) -> tuple[StagedSegment, ...]:
+    segments = joined_segments(group.plan, group.sources, group.pieces)
+    return join_pieces(group.plan, group.sources, group.pieces, segments, "run").destinations
+
+
+def assert_joined(group: Group) -> None:
+    (staged,) = joined(group)
+    assert (staged.base_offset, staged.txn_index_file) == (0, "")
+    offset_index, time_index = indexes(BATCHES, 0, INTERVAL_BYTES)
+    assert len(offset_index) > 8  # more than one entry, so that the pieces' edges count
+    assert Path(staged.log_file).read_bytes() == b"".join(BATCHES)
+    assert Path(staged.index_file).read_bytes() == offset_index
+    assert Path(staged.time_index_file).read_bytes() == time_index
+    for path in (staged.log_file, staged.index_file, staged.time_index_file):
+        name = os.path.basename(path)
+        assert name.startswith("0" * 20) and name.endswith(".compactor-run-joined")
+        assert os.path.dirname(path) == str(group.partition)
+        assert os.stat(path).st_mtime_ns == MTIME_NS + 600 * 7_000_000  # of the last source, C-14.3
+
+
+def test_pieces_are_joined_with_indexes_over_their_edges(group: Group) -> None:
+    """C-13.3: bytes since the last entry, and the largest timestamp, go on across pieces."""
+    assert_joined(group)
+
+
+def with_aborted(group: Group, *last_offsets: int) -> list[bytes]:
+    """Let the driver have left a `.txnindex` for the group, with markers at these offsets."""
+    entries = [index_entry(7, offset - 3, offset, offset + 1) for offset in last_offsets]
+    path = group.work_dir / "0-group-0"
+    path.write_bytes(b"".join(entries))
+    group.pieces = [piece._replace(txn_index_file=str(path)) for piece in group.pieces]
+    return entries
+
+
+def test_joined_pieces_have_the_transaction_index_of_their_group(group: Group) -> None:
+    """C-8.8: one for the destination, not one for each piece."""
+    entries = with_aborted(group, 5, 900)
+    (staged,) = joined(group)
+    assert os.path.basename(staged.txn_index_file).startswith(f"{0:020}.txnindex.compactor-run-")
+    assert Path(staged.txn_index_file).read_bytes() == b"".join(entries)
+    assert os.stat(staged.txn_index_file).st_mtime_ns == MTIME_NS + 600 * 7_000_000
+
+
+def test_a_segment_that_is_cut_has_the_entries_of_its_own_markers(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F-11.2: segments from 0, 400 and 800; a transaction may begin in the one before."""
+    monkeypatch.setattr(segment_indexes, "MAX_LOG_BYTES", 2 * max(map(len, BATCHES)))
+    entries = with_aborted(group, 5, 399, 400, 402)
+    found = [
+        Path(staged.txn_index_file).read_bytes() if staged.txn_index_file else None
+        for staged in joined(group)
+    ]
+    assert found == [b"".join(entries[:2]), b"".join(entries[2:]), None]
+
+
+def test_a_damaged_transaction_index_leaves_nothing(group: Group) -> None:
+    before = files_of(group.partition)
+    with_aborted(group, 5)
+    path = Path(group.pieces[0].txn_index_file)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CorruptFileError, match="33 of 34"):
+        joined(group)
+    assert files_of(group.partition) == before
+
+
+@pytest.mark.parametrize(
+    "code", [errno.EXDEV, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL], ids=errno.errorcode.get
+)
+def test_pieces_are_joined_where_files_cannot_be_shared(
+    group: Group, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """The work directory is on another file system, or the log's knows no such call."""
+
+    def refuse(*_: object) -> int:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "copy_file_range", refuse)
+    assert_joined(group)
+
+
+def test_a_copy_that_takes_less_at_a_time_goes_on(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy: Callable[[int, int, int], int] = os.copy_file_range
+    monkeypatch.setattr(os, "copy_file_range", lambda i, o, left: copy(i, o, min(left, 1000)))
+    assert_joined(group)
+
+
+def damaged(group: Group, what: str) -> None:
+    path = Path(group.pieces[1].log_file)
+    if what == "flipped":
+        data = bytearray(path.read_bytes())
+        data[700] ^= 1
+        path.write_bytes(data)
+    elif what == "short":
+        path.write_bytes(path.read_bytes()[:-1])
+    elif what == "swapped":
+        group.pieces[0], group.pieces[1] = group.pieces[1], group.pieces[0]
+
+
+@pytest.mark.parametrize(
+    ("what", "problem"),
+    [
+        ("flipped", "not what was written"),
+        ("short", "cut short"),
+        ("swapped", "out of order"),
+    ],
+)
+def test_damaged_pieces_leave_nothing(group: Group, what: str, problem: str) -> None:
+    before = files_of(group.partition)
+    damaged(group, what)
+    with pytest.raises(CorruptFileError, match=problem):
+        joined(group)
+    assert files_of(group.partition) == before
+
+
+def test_a_full_disk_leaves_nothing(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = files_of(group.partition)
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "copy_file_range", full)
+    with pytest.raises(OSError, match="No space"):
+        joined(group)
+    assert files_of(group.partition) == before
+
+
+def test_indexes_without_room_are_made_sparse_by_the_whole_group(group: Group) -> None:
+    """C-13.7: the whole group's entries count, not those of a piece."""
+    small = replace(group.plan, segment_index_bytes=12)
+    (segment,) = joined_segments(small, group.sources, group.pieces)
+    offset_index, time_index = indexes(BATCHES, 0, INTERVAL_BYTES)
+    assert segment.indexes.sparse and len(offset_index) > 12
+    assert len(segment.indexes.offset_index) == 8
+    assert segment.indexes.offset_index in [offset_index[i : i + 8] for i in range(0, 80, 8)]
+    assert segment.indexes.time_index == time_index[-12:]
+    (segment,) = joined_segments(group.plan, group.sources, group.pieces)
+    assert not segment.indexes.sparse
+
+
+@pytest.mark.parametrize(
+    ("room", "starts"),
+    [
+        (6, [0]),
+        (5, [0, 5]),  # within the last piece
+        (4, [0, 4]),  # between two pieces
+        (3, [0, 3]),
+        (2, [0, 2, 4]),
+        (1, [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_what_is_too_long_for_a_segment_is_cut_at_a_batch(
+    group: Group, monkeypatch: pytest.MonkeyPatch, room: int, starts: list[int]
+) -> None:
+    """C-13.7: Kafka's cleaner stops at 2 GiB. room: for so many of the largest batches."""
+    sizes = [len(raw) for raw in BATCHES]
+    assert max(sizes) < 1.2 * min(sizes)
+    monkeypatch.setattr(segment_indexes, "MAX_LOG_BYTES", room * max(sizes))
+    staged = joined(group)
+    assert [segment.base_offset for segment in staged] == [200 * start for start in starts]
+    for segment, start, end in zip(staged, starts, [*starts[1:], len(BATCHES)], strict=True):
+        offset_index, time_index = indexes(BATCHES[start:end], 200 * start, INTERVAL_BYTES)
+        assert Path(segment.log_file).read_bytes() == b"".join(BATCHES[start:end])
+        assert Path(segment.index_file).read_bytes() == offset_index
+        assert Path(segment.time_index_file).read_bytes() == time_index
+        assert os.path.basename(segment.log_file).startswith(f"{200 * start:020d}.log")
+
+
+def test_damage_in_a_piece_that_is_cut_is_noticed(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_indexes, "MAX_LOG_BYTES", 2 * len(BATCHES[0]))
+    before = files_of(group.partition)
+    damaged(group, "flipped")
+    with pytest.raises(CorruptFileError, match="not what was written"):
+        joined(group)
+    assert files_of(group.partition) == before

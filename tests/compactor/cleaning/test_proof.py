@@ -1,0 +1,179 @@
+"""The proof sees whatever is missing, double, out of order or another record."""
+
+from collections.abc import Callable
+
+import pytest
+
+from cleaner_jobs.plan import LogPlan, SegmentGroup
+from cleaner_jobs.task_values import Part, Rewritten, Section, Verdict
+from compactor.cleaning.proof import (
+    check_offsets,
+    why_group_is_wrong,
+    why_round_is_incomplete,
+    why_scan_is_incomplete,
+    why_verdicts_are_wrong,
+)
+from storage.errors import CorruptFileError
+from storage.segment import Segment
+from tests.support.made_values import part, rewritten
+
+
+def segment(base_offset: int, log_bytes: int) -> Segment:
+    return Segment(base_offset, log_bytes, 0, 0, None, 0, 0)
+
+
+PLAN = LogPlan(
+    0, "/d", "t", 0, "/d/t-0", 0, 50,
+    (
+        SegmentGroup((segment(0, 100), segment(10, 0), segment(20, 60))),
+        SegmentGroup((segment(30, 80),)),
+    ),
+    1, 1, 1, 1, (),
+)  # fmt: skip
+
+
+PARTS = [
+    part(sections=(Section(0, 0, 70, 0, 0, 5),)),
+    part(sections=(Section(0, 70, 100, 0, 6, 9), Section(2, 0, 60, 3, 20, 29))),
+    part(group=1, sections=(Section(0, 0, 80, 0, 30, 49),)),
+]
+
+
+def test_a_log_that_was_read_whole_and_once() -> None:
+    assert why_scan_is_incomplete(PLAN, PARTS) is None
+
+
+def with_section(number: int, section: int, **values: int) -> list[Part]:
+    sections = list(PARTS[number].sections)
+    sections[section] = sections[section]._replace(**values)
+    return [*PARTS[:number], PARTS[number]._replace(sections=tuple(sections)), *PARTS[number + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        ([], "segment 0 was"),
+        (PARTS[1:], "segment 0 was"),
+        ([PARTS[0], PARTS[2]], "segment 0 was"),
+        (PARTS[:2], "segment 30 was"),
+        ([PARTS[1], PARTS[0], PARTS[2]], "segment 0 was"),
+        ([*PARTS, PARTS[2]], "segment 30 was"),
+        ([PARTS[0], PARTS[0], *PARTS[1:]], "segment 0 was"),
+        (with_section(1, 1, end=59), "segment 20 was"),
+        (with_section(1, 1, segment=1), "segment 10 was"),
+        (with_section(1, 1, start=1), "segment 20 was"),
+    ],
+)
+def test_what_is_missing_double_or_out_of_order(parts: list[Part], problem: str) -> None:
+    assert problem in (why_scan_is_incomplete(PLAN, parts) or "")
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        (with_section(1, 0, first_offset=5), f"{0:020}.log, byte 70: offset 5 is not above 5"),
+        (with_section(1, 1, first_offset=9), f"{20:020}.log, byte 0: offset 9 is not above 9"),
+        (with_section(2, 0, first_offset=29), f"{30:020}.log, byte 0: offset 29 is not above 29"),
+        (with_section(2, 0, last_offset=50), f"{30:020}.log, byte 0: offset 50 is not below 50"),
+    ],
+)
+def test_offsets_that_overlap_are_corrupt(parts: list[Part], told: str) -> None:
+    check_offsets(PLAN, PARTS)
+    with pytest.raises(CorruptFileError) as caught:
+        check_offsets(PLAN, parts)
+    assert str(caught.value).startswith(f"/d/t-0/{told}")
+
+
+# 2^64 - 1 and 20 may stay; as sums modulo 2^64
+MAPPED = [
+    part(candidates=3, candidate_fingerprints=2**64 - 1, control_records=2),
+    part(candidates=4, candidate_fingerprints=20, control_records=1),
+]
+PIECES = [
+    rewritten(
+        records_kept=1,
+        kept_fingerprints=15,
+        control_records_kept=1,
+        dropped=2,
+        dropped_fingerprints=2**64 - 4,
+    ),
+    rewritten(
+        number=1,
+        records_kept=3,
+        kept_fingerprints=7,
+        control_records_kept=1,
+        dropped=1,
+        dropped_fingerprints=1,
+    ),
+]
+
+
+def test_sums_that_fit() -> None:
+    """-1 + 20 = 15 - 4 + 7 + 1; 3 + 4 = 1 + 2 + 3 + 1; of 3 control records 2 stay, 1 goes."""
+    assert why_group_is_wrong(MAPPED, PIECES, 1, measured_only=False) is None
+    assert why_group_is_wrong(MAPPED, PIECES, 1, measured_only=True) is None
+    assert why_group_is_wrong([], [rewritten()], 0, measured_only=False) is None
+
+
+@pytest.mark.parametrize("by", [-1, 1])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda by: (MAPPED, [PIECES[0]._replace(records_kept=1 + by), PIECES[1]]),
+        lambda by: (MAPPED, [PIECES[0], PIECES[1]._replace(dropped=1 + by)]),
+        lambda by: ([MAPPED[0]._replace(candidates=3 + by), MAPPED[1]], PIECES),
+    ],
+)
+def test_a_count_that_is_off_by_one(
+    change: Callable[[int], tuple[list[Part], list[Rewritten]]], by: int
+) -> None:
+    for measured_only in (False, True):
+        problem = why_group_is_wrong(*change(by), 1, measured_only)
+        assert problem is not None and "records were to stay" in problem
+
+
+@pytest.mark.parametrize("dropped", [0, 2])
+def test_a_control_record_that_is_missing_or_too_many(dropped: int) -> None:
+    for measured_only in (False, True):
+        problem = why_group_is_wrong(MAPPED, PIECES, dropped, measured_only)
+        assert (
+            problem == f"{3 - dropped} control records were to stay, 2 are in the cleaned segments"
+        )
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("field", ["kept_fingerprints", "dropped_fingerprints"])
+def test_another_record_than_the_one_that_was_to_stay(number: int, field: str) -> None:
+    pieces = list(PIECES)
+    pieces[number] = pieces[number]._replace(**{field: getattr(pieces[number], field) ^ 1})
+    problem = why_group_is_wrong(MAPPED, pieces, 1, measured_only=False)
+    assert problem is not None and "other records" in problem
+    assert why_group_is_wrong(MAPPED, pieces, 1, measured_only=True) is None
+
+
+def test_a_verdict_that_is_lost_or_double() -> None:
+    """A lost one that dropped nothing but what is superseded changes no sum."""
+    verdict = Verdict(0, 0, "v", 0, 2, 2, 1, 3)
+    assert why_verdicts_are_wrong(MAPPED, [verdict]) is None
+    assert why_verdicts_are_wrong([], []) is None
+    for verdicts in ([], [verdict] * 2, [verdict._replace(partition=1)]):
+        problem = why_verdicts_are_wrong(MAPPED, verdicts)
+        assert problem == "not each of 1 hash partitions was resolved once"
+
+
+def test_a_group_that_is_lost_though_it_keeps_no_record() -> None:
+    pieces = [rewritten(group=0), rewritten(group=0, number=1)]
+    assert why_round_is_incomplete(2, [], pieces) == "segment group 1 was not rewritten"
+    assert why_round_is_incomplete(2, [], [*pieces, rewritten(group=1)]) is None
+
+
+def test_what_was_resolved_and_is_not_done() -> None:
+    """Two verdicts: 2 superseded and 1 expired, 1 superseded; the pieces dropped 2, 1 and 1."""
+    verdicts = [Verdict(0, 0, "v", 0, 2, 2, 1, 2**64 - 3), Verdict(0, 1, "v", 9, 2, 1, 0, 5)]
+    pieces = [*PIECES, rewritten(group=1, dropped=1, dropped_fingerprints=5)]
+    assert why_round_is_incomplete(2, verdicts, pieces) is None
+    for wrong in (
+        [*PIECES, pieces[2]._replace(dropped=0)],
+        [*PIECES, pieces[2]._replace(dropped_fingerprints=4)],
+    ):
+        assert "4 records were to go" in (why_round_is_incomplete(2, verdicts, wrong) or "")

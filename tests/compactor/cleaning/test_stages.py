@@ -1,0 +1,150 @@
+"""What goes from stage to stage: logs with a problem drop out, indexes are asked where to cut."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cleaner_jobs import scan
+from cleaner_jobs.task_values import TaskProblem
+from compactor.cleaning import stages
+from compactor.planning import layout
+from compactor.reports.report import LogStatus
+from storage.file_names import INDEX, file_name
+from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in
+from tests.support.local_round import LocalRound, Rows, open_local_round
+from tests.support.made_log import (
+    INTERVAL_BYTES,
+    batch,
+    batches_of,
+    keyed,
+    make_partition,
+    plan_of,
+    record,
+    round_of,
+)
+from tests.support.reference_batch import encode
+
+
+@pytest.fixture
+def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
+    return open_local_round(tmp_path / "work", monkeypatch)
+
+
+def test_the_first_problem_of_a_log_is_the_one_that_is_told(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    def add(rows: Rows) -> Rows:
+        problems = [TaskProblem(0, "corrupt", "/x", n, f"problem {n}") for n in (1, 2)]
+        return [*rows, *(("problem", json.dumps(problem)) for problem in problems)]
+
+    local.after["scan"] = add
+    report = local.run(round_of(plan_of(logs_in(tmp_path), GROUPS, 12)))
+    assert report.logs[0].reason == "/x, byte 1: problem 1"
+    assert [count for _, count in local.stages] == [1]  # nothing is left to do afterwards
+
+
+def test_rows_may_come_back_in_any_order(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "PART_RECORDS", 2)
+    for stage in ("scan", "resolve", "rewrite"):
+        local.after[stage] = lambda rows: rows[::-1]
+    report = local.run(round_of(plan_of(logs_in(tmp_path), GROUPS, 12)))
+    assert report.logs[0].counts == COUNTS
+
+
+def big_log(root: Path) -> Path:
+    return make_partition(
+        root / "logs", {0: [keyed(i, "abcdefgh" * 25) for i in range(0, 2000, 200)], 2000: []}
+    )
+
+
+def test_a_segment_is_cut_at_the_entries_of_its_index(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("STRETCH_BYTES", "LOG_COST_BYTES"):
+        monkeypatch.setattr(layout, name, 1)
+    local.cores = 4
+    partition = big_log(tmp_path)
+    entries = (partition / file_name(0, INDEX)).stat().st_size // 8
+    assert entries == 4  # every 4096 bytes, so every second batch of about 2600
+    assert INTERVAL_BYTES == 4096
+    report = local.run(round_of(plan_of(partition, [[0]], 2000)))
+    assert (report.logs[0].status, report.logs[0].counts.records_kept) == (LogStatus.CLEANED, 8)
+    assert dict(local.stages)["scan"] > 1
+
+
+def test_a_record_larger_than_a_stretch_is_in_one(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-12.6: cuts are where batches start, so that no record is cut, whatever its size."""
+    for name in ("STRETCH_BYTES", "LOG_COST_BYTES"):
+        monkeypatch.setattr(layout, name, 1000)
+    local.cores = 4
+    large = batch(record(1, b"a", b"x" * 50_000))
+    partition = make_partition(
+        tmp_path / "logs",
+        {0: [keyed(0, "a"), large, keyed(2, "b"), keyed(3, "b"), keyed(4, "c")], 5: []},
+        interval_bytes=0,
+    )
+    report = local.run(round_of(plan_of(partition, [[0]], 5)))
+    assert (report.logs[0].status, report.logs[0].counts.records_kept) == (LogStatus.CLEANED, 3)
+    assert dict(local.stages)["scan"] == 2  # the large record's batch ends the first stretch
+    assert batches_of(partition, 0) == [encode(b) for b in (large, keyed(3, "b"), keyed(4, "c"))]
+
+
+def test_an_index_that_is_no_file_sets_its_log_alone_aside(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when something else comes into its place between two looks at it."""
+    monkeypatch.setattr(layout, "STRETCH_BYTES", 1)
+    bad, good = logs_in(tmp_path, "bad-0"), logs_in(tmp_path, "good-0")
+    index = bad / file_name(4, INDEX)
+    index.unlink()
+    index.mkdir()
+    report = local.run(round_of(plan_of(bad, GROUPS, 12), plan_of(good, GROUPS, 12, log_id=1)))
+    assert report.logs[0].status is LogStatus.SET_ASIDE
+    assert report.logs[0].reason == f"{index}, byte 0: is a directory, not a file"
+    assert report.logs[1].status is LogStatus.CLEANED
+
+
+@pytest.mark.parametrize("what", ["gone", "cut short", "of another log"])
+def test_what_an_index_says_is_not_just_believed(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(layout, "STRETCH_BYTES", 1)
+    partition = big_log(tmp_path)
+    path = partition / file_name(0, INDEX)
+    data = path.read_bytes()
+    if what == "gone":
+        path.unlink()
+    elif what == "cut short":
+        path.write_bytes(data[:-1])
+    else:
+        path.write_bytes(data[:4] + (3000).to_bytes(4, "big") + data[8:])
+    report = local.run(round_of(plan_of(partition, [[0]], 2000)))
+    expected = LogStatus.CLEANED if what == "gone" else LogStatus.SET_ASIDE
+    assert report.logs[0].status is expected
+    if what == "of another log":
+        assert "index puts the start of a batch inside this one, at 3000" in (
+            report.logs[0].reason or ""
+        )
+    if what == "cut short":
+        assert str(path) in (report.logs[0].reason or "")
+
+
+def test_progress_is_polled_while_a_stage_runs(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "POLL_SECONDS", 0.0001)
+    polled: list[str] = []
+
+    def done_bytes(_: str, stage: str) -> int:
+        polled.append(stage)
+        return 0
+
+    monkeypatch.setattr(stages, "done_bytes", done_bytes)
+    local.run(round_of(plan_of(logs_in(tmp_path), GROUPS, 12)))
+    assert set(polled) <= {"scan", "resolve", "rewrite"}
+    assert polled

@@ -1,0 +1,192 @@
+"""Groups are swapped in while others are rewritten: in order, one by one, none after a failure."""
+
+import errno
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xxhash
+
+from cleaner_jobs.task_values import Part
+from compactor.cleaning import swapper
+from compactor.cleaning.stages import FinishedGroup, LogOutcome
+from compactor.cleaning.swapper import GroupSwapper
+from compactor.finalizer import StagedGroup, swap_group
+from compactor.reports.log_report import SWAP_BROKE_OFF_NOTE
+from compactor.reports.report import LogStatus
+from storage import filesystem
+from tests.compactor.small_rounds import logs_in, two_logs
+from tests.support.local_round import LocalRound, NoProgress, open_local_round
+from tests.support.made_log import batches_of, files_of, log_of, plan_of, round_of
+from tests.support.made_values import rewritten
+
+THREE = [[0], [4], [8]]
+
+
+@pytest.fixture
+def swapped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Base offsets of the groups that would have been swapped in, in their order."""
+    bases: list[int] = []
+
+    def note(group: StagedGroup, _: object) -> None:
+        bases.append(group.sources[0].base_offset)
+
+    monkeypatch.setattr(swapper, "swap_group", note)
+    return bases
+
+
+def outcome_in(root: Path) -> LogOutcome:
+    return LogOutcome(plan_of(logs_in(root), THREE, 12))
+
+
+def finished(number: int) -> FinishedGroup:
+    parts: Sequence[Part] = ()
+    empty = xxhash.xxh3_64_intdigest(b"")
+    piece = rewritten(group=number, log_file=os.devnull, log_bytes=0, log_checksum=empty)
+    return FinishedGroup(number, parts, [piece])
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (2, 0, 1)])
+def test_groups_go_in_in_ascending_order_however_they_are_finished(
+    tmp_path: Path, swapped: list[int], order: Sequence[int]
+) -> None:
+    """C-6.5: a tombstone must not go before the records that it hides."""
+    outcome = outcome_in(tmp_path)
+    with GroupSwapper("run", NoProgress()) as groups:
+        for number in order:
+            groups.give(outcome, finished(number))
+        groups.finish()
+    assert swapped == [0, 4, 8]
+    assert (outcome.swapped_groups, outcome.problem) == (3, None)
+
+
+@pytest.mark.parametrize(("suffix", "half_done"), [(".deleted", True), (".cleaned", False)])
+def test_a_swap_that_breaks_off_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, half_done: bool
+) -> None:
+    """C-15.6: from step 2 on the new log counts; before that all is taken back."""
+    local = open_local_round(tmp_path / "work", monkeypatch)
+    *_, plan = two_logs(tmp_path)
+    rename = filesystem.rename
+
+    def failing(source: str, target: str) -> None:
+        if target.startswith(plan.logs[0].path) and target.endswith(suffix):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), source)
+        rename(source, target)
+
+    monkeypatch.setattr(filesystem, "rename", failing)
+    failed, other = local.run(plan).logs
+    assert (failed.status, other.status) == (LogStatus.FAILED, LogStatus.CLEANED)
+    assert [note for note in failed.notes if "broke off" in note] == (
+        [SWAP_BROKE_OFF_NOTE] if half_done else []
+    )
+    assert any(name.endswith(".swap") for name in os.listdir(plan.logs[0].path)) is half_done
+
+
+def test_what_stands_behind_a_group_that_is_missing_stays_out(
+    tmp_path: Path, swapped: list[int]
+) -> None:
+    outcome = outcome_in(tmp_path)
+    with GroupSwapper("run", NoProgress()) as groups:
+        groups.give(outcome, finished(2))
+        groups.give(outcome, finished(0))
+        groups.finish()
+    assert swapped == [0]
+    assert outcome.swapped_groups == 1
+
+
+def test_no_group_follows_one_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+
+    def fail(group: StagedGroup, _: object) -> None:
+        tried.append(group.sources[0].base_offset)
+        raise OSError(5, "Input/output error", group.path)
+
+    monkeypatch.setattr(swapper, "swap_group", fail)
+    outcome = outcome_in(tmp_path)
+    with GroupSwapper("run", NoProgress()) as groups:
+        for number in range(3):
+            groups.give(outcome, finished(number))
+        groups.finish()
+    assert tried == [0]
+    assert outcome.problem is not None and "Input/output error" in outcome.problem.problem
+
+
+def test_an_interrupt_lets_the_group_end_that_is_begun_and_begins_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    ended: list[int] = []
+
+    def slow(group: StagedGroup, _: object) -> None:
+        begun.set()
+        assert go_on.wait(60)
+        ended.append(group.sources[0].base_offset)
+
+    monkeypatch.setattr(swapper, "swap_group", slow)
+    outcome = outcome_in(tmp_path)
+    groups = GroupSwapper("run", NoProgress())
+    stop = groups._stop.set  # the first thing that leaving does
+
+    def stopped() -> None:
+        stop()
+        go_on.set()
+
+    monkeypatch.setattr(groups._stop, "set", stopped)
+    with pytest.raises(KeyboardInterrupt), groups:
+        for number in range(3):
+            groups.give(outcome, finished(number))
+        assert begun.wait(60)
+        raise KeyboardInterrupt
+    assert (ended, outcome.swapped_groups) == ([0], 1)
+
+
+@pytest.fixture
+def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
+    return open_local_round(tmp_path / "work", monkeypatch)
+
+
+def test_a_log_in_use_stays_as_it_is_though_only_its_last_group_has_changed(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = logs_in(tmp_path)
+    plan = round_of(plan_of(partition, [[0, 4], [8]], 12))
+
+    def touch(*arguments: Any) -> None:
+        raise AssertionError(arguments)
+
+    monkeypatch.setattr(swapper, "swap_group", touch)
+    before = files_of(partition)
+
+    def change(rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        os.utime(log_of(partition, 8), ns=(5, 5))
+        return rows
+
+    local.after["rewrite"] = change
+    (log,) = local.run(plan).logs
+    assert log.status is LogStatus.FAILED and str(log_of(partition, 8)) in (log.reason or "")
+    assert files_of(partition) == before and log.notes == ()
+
+
+def test_groups_that_were_in_before_a_problem_are_told_of(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-6.5: they stay, since each is proven by itself, and the checkpoint is not moved."""
+    good, bad, plan = two_logs(tmp_path)
+
+    def swap(group: StagedGroup, remove: Any) -> None:
+        if group.path == str(bad) and group.sources[0].base_offset == 8:
+            raise OSError(5, "Input/output error", group.path)
+        swap_group(group, remove)
+
+    monkeypatch.setattr(swapper, "swap_group", swap)
+    report = local.run(plan)
+    assert [log.status for log in report.logs] == [LogStatus.CLEANED, LogStatus.FAILED]
+    assert report.logs[1].notes == (
+        "1 segment group swapped in by then; the checkpoint was not moved",
+    )
+    assert batches_of(bad, 0) == batches_of(good, 0)
+    assert len(batches_of(bad, 8)) == 1

@@ -1,0 +1,386 @@
+"""Words in, exit code and verdict out, with rounds that are made up."""
+
+import json
+import os
+import re
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compactor.cleaning import cleaner_manager
+from compactor.cleaning.cleaner_manager import RunSettings
+from compactor.command_line import cli
+from compactor.errors import CleaningFailedError, RefusedError
+from compactor.planning.round_plan import RoundPlan
+from compactor.progress import SWAP_STAGE, ProgressSink
+from compactor.reports.report import CleaningReport, LogStatus
+from compactor.reports.report_json import report_document
+from storage import clean_shutdown
+from tests.compactor.rounds import log, report
+from tests.compactor.small_log import build, snapshot_of
+from tests.support.reference_batch import split
+
+Round = Callable[[RoundPlan, RunSettings, ProgressSink], CleaningReport]
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    directory = build(tmp_path / "log").parent
+    clean_shutdown.write(str(directory))
+    return directory
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Callable[[Round], None]:
+    """Puts a made-up round in the engine's place."""
+    return lambda made_up: monkeypatch.setattr(cleaner_manager, "run_round", made_up)
+
+
+class Ended:
+    """How a command ended, and what it said."""
+
+    def __init__(self, code: int, captured: Any) -> None:
+        self.code = code
+        self.out: str = captured.out
+        self.error: str = captured.err
+
+    @property
+    def verdict(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out.splitlines()[-1])
+        return found
+
+
+@pytest.fixture
+def compactor(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    return lambda *words: Ended(cli.main([str(word) for word in words]), capsys.readouterr())
+
+
+Compactor = Callable[..., Ended]
+Engine = Callable[[Round], None]
+
+
+class TestRun:
+    def test_arguments_reach_the_engine(
+        self, log_dir: Path, engine: Engine, compactor: Compactor, tmp_path: Path
+    ) -> None:
+        seen: list[tuple[RoundPlan, RunSettings]] = []
+
+        def run_round(plan: RoundPlan, settings: RunSettings, _: ProgressSink) -> CleaningReport:
+            seen.append((plan, settings))
+            return report()
+
+        engine(run_round)
+        options = ["--dry-run", "--as-of", "5000", "--master", "local[1]", "--debug"]
+        options += ["--work-dir", str(tmp_path / "w"), "--set", "cleanup.policy=compact"]
+        assert compactor("run", log_dir, *options).code == 0
+        [(plan, settings)] = seen
+        assert plan.as_of_ms == 5000
+        assert [log.name for log in plan.logs] == ["orders-0"]
+        assert settings == RunSettings(
+            dry_run=True,
+            work_dir=str(tmp_path / "w"),
+            master="local[1]",
+            debug=True,
+            run_id=settings.run_id,
+        )
+
+    @pytest.mark.parametrize(
+        ("statuses", "code", "word"),
+        [
+            ([], 0, "ok"),
+            ([LogStatus.CLEANED, LogStatus.PASSED_OVER], 0, "ok"),
+            ([LogStatus.CLEANED, LogStatus.SET_ASIDE], 4, "partial"),
+            ([LogStatus.FAILED], 1, "failed"),
+        ],
+    )
+    def test_the_last_line_is_the_verdict(
+        self,
+        log_dir: Path,
+        engine: Engine,
+        compactor: Compactor,
+        statuses: list[LogStatus],
+        code: int,
+        word: str,
+    ) -> None:
+        made_up = report(*(log(n, status, "why") for n, status in enumerate(statuses)))
+        engine(lambda *_: made_up)
+        ended = compactor("run", log_dir)
+        assert ended.code == code
+        assert ended.verdict["exit_code"] == code
+        assert ended.verdict["status"] == word
+        assert ended.verdict["schema_version"] == 1
+        assert set(ended.verdict["totals"]["logs"]) == {status.value for status in LogStatus}
+        assert "Compaction; as of" in ended.out
+
+    def test_json_is_all_there_is_on_standard_output(
+        self, log_dir: Path, engine: Engine, compactor: Compactor
+    ) -> None:
+        made_up = report(log(0), log(1, LogStatus.SET_ASIDE, "bad"))
+
+        def run_round(_: RoundPlan, __: RunSettings, progress: ProgressSink) -> CleaningReport:
+            progress.stage("scan", 1)
+            progress.message("careful")
+            return made_up
+
+        engine(run_round)
+        ended = compactor("run", log_dir, "--format", "json")
+        assert json.loads(ended.out) == report_document(made_up)
+        assert ended.out.count("\n") == 1
+        assert "careful" in ended.error
+
+    def test_the_report_is_the_whole_document(
+        self, log_dir: Path, engine: Engine, compactor: Compactor, tmp_path: Path
+    ) -> None:
+        engine(lambda *_: report(log(0)))
+        path = tmp_path / "r.json"
+        assert compactor("run", log_dir, "--report", path).code == 0
+        assert json.loads(path.read_text()) == report_document(report(log(0)))
+        assert sorted(os.listdir(tmp_path)) == ["log", "r.json"]
+
+    def test_a_report_that_cannot_be_written_fails_a_round_that_went_well(
+        self, log_dir: Path, engine: Engine, compactor: Compactor, tmp_path: Path
+    ) -> None:
+        def run_round(*_: object) -> CleaningReport:
+            (tmp_path / "r.json").mkdir()  # meanwhile
+            return report(log(0))
+
+        engine(run_round)
+        ended = compactor("run", log_dir, "--report", tmp_path / "r.json")
+        assert ended.code == ended.verdict["exit_code"] == 1
+        assert "The report was not written; the command itself is over." in ended.error
+
+    def test_an_error_leaves_a_report_too(
+        self, log_dir: Path, engine: Engine, compactor: Compactor, tmp_path: Path
+    ) -> None:
+        engine(failing(CleaningFailedError("no Java 17 was found")))
+        ended = compactor("run", log_dir, "--report", tmp_path / "r.json")
+        assert ended.code == 1
+        assert (
+            json.loads((tmp_path / "r.json").read_text())
+            == ended.verdict
+            == {
+                "schema_version": 1,
+                "command": "run",
+                "status": "failed",
+                "exit_code": 1,
+                "error": "no Java 17 was found",
+            }
+        )
+
+    def test_an_error_before_the_swap_says_that_nothing_was_changed(
+        self, log_dir: Path, engine: Engine, compactor: Compactor
+    ) -> None:
+        engine(failing(CleaningFailedError("a job was lost"), "scan"))
+        last = compactor("run", log_dir).error.splitlines()[-1]
+        assert last == "compactor: a job was lost. Nothing was changed."
+
+    def test_what_an_error_says_itself_is_not_said_twice(
+        self, log_dir: Path, engine: Engine, compactor: Compactor
+    ) -> None:
+        engine(failing(RefusedError("locked. Nothing was changed")))
+        ended = compactor("run", log_dir)
+        assert ended.code == 3
+        assert ended.error.lower().count("nothing was changed") == 1
+
+    @pytest.mark.parametrize(
+        ("error", "code", "word"),
+        [(KeyboardInterrupt(), 130, "interrupted"), (OSError(28, "No space left"), 1, "No space")],
+    )
+    def test_an_error_in_the_swap_says_what_was_changed(
+        self,
+        log_dir: Path,
+        engine: Engine,
+        compactor: Compactor,
+        error: BaseException,
+        code: int,
+        word: str,
+    ) -> None:
+        engine(failing(error, SWAP_STAGE))
+        ended = compactor("run", log_dir)
+        assert ended.code == code
+        last = ended.error.splitlines()[-1]
+        assert last.startswith(f"compactor: {word}")
+        assert "2 groups of segments had been swapped in and stay" in last
+        assert "Nothing was changed" not in ended.error
+
+    def test_sigterm_ends_a_run_as_ctrl_c_does(
+        self, log_dir: Path, engine: Engine, compactor: Compactor
+    ) -> None:
+        def run_round(*_: object) -> CleaningReport:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return report()
+
+        engine(run_round)
+        before = signal.getsignal(signal.SIGTERM)
+        ended = compactor("run", log_dir)
+        assert (ended.code, ended.verdict["status"]) == (143, "interrupted")
+        assert ended.error.endswith("compactor: terminated. Nothing was changed.\n")
+        assert signal.getsignal(signal.SIGTERM) is before
+
+    def test_an_unforeseen_error_has_a_traceback_only_with_debug(
+        self, log_dir: Path, engine: Engine, compactor: Compactor
+    ) -> None:
+        engine(failing(ZeroDivisionError("division\nby zero")))
+        quiet = compactor("run", log_dir)
+        assert quiet.code == 1
+        assert "internal error: ZeroDivisionError: division. Nothing was changed." in quiet.error
+        assert "--debug shows where" in quiet.error
+        assert "Traceback" not in quiet.error
+        loud = compactor("run", log_dir, "--debug")
+        assert loud.code == 1
+        assert "raise error" in loud.error
+
+    def test_the_directory_is_locked_meanwhile_and_left_as_it_was(
+        self, log_dir: Path, engine: Engine, compactor: Compactor
+    ) -> None:
+        """F-15.1."""
+        held: list[bool] = []
+
+        def run_round(*_: object) -> CleaningReport:
+            held.append((log_dir / ".lock").exists())
+            return report()
+
+        engine(run_round)
+        before = snapshot_of(log_dir)
+        assert compactor("run", log_dir).code == 0
+        assert compactor("run", log_dir, "--dry-run").code == 0
+        assert held == [True, False]
+        assert snapshot_of(log_dir) == before
+
+    def test_an_unclean_shutdown_is_refused(self, log_dir: Path, compactor: Compactor) -> None:
+        (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+        before = snapshot_of(log_dir)
+        ended = compactor("run", log_dir)
+        assert (ended.code, ended.verdict["status"]) == (3, "refused")
+        assert "did not stop cleanly" in ended.error
+        assert snapshot_of(log_dir) == before
+
+
+class TestPlan:
+    def test_table_and_verdict(self, log_dir: Path, compactor: Compactor) -> None:
+        ended = compactor("plan", log_dir, "--set", "cleanup.policy=compact")
+        assert ended.code == 0
+        assert "orders-0" in ended.out
+        assert ended.verdict["command"] == "plan"
+        assert ended.verdict["totals"]["to_clean"] == 1
+
+    def test_json(self, log_dir: Path, compactor: Compactor) -> None:
+        ended = compactor("plan", log_dir, "--format", "json")
+        document = json.loads(ended.out)
+        assert document["exit_code"] == 0
+        assert [entry["topic"] for entry in document["not_taken"]] == ["orders"]
+
+    def test_a_damaged_log_is_set_aside(self, log_dir: Path, compactor: Compactor) -> None:
+        path = max((log_dir / "orders-0").glob("*.log"))
+        path.write_bytes(path.read_bytes()[:-5])
+        ended = compactor("plan", log_dir, "--set", "cleanup.policy=compact")
+        assert (ended.code, ended.verdict["status"]) == (4, "partial")
+        told = re.sub(r"\s", "", ended.out)  # the table breaks long paths
+        assert re.search(re.escape(path.stem) + r"\.(log|index),byte\d+:", told)
+
+    def test_settings_of_the_command_line_win(self, log_dir: Path, compactor: Compactor) -> None:
+        words = ["plan", log_dir, "--set", "cleanup.policy=compact"]
+        words += ["--set", "cleanup.policy=delete"]
+        assert compactor(*words).verdict["totals"]["to_clean"] == 0
+
+    def test_topics_can_be_left_out(self, log_dir: Path, compactor: Compactor) -> None:
+        words = ["plan", log_dir, "--set", "cleanup.policy=compact"]
+        assert compactor(*words, "--exclude", "ord.*").verdict["totals"]["to_clean"] == 0
+        assert compactor(*words, "--include", "ord").verdict["totals"]["to_clean"] == 0
+        assert compactor(*words, "--include", "ord.*").verdict["totals"]["to_clean"] == 1
+
+    def test_the_high_watermark_can_be_looked_past(
+        self, log_dir: Path, compactor: Compactor
+    ) -> None:
+        (log_dir / "replication-offset-checkpoint").write_text("0\n1\norders 0 0\n")
+        words = ["plan", log_dir, "--set", "cleanup.policy=compact"]
+        assert compactor(*words).verdict["totals"]["to_clean"] == 0
+        assert compactor(*words, "--assume-fully-replicated").verdict["totals"]["to_clean"] == 1
+
+
+class TestVerify:
+    def test_sound(self, log_dir: Path, compactor: Compactor) -> None:
+        ended = compactor("verify", log_dir, "orders-0")
+        assert ended.code == 0
+        assert ended.out.startswith("1 partitions, 2 segments, 10 batches, 30 records, ")
+        assert ended.verdict["totals"]["findings"] == 0
+
+    def test_damaged(self, log_dir: Path, compactor: Compactor) -> None:
+        path = log_dir / "orders-0" / "00000000000000000015.log"
+        path.write_bytes(path.read_bytes()[:-1])
+        ended = compactor("verify", log_dir)
+        assert (ended.code, ended.verdict["status"]) == (4, "partial")
+        assert ended.out.startswith(f"{path}, byte ")
+        document = json.loads(compactor("verify", log_dir, "--format", "json").out)
+        assert document["findings"][0]["path"] == str(path)
+        assert document["exit_code"] == 4
+
+
+class TestVerifyAgainst:
+    @pytest.fixture
+    def copy(self, log_dir: Path) -> Path:
+        return Path(shutil.copytree(log_dir, log_dir.with_name("before")))
+
+    def test_the_same(self, log_dir: Path, copy: Path, compactor: Compactor) -> None:
+        ended = compactor("verify", log_dir, "--against", copy)
+        assert ended.code == 0
+        assert "0 partitions cleaned, 1 untouched" in ended.out
+        assert ended.verdict["against"]["untouched_partitions"] == 1
+
+    def test_a_batch_is_gone(self, log_dir: Path, copy: Path, compactor: Compactor) -> None:
+        """The second batch, offsets 3 to 5; offset 6 is a tombstone of the key of offset 2."""
+        path = log_dir / "orders-0" / "00000000000000000000.log"
+        batches = list(split(path.read_bytes()))
+        path.write_bytes(b"".join([*batches[:1], *batches[2:]]))
+        words = ["verify", log_dir, "orders-0", "--against", copy]
+        ended = compactor(*words)
+        assert (ended.code, ended.verdict["status"]) == (4, "partial")
+        assert ended.verdict["against"]["gone"]["superseded"] == 3
+        (path.parent / "00000000000000000015.log").write_bytes(b"")
+        document = json.loads(compactor(*words, "--format", "json").out)
+        assert "log end offset" in " ".join(f["problem"] for f in document["findings"])
+
+    @pytest.mark.parametrize(
+        ("words", "problem"),
+        [
+            (["--as-of", "5"], "--as-of 5: goes with --against"),
+            (["--against", "{log_dir}"], "is LOG_DIR itself"),
+            (["--against", "/nowhere"], "LOG_DIR /nowhere: No such file"),
+            (["orders-7", "--against", "{copy}"], "there is no such partition in"),
+        ],
+    )
+    def test_wrong_usage(
+        self, log_dir: Path, copy: Path, compactor: Compactor, words: list[str], problem: str
+    ) -> None:
+        words = [word.format(log_dir=log_dir, copy=copy) for word in words]
+        ended = compactor("verify", log_dir, *words)
+        assert ended.code == 2
+        assert problem in ended.error
+
+
+def failing(error: BaseException, stage: str | None = None) -> Round:
+    def run_round(_: RoundPlan, __: RunSettings, progress: ProgressSink) -> CleaningReport:
+        if stage is not None:
+            progress.stage(stage, 9)
+            if stage == SWAP_STAGE:
+                progress.swapped(2)
+        raise error
+
+    return run_round
+
+
+def test_help_is_shown_without_words(compactor: Compactor) -> None:
+    ended = compactor()
+    assert ended.code == 2
+    assert "Examples" in ended.out
+
+
+def test_the_entry_file_is_the_one_for_spark_submit(compactor: Compactor) -> None:
+    ended = compactor("--entry-file")
+    assert ended.code == 0
+    assert Path(ended.out.strip()).name == "__main__.py"
+    assert Path(ended.out.strip()).is_file()

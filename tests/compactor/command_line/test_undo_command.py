@@ -1,0 +1,196 @@
+"""`compactor undo` and the options of `run` that go with it: exit codes, lines, what is refused."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compactor.command_line import arguments, cli
+from compactor.exit_codes import UsageError
+from compactor.originals import kept_run
+from compactor.originals.kept_manifest import RUN_FILE, KeptRun
+from compactor.originals.kept_run import discard_expired
+from compactor.originals.originals_keeper import OriginalsKeeper
+from storage import clean_shutdown
+from storage.errors import CorruptFileError
+from storage.file_names import LOG, file_name
+from tests.compactor.originals.test_undo import Kept, merged
+from tests.compactor.small_rounds import flip
+from tests.compactor.test_log_dir_lock import other_process
+from tests.support.local_round import LocalRound, open_local_round
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
+    return open_local_round(tmp_path / "work", monkeypatch)
+
+
+@pytest.fixture
+def kept(local: LocalRound, tmp_path: Path) -> Kept:
+    """A run over two logs that is over."""
+    made = Kept(local, merged(tmp_path / "logs"))
+    made.run()
+    return made
+
+
+def undo(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, dict[str, Any], str]:
+    capsys.readouterr()
+    code = cli.main(["undo", *map(str, words)])
+    told = capsys.readouterr()
+    return code, json.loads(told.out.splitlines()[-1]), told.out + told.err
+
+
+def test_every_log_is_told_of(kept: Kept, capsys: pytest.CaptureFixture[str]) -> None:
+    code, verdict, told = undo(capsys, kept.run_dir)
+    assert (code, verdict["status"]) == (0, "ok")
+    assert verdict["totals"]["logs"] == {"undone": 2, "as-before": 0, "refused": 0, "failed": 0}
+    assert f"{kept.log_dir}: orders-0 undone: 5 segments, " in told
+    assert undo(capsys, kept.run_dir)[1]["totals"]["logs"]["as-before"] == 2
+
+
+@pytest.mark.parametrize(("logs", "code"), [(["orders-0"], 4), (["orders-0", "prices-3"], 3)])
+def test_logs_that_changed_since_end_in_an_exit_code(
+    kept: Kept, capsys: pytest.CaptureFixture[str], logs: list[str], code: int
+) -> None:
+    for name in logs:
+        flip(kept.log_dir / name / file_name(0, LOG), 70)
+    found, document, _ = undo(capsys, kept.run_dir, "--format", "json")
+    assert found == document["exit_code"] == code
+    refused = [log for log in document["logs"] if log["status"] == "refused"]
+    assert [f"{log['topic']}-{log['partition']}" for log in refused] == logs
+    assert "other bytes" in refused[0]["reason"]
+
+
+def test_what_was_run_after_an_unclean_shutdown_can_be_undone(
+    kept: Kept, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After `run --recover-first` there is no marker either, and `undo` needs none."""
+    (kept.log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+    code, document, _ = undo(capsys, kept.run_dir, "--format", "json")
+    assert (code, document["status"]) == (0, "ok")
+    assert {log["status"] for log in document["logs"]} == {"undone"}
+    assert not (kept.log_dir / clean_shutdown.CLEAN_SHUTDOWN).exists()
+
+
+def test_a_directory_in_use_is_refused(kept: Kept, capsys: pytest.CaptureFixture[str]) -> None:
+    before = kept.files()
+    with other_process(kept.log_dir / ".lock"):
+        code, verdict, told = undo(capsys, kept.run_dir)
+    assert (code, verdict["status"]) == (3, "refused")
+    assert "locked" in told and "othing was changed" in told
+    (kept.log_dir / ".lock").unlink()
+    assert kept.files() == before
+
+
+def test_what_was_kept_is_dropped_on_request_alone(
+    kept: Kept, capsys: pytest.CaptureFixture[str]
+) -> None:
+    after = kept.files()
+    code, verdict, _ = undo(capsys, kept.run_dir, "--discard")
+    assert (code, verdict["discarded"]) == (0, str(kept.run_dir))
+    assert not kept.run_dir.exists() and kept.run_dir.parent.is_dir()
+    assert kept.files() == after
+
+
+@pytest.mark.parametrize("words", [[], ["--discard"]])
+def test_a_directory_that_is_no_runs_is_left_alone(
+    kept: Kept, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """For one, that of all runs."""
+    for path in (kept.run_dir.parent, kept.log_dir, kept.log_dir / "none"):
+        code, _, told = undo(capsys, path, *words)
+        assert code == 2 and f"RUN_DIR {path}: " in told and "othing was changed" in told
+    (kept.log_dir.parent / RUN_FILE).write_text("{}")
+    code, _, told = undo(capsys, kept.log_dir.parent, *words)
+    assert code == 1 and "not a compactor-originals file" in told
+    assert (kept.run_dir / RUN_FILE).exists() and kept.log_dir.exists()
+
+
+def test_what_is_kept_for_too_long_goes_and_nothing_else(tmp_path: Path) -> None:
+    for run_id, started_at_ms in (("0000aaaa", 5 * DAY_MS), ("0000bbbb", 5 * DAY_MS - 1)):
+        OriginalsKeeper(str(tmp_path), KeptRun(run_id, started_at_ms, ())).close()
+    for other in ("0000cccc", "notes", "deadbeef"):
+        (tmp_path / other).mkdir()
+    (tmp_path / "notes" / RUN_FILE).write_text("not of a run")
+    (tmp_path / "file").write_text("")
+    elsewhere = tmp_path / "notes" / "0000dddd"
+    OriginalsKeeper(str(tmp_path / "notes"), KeptRun("0000dddd", 0, ())).close()
+    (tmp_path / "0000eeee").symlink_to(elsewhere)
+    assert discard_expired(str(tmp_path), 5 * DAY_MS) == [str(tmp_path / "0000bbbb")]
+    assert elsewhere.exists()
+    assert sorted(os.listdir(tmp_path)) == [
+        "0000aaaa", "0000cccc", "0000eeee", "deadbeef", "file", "notes"
+    ]  # fmt: skip
+    (tmp_path / "deadbeef" / RUN_FILE).write_text("damaged")
+    with pytest.raises(CorruptFileError):
+        discard_expired(str(tmp_path), 5 * DAY_MS)
+    assert discard_expired(str(tmp_path / "none"), 0) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("0s", 0), ("90s", 90_000), ("5m", 300_000), ("12h", DAY_MS // 2), ("7d", 7 * DAY_MS)],
+)
+def test_durations(text: str, ms: int) -> None:
+    assert arguments.duration_ms("--keep-for", text) == ms
+    assert arguments.duration_ms("--keep-for", None) is None
+
+
+@pytest.mark.parametrize("text", ["", "7", "d", "-1d", "1w", "1.5h", "7 d", "9999999999d"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(UsageError, match=r"--keep-for .*: expected a number with s, m, h or d"):
+        arguments.duration_ms("--keep-for", text)
+
+
+def test_originals_are_never_kept_in_a_log_directory(
+    kept: Kept, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """F-1.4: no broker would start."""
+    before = kept.files()
+    for words in (
+        ["--keep-originals", str(kept.log_dir / "originals")],
+        ["--keep-originals", str(kept.log_dir)],
+        ["--keep-for", "7d"],
+    ):
+        assert cli.main(["run", str(kept.log_dir), *words]) == 2
+        told = capsys.readouterr().err
+        assert "a broker that starts there would fail" in told or "which is not given" in told
+    assert kept.files() == before
+
+
+def test_what_a_live_run_keeps_is_not_discarded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However long ago it began."""
+    live = OriginalsKeeper(str(tmp_path), KeptRun("0000aaaa", 0, ()))
+    assert discard_expired(str(tmp_path), 5 * DAY_MS) == []
+    code, verdict, _ = undo(capsys, tmp_path / "0000aaaa", "--discard")
+    assert code == 3 and "still at work" in verdict["error"]
+    assert os.listdir(live.path) == [RUN_FILE]
+    live.close()
+    assert discard_expired(str(tmp_path), 5 * DAY_MS) == [str(tmp_path / "0000aaaa")]
+
+
+@pytest.mark.parametrize("again", ["discard", "expire"])
+def test_a_discard_that_was_cut_short_leaves_nothing_to_undo_and_is_gone_on_with(
+    kept: Kept, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, again: str
+) -> None:
+    def power_cut(path: str) -> None:
+        raise KeyboardInterrupt(path)
+
+    with monkeypatch.context() as cut:
+        cut.setattr(shutil, "rmtree", power_cut)
+        with pytest.raises(KeyboardInterrupt):
+            kept_run.discard(str(kept.run_dir))
+    before = kept.files()
+    assert undo(capsys, kept.run_dir)[0] != 0 and kept.files() == before
+    if again == "discard":
+        assert undo(capsys, kept.run_dir, "--discard")[0] == 0
+    else:
+        assert discard_expired(str(kept.run_dir.parent), 0) == [str(kept.run_dir)]
+    assert not kept.run_dir.exists()

@@ -1,0 +1,579 @@
+"""A run that keeps its originals can be undone: every byte, name, time and mode is as before it."""
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from compactor.cleaning.overflow import split_overflowing
+from compactor.config import Config, load_config
+from compactor.originals.kept_files import mark_of
+from compactor.originals.kept_manifest import RUN_FILE, KeptRun
+from compactor.originals.originals_keeper import OriginalsKeeper
+from compactor.originals.undo import UndoReport, UndoStatus, undo_run
+from compactor.planning.round_plan import plan_round
+from compactor.reports.report import LogReport, LogStatus
+from storage import checkpoint, clean_shutdown, filesystem, leader_epoch_checkpoint
+from storage.errors import CorruptFileError
+from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
+from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
+from tests.compactor.cleaning.test_overflow import SETTINGS as OVERFLOWING
+from tests.compactor.cleaning.test_overflow import partition
+from tests.compactor.small_rounds import flip
+from tests.golden import corpora
+from tests.support.local_round import LocalRound, open_local_round
+from tests.support.made_log import batch, keyed, make_partition, record, write_segment
+
+COMPACT = load_config(settings={"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"})
+NOW_MS = 10_000
+__all__ = ["partition"]  # a fixture
+
+Found = dict[str, tuple[bytes, int, int]]
+
+
+def different(one: Found, other: Found) -> set[str]:
+    return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
+
+
+@pytest.fixture
+def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
+    return open_local_round(tmp_path / "work", monkeypatch)
+
+
+class Kept:
+    """A log directory, and a run over it that keeps its originals."""
+
+    def __init__(self, local: LocalRound, log_dir: Path, config: Config = COMPACT) -> None:
+        self.local, self.log_dir, self.config = local, log_dir, config
+        self.run_dir = log_dir.parent / "originals" / "cafecafe"
+
+    def run(self, keep: bool = True, now_ms: int = NOW_MS) -> tuple[LogReport, ...]:
+        log_dir = str(self.log_dir)
+        plan = plan_round([log_dir], self.config, now_ms)
+        keeper = None
+        if keep:
+            parent, run_id = str(self.run_dir.parent), self.run_dir.name
+            keeper = OriginalsKeeper(parent, KeptRun(run_id, now_ms, (log_dir,)))
+        plan = split_overflowing(
+            plan, lambda: plan_round([log_dir], self.config, now_ms), False, keeper
+        )
+        self.local.originals = keeper
+        try:
+            return self.local.run(plan).logs
+        finally:
+            if keeper is not None:
+                keeper.close()
+
+    def undo(self) -> list[UndoReport]:
+        return undo_run(str(self.run_dir))
+
+    def files(self) -> Found:
+        """Every file but those of which there may be none: an empty checkpoint is as good."""
+        found = {}
+        for path in sorted(self.log_dir.rglob("*")):
+            if path.is_file():
+                stat = path.stat()
+                mtime_ns = 0 if path.parent == self.log_dir else stat.st_mtime_ns
+                name = str(path.relative_to(self.log_dir))
+                found[name] = path.read_bytes(), mtime_ns, stat.st_mode
+        return {name: of for name, of in found.items() if of[0] != b"0\n0\n"}
+
+
+def merged(root: Path) -> Path:
+    """Two logs of several groups; the snapshots of merged bases go."""
+    for name in ("orders-0", "prices-3"):
+        make_partition(
+            root,
+            {
+                0: [keyed(0, "ab"), keyed(2, "ac")],
+                4: [keyed(4, "A.b"), keyed(7, "d")],
+                8: [keyed(8, "cdde")],
+                12: [batch(*(record(i, b"k%d" % i, b"v" * 900) for i in range(12, 16)))],
+                16: [keyed(16, "kk")],
+                18: [keyed(18, "a")],
+            },
+            name,
+        ).joinpath(file_name(4, INDEX)).chmod(0o600)
+    ends = {("orders", 0): 19, ("prices", 3): 19}
+    checkpoint.write(str(root / checkpoint.REPLICATION), ends)
+    checkpoint.write(str(root / checkpoint.RECOVERY_POINT), ends)
+    return root
+
+
+SMALL_SEGMENTS = load_config(
+    settings={
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0",
+        "segment.bytes": "600",
+    }
+)
+
+
+def test_merged_groups_come_back_and_the_next_run_does_the_same(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    kept = Kept(local, merged(tmp_path / "logs"), SMALL_SEGMENTS)
+    before = kept.files()
+    assert [log.status for log in kept.run()] == [LogStatus.CLEANED] * 2
+    after = kept.files()
+    assert before["orders-0/" + file_name(4, LOG)] and "orders-0/" + file_name(4, LOG) not in after
+    assert len(list(kept.run_dir.rglob("*.json"))) > 3  # several groups in each log
+    assert [report.status for report in kept.undo()] == [UndoStatus.UNDONE] * 2
+    assert kept.files() == before
+    again = kept.undo()  # nothing is left to do, and nothing happens
+    assert [(r.status, r.segments) for r in again] == [(UndoStatus.AS_BEFORE, 0)] * 2
+    assert kept.files() == before
+    kept.run(keep=False)
+    assert kept.files() == after
+
+
+def test_a_cleaner_checkpoint_goes_back_to_what_it_was(local: LocalRound, tmp_path: Path) -> None:
+    """Under a later entry the old log would count as clean: C-4.1, C-6."""
+    kept = Kept(local, merged(tmp_path / "logs"))
+    path = str(kept.log_dir / checkpoint.CLEANER_OFFSET)
+    checkpoint.write(path, {("orders", 0): 4})
+    kept.run()
+    assert checkpoint.read(path) == {("orders", 0): 18, ("prices", 3): 18}
+    kept.undo()
+    assert checkpoint.read(path) == {("orders", 0): 4}
+
+
+@pytest.mark.parametrize("lowered", [{("orders", 0): 2}, {}])
+def test_a_cleaner_checkpoint_that_a_broker_has_lowered_is_not_raised(
+    local: LocalRound, tmp_path: Path, lowered: dict[tuple[str, int], int]
+) -> None:
+    """C-4.1: what it has truncated, and others have appended since, is dirty."""
+    kept = Kept(local, merged(tmp_path / "logs"))
+    path = str(kept.log_dir / checkpoint.CLEANER_OFFSET)
+    checkpoint.write(path, {("orders", 0): 4})
+    kept.run()
+    checkpoint.write(path, lowered)
+    assert [report.status for report in kept.undo()] == [UndoStatus.UNDONE] * 2
+    assert checkpoint.read(path) == lowered
+
+
+@pytest.mark.parametrize("same_file_system", [True, False])
+def test_originals_are_links_where_they_can_be(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same_file_system: bool
+) -> None:
+    kept = Kept(local, merged(tmp_path / "logs"))
+    first = kept.log_dir / "orders-0" / file_name(0, LOG)
+    inode = first.stat().st_ino
+    os.setxattr(first, "user.mark", b"1")
+    if not same_file_system:
+        link = os.link
+
+        def across(source: str, target: str, **options: bool) -> None:
+            if "originals" in source or "originals" in target:
+                raise OSError(18, os.strerror(18), source)  # EXDEV
+            link(source, target, **options)
+
+        monkeypatch.setattr(os, "link", across)
+    before = kept.files()
+    kept.run()
+    (copy,) = kept.run_dir.glob(f"0/orders-0/*/{file_name(0, LOG)}")
+    assert (copy.stat().st_ino == inode) is same_file_system
+    kept.undo()
+    assert kept.files() == before
+    assert first.stat().st_nlink == (2 if same_file_system else 1)
+    assert os.getxattr(first, "user.mark") == b"1"
+
+
+def test_every_kind_of_log_that_kafka_wrote_comes_back(local: LocalRound, tmp_path: Path) -> None:
+    """Transactions, legacy formats, snapshots, retention: a share of the golden logs."""
+    fleet = corpora.extracted()
+    log_dir = tmp_path / "logs"
+    names = {name for i, name in enumerate(corpora.partitions()) if not i % 12}
+    shutil.copytree(
+        fleet.before,
+        log_dir,
+        ignore=lambda path, found: set(found) - names if path == str(fleet.before) else (),
+    )
+    for path in fleet.before.iterdir():
+        if path.is_file():
+            shutil.copy(path, log_dir)
+    clean_shutdown.write(str(log_dir))
+    kept = Kept(local, log_dir, load_config(topic_configs_path=str(fleet.topic_configs)))
+    before = kept.files()
+    reports = kept.run(now_ms=fleet.now_ms)
+    assert sum(report.status is LogStatus.CLEANED for report in reports) > 20
+    after = kept.files()
+    undone = {f"{r.topic}-{r.partition}": r.status for r in kept.undo()}
+    changed = {name.partition("/")[0] for name in different(before, after) if "/" in name}
+    assert undone.keys() == changed and len(changed) > 20
+    assert set(undone.values()) == {UndoStatus.UNDONE}, undone
+    # where nothing was replaced a log stays clean up to where it is known to be
+    assert different(before, kept.files()) == {checkpoint.CLEANER_OFFSET}
+    kept.run(keep=False, now_ms=fleet.now_ms)
+    assert different(after, kept.files()) == set()
+
+
+def test_a_split_segment_comes_back(local: LocalRound, partition: Path) -> None:
+    kept = Kept(local, partition.parent, OVERFLOWING)
+    before = kept.files()
+    (log,) = kept.run()
+    assert log.status is LogStatus.CLEANED and "split first" in log.notes[0]
+    assert len(list(kept.run_dir.glob("0/orders-0/*.json"))) > 1
+    assert [r.status for r in kept.undo()] == [UndoStatus.UNDONE]
+    assert kept.files() == before
+
+
+# logs that were changed since
+
+
+def appended(partition: Path) -> None:
+    """By a broker, to the active segment, and a new one behind it."""
+    with open(partition / file_name(18, LOG), "ab") as out:
+        out.write(b"whatever a broker writes")
+    (partition / file_name(30, LOG)).write_bytes(b"and a new active segment")
+
+
+def flipped(partition: Path) -> None:
+    flip(partition / file_name(0, LOG), 70)
+
+
+def shorter(partition: Path) -> None:
+    os.truncate(partition / file_name(0, LOG), 61)
+
+
+def deleted(partition: Path) -> None:
+    for path in partition.glob(f"{0:020}.*"):
+        path.unlink()
+
+
+def another_between(partition: Path) -> None:
+    (partition / file_name(4, LOG)).write_bytes(b"")
+
+
+def unfinished(partition: Path) -> None:
+    """As nothing of ours leaves it: recovery does not touch it."""
+    (partition / f"{file_name(0, LOG)}.swap").write_bytes(b"no batch")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (flipped, "has other bytes than those that the run left"),
+        (shorter, f"{0:020}.log has 61 bytes, the run left "),
+        (deleted, f"{0:020}.log, which the run left, is gone: deleted or cleaned again"),
+        (another_between, f"{4:020}.log, which the run removed, is there again"),
+        (unfinished, f"{0:020}.log.swap is of an unfinished swap: recover it first"),
+    ],
+)
+def test_a_log_that_was_changed_since_is_left_and_the_others_go_on(
+    local: LocalRound, tmp_path: Path, change: Callable[[Path], None], told: str
+) -> None:
+    kept = Kept(local, merged(tmp_path / "logs"))
+    before = kept.files()
+    kept.run()
+    change(kept.log_dir / "orders-0")
+    changed = kept.files()
+    orders, prices = kept.undo()
+    assert (orders.status, prices.status) == (UndoStatus.REFUSED, UndoStatus.UNDONE)
+    assert told in (orders.reason or "")
+    now = kept.files()
+    for name in now:
+        if "/" in name:
+            expected = changed if name.startswith("orders-0/") else before
+            assert now[name] == expected[name], name
+    entries = checkpoint.read(str(kept.log_dir / checkpoint.CLEANER_OFFSET))
+    assert entries == {("orders", 0): 18}
+
+
+def test_a_log_of_which_other_groups_were_cleaned_since_is_left(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    """C-7: the tombstone that hid what the run has removed is gone; it would come back to life.
+
+    The run drops a of offset 0 for that of 4, later ones that for a tombstone, then the tombstone.
+    """
+    long = batch(*(record(i, b"k%d" % i, b"v" * 900) for i in range(1, 4)))
+    longer = batch(*(record(i, b"k%d" % i, b"v" * 900) for i in range(5, 8)))
+    log_dir, last = tmp_path / "logs", keyed(8, "z")
+    orders = make_partition(
+        log_dir, {0: [keyed(0, "a"), long], 4: [keyed(4, "a"), longer], 8: [last]}
+    )
+    kept = Kept(local, log_dir, SMALL_SEGMENTS)
+    kept.run()
+    in_place = mark_of(str(orders / file_name(0, LOG)))
+    assert len(list(kept.run_dir.rglob("0*.json"))) == 1  # the segment of 4 was left as it was
+    write_segment(orders, 10, [keyed(10, "A"), keyed(11, "yy")])
+    write_segment(orders, 20, [keyed(20, "z")])
+    kept.run(keep=False, now_ms=NOW_MS)
+    write_segment(orders, 30, [keyed(30, "z")])
+    kept.run(keep=False, now_ms=2_000_000_000_000)
+    assert mark_of(str(orders / file_name(0, LOG))) == in_place
+    before = kept.files()
+    values = b"".join(of[0] for name, of in before.items() if name.endswith(LOG))
+    assert b"a0" not in values and b"a4" not in values
+    (report,) = kept.undo()
+    assert report.status is UndoStatus.REFUSED, report
+    assert report.reason == "cleaned since: its cleaner checkpoint is at 30, the run left it at 8"
+    assert kept.files() == before
+
+
+def test_what_a_broker_has_appended_stays(local: LocalRound, tmp_path: Path) -> None:
+    kept = Kept(local, merged(tmp_path / "logs"))
+    before = kept.files()
+    kept.run()
+    appended(kept.log_dir / "orders-0")
+    assert [report.status for report in kept.undo()] == [UndoStatus.UNDONE] * 2
+    assert {name.partition("/")[2] for name in different(before, kept.files())} == {
+        file_name(18, LOG),
+        file_name(30, LOG),
+    }
+
+
+def test_indexes_that_a_broker_has_rebuilt_are_no_change(local: LocalRound, tmp_path: Path) -> None:
+    kept = Kept(local, merged(tmp_path / "logs"))
+    before = kept.files()
+    kept.run()
+    (kept.log_dir / "orders-0" / file_name(0, INDEX)).unlink()
+    assert [report.status for report in kept.undo()] == [UndoStatus.UNDONE] * 2
+    assert kept.files() == before
+
+
+def test_a_kept_file_that_was_damaged_is_not_brought_back(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    kept = Kept(local, merged(tmp_path / "logs"))
+    kept.run()
+    after = kept.files()
+    (path,) = kept.run_dir.glob(f"0/orders-0/*/{file_name(0, LOG)}")
+    flip(path, 70)
+    orders, prices = kept.undo()
+    assert (orders.status, prices.status) == (UndoStatus.FAILED, UndoStatus.UNDONE)
+    assert orders.reason == f"{path}, byte 0: not the file that was kept"
+    now = kept.files()
+    assert {n: now[n] for n in now if n.startswith("orders-0/")} == {
+        n: after[n] for n in after if n.startswith("orders-0/")
+    }
+
+
+def test_a_damaged_manifest_changes_nothing(local: LocalRound, tmp_path: Path) -> None:
+    kept = Kept(local, merged(tmp_path / "logs"))
+    kept.run()
+    after = kept.files()
+    manifest = min(kept.run_dir.glob("0/orders-0/*.json"))
+    data = manifest.read_bytes()
+    for damaged in (
+        *(data[:length] for length in range(len(data) - 1)),
+        data.replace(b'"name": "0', b'"name": "../0'),
+        data.replace(b'"number": 0', b'"number": 1'),
+        data.replace(b'"schema_version": 1', b'"schema_version": 2'),
+        data.replace(b'"size_bytes": ', b'"size_bytes": -'),
+        b"[" * 100_000,
+    ):
+        assert damaged != data
+        manifest.write_bytes(damaged)
+        with pytest.raises(CorruptFileError, match=r"000000\.json, byte 0: "):
+            kept.undo()
+    assert kept.files() == after
+
+
+# crashes: of the run, of the undoing
+
+
+class PowerLoss(BaseException):
+    """No cleanup code runs."""
+
+
+CHANGES = ("rename", "remove", "link", "replace_file")
+
+
+def losing_power(monkeypatch: pytest.MonkeyPatch, at: int) -> list[str]:
+    """Let the power go before a change; the changes that were made."""
+    made: list[str] = []
+
+    def counted(name: str, change: Callable[..., None]) -> Callable[..., None]:
+        def call(*arguments: object) -> None:
+            if len(made) == at:
+                raise PowerLoss
+            made.append(name)
+            change(*arguments)
+
+        return call
+
+    for name in CHANGES:
+        monkeypatch.setattr(filesystem, name, counted(name, getattr(filesystem, name)))
+    return made
+
+
+def one_log(root: Path) -> Path:
+    merged(root)
+    shutil.rmtree(root / "prices-3")
+    return root
+
+
+def test_an_undoing_that_is_cut_short_anywhere_is_done_by_the_next(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a log with several groups, of which retention has deleted segments, too."""
+    kept = Kept(local, one_log(tmp_path / "logs"), SOME)
+    before = kept.files()
+    kept.run()
+    saved = tmp_path / "saved"
+    shutil.copytree(kept.log_dir, saved)
+    at, finished = 0, False
+    while not finished:
+        shutil.rmtree(kept.log_dir)
+        shutil.copytree(saved, kept.log_dir)
+        with monkeypatch.context() as patches:
+            made = losing_power(patches, at)
+            try:
+                kept.undo()
+                finished = True
+            except PowerLoss:
+                assert len(made) == at
+        assert [report.status for report in kept.undo()] in (
+            [UndoStatus.UNDONE],
+            [UndoStatus.AS_BEFORE],
+        ), at
+        assert different(before, kept.files()) == set(), at
+        at += 1
+    assert at > 30
+
+
+def test_a_run_that_is_cut_short_anywhere_can_be_undone(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = one_log(tmp_path / "original")
+    at, finished = 0, False
+    while not finished:
+        log_dir = tmp_path / str(at) / "logs"
+        shutil.copytree(original, log_dir)
+        kept = Kept(local, log_dir, SOME)
+        before = kept.files()
+        with monkeypatch.context() as patches:
+            losing_power(patches, at)
+            try:
+                kept.run()
+                finished = True
+            except PowerLoss:
+                pass
+        if (kept.run_dir / RUN_FILE).exists():
+            statuses = [report.status for report in kept.undo()]
+            assert statuses in ([], [UndoStatus.UNDONE], [UndoStatus.AS_BEFORE]), at
+            assert different(before, kept.files()) <= {checkpoint.CLEANER_OFFSET}, at
+        at += 1
+    assert at > 30
+
+
+# what cannot be kept is not replaced
+
+
+def test_without_room_for_the_originals_the_log_stays_as_it_is(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Kept(local, merged(tmp_path / "logs"))
+    before = kept.files()
+    replace = filesystem.replace_file
+
+    def full(path: str, data: bytes) -> None:
+        if "originals" in path and "orders-0" in path:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        replace(path, data)
+
+    monkeypatch.setattr(filesystem, "replace_file", full)
+    orders, prices = sorted(kept.run(), key=lambda log: log.topic)
+    assert (orders.status, prices.status) == (LogStatus.FAILED, LogStatus.CLEANED)
+    assert "No space left on device" in (orders.reason or "")
+    now = kept.files()
+    assert {n for n in different(before, now) if n.startswith("orders")} == set()
+    assert list(kept.run_dir.glob("0/orders-0/*")) == []
+
+
+# retention
+
+
+RETAINED = {
+    "cleanup.policy": "compact,delete",
+    "min.cleanable.dirty.ratio": "0",
+    "segment.bytes": "600",
+}
+SOME = load_config(settings=RETAINED | {"retention.bytes": "100"})  # all below offset 16
+ALL = load_config(settings=RETAINED | {"retention.ms": "1"})
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_what_retention_deleted_comes_back(
+    local: LocalRound, tmp_path: Path, everything: bool
+) -> None:
+    """C-18: with the log start and the leader epochs; an active segment that it made goes."""
+    log_dir = merged(tmp_path / "logs")
+    for name in ("orders-0", "prices-3"):
+        epochs = log_dir / name / LEADER_EPOCH_CHECKPOINT
+        leader_epoch_checkpoint.write(str(epochs), [EpochEntry(0, 0), EpochEntry(3, 13)])
+        at_end = log_dir / name / file_name(19, SNAPSHOT)
+        shutil.copy(at_end.with_name(file_name(18, SNAPSHOT)), at_end)
+    kept = Kept(local, log_dir, ALL if everything else SOME)
+    before = kept.files()
+    for log in kept.run(now_ms=2_000_000_000_000 if everything else NOW_MS):
+        assert log.retention.deleted.segments > 0, log
+    starts = checkpoint.read(str(log_dir / checkpoint.LOG_START))
+    assert set(starts.values()) == {19 if everything else 16}
+    assert (log_dir / "orders-0" / file_name(19, LOG)).exists() is everything
+    reports = kept.undo()
+    assert [report.status for report in reports] == [UndoStatus.UNDONE] * 2, reports
+    assert different(before, kept.files()) == set()
+    assert [report.status for report in kept.undo()] == [UndoStatus.AS_BEFORE] * 2
+
+
+def test_an_active_segment_of_retention_with_data_stays(local: LocalRound, tmp_path: Path) -> None:
+    log_dir = merged(tmp_path / "logs")
+    kept = Kept(local, log_dir, ALL)
+    before = kept.files()
+    kept.run(now_ms=2_000_000_000_000)
+    for name in ("orders-0", "prices-3"):
+        (log_dir / name / file_name(19, LOG)).write_bytes(b"of a broker")
+    assert [report.status for report in kept.undo()] == [UndoStatus.UNDONE] * 2
+    now = kept.files()
+    assert {name for name in different(before, now) if name in before} == set()
+    assert now["orders-0/" + file_name(19, LOG)][0] == b"of a broker"
+
+
+def test_epochs_that_have_come_since_stay(local: LocalRound, tmp_path: Path) -> None:
+    log_dir = merged(tmp_path / "logs")
+    epochs = str(log_dir / "orders-0" / LEADER_EPOCH_CHECKPOINT)
+    leader_epoch_checkpoint.write(epochs, [EpochEntry(0, 0), EpochEntry(3, 13)])
+    kept = Kept(local, log_dir, SOME)
+    kept.run()
+    cut = leader_epoch_checkpoint.read(epochs)
+    assert cut == [EpochEntry(3, 16)]
+    leader_epoch_checkpoint.write(epochs, [*cut, EpochEntry(4, 25)])
+    kept.undo()
+    assert leader_epoch_checkpoint.read(epochs) == [
+        EpochEntry(0, 0),
+        EpochEntry(3, 13),
+        EpochEntry(4, 25),
+    ]
+
+
+def test_what_retention_deleted_stays_gone_once_the_log_was_cleaned_again(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    """A tombstone that came after it may be gone, too."""
+    kept = Kept(local, merged(tmp_path / "logs"), SOME)
+    kept.run()
+    path = str(kept.log_dir / checkpoint.CLEANER_OFFSET)
+    checkpoint.write(path, checkpoint.read(path) | {("orders", 0): 19})
+    orders, prices = kept.undo()
+    assert (orders.status, prices.status) == (UndoStatus.REFUSED, UndoStatus.UNDONE)
+    assert orders.reason == "cleaned since: its cleaner checkpoint is at 19, the run left it at 18"
+
+
+def test_a_log_start_that_was_moved_since_is_not_moved_back(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    """Somebody has deleted records: they do not come back."""
+    log_dir = merged(tmp_path / "logs")
+    kept = Kept(local, log_dir, SOME)
+    kept.run()
+    path = str(log_dir / checkpoint.LOG_START)
+    checkpoint.write(path, checkpoint.read(path) | {("orders", 0): 19})
+    orders, prices = kept.undo()
+    assert (orders.status, prices.status) == (UndoStatus.REFUSED, UndoStatus.UNDONE)
+    assert orders.reason == "the log start was moved since, to 19"

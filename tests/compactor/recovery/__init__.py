@@ -1,0 +1,1 @@
+"""Tests of compactor.recovery.log_dir_recovery."""

@@ -1,0 +1,200 @@
+"""A log directory is settled: what is looked at, what is done, and what is left alone."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from compactor.recovery.log_dir_recovery import LogRecovery, recover_log_dir
+from storage import filesystem
+from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
+from tests.support.made_log import files_of, keyed, make_partition, write_segment
+
+
+def log_dir(root: Path) -> Path:
+    """Segments 0, 4 and 9, and 20, which is active."""
+    segments = {0: [keyed(0, "abab")], 4: [keyed(4, "a")], 9: [keyed(9, "b")], 20: []}
+    return make_partition(root / "logs", segments).parent
+
+
+def swap_in(partition: Path, base_offset: int, keys: str, suffix: str = ".swap") -> None:
+    """A cleaned segment of one batch, as it stands before its sources go."""
+    beside = partition.parent.parent / "cleaned"
+    beside.mkdir()
+    write_segment(beside, base_offset, [keyed(base_offset, keys)] if keys else [], 0)
+    for kind in (LOG, INDEX, TIME_INDEX):
+        name = file_name(base_offset, kind)
+        os.replace(beside / name, partition / f"{name}{suffix}")
+
+
+def only(root: Path) -> LogRecovery:
+    [log] = recover_log_dir(str(root)).logs
+    return log
+
+
+def test_a_complete_swap_is_finished(tmp_path: Path) -> None:
+    """C-15.6: its range ends with its last batch, so segment 9 is not of its sources."""
+    root = log_dir(tmp_path)
+    partition = root / "orders-0"
+    before = files_of(partition)
+    swap_in(partition, 0, "abxyz")  # offsets 0 to 4
+    swapped = {n.removesuffix(".swap"): d for n, d in files_of(partition).items() if "swap" in n}
+    found = only(root)
+    expected = {n: d for n, d in before.items() if n[:20] not in (f"{0:020}", f"{4:020}")}
+    assert files_of(partition) == expected | swapped
+    assert found.finished == tuple(sorted(swapped))
+    assert found.undone == ()
+    assert found.removed == tuple(sorted(before.keys() - expected.keys()))
+    assert found.problem is None
+    assert recover_log_dir(str(root)).logs == ()
+
+
+def test_an_incomplete_swap_is_undone(tmp_path: Path) -> None:
+    root = log_dir(tmp_path)
+    before = files_of(root / "orders-0")
+    swap_in(root / "orders-0", 0, "ab")
+    partition = root / "orders-0"
+    (partition / f"{file_name(0, INDEX)}.swap").rename(partition / f"{file_name(0, INDEX)}.cleaned")
+    found = only(root)
+    assert files_of(partition) == before
+    assert len(found.undone) == 3
+    assert (found.finished, found.removed) == ((), ())
+
+
+def test_an_empty_swap_is_undone_beside_its_sources(tmp_path: Path) -> None:
+    """docs/differences.md: a broker would put it in the place of segment 0."""
+    root = log_dir(tmp_path)
+    before = files_of(root / "orders-0")
+    swap_in(root / "orders-0", 0, "")
+    assert len(only(root).undone) == 3
+    assert files_of(root / "orders-0") == before
+
+
+@pytest.mark.parametrize("lost", [(INDEX,), (TIME_INDEX,), (INDEX, TIME_INDEX)])
+def test_no_index_of_a_source_stays_beside_a_swap_that_lost_its_own(
+    tmp_path: Path, lost: tuple[str, ...]
+) -> None:
+    """Kafka syncs no name behind its own renames. It takes an index for what it finds in it, and a
+    missing one it makes anew."""
+    root = log_dir(tmp_path)
+    partition = root / "orders-0"
+    for kind in (INDEX, TIME_INDEX):  # of the source, and no broker would see that they are
+        (partition / file_name(0, kind)).write_bytes(b"of the source")
+    swap_in(partition, 0, "abxyz")
+    for kind in lost:
+        (partition / f"{file_name(0, kind)}.swap").unlink()
+    swapped = (partition / f"{file_name(0, LOG)}.swap").read_bytes()
+    assert only(root).problem is None
+    after = files_of(partition)
+    assert after[file_name(0, LOG)] == swapped
+    kinds = {INDEX, TIME_INDEX} - {*lost}
+    assert {n for n in after if n[:20] == f"{0:020}"} == {
+        file_name(0, kind) for kind in (LOG, *kinds)
+    }
+    assert file_name(4, LOG) not in after and file_name(9, LOG) in after
+    assert recover_log_dir(str(root)).logs == ()
+
+
+def assert_set_aside(root: Path, told: str) -> None:
+    before = files_of(root / "orders-0")
+    found = only(root)
+    assert found.problem is not None and told in found.problem
+    assert (found.finished, found.undone, found.removed) == ((), (), ())
+    assert files_of(root / "orders-0") == before
+
+
+def test_a_swap_that_has_lost_its_bytes_is_not_swapped_in(tmp_path: Path) -> None:
+    """Its index knows of batches: the log was written, and is gone."""
+    root = log_dir(tmp_path)
+    partition = root / "orders-0"
+    swap_in(partition, 0, "ab")
+    (partition / f"{file_name(0, LOG)}.swap").write_bytes(b"")
+    (partition / f"{file_name(0, INDEX)}.swap").write_bytes(bytes.fromhex("00000000 00000000"))
+    assert_set_aside(root, ".index.swap, byte 0: has entries, but its .log.swap has no batch")
+
+
+def test_a_torn_swap_is_not_swapped_in(tmp_path: Path) -> None:
+    root = log_dir(tmp_path)
+    partition = root / "orders-0"
+    swap_in(partition, 0, "ab")
+    path = partition / f"{file_name(0, LOG)}.swap"
+    whole = path.read_bytes()
+    for size in range(1, len(whole)):
+        path.write_bytes(whole[:size])
+        assert_set_aside(root, f"{path}, byte 0: ")
+
+
+def test_an_index_that_is_not_of_the_log_in_place_is_not_put_beside_it(tmp_path: Path) -> None:
+    """Readers that seek would skip records, silently; Kafka does not look."""
+    root = log_dir(tmp_path)
+    path = root / "orders-0" / f"{file_name(4, INDEX)}.swap"
+    path.write_bytes(bytes.fromhex("00000003 00000111"))
+    assert_set_aside(root, "does not lead to that batch of the log")
+
+
+def test_a_file_that_no_broker_could_load_with_is_told(tmp_path: Path) -> None:
+    """F-2.5."""
+    root = log_dir(tmp_path)
+    swap_in(root / "orders-0", 0, "ab")
+    (root / "orders-0" / "backup.log.swap").write_bytes(b"")
+    assert_set_aside(root, "backup.log.swap: not a name that a broker would load")
+
+
+def test_one_log_that_cannot_be_settled_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = log_dir(tmp_path)
+    make_partition(root, {0: [keyed(0, "a")]}, "other-0")
+    for name in ("orders-0", "other-0"):
+        (root / name / f"{file_name(0, LOG)}.deleted").write_bytes(b"")
+    remove = filesystem.remove
+
+    def failing(path: str) -> None:
+        if "orders-0" in path:
+            raise PermissionError(1, "Operation not permitted", path)
+        remove(path)
+
+    monkeypatch.setattr(filesystem, "remove", failing)
+    [first, second] = recover_log_dir(str(root)).logs
+    assert first.problem == (
+        f"{root}/orders-0/{file_name(0, LOG)}.deleted: Operation not permitted"
+    )
+    assert second.removed == (f"{file_name(0, LOG)}.deleted",)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "orders-1.0123456789abcdef0123456789abcdef-delete",
+        "orders-1.0123456789abcdef0123456789abcdef-stray",
+        "orders-1.0123456789abcdef0123456789abcdef-future",
+        "__cluster_metadata-0",
+        "remote-log-index-cache",
+        "not a partition",
+    ],
+)
+def test_what_is_no_partition_is_left_alone(tmp_path: Path, name: str) -> None:
+    """F-1.3: a broker deletes, completes or keeps these itself."""
+    root = log_dir(tmp_path)
+    partition = make_partition(tmp_path / "other", {0: [keyed(0, "a")]})
+    swap_in(partition, 0, "b")
+    for left in (".log.deleted", ".log.cleaned", ".log.compactor-1-2"):
+        (partition / f"{5:020}{left}").write_bytes(b"left")
+    partition.rename(root / name)
+    before = files_of(root / name)
+    found = recover_log_dir(str(root))
+    assert (found.partitions, found.logs) == (1, ())
+    assert files_of(root / name) == before
+
+
+def test_half_a_checkpoint_of_the_log_directory_goes(tmp_path: Path) -> None:
+    """F-13.3: what was being written when the process was killed."""
+    root = log_dir(tmp_path)
+    (root / "cleaner-offset-checkpoint.tmp").write_text("0\n1\n")
+    (root / "somebody.tmp").write_text("")
+    assert recover_log_dir(str(root)).removed == ("cleaner-offset-checkpoint.tmp",)
+    assert sorted(p.name for p in root.iterdir()) == [
+        ".kafka_cleanshutdown",
+        "orders-0",
+        "somebody.tmp",
+    ]

@@ -1,0 +1,208 @@
+"""`verify` over a whole log directory: what it counts, what it finds, what it leaves alone."""
+
+from pathlib import Path
+
+import pytest
+
+from compactor.exit_codes import UsageError
+from compactor.progress import VERIFY_STAGE
+from compactor.verification.verify import Verification, verify
+from compactor.verification.verify_segment import check_segment
+from storage import checkpoint, meta_properties, producer_snapshot
+from storage.file_names import LOG, SNAPSHOT, file_name
+from storage.log_dir import list_log_dir
+from storage.meta_properties import MetaProperties
+from storage.producer_snapshot import ProducerEntry
+from storage.segment import Segment
+from tests.compactor.small_log import END_OFFSET, build, patch, snapshot_of
+
+HALF = END_OFFSET // 2
+
+
+class Told:
+    """A sink that remembers."""
+
+    def __init__(self) -> None:
+        self.stages: list[tuple[str, int]] = []
+        self.done: list[int] = []
+
+    def stage(self, name: str, total: int) -> None:
+        self.stages.append((name, total))
+
+    def advance(self, done: int) -> None:
+        self.done.append(done)
+
+    def swapped(self, groups: int) -> None:
+        raise AssertionError(groups)
+
+    def message(self, text: str) -> None:
+        raise AssertionError(text)
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    return build(tmp_path / "log")
+
+
+def verified(partition: Path, only: str | None = None) -> Verification:
+    return verify(str(partition.parent), only, Told())
+
+
+def only_problem(partition: Path) -> str:
+    """The one finding, with the path below the log directory."""
+    [finding] = verified(partition).findings
+    return str(finding).replace(f"{partition.parent}/", "")
+
+
+def test_a_sound_log_directory_is_counted_and_left_alone(partition: Path) -> None:
+    before = snapshot_of(partition.parent)
+    progress = Told()
+    found = verify(str(partition.parent), None, progress)
+    assert found.findings == []
+    assert (found.partitions, found.segments, found.batches, found.records) == (1, 2, 10, 30)
+    assert found.log_bytes == sum(p.stat().st_size for p in partition.glob("*.log"))
+    assert progress.stages == [(VERIFY_STAGE, 2)]
+    assert progress.done == [1, 2]
+    assert snapshot_of(partition.parent) == before
+
+
+def test_a_finding_names_file_and_position(partition: Path) -> None:
+    patch(partition / file_name(HALF, LOG), 30, b"\xff")
+    assert only_problem(partition).startswith(f"orders-0/{file_name(HALF, LOG)}, byte 0: batch has")
+
+
+def test_a_partition_that_is_not_there_is_wrong_usage(partition: Path) -> None:
+    with pytest.raises(UsageError, match="orders-1: there is no such partition"):
+        verified(partition, "orders-1")
+
+
+def test_one_partition_is_looked_at_alone(partition: Path) -> None:
+    (partition.parent / "payments-0").mkdir()
+    (partition.parent / "payments-0" / file_name(0, LOG)).write_bytes(b"x" * 100)
+    assert verified(partition, "orders-0").findings == []
+    assert verified(partition, "payments-0").findings != []
+
+
+@pytest.mark.parametrize("name", ["x.log", "a.index", "backup.snapshot"])
+def test_a_name_without_an_offset_is_found(partition: Path, name: str) -> None:
+    """F-2.5."""
+    (partition / name).write_bytes(b"")
+    assert only_problem(partition).startswith(f"orders-0/{name}, byte 0: a broker fails to load")
+
+
+@pytest.mark.parametrize("suffix", [".log.cleaned", ".index.swap"])
+def test_a_cleaning_cut_short_is_found(partition: Path, suffix: str) -> None:
+    (partition / file_name(0, suffix)).write_bytes(b"")
+    assert "a cleaning was cut short here" in only_problem(partition)
+
+
+def test_files_that_a_broker_is_about_to_delete_are_no_finding(partition: Path) -> None:
+    (partition / file_name(3, ".log.deleted")).write_bytes(b"")
+    assert verified(partition).findings == []
+
+
+@pytest.mark.parametrize("at", [1, 3, 7, 10, 40])
+def test_a_damaged_snapshot_is_found(partition: Path, at: int) -> None:
+    """F-14.1: version, CRC, count, entries."""
+    path = partition / file_name(HALF, SNAPSHOT)
+    producer_snapshot.write(str(path), [ProducerEntry(7, 0, 3, 5, 0, 100, None, None)])
+    assert verified(partition).findings == []
+    byte = path.read_bytes()[at]
+    patch(path, at, bytes([byte ^ 0xFF]))
+    assert only_problem(partition).startswith(f"orders-0/{path.name}, byte ")
+
+
+def test_a_snapshot_that_knows_the_future_is_found(partition: Path) -> None:
+    """F-14.2: the state below its offset."""
+    path = partition / file_name(HALF, SNAPSHOT)
+    entry = ProducerEntry(7, 0, 3, HALF, 0, 100, None, None)
+    producer_snapshot.write(str(path), [entry._replace(last_offset=HALF - 1), entry])
+    assert only_problem(partition) == (
+        f"orders-0/{path.name}, byte 56: producer 7 has last offset 15, expected below 15"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "consequence"),
+    [
+        (checkpoint.CLEANER_OFFSET, "the next cleaning starts again"),
+        (checkpoint.RECOVERY_POINT, "would not check the end"),
+        (checkpoint.REPLICATION, "would cut the high watermark"),
+        (checkpoint.LOG_START, "deletes every segment"),
+    ],
+)
+def test_a_checkpoint_past_the_log_is_found(partition: Path, name: str, consequence: str) -> None:
+    """F-13, F-16.1 step 6; the log end offset itself is sound."""
+    path = str(partition.parent / name)
+    checkpoint.write(path, {("orders", 0): END_OFFSET, ("gone", 3): 10**9})
+    assert verified(partition).findings == []
+    checkpoint.write(path, {("orders", 0): END_OFFSET + 1})
+    assert "orders-0 has offset 31, its log ends at 30" in only_problem(partition)
+    assert consequence in only_problem(partition)
+
+
+def test_a_malformed_checkpoint_is_found(partition: Path) -> None:
+    """F-13.2: it would take the log directory offline."""
+    (partition.parent / checkpoint.CLEANER_OFFSET).write_bytes(b"0\n2\norders 0 5\n")
+    assert only_problem(partition).startswith("cleaner-offset-checkpoint, byte 2: ")
+
+
+def test_malformed_metadata_files_are_found(partition: Path) -> None:
+    (partition / "leader-epoch-checkpoint").write_bytes(b"0\n2\n1 5\n0 9\n")
+    (partition / "partition.metadata").write_bytes(b"version: 0\n")
+    (partition.parent / "meta.properties").write_bytes(b"version=9\n")
+    paths = {finding.path.rpartition("/")[2] for finding in verified(partition).findings}
+    assert paths == {"leader-epoch-checkpoint", "partition.metadata", "meta.properties"}
+
+
+def test_a_kraft_log_without_its_topic_id_is_found(partition: Path) -> None:
+    """F-13.5."""
+    meta_properties.write(str(partition.parent), MetaProperties(1, "cluster", 1, None))
+    assert "takes the log for a stray" in only_problem(partition)
+
+
+def test_a_directory_that_stops_a_broker_is_found(partition: Path) -> None:
+    """F-1.4; those that a broker knows are sound."""
+    for name in ("lost+found", "__cluster_metadata-0", "remote-log-index-cache"):
+        (partition.parent / name).mkdir()
+    (partition.parent / f"old-1.{'0' * 32}-delete").mkdir()
+    assert only_problem(partition).startswith("lost+found, byte 0: not named like a partition")
+
+
+def test_a_log_that_vanishes_meanwhile_is_no_finding(
+    partition: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from compactor.verification import verify as module
+
+    real = list_log_dir
+
+    def list_then_delete(path: str) -> object:
+        listing = real(path)
+        for file in partition.glob(f"{file_name(0, '')}.*"):
+            file.unlink()
+        return listing
+
+    monkeypatch.setattr(module, "list_log_dir", list_then_delete)
+    found = verified(partition)
+    assert found.findings == []
+    assert found.segments == 1
+
+
+def test_an_unreadable_file_is_a_finding_and_the_others_are_read(
+    partition: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F-16.1, step 1: a broker could not read it either."""
+    from compactor.verification import verify as module
+
+    log = str(partition / file_name(0, LOG))
+    real = check_segment
+
+    def without_permission(directory: str, segment: Segment, next_base: int | None) -> object:
+        if segment.base_offset == 0:
+            raise PermissionError(13, "Permission denied", log)
+        return real(directory, segment, next_base)
+
+    monkeypatch.setattr(module, "check_segment", without_permission)
+    found = verified(partition)
+    assert [str(f) for f in found.findings] == [f"{log}, byte 0: cannot be read: Permission denied"]
+    assert found.segments == 1
