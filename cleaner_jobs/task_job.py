@@ -6,13 +6,14 @@ Only the number of a task travels to it, and one row a part, verdict or piece co
 import os
 import secrets
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-from pyspark import InheritableThread, TaskContext
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from cleaner_jobs.spark_session import (
@@ -86,7 +87,8 @@ def _job(
 ) -> Iterator[Future[list[Row]]]:
     """Do work on another thread: where Java is being waited for, a signal would wait with it.
 
-    Who leaves before it is done cancels it.
+    Who leaves before it is done cancels it. The thread is a plain one: pyspark's InheritableThread
+    asks Java before it does anything of ours, and where Java dies just then nobody is told.
     """
     outcome: Future[list[Row]] = Future()
 
@@ -97,7 +99,7 @@ def _job(
         except BaseException as error:
             outcome.set_exception(error)
 
-    thread = InheritableThread(target=run, name="spark job", daemon=True)
+    thread = threading.Thread(target=run, name="spark job", daemon=True)
     thread.start()
     try:
         yield outcome

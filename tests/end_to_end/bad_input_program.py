@@ -4,12 +4,14 @@ import contextlib
 import io
 import json
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from compactor.cleaning import cleaner_manager
@@ -21,6 +23,7 @@ from compactor.reports.report import CleaningReport
 from tests.end_to_end.bad_input_tasks import Stall, misbehaving
 
 FIRST_SWAP = "first swap"  # of the names of stages
+HAND_OVER = "hand-over"  # of the first job, to the thread that waits for it
 COMPACTED = ("--set", "cleanup.policy=compact", "--set", "min.cleanable.dirty.ratio=0")
 
 
@@ -97,9 +100,29 @@ class Program:
         return Ended(code, json.loads(out.getvalue()), error.getvalue())
 
 
+@contextlib.contextmanager
+def _java_awaited_to_die(mark: str) -> Iterator[None]:
+    """The thread of a job begins with a Java that was there a moment before."""
+    begin = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
+
+    def without_java(thread: threading.Thread) -> None:
+        if thread.name == "spark job":
+            Path(mark).touch()
+            gateway: Any = SparkContext._gateway
+            gateway.proc.wait()
+        begin(thread)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading.Thread, "_bootstrap_inner", without_java)
+        yield
+
+
 def main() -> int:
     """STAGE MARK PARTITIONS WORDS…: the command line, with tasks that stall in that stage."""
     stage, mark, partitions, *words = sys.argv[1:]
+    if stage == HAND_OVER:
+        with _java_awaited_to_die(mark):
+            return cli.main(words)
     with misbehaving(stage, Stall(tuple(partitions.split(":")), mark)):
         return cli.main(words)
 

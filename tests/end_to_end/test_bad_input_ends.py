@@ -22,7 +22,7 @@ import pytest
 
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_logs import State, state_of, swapped_logs
-from tests.end_to_end.bad_input_program import COMPACTED
+from tests.end_to_end.bad_input_program import COMPACTED, HAND_OVER
 from tests.support.shell_code import shell_code
 
 PROJECT = Path(__file__).parents[2]
@@ -44,6 +44,7 @@ ENDS = [
     ("scan", signal.SIGTERM, "once"),
     ("rewrite", signal.SIGTERM, "all"),  # with every process that a terminal or scheduler reaches
     ("rewrite", JAVA_DIES, "once"),
+    (HAND_OVER, JAVA_DIES, "once"),
 ]
 
 
@@ -70,7 +71,7 @@ class Running:
         self._temporary.mkdir()
         partitions = ":".join(str(self.log_dir / f"{topic}-0") for topic in ("one", "two"))
         words = ["run", str(self.log_dir), *COMPACTED, "--master", "local[2]"]
-        hook = [stage if stage in ("scan", "rewrite") else "scan", str(self._mark), partitions]
+        hook = ["scan" if stage in (AT_START, AT_FIRST_USE) else stage, str(self._mark), partitions]
         environ = {**os.environ, "TMPDIR": str(self._temporary)}
         if stage == AT_FIRST_USE:
             environ["XDG_CACHE_HOME"] = str(root / "cache")
@@ -179,7 +180,11 @@ def test_it_says_so_in_one_line_and_by_its_exit_code(
     code, line, word = {
         signal.SIGINT: (130, "interrupted", "interrupted"),
         signal.SIGTERM: (143, "terminated", "interrupted"),
-        JAVA_DIES: (1, f"{stage}: Spark's Java process is gone", "failed"),
+        JAVA_DIES: (
+            1,
+            f"{'scan' if stage == HAND_OVER else stage}: Spark's Java process is gone",
+            "failed",
+        ),
     }[number]
     assert found.code == code
     told = [text for text in found.error.splitlines() if text.startswith("compactor: ")]
