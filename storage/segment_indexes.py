@@ -36,6 +36,7 @@ class SegmentIndexes(NamedTuple):
     time_index: bytes
     time_entries_before_last_append: int  # when the last batch that got an entry came
     problem: str | None  # why no segment can hold these batches, whatever the room
+    problem_position: int = 0  # in the log: the first batch that no segment of this base can hold
 
 
 class IndexBuilder:
@@ -50,6 +51,7 @@ class IndexBuilder:
         self._state = np.zeros(_STATE_FIELDS, np.int64)
         self._state[[_MAX_TIMESTAMP, _LAST_INDEXED]] = _NO_TIMESTAMP
         self._problem: str | None = None
+        self._problem_position = 0
 
     def add(self, sizes: Int64Array, last_offsets: Int64Array, max_timestamps: Int64Array) -> None:
         """Take in the next batches, in file order; the first one of all starts at position 0.
@@ -61,7 +63,9 @@ class IndexBuilder:
         base = self._base_offset
         outside = (last_offsets < base) | (last_offsets - base > MAX_RELATIVE_OFFSET)
         if outside.any() and self._problem is None:
-            offset = int(last_offsets[int(outside.argmax())])
+            first = int(outside.argmax())
+            offset = int(last_offsets[first])
+            self._problem_position = int(self._state[_POSITION] + sizes[:first].sum())
             self._problem = f"offset {offset} does not fit a segment with base offset {base}"
         if self._problem:
             self._state[_POSITION] += sizes.sum()
@@ -78,8 +82,9 @@ class IndexBuilder:
         log_bytes = int(self._state[_POSITION])
         if log_bytes > MAX_LOG_BYTES:
             self._problem = f"a segment of {log_bytes} bytes, at most {MAX_LOG_BYTES} are possible"
+            self._problem_position = 0
         if self._problem:
-            return SegmentIndexes(b"", b"", 0, self._problem)
+            return SegmentIndexes(b"", b"", 0, self._problem, self._problem_position)
         times = bytes(self._times)
         if self._state[_MAX_TIMESTAMP] > self._state[_LAST_INDEXED]:  # C-14.2
             last = self._state[[_MAX_TIMESTAMP, _OFFSET_OF_MAX]].reshape(2, 1)

@@ -108,8 +108,9 @@ class _Recovery:
         interval_bytes = self._facts.index_interval_bytes
         found = recover_segment(log_path, base_offset, interval_bytes, producers.add)
         producers.finish()
-        if found.indexes.problem:
-            raise CorruptFileError(log_path, 0, found.indexes.problem)
+        indexes = found.indexes
+        if indexes.problem:
+            raise CorruptFileError(log_path, indexes.problem_position, indexes.problem)
         if found.damage is not None:
             self._require_torn(found, found.damage)
         self._result.segments[base_offset] = found

@@ -218,6 +218,7 @@ def test_a_time_index_with_room_for_five_takes_no_append_on_four() -> None:  # F
 def test_an_offset_out_of_range_is_a_problem(offset: int) -> None:  # C-13.7
     indexes = build(100, [Batch(70, 100, 1), Batch(70, offset, 1)], 0)
     assert indexes.problem == f"offset {offset} does not fit a segment with base offset 100"
+    assert indexes.problem_position == 70
     assert check_capacity(indexes, 10_485_760) == indexes.problem
     assert build(100, [Batch(70, 99 + 2**31, 1)], 0).problem is None
 

@@ -196,6 +196,13 @@ def test_a_log_that_would_end_below_its_start_is_left(partition: Path) -> None:
     assert_left(partition, path, 0, "log ends at offset 6, before its log start offset 7")
 
 
+def test_a_segment_that_wants_splitting_is_left(partition: Path) -> None:
+    """C-16.6: a broker splits it when it loads; no index of it can be made as it is."""
+    path = log_of(partition, 6)
+    path.write_bytes(encode(LAST) + encode(keyed(6 + 2**31, "ab")))
+    assert_left(partition, path, len(encode(LAST)), f"offset {7 + 2**31} does not fit")
+
+
 def test_segments_below_the_recovery_point_are_not_read(partition: Path) -> None:
     """F-16.1.5; their indexes stay, also where there are none to be believed."""
     recovery_point(partition, 6)
