@@ -61,17 +61,17 @@ class Chosen(NamedTuple):
     states: NDArray[np.uint8]  # of all records of the window
 
 
-class NotRebuilt(NamedTuple):
-    """Why the kernel did not rebuild a batch, and at which of its records."""
+class RebuiltBatch(NamedTuple):
+    """A batch, whole and with its checksum; None where it is not in the form that Kafka writes."""
 
-    code: int
-    record: int
+    batch: bytes | None
+    refused: bool = False  # by Kafka's builder (C-11.14)
 
 
 def rebuild_packed(
     window: Window, chosen: Chosen, buffers: WorkerBuffers
-) -> Iterator[bytes | NotRebuilt]:
-    """Yield each of the chosen batches, whole and with its checksum, in order."""
+) -> Iterator[RebuiltBatch]:
+    """Yield what becomes of each of the chosen batches, in order."""
     picked = window._replace(rows=window.rows[chosen.batches])
     for run in payloads(picked, buffers):
         rows = picked.rows[run.first : run.end]
@@ -81,13 +81,13 @@ def rebuild_packed(
         for row, result, count, horizon_ms in zip(
             rows.tolist(), results.tolist(), kept, horizons_ms, strict=True
         ):
-            start, end, base, latest, code, record, base_offset, last_offset = result
+            start, end, base, latest, code, refused, base_offset, last_offset = result
             if code != OK:
-                yield NotRebuilt(code, record)
+                yield RebuiltBatch(None)
                 continue
             row[BASE_OFFSET], row[LAST_OFFSET] = base_offset, last_offset
             if not count:
-                yield _emptied(row)
+                yield RebuiltBatch(_emptied(row))
                 continue
             payload = compress(Codec(row[ATTRIBUTES] & CODEC_MASK), plain[start:end])
             leader_epoch = NO_LEADER_EPOCH
@@ -97,7 +97,8 @@ def rebuild_packed(
             attributes = row[ATTRIBUTES] & PRESERVED_ATTRIBUTES
             if horizon_ms >= 0 or (row[ATTRIBUTES] & DELETE_HORIZON and row[BASE_TIMESTAMP] >= 0):
                 attributes |= DELETE_HORIZON
-            yield _batch(row, leader_epoch, (attributes, base, latest, count), payload)
+            batch = _batch(row, leader_epoch, (attributes, base, latest, count), payload)
+            yield RebuiltBatch(batch, bool(refused))
 
 
 def _emptied(row: list[int]) -> bytes:

@@ -345,6 +345,7 @@ def _result(piece: Piece, files: Files, log_bytes: int, counts: OutputCounts) ->
         counts.rebuilt,
         counts.emptied,
         legacy_emptied=counts.legacy_emptied,
+        refused=counts.refused,
     )
 
 

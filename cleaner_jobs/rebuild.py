@@ -41,16 +41,9 @@ from storage.kernel import inlined, kernel
 from storage.memory_access import copy_bytes, store_be_int16, store_be_int32, store_be_int64
 from storage.varint_kernel import varint_bytes, write_varint
 
-# why a batch was not rebuilt by the kernel
-NOT_CANONICAL = 1  # sound, but its fields are not in the form that Kafka writes: rebuild it slowly
-NEGATIVE_TIMESTAMP = 2  # Kafka's builder refuses these three, C-11.14
-NO_SEQUENCE = 3
-NO_EPOCH = 4
-REFUSALS = {
-    NEGATIVE_TIMESTAMP: "record {} of the batch has a negative timestamp",
-    NO_SEQUENCE: "batch of an idempotent producer without a base sequence",
-    NO_EPOCH: "batch of an idempotent producer without a producer epoch",
-}
+# a batch that is not rebuilt by the kernel: sound, but its fields are not in the form that Kafka
+# writes, so that it has to be rebuilt slowly
+NOT_CANONICAL = 1
 
 # A record grows by at most nine bytes of timestamp delta and four of length.
 GROWTH_BYTES_PER_RECORD = 13
@@ -119,13 +112,15 @@ def rebuild_records(
     lengths are sound. states: uint8 of its records. new_horizon_ms: the horizon it is to be given,
     or -1: keep what it has. offset_shift: by how much its base offset rises. out: with room for the
     records and GROWTH_BYTES_PER_RECORD for each.
-    Returns the position behind what was written, base timestamp, max timestamp, and a reason why
-    the batch was not rebuilt (OK if it was) with the record's number.
+    Returns the position behind what was written, base timestamp, max timestamp, OK or
+    NOT_CANONICAL, and whether (1 or 0) Kafka's builder refuses what was written here (C-11.14).
     """
-    if row[PRODUCER_ID] >= 0 and row[BASE_SEQUENCE] < 0 and row[ATTRIBUTES] & CONTROL == 0:
-        return out_at, 0, 0, NO_SEQUENCE, 0
-    if row[PRODUCER_ID] >= 0 and row[PRODUCER_EPOCH] == -1:
-        return out_at, 0, 0, NO_EPOCH, 0
+    refused = 0
+    if row[PRODUCER_ID] >= 0:
+        if row[BASE_SEQUENCE] < 0 and row[ATTRIBUTES] & CONTROL == 0:
+            refused = 1
+        if row[PRODUCER_EPOCH] == -1:
+            refused = 1
     source_base = row[BASE_TIMESTAMP]
     log_append_time = row[ATTRIBUTES] & LOG_APPEND_TIME != 0
     base = new_horizon_ms
@@ -139,11 +134,11 @@ def rebuild_records(
         if states[j] & np.uint8(REASON_MASK) == 0:
             delta, rest = read_varlong(payload, body + 1)
             if not _is_canonical(payload, rest, end):
-                return out_at, 0, 0, NOT_CANONICAL, j
+                return out_at, 0, 0, NOT_CANONICAL, 0
             stamped = log_append_time and row[ATTRIBUTES] & LEGACY == 0  # upgraded ones are already
             timestamp = row[MAX_TIMESTAMP] if stamped else source_base + delta
             if timestamp < -1:
-                return out_at, 0, 0, NEGATIVE_TIMESTAMP, j
+                refused = 1
             if not has_base:
                 base = timestamp
                 has_base = True
@@ -165,7 +160,7 @@ def rebuild_records(
             copy_bytes(out, out_at, payload, rest, end - rest)
             out_at += end - rest
         at = end
-    return out_at, base, latest, OK, 0
+    return out_at, base, latest, OK, refused
 
 
 @kernel
@@ -201,7 +196,7 @@ def rebuild_payloads(
     payloads: batch i stands in bounds[i, 0]:bounds[i, 1]. verdict: states of records (uint8), the
     first record of each batch among them, the horizon that each is to be given or -1. results:
     (batches, RESULT_COLUMNS), filled: where the batch begins and ends in out, base timestamp, max
-    timestamp, code and record as rebuild_records returns them, base offset and last offset. The
+    timestamp, code and refusal as rebuild_records returns them, base offset and last offset. The
     offsets of a legacy batch become those of its first and last kept record (C-11.12).
     """
     states, first_records, horizons_ms = verdict
@@ -212,7 +207,7 @@ def rebuild_payloads(
         base_offset, last_offset = rows[i, BASE_OFFSET], rows[i, LAST_OFFSET]
         if rows[i, ATTRIBUTES] & LEGACY != 0:
             base_offset, last_offset = kept_span(payloads, bounds[i, 0], rows[i], its_states)
-        end, base, latest, code, detail = rebuild_records(
+        end, base, latest, code, refused = rebuild_records(
             payloads,
             bounds[i, 0],
             rows[i],
@@ -227,7 +222,7 @@ def rebuild_payloads(
         results[i, 2] = base
         results[i, 3] = latest
         results[i, 4] = code
-        results[i, 5] = detail
+        results[i, 5] = refused
         results[i, 6] = base_offset
         results[i, 7] = last_offset
         if code == OK:
@@ -315,21 +310,22 @@ def rewrite_batches(
     horizon_ms: int,
     out: ByteArray,
     spans: Int64Array,
-) -> tuple[int, int, int, int, int]:
+) -> tuple[int, int, int, int]:
     """Write to out what becomes of batches that need no codec: copied, rebuilt, emptied, dropped.
 
     buffers: of the batches, whose first byte is at file_position, and of the upgraded records of
     legacy ones, which are never copied nor emptied here. verdict: actions and kept records of
     each batch, states of each record. horizon_ms: of this round. spans: (>= batches, 2), filled
     with where in out the batches stand that need a checksum.
-    Returns bytes written, number of spans, and the batch at which it stopped (-1 if none) with the
-    reason and its detail.
+    Returns bytes written, number of spans, the batch at which it stopped since it is NOT_CANONICAL
+    (-1 if none), and how many of those before it Kafka's builder refuses.
     """
     actions, kept_records, states = verdict
     buffer, upgraded = buffers
     at = 0
     span = 0
     record = 0
+    refused_batches = 0
     for i in range(rows.shape[0]):
         source_at = rows[i, POSITION] - file_position
         count = rows[i, RECORDS_COUNT]
@@ -353,7 +349,7 @@ def rewrite_batches(
                 payload, start = upgraded, rows[i, RECORDS_START]
                 offsets = kept_span(payload, start, rows[i], its_states)
                 offset_shift = offsets[0] - rows[i, BASE_OFFSET]
-            end, base, latest, code, detail = rebuild_records(
+            end, base, latest, code, refused = rebuild_records(
                 payload,
                 start,
                 rows[i],
@@ -364,7 +360,8 @@ def rewrite_batches(
                 at + BATCH_HEADER_BYTES,
             )
             if code != OK:
-                return at, span, i, code, detail
+                return at, span, i, refused_batches
+            refused_batches += refused
             times = (base, latest, has_horizon_after(rows[i], new_horizon_ms))
             if is_legacy:
                 size = end - at
@@ -376,4 +373,4 @@ def rewrite_batches(
             span += 1
             at = end
         record += count
-    return at, span, -1, OK, 0
+    return at, span, -1, refused_batches

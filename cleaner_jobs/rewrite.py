@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleaner_jobs.batch_window import Window, check_checksums
-from cleaner_jobs.packed_batches import Chosen, NotRebuilt, rebuild_packed
+from cleaner_jobs.packed_batches import Chosen, RebuiltBatch, rebuild_packed
 from cleaner_jobs.rebuild import (
     GROWTH_BYTES_PER_MESSAGE,
     GROWTH_BYTES_PER_RECORD,
-    NOT_CANONICAL,
-    REFUSALS,
     rewrite_batches,
 )
 from cleaner_jobs.retention import (
@@ -45,7 +43,6 @@ from storage.batch_columns import (
     Int64Array,
 )
 from storage.crc32c import crc32c
-from storage.errors import UnsupportedFormatError
 from storage.java_text import through_java
 from storage.record_batch import BatchOptions, decode_header, decode_records, encode_batch
 
@@ -65,7 +62,8 @@ class OutputCounts:
 
     def __init__(self) -> None:
         self.kept = self.rebuilt = self.emptied = self.records_kept = self.control_records_kept = 0
-        self.legacy_emptied = 0  # of the emptied: on these Kafka's cleaner stops (C-11.14)
+        # on these Kafka's cleaner stops (C-11.14): of the emptied, and of the rebuilt
+        self.legacy_emptied = self.refused = 0
         self.dropped = self.dropped_fingerprints = 0  # of records, by the verdicts
 
     def add(self, rows: Int64Array, actions: ByteArray, kept_records: NDArray[np.int32]) -> None:
@@ -119,7 +117,7 @@ class BatchRewriter:
         return self._output.written_bytes
 
     def rewrite(self, window: Window, states: NDArray[np.uint8]) -> None:
-        """states: one for each record of the window. Raise UnsupportedFormatError, C-11.14."""
+        """states: one for each record of the window."""
         count = len(window.rows)
         actions = self._buffers.array("actions", count)[:count]
         kept = self._buffers.array("kept", count, np.int32)[:count]
@@ -141,11 +139,12 @@ class BatchRewriter:
         for i, batch in self._rebuilt_packed(window, packed, (actions, kept, states), ordinals):
             if start < i:
                 self._rewrite_plain(window, (start, i), (actions, kept, states), ordinals)
-            if isinstance(batch, NotRebuilt):
+            self.counts.refused += batch.refused
+            if batch.batch is None:
                 its_states = states[ordinals[i] : ordinals[i + 1]]
-                self._rebuild_by_field(window, i, (int(actions[i]), its_states), batch)
+                self._rebuild_by_field(window, i, (int(actions[i]), its_states))
             else:
-                self._put(batch)
+                self._put(batch.batch)
             start = i + 1
         self._rewrite_plain(window, (start, count), (actions, kept, states), ordinals)
 
@@ -155,7 +154,7 @@ class BatchRewriter:
         packed: NDArray[np.bool_],
         verdict: tuple[ByteArray, NDArray[np.int32], NDArray[np.uint8]],
         ordinals: Int64Array,
-    ) -> Iterator[tuple[int, bytes | NotRebuilt]]:
+    ) -> Iterator[tuple[int, RebuiltBatch]]:
         """The compressed batches that are rebuilt, and legacy ones emptied, with their numbers."""
         actions, kept, states = verdict
         numbers = np.flatnonzero(packed)
@@ -186,7 +185,7 @@ class BatchRewriter:
             bound += GROWTH_BYTES_PER_MESSAGE * int(legacy)
             out = self._output.room(bound)
             spans = self._buffers.array("spans", len(rows), np.int64, 2)
-            written, fresh, stopped, code, detail = rewrite_batches(
+            written, fresh, stopped, refused = rewrite_batches(
                 (window.buffer, window.upgraded),
                 window.file_position,
                 rows,
@@ -197,13 +196,12 @@ class BatchRewriter:
             )
             _seal_batches(out, spans[:fresh])
             self._output.take(written)
+            self.counts.refused += refused
             if stopped < 0:
                 return
             i = start + stopped
             its_states = states[ordinals[i] : ordinals[i + 1]]
-            self._rebuild_by_field(
-                window, i, (int(actions[i]), its_states), NotRebuilt(code, detail)
-            )
+            self._rebuild_by_field(window, i, (int(actions[i]), its_states))
             start = i + 1
 
     def _rebuild_by_field(
@@ -211,15 +209,11 @@ class BatchRewriter:
         window: Window,
         i: int,
         verdict: tuple[int, NDArray[np.uint8]],
-        reason: NotRebuilt,
     ) -> None:
         """A batch with over-long varints, odd lengths or header keys beyond ASCII."""
-        code, detail = reason
         action, states = verdict
         row = window.rows[i]
         position = int(row[POSITION])
-        if code != NOT_CANONICAL:
-            raise UnsupportedFormatError(window.path, position, REFUSALS[code].format(detail))
         at = position - window.file_position
         batch = window.buffer.data[at : at + int(row[SIZE])]
         header = decode_header(batch, position, window.path)
@@ -229,8 +223,10 @@ class BatchRewriter:
             for record, state in zip(records, states, strict=True)
             if not state & REASON_MASK
         ]
-        if any(record.timestamp < -1 for record in kept):
-            raise UnsupportedFormatError(window.path, position, "a record has a negative timestamp")
+        without_sequence = header.base_sequence < 0 and not header.is_control
+        self.counts.refused += any(record.timestamp < -1 for record in kept) or (
+            header.producer_id >= 0 and (without_sequence or header.producer_epoch == -1)
+        )
         horizon_ms: int | None = None
         if action == REBUILD_WITH_HORIZON:
             horizon_ms = self._rules.horizon_ms

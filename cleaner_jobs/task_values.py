@@ -183,7 +183,8 @@ class Rewritten(NamedTuple):
     batches_rebuilt: int
     batches_emptied: int
     sparse_indexes: bool = False  # made to fit segment.index.bytes, where Kafka stops
-    legacy_emptied: int = 0  # of those, see OutputCounts
+    legacy_emptied: int = 0  # of those, see OutputCounts; likewise of the rebuilt:
+    refused: int = 0
 
 
 class TaskProblem(NamedTuple):

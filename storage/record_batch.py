@@ -209,13 +209,20 @@ def encode_batch(
         attributes=_attributes(codec, options),
         last_offset_delta=last_offset - base_offset,
         base_timestamp=base_timestamp,
-        max_timestamp=max(record.timestamp for record in records),
+        max_timestamp=_max_timestamp(records, append_time),
         producer_id=options.producer_id,
         producer_epoch=options.producer_epoch,
         base_sequence=options.base_sequence,
         records_count=len(records),
     )
     return seal(header, compress(codec, payload))
+
+
+def _max_timestamp(records: Sequence[Record], append_time: int | None) -> int:
+    """Of times below NO_TIMESTAMP, which some clients send, Kafka's builder takes no notice."""
+    if append_time is not None:
+        return append_time
+    return max(NO_TIMESTAMP, max(record.timestamp for record in records))
 
 
 def _attributes(codec: Codec, options: BatchOptions) -> int:

@@ -13,6 +13,10 @@ LEGACY_EMPTIED_NOTE = (
     "the last batch, of message format v0 or v1, loses all its records and stays as an empty one "
     "of v2 (C-11.14)"
 )
+REFUSED_NOTE = (
+    "{} rebuilt with what Kafka's builder refuses: a negative timestamp, or an idempotent producer "
+    "without sequence or epoch (C-11.14)"
+)
 
 SWAP_BROKE_OFF_NOTE = (
     "the swap of a segment group broke off: compactor recover, the next run or a broker settles it"
@@ -77,6 +81,9 @@ def _notes(outcome: LogOutcome) -> Iterator[str]:
         )
     if any(piece.legacy_emptied for piece in outcome.pieces):
         yield LEGACY_EMPTIED_NOTE
+    refused = sum(piece.refused for piece in outcome.pieces)
+    if refused:
+        yield REFUSED_NOTE.format("1 batch" if refused == 1 else f"{refused:,} batches")
 
 
 def _segments(count: int) -> str:

@@ -1,4 +1,4 @@
-"""Batches in, cleaned batches out: golden bytes of Kafka, odd forms, refusals, all codecs."""
+"""Batches in, cleaned batches out: golden bytes of Kafka, odd forms, all codecs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from cleaner_jobs.rewrite import BatchRewriter, CleaningRules
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.batch_columns import EXPIRED, KEEP, SUPERSEDED, TOMBSTONE
 from storage.compression import Codec, compress
-from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.errors import CorruptFileError
 from tests.storage.kafka_batches import EMPTIED_ABORT, EMPTIED_ZSTD
 from tests.support.made_log import batch, keyed, packed, record
 from tests.support.reference_batch import (
@@ -297,27 +297,43 @@ def plain_at(offset: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+@pytest.mark.parametrize("name", ["a", "ü"])  # by the kernel, and field by field
 @pytest.mark.parametrize(
-    ("fields", "times", "problem"),
+    ("fields", "times", "latest"),
     [
-        ({"producer_id": 7, "producer_epoch": 0}, (0, 0), "without a base sequence"),
-        ({"producer_id": 7, "base_sequence": 0}, (0, 0), "without a producer epoch"),
-        ({}, (0, -2), "negative timestamp"),
-        ({}, (0, -(2**60)), "negative timestamp"),
+        ({"producer_id": 7, "producer_epoch": 0}, (100, 90), 100),
+        ({"producer_id": 7, "base_sequence": 0}, (100, 90), 100),
+        ({}, (100, -2), 100),
+        ({}, (-5, -(2**60)), -1),
+        ({}, (-(2**60), 3), 3),
+        ({"attributes": LOG_APPEND_TIME}, (-5, -5), -5),
     ],
 )
-def test_what_cannot_be_rebuilt_is_refused_and_may_be_copied(
-    tmp_path: Path, codec: Codec, fields: dict[str, int], times: tuple[int, int], problem: str
+def test_what_kafka_refuses_to_rebuild_is_rebuilt_as_it_is(
+    tmp_path: Path,
+    codec: Codec,
+    name: str,
+    fields: dict[str, int],
+    times: tuple[int, int],
+    latest: int,
 ) -> None:
-    """C-11.15: only what is rebuilt is looked at."""
-    made = [record(i, b"k", timestamp=time) for i, time in enumerate((*times, 5))]
-    raws = [encode(keyed(0, "a")), packed(batch(*made, **fields), codec)]
-    raws[1] = (10).to_bytes(8, "big") + raws[1][8:]
-    with pytest.raises(UnsupportedFormatError, match=problem) as caught:
-        rewritten(tmp_path, raws, [KEEP, KEEP, KEEP, GONE])
-    assert caught.value.position == len(raws[0])
-    assert caught.value.path == str(tmp_path / "source.log")
-    assert rewritten(tmp_path, raws, [KEEP] * 4)[0] == b"".join(raws)
+    """docs/differences.md: every field and time stays; the largest time is at least -1."""
+    headers = ((name.encode(), None),)
+    made = [
+        replace(record(10 + i, b"k", timestamp=time), headers=headers)
+        for i, time in enumerate((*times, 5))
+    ]
+    source = replace(batch(*made, **fields), max_timestamp=latest)
+    first = encode(keyed(0, "a"))
+    found, rewriter = rewritten(tmp_path, [first, packed(source, codec)], [KEEP, KEEP, KEEP, GONE])
+    expected = replace(source, base_timestamp=times[0], records=source.records[:2])
+    after = list(split(found))
+    assert (after[0], len(after)) == (first, 2)
+    assert replace(decode(after[1]), attributes=expected.attributes) == expected
+    assert rewriter.counts.refused == 1
+    copied, rewriter = rewritten(tmp_path, [first, packed(source, codec)], [KEEP] * 4)  # C-11.15
+    assert copied == first + packed(source, codec)
+    assert rewriter.counts.refused == 0
 
 
 def test_control_batches_need_no_sequence(tmp_path: Path) -> None:
@@ -325,9 +341,11 @@ def test_control_batches_need_no_sequence(tmp_path: Path) -> None:
     assert again == b""
 
 
-def test_a_negative_time_that_goes_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_negative_time_that_goes_is_not_told(tmp_path: Path) -> None:
     source = batch(record(0, b"a", timestamp=-7), record(1, b"b"))
-    assert len(decode(rebuilt(tmp_path, encode(source), [GONE, KEEP])).records) == 1
+    found, rewriter = rewritten(tmp_path, [encode(source)], [GONE, KEEP])
+    assert len(decode(found).records) == 1
+    assert rewriter.counts.refused == 0
 
 
 @pytest.mark.parametrize("states", [[GONE, KEEP], [KEEP, TOMBSTONE], [GONE, GONE]])

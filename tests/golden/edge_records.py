@@ -3,9 +3,19 @@
 from collections.abc import Iterator
 from typing import Any
 
+from storage.compression import Codec, compress
+from storage.legacy_messages import encode_message
+from storage.record import Record as Message
 from tests.golden.script import LONG_AGO_MS, Record, Script, raw_batch, raw_batch_of
 from tests.oracle.random_script import END_MS
-from tests.support.reference_batch import HORIZON, LOG_APPEND_TIME, ReferenceRecord, encode_record
+from tests.support.reference_batch import (
+    HORIZON,
+    LOG_APPEND_TIME,
+    ReferenceBatch,
+    ReferenceRecord,
+    encode_parts,
+    encode_record,
+)
 
 Case = tuple[str, Script]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -156,6 +166,27 @@ def odd_batches() -> Iterator[Case]:
     yield "c10.6-empty-batch-removed", script.append(("b", "1"), offsets=[9]).active()
     script = Script().append(("a", "1")).append_raw(holder)
     yield "c10.5-empty-batch-last", script.active()
+
+
+def refused_batches() -> Iterator[Case]:
+    """C-11.14: sound, but Kafka's builder refuses to write it again, so that its cleaner stops."""
+    keys = (b"a", b"b", b"c", b"d")
+    for name, times in (("all", (-5, -5, -7, -5)), ("some", (100, -(2**40), 3, -1))):
+        made = [
+            ReferenceRecord(i, *pair, b"1") for i, pair in enumerate(zip(times, keys, strict=True))
+        ]
+        latest = max(-1, *times)
+        for codec in (Codec.NONE, Codec.ZSTD):
+            batch = ReferenceBatch(0, 3, 0, codec, times[0], latest, records=tuple(made))
+            encoded = compress(codec, b"".join(encode_record(r, 0, times[0]) for r in made))
+            script = Script().append_raw(encode_parts(batch, encoded)).append(("b", "2"))
+            yield f"c11.14-{name}-negative-{codec.name.lower()}", script.active()
+    old = b"".join(encode_message(1, Message(i, -5 - i, key, b"1")) for i, key in enumerate(keys))
+    yield "c11.14-negative-v1", Script().append_raw(old).append(("b", "2")).active()
+    fields = {"producer_id": 7, "producer_epoch": -1, "base_sequence": 0}
+    made = [ReferenceRecord(i, 100, key, b"1") for i, key in enumerate(keys)]
+    script = Script().append_raw(raw_batch_of(0, made, **fields)).append(("b", "2"))
+    yield "c11.14-no-producer-epoch", script.active()
 
 
 def _malformed_header(superseding_key: str) -> Script:

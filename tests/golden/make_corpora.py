@@ -41,6 +41,7 @@ GROUPS = (
     edge_records.large_batches,
     edge_records.horizons,
     edge_records.odd_batches,
+    edge_records.refused_batches,
     edge_ranges.producers,
     edge_ranges.partial_maps,
     edge_ranges.ranges,
