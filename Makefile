@@ -6,7 +6,7 @@ STORAGE_STAMP := .venv-storage/.made-for-$(LOCK_STATE)
 PYTHON_OF_VENV := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-storage check format conformance test-crash test-damage test-kill broker-test bench lock clean
+.PHONY: help setup demo test test-storage check conformance test-crash test-damage test-kill broker-test bench lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20

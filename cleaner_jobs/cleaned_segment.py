@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cleaner_jobs.batch_window import Window, WindowReader, check_checksums, payloads
 from cleaner_jobs.offset_map import sum_fingerprints
+from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.record_columns import RecordColumns
 from cleaner_jobs.sink import write_whole
 from cleaner_jobs.task_values import FINGERPRINT_RANGE, RoundSettings
@@ -58,6 +59,7 @@ class FactsFile:
 
     def __init__(self, path: str) -> None:
         self._out = open(path, "xb", buffering=0)  # noqa: SIM115  # closed at exit
+        self._digest = xxhash.xxh3_64()
 
     def __enter__(self) -> "FactsFile":
         return self
@@ -66,14 +68,27 @@ class FactsFile:
         self._out.close()
 
     def add(self, facts: BatchFacts) -> None:
-        write_whole(self._out, facts.view(np.uint8).data)
+        data = facts.view(np.uint8).data
+        self._digest.update(data)
+        write_whole(self._out, data)
+
+    def checksum(self) -> int:
+        """Of all facts so far."""
+        return self._digest.intdigest()
 
 
-def facts_in(path: str) -> Iterator[BatchFacts]:
-    """What a FactsFile was given, some batches at a time."""
-    with open(path, "rb") as source:
+def facts_in(path: str, checksum: int) -> Iterator[BatchFacts]:
+    """What a FactsFile was given, some batches at a time.
+
+    Raise WorkFileError, at the end, where it was anything else, or OSError.
+    """
+    digest = xxhash.xxh3_64()
+    with naming(path), open(path, "rb") as source:
         while len(facts := np.fromfile(source, BATCH_FACTS, FACTS_AT_ONCE)):
+            digest.update(facts.view(np.uint8).data)
             yield facts
+    if digest.intdigest() != checksum:
+        raise WorkFileError(path, 0, "facts of batches are not what was written")
 
 
 class IndexesInMaking:

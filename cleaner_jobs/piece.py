@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import xxhash
 
 from cleaner_jobs.batch_window import Window, WindowReader
 from cleaner_jobs.cleaned_segment import (
@@ -32,6 +33,7 @@ from cleaner_jobs.task_values import (
 from cleaner_jobs.txn_batches import load_array
 from cleaner_jobs.txn_flags import flag_discardable
 from cleaner_jobs.unchanged import check_unchanged
+from cleaner_jobs.work_file import read_checked
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage import segment_indexes
 from storage.batch_columns import (
@@ -160,7 +162,7 @@ def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewrit
 
 
 def _new_txn_index(piece: Piece) -> bytes | None:
-    return _content(piece.txn_index_file) if piece.txn_index_file else None
+    return read_checked(piece.txn_index_file) if piece.txn_index_file else None
 
 
 def _content(path: str) -> bytes | None:
@@ -213,7 +215,8 @@ def _measure(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
 def _measure_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
     path = _work_path(piece, context, "facts")
     with FactsFile(path) as facts:
-        return _measured(piece, log, context, facts.add)._replace(facts_file=path)
+        result = _measured(piece, log, context, facts.add)
+        return result._replace(facts_file=path, facts_checksum=facts.checksum())
 
 
 def _measured(
@@ -233,7 +236,8 @@ def _write_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -> 
     with FactsFile(facts_path) as facts:
         cleaned = read_back(path, base_offset, context.settings, context.buffers, facts.add)
     files = Files(path, "", "", piece.txn_index_file, facts_path)
-    return _checked(_result(piece, files, cleaned.log_bytes, counts), cleaned)
+    result = _checked(_result(piece, files, cleaned.log_bytes, counts), cleaned)
+    return result._replace(facts_checksum=facts.checksum())
 
 
 def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
@@ -265,7 +269,11 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
                 os.remove(name)
         raise
     result = _result(piece, Files(*names), cleaned.log_bytes, counts)
-    return _checked(result, cleaned)._replace(sparse_indexes=indexes.sparse)
+    written = indexes.offset_index, indexes.time_index, txn_index or b""
+    checksums = tuple(map(xxhash.xxh3_64_intdigest, written[: len(names) - 1]))
+    return _checked(result, cleaned)._replace(
+        sparse_indexes=indexes.sparse, index_checksums=checksums
+    )
 
 
 def _write_log(

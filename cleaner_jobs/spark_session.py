@@ -40,7 +40,8 @@ JAVA_CLASS = re.compile(r'^(Exception in thread "[^"]*" )?([\w$]+\.)+[\w$]+(Exce
 
 # Compiled by C1 alone: Java only schedules here, the work is in Python, and C2 takes seconds of
 # processor time from it at every start (24 s become 12 s, and 7 s with a class archive).
-LOCAL_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
+# A Java without memory ends: of one that goes on without a thread nothing would ever be heard.
+LOCAL_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError"
 
 ALWAYS = {
     "spark.ui.enabled": "false",
@@ -58,6 +59,8 @@ NO_MACHINE = "Error occurred during initialization of VM"
 NO_MACHINE_CREATED = "Error: Could not create the Java Virtual Machine."
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
+
+JAVA_IS_GONE = "Spark's Java process is gone"
 
 # What comes out of a call to Java that fails; of the last one, where Java has gone.
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
@@ -146,8 +149,11 @@ def _end_java() -> bool:
 def cause_of_failure(error: Exception) -> str:
     """Why a job failed, in one line for the operator."""
     if isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError):
-        return "Spark's Java process is gone"
-    text = str(error)
+        return JAVA_IS_GONE
+    try:
+        text = str(error)  # of an exception of Java's, which is asked for it
+    except SPARK_ERRORS:
+        return JAVA_IS_GONE
     if "Python worker exited unexpectedly" in text:
         return "a task's Python process died, perhaps for want of memory"
     raised = re.findall(r"^(\w[\w.]*(?:Error|Exception|Exit)\b.*)$", text, re.MULTILINE)

@@ -7,6 +7,7 @@ import os
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
@@ -32,11 +33,20 @@ ARROW_SCHEMA = pa.schema([("kind", pa.string()), ("value", pa.string())])
 
 _TOKEN = "token"
 CANCEL_SECONDS = 0.5  # between two tries to cancel a job that has perhaps not begun yet
+GIVE_UP_SECONDS = 60.0  # of trying; the thread that waits for the job does not hold up the end
 LOOK_SECONDS = 0.02  # between two looks at what tasks have told
 
 
 class StageFailedError(LogCompactionError):
     """A task was lost, or all of Spark: no log is to blame, and nothing of the stage counts."""
+
+
+def core_count(spark: SparkSession) -> int:
+    """How many tasks work at once. Raise StageFailedError where Java has gone already."""
+    try:
+        return spark.sparkContext.defaultParallelism
+    except SPARK_ERRORS as error:
+        raise StageFailedError(f"first job: {cause_of_failure(error)}") from error
 
 
 def run_stage(
@@ -104,7 +114,8 @@ def _job(
     try:
         yield outcome
     finally:
-        while not outcome.done():
+        deadline = time.monotonic() + GIVE_UP_SECONDS
+        while not outcome.done() and time.monotonic() < deadline:
             spark.sparkContext.cancelJobGroup(group)
             thread.join(CANCEL_SECONDS)
 

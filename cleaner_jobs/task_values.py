@@ -185,6 +185,8 @@ class Rewritten(NamedTuple):
     sparse_indexes: bool = False  # made to fit segment.index.bytes, where Kafka stops
     legacy_emptied: int = 0  # of those, see OutputCounts; likewise of the rebuilt:
     refused: int = 0
+    index_checksums: tuple[int, ...] = ()  # of those index files that are staged, in their order
+    facts_checksum: int = 0
 
 
 class TaskProblem(NamedTuple):

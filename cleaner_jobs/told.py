@@ -4,9 +4,11 @@ Spark gives back the rows of a task when it has ended. What the driver may use b
 and a task that is tried again takes over what was told by the try before it: by then the driver may
 have put that to use, and what it was made of may be gone.
 
-A line counts once its newline is there; a try that was killed may leave half of one.
+A line counts once its newline is there; a try that was killed may leave half of one, and so does a
+full disk.
 """
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -36,7 +38,8 @@ class Teller:
         with naming(self._path):
             written = os.write(self._descriptor, line)  # one call, so that lines never mix
             if written != len(line):
-                raise OSError(f"{written} of {len(line)} bytes were written")
+                problem = f"{written} of {len(line)} bytes were written"
+                raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {problem}")
 
 
 class ToldRows:
@@ -58,5 +61,10 @@ class ToldRows:
                 whole = data[: data.rfind(b"\n") + 1]
                 self._read_bytes[name] = start + len(whole)
                 for line in whole.splitlines():
-                    kind, value = json.loads(line)
+                    try:
+                        kind, value = json.loads(line)
+                    except ValueError:
+                        # Behind half a line: the disk was full there, and no longer here. Nobody
+                        # goes by it, and when its task ends the row comes with all the others.
+                        continue
                     yield kind, value

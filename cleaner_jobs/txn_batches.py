@@ -7,12 +7,15 @@ for a log: which ranges of offsets of which producer are aborted, and which cont
 discarded. No kernel is loaded here: the driver does without them.
 """
 
+import io
+
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.task_values import Part
+from cleaner_jobs.work_file import read_checked, write_checked
 from storage.filesystem import naming
 
 TXN_BATCH = np.dtype(
@@ -50,11 +53,12 @@ def read_txn_batches(part: Part) -> TxnBatches:
 
 def save_array(path: str, array: Int64Array) -> None:
     """Write what `load_array` reads."""
-    with naming(path), open(path, "wb") as out:
-        np.save(out, array, allow_pickle=False)
+    out = io.BytesIO()
+    np.save(out, array, allow_pickle=False)
+    write_checked(path, out.getvalue())
 
 
 def load_array(path: str) -> Int64Array:
-    with naming(path), open(path, "rb") as source:
-        array: Int64Array = np.load(source, allow_pickle=False)
+    """Raise WorkFileError where it is not what was saved, or OSError."""
+    array: Int64Array = np.load(io.BytesIO(read_checked(path)), allow_pickle=False)
     return array

@@ -6,8 +6,9 @@ The engine tells a ProgressSink; who listens is decided here. rich is imported f
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
+from compactor.output import ForgivingStream
 from compactor.printable import printable, size_text
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class PlainProgress:
     """A line when a stage is over, and one every ten seconds of a long one."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float]) -> None:
-        self._stream, self._clock = stream, clock
+        # that nobody can be told is no reason to stop
+        self._stream, self._clock = ForgivingStream(stream), clock
         self._name: str | None = None
         self._total = self._done = 0
         self._began = self._last_line = 0.0
@@ -97,7 +99,8 @@ class PlainProgress:
         self._name = None
 
     def _write(self, text: str) -> None:
-        print(printable(text), file=self._stream, flush=True)
+        self._stream.write(f"{printable(text)}\n")
+        self._stream.flush()
 
 
 class TerminalProgress:
@@ -171,6 +174,10 @@ class ChangeWatch:
     def message(self, text: str) -> None:
         self._sink.message(text)
 
+    def discard(self) -> None:
+        """What one more run has kept is about to be discarded."""
+        self.discarded_runs += 1
+
     def split(self) -> None:
         """A segment is about to be."""
         self.split_began = True
@@ -209,7 +216,7 @@ def _terminal_bars(stream: TextIO) -> Iterator[TerminalProgress]:
         BarColumn(),
         TextColumn("{task.fields[amount]}", markup=False),
         TimeElapsedColumn(),
-        console=Console(file=stream),
+        console=Console(file=cast(TextIO, ForgivingStream(stream))),  # as PlainProgress
         redirect_stdout=False,  # stdout is the report's, perhaps a pipe's
         redirect_stderr=False,
     )

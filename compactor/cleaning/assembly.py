@@ -12,7 +12,7 @@ import os
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -30,12 +30,13 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import Rewritten, Source
+from cleaner_jobs.work_file import read_checked
 from compactor.finalizer import StagedGroup, StagedSegment
 from storage import segment_indexes, txn_index
 from storage.errors import CorruptFileError
 from storage.file_attributes import FileAttributes, attributes_of
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.filesystem import naming, private, read_bytes, sync_file
+from storage.filesystem import naming, private, sync_file
 from storage.txn_index import AbortedTxn
 
 COPY_BYTES = 8 << 20  # at once
@@ -59,7 +60,8 @@ def joined_segments(
     limits = plan.index_interval_bytes, plan.segment_index_bytes
     base_offset, start, end, previous_offset = sources[0].base_offset, 0, 0, -1
     making, segments = IndexesInMaking(path, base_offset, limits), list[JoinedSegment]()
-    for facts in (facts for piece in pieces for facts in facts_in(piece.facts_file)):
+    of_pieces = (facts_in(piece.facts_file, piece.facts_checksum) for piece in pieces)
+    for facts in chain.from_iterable(of_pieces):
         if np.any(np.diff(facts["last_offset"], prepend=previous_offset) <= 0):
             raise CorruptFileError(path, 0, "the pieces of the cleaned segment are out of order")
         previous_offset = int(facts["last_offset"][-1])
@@ -118,7 +120,7 @@ def join_pieces(
 
 def _aborted_txns(path: str, segments: Sequence[JoinedSegment]) -> list[list[AbortedTxn]]:
     """The `.txnindex` entries of a group, each with the segment that holds its marker (F-11.2)."""
-    entries = list(txn_index.decode(read_bytes(path), path)) if path else []
+    entries = list(txn_index.decode(read_checked(path), path)) if path else []
     edges = [segment.base_offset for segment in segments[1:]]
     cuts = [bisect_left(entries, edge, key=lambda entry: entry.last_offset) for edge in edges]
     return [entries[start:end] for start, end in pairwise([0, *cuts, len(entries)])]
@@ -185,6 +187,7 @@ def _join(path: str, spans: Iterator[_Span], digest: xxhash.xxh3_64, model: File
                     path, position - log_bytes, "a joined piece is not what was written"
                 )
         finish_like(out.fileno(), model)
+        os.fsync(out.fileno())  # by this descriptor: another may not be told what has failed since
 
 
 def _append(source: int, target: int, log_bytes: int) -> bool:

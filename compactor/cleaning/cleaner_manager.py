@@ -166,7 +166,7 @@ def _require_shared(session: "SparkSession", work_dir: str) -> None:
 @contextmanager
 def _staged_files_swept(plan: RoundPlan, facts: RoundSettings) -> Iterator[None]:
     """Leave no staged file of this run behind; a dry run stages none. What earlier runs left,
-    `recovery` has removed.
+    `recovery/log_dir_recovery` has removed.
 
     Once Spark has ended and its last task with it: one that is cut off may still be writing.
     """
@@ -266,6 +266,15 @@ def _rewrite_and_swap(
         with clock.phase("swap", stages.log_bytes()):
             progress.stage(SWAP_STAGE, sum(len(o.plan.groups) for o in stages.sound()))
             swapper.finish()
+            _prove_swaps(stages)
+
+
+def _prove_swaps(stages: Stages) -> None:
+    """A log of which a group was never finished is not cleaned, and its checkpoint stays."""
+    for outcome in stages.sound():
+        done, groups = outcome.swapped_groups, len(outcome.plan.groups)
+        if done != groups:
+            outcome.set_aside("proof", f"{done} of {groups} segment groups were swapped in")
 
 
 def _prove_group(outcome: LogOutcome, group: FinishedGroup, dry_run: bool) -> None:

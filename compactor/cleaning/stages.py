@@ -97,8 +97,10 @@ class Stages:
         plans: Sequence[LogPlan],
         progress: ProgressSink,
     ) -> None:
+        from cleaner_jobs.task_job import core_count
+
         self._spark, self._settings, self._progress = spark, settings, progress
-        self._cores = spark.sparkContext.defaultParallelism
+        self._cores = core_count(spark)
         self.outcomes = {plan.log_id: LogOutcome(plan) for plan in plans}
 
     def sound(self) -> list[LogOutcome]:

@@ -8,6 +8,7 @@ import numpy as np
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Part
 from cleaner_jobs.txn_batches import TXN_BATCH, Int64Array, TxnBatches, read_txn_batches, save_array
+from cleaner_jobs.work_file import write_checked
 from compactor.cleaning.transactions import (
     Decisions,
     LogTransactions,
@@ -19,7 +20,6 @@ from compactor.cleaning.txn_index_check import Marker
 from storage import offset_index, txn_index
 from storage.control_record import ControlType
 from storage.file_names import INDEX, LOG, TXN_INDEX, file_name
-from storage.filesystem import naming
 from storage.log_dir import list_partition
 from storage.producer_state import read_marker
 from storage.segment_reader import read_batch_headers
@@ -133,8 +133,7 @@ def save_decisions(
     txn_index_files = {}
     for group, entries in decisions.txn_indexes.items():
         path = f"{_path(plan, work_dir, 'group')}-{group}"
-        with naming(path), open(path, "wb") as out:
-            out.writelines(txn_index.encode(entry) for entry in entries)
+        write_checked(path, b"".join(map(txn_index.encode, entries)))
         txn_index_files[group] = path
     return discardable_file, txn_index_files
 

@@ -120,7 +120,7 @@ def plan(  # one parameter an option: this is how typer is told of them
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Show which logs are eligible, filthiest first, and why the others are not. Reads metadata.
+    """Show which logs are eligible, dirtiest first, and why the others are not. Reads metadata.
 
     [dim]compactor plan /data/kafka --topic-configs topics.json[/]
     """

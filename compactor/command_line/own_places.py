@@ -1,30 +1,59 @@
 """Where a command may leave something beside what it is told to write: never in a log directory.
 
 A directory there that is not named like a partition ends a broker that starts (log-format F-1.4).
-Temporary files, Spark's and our own, go where TMPDIR says; compiled kernels and Java's classes to
-the user's cache directory, which may be that of a user whose home is the log directory.
+Temporary files, Spark's and our own, go where TMPDIR says, Spark's blocks where SPARK_LOCAL_DIRS
+does; compiled kernels and Java's classes to the user's cache directory, which may be that of a user
+whose home is the log directory.
 """
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 
 from compactor.exit_codes import UsageError
 
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # in the order in which Python's tempfile looks
 _CACHES = ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR")
+# Spark asks them before spark.local.dir; with what stands between two directories (Utils.scala,
+# getConfiguredLocalDirs).
+_SPARK = {"SPARK_EXECUTOR_DIRS": os.pathsep, "SPARK_LOCAL_DIRS": ","}
 PROBLEM = "a broker that starts there would fail"
 
 
 def require_elsewhere(environ: Mapping[str, str], log_dirs: Sequence[str]) -> None:
     """Raise UsageError, by the name of the variable, where one of them leads to a log directory."""
-    places = {name: environ[name] for name in (*_TEMPORARY, *_CACHES) if environ.get(name)}
-    if "XDG_CACHE_HOME" not in places:
+    for name, path in _places(environ):
+        _require_elsewhere(name, path, log_dirs)
+
+
+def require_temporary_elsewhere(log_dirs: Sequence[str]) -> None:
+    """For what makes temporary directories, or starts Spark, whose gateway does.
+
+    Where neither a variable nor /tmp and its like name a directory that takes a byte, they are
+    made in the current one.
+    """
+    with contextlib.suppress(FileNotFoundError):  # nor does that: who needs one will say so
+        name = "TMPDIR names no directory to write in: the temporary directory"
+        _require_elsewhere(name, tempfile.gettempdir(), log_dirs)
+
+
+def _places(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name in (*_TEMPORARY, *_CACHES):
+        if environ.get(name):
+            yield name, environ[name]
+    if not environ.get("XDG_CACHE_HOME"):
         home = environ.get("HOME") or os.path.expanduser("~")
-        places["XDG_CACHE_HOME is not set: the cache directory"] = os.path.join(home, ".cache")
-    for name, path in places.items():
-        found = log_dir_around(path, log_dirs)
-        if found is not None:
-            raise UsageError(f"{name} {path}: inside of log directory {found}; {PROBLEM}")
+        yield "XDG_CACHE_HOME is not set: the cache directory", os.path.join(home, ".cache")
+    for name, separator in _SPARK.items():
+        for path in filter(None, environ.get(name, "").split(separator)):
+            yield name, path
+
+
+def _require_elsewhere(name: str, path: str, log_dirs: Sequence[str]) -> None:
+    found = log_dir_around(path, log_dirs)
+    if found is not None:
+        raise UsageError(f"{name} {path}: inside of log directory {found}; {PROBLEM}")
 
 
 def log_dir_around(path: str, log_dirs: Sequence[str]) -> str | None:

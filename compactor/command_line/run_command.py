@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from compactor.command_line import arguments
 from compactor.command_line.console import show
+from compactor.command_line.own_places import require_temporary_elsewhere
 from compactor.command_line.requests import Format, OnCorrupt, Result, RoundArguments
 from compactor.command_line.round_setup import plan_of, recover_log_dirs, told, watched
 from compactor.exit_codes import UsageError
@@ -63,6 +64,7 @@ def show_report(report: CleaningReport) -> None:
 
 def _places(wanted: RoundArguments) -> _Places:
     log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=not wanted.dry_run)
+    require_temporary_elsewhere(log_dirs)
     work_dir = arguments.work_dir(wanted.work_dir, log_dirs)
     originals_dir = arguments.keep_originals(wanted.keep_originals, log_dirs)
     keep_for_ms = arguments.duration_ms("--keep-for", wanted.keep_for)
@@ -132,7 +134,7 @@ def _discard_expired(places: _Places, progress: ChangeWatch) -> None:
         from compactor.originals.kept_run import discard_expired
 
         started_before_ms = time.time_ns() // 1_000_000 - places.keep_for_ms
-        progress.discarded_runs = len(discard_expired(places.originals_dir, started_before_ms))
+        discard_expired(places.originals_dir, started_before_ms, progress.discard)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import fcntl
 import os
 import re
 import shutil
+from collections.abc import Callable
 from typing import NamedTuple
 
 from compactor.errors import RefusedError
@@ -117,8 +118,13 @@ def hold(path: str) -> int:
     return descriptor
 
 
-def discard_expired(directory: str, started_before_ms: int) -> list[str]:
-    """Discard what runs have kept in a directory that began before a time; their directories."""
+def discard_expired(
+    directory: str, started_before_ms: int, before_each: Callable[[], None]
+) -> list[str]:
+    """Discard what runs have kept in a directory that began before a time; their directories.
+
+    before_each: is called before anything is changed of one; an error may come after that.
+    """
     expired = []
     for entry in filesystem.list_directory(directory) if os.path.isdir(directory) else ():
         path = os.path.join(directory, entry.name)
@@ -129,6 +135,7 @@ def discard_expired(directory: str, started_before_ms: int) -> list[str]:
                 continue  # another's, or one that was never begun
             if read_run(path).started_at_ms >= started_before_ms or is_at_work(path):
                 continue
+        before_each()
         discard(path)
         expired.append(path)
     return expired

@@ -4,8 +4,8 @@ The log directory has no marker of a clean shutdown, so that a broker that start
 all by itself. Recovery decides anew from what is left, and with the same end:
 
 1. later segments -> .deleted; sync   the segment before is still damaged: what is left of them goes
-2. cut the damaged segment off        whole as it is; its indexes may reach too far, and are made
-                                      anew from it
+2. cut the damaged segment off, and   whole as it is; its indexes may reach too far, and are made
+   sync every `.log` that was read    anew from it
 3. indexes, each replaced in one      what was not replaced is made anew
    step; one that is only longer,
    as that of a killed broker, cut
@@ -47,6 +47,7 @@ def put_in_place(recovered: RecoveredLog, segment_index_bytes: int) -> PutInPlac
     if deleted:
         filesystem.sync_directory(path)
     truncated = _cut_off(recovered)
+    _sync_logs(recovered)
     rebuilt = [
         name
         for name, data in _indexes(recovered, segment_index_bytes)
@@ -82,6 +83,16 @@ def _cut_off(recovered: RecoveredLog) -> str | None:
     filesystem.truncate_file(log_path, segment.log_bytes)
     cut = size_bytes - segment.log_bytes
     return f"{name} from {size_bytes:,} to {segment.log_bytes:,} bytes, {cut:,} torn ones"
+
+
+def _sync_logs(recovered: RecoveredLog) -> None:
+    """The logs of a broker that was killed are perhaps in memory only, and so are their names.
+
+    A round takes older records away for the sake of what stands in them.
+    """
+    for base_offset in recovered.segments:
+        filesystem.sync_file(os.path.join(recovered.log.path, file_name(base_offset, LOG)))
+    filesystem.sync_directory(recovered.log.path)
 
 
 def _indexes(recovered: RecoveredLog, segment_index_bytes: int) -> Iterator[tuple[str, bytes]]:

@@ -44,7 +44,7 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
         parts += [Text(title, "bold"), retention_table(retained, SHOWN_LOGS)]
     trouble = [x for x in report.logs if x.status in (LogStatus.FAILED, LogStatus.SET_ASIDE)]
     if trouble:
-        parts += [Text("Not cleaned, left as they were", "bold"), _reasons_table(trouble)]
+        parts += [Text("Set aside or failed", "bold"), _reasons_table(trouble)]
     parts += [Text(one_line(note)) for note in _notes(report.logs)]
     passed_over = [log for log in report.logs if log.status is LogStatus.PASSED_OVER]
     if passed_over:

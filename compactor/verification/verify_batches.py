@@ -203,14 +203,16 @@ class SegmentCheck:
     def _decompress_into_larger(self, codec: int, data: memoryview) -> int:
         """Decompress to the start of the buffer, which grows until the bytes fit."""
         room = max(len(self._payloads) - SLACK_BYTES, CHUNK_BYTES, 4 * len(data))
+        room = min(room, MAX_DECOMPRESSED_BYTES)
         while True:
             if len(self._payloads) < room + SLACK_BYTES:
                 self._payloads = np.empty(room + SLACK_BYTES, np.uint8)
-            done = decompress_into(codec, data, self._payloads[:-SLACK_BYTES], 0)
+            done = decompress_into(codec, data, self._payloads[:room], 0)
             if done is not None:
                 return done
             if room >= MAX_DECOMPRESSED_BYTES:
-                raise DecompressionError("decompresses to more than 2147483647 bytes")
+                problem = f"the batch decompresses to more than {MAX_DECOMPRESSED_BYTES} bytes"
+                raise DecompressionError(problem)
             room = min(4 * room, MAX_DECOMPRESSED_BYTES)
 
     def _parse(self, rows: Int64Array, payloads: ByteArray, bounds: Int64Array) -> None:

@@ -19,6 +19,7 @@ from cleaner_jobs.cleaned_segment import (
     read_back,
     write_like,
 )
+from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.worker_buffers import WorkerBuffers
 from storage.compression import Codec
@@ -59,12 +60,24 @@ def test_what_stands_in_a_file(
     data = b"".join(BATCHES)
     assert (found.log_bytes, found.log_checksum) == (len(data), xxhash.xxh3_64_intdigest(data))
     assert found.records == 3 + 160 + 200
-    assert [fact for some in facts_in(str(facts)) for fact in some.tolist()] == [
+    told = facts_in(str(facts), out.checksum())
+    assert [fact for some in told for fact in some.tolist()] == [
         (len(BATCHES[0]), 7, 170, 5),
         (len(BATCHES[1]), 167, 100 + 1670, 8),
         (61, 209, 5000, 200),
         (len(BATCHES[3]), 499, 100 + 4990, 300),
     ]
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 32, 96, 128])
+def test_facts_cut_short_are_noticed(tmp_path: Path, cut_bytes: int) -> None:
+    """Four batches of 32 bytes."""
+    path, facts = written(tmp_path / "5.log"), tmp_path / "facts"
+    with FactsFile(str(facts)) as out:
+        read_back(path, 5, SETTINGS, WorkerBuffers(), out.add)
+    facts.write_bytes(facts.read_bytes()[:-cut_bytes])
+    with pytest.raises(WorkFileError, match="facts of batches are not what was written"):
+        list(facts_in(str(facts), out.checksum()))
 
 
 def test_fingerprints_tell_keys_and_offsets_apart(tmp_path: Path) -> None:

@@ -6,11 +6,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from py4j.protocol import Py4JNetworkError
+from pyspark.sql import SparkSession
 
 from cleaner_jobs import class_archive, spark_session
+from cleaner_jobs.task_job import StageFailedError, core_count
 
 PROJECT = Path(__file__).parents[2]
 PROBE = "tests.cleaner_jobs.spark_probe"
@@ -27,6 +31,27 @@ def ended(command: list[object], **environ: str) -> subprocess.CompletedProcess[
         timeout=STARTING_SECONDS,
         check=False,
     )
+
+
+class OfJavaError(Exception):
+    """As an exception of Java's: it is asked what it says, and that fails where it has gone."""
+
+    def __str__(self) -> str:
+        raise Py4JNetworkError("An error occurred while trying to connect")
+
+
+def test_a_java_that_goes_while_it_is_asked_why_is_told() -> None:
+    assert spark_session.cause_of_failure(OfJavaError()) == "Spark's Java process is gone"
+
+
+def test_a_java_that_has_gone_before_the_first_job_is_told() -> None:
+    class Context:
+        @property
+        def defaultParallelism(self) -> int:  # noqa: N802
+            raise ConnectionRefusedError
+
+    with pytest.raises(StageFailedError, match="first job: Spark's Java process is gone"):
+        core_count(cast("SparkSession", SimpleNamespace(sparkContext=Context())))
 
 
 def test_a_local_session_is_quiet_on_loopback_and_leaves_nothing(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import pty
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +69,27 @@ def test_a_stage_that_an_error_ends_is_not_done() -> None:
     assert stream.getvalue().startswith("scan: stopped at 2.0 MB of 5.0 MB in ")
 
 
+def test_a_stream_that_takes_nothing_is_no_reason_to_stop() -> None:
+    """Nor is anything left over, at which its end would fail: Python's exit code were another."""
+    with open("/dev/full", "w") as stream, open_progress(stream) as progress:
+        progress.stage("scan", 0)
+        progress.message("careful")
+        progress.stage(SWAP_STAGE, 0)
+
+
+def test_what_comes_when_there_is_room_again_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "errors"
+    with open(path, "w") as stream, open("/dev/full", "w") as full:
+        lines = PlainProgress(stream, lambda: 0.0)
+        there = os.dup(stream.fileno())
+        os.dup2(full.fileno(), stream.fileno())
+        lines.message("lost")
+        os.dup2(there, stream.fileno())
+        os.close(there)
+        lines.message("told")
+    assert path.read_text() == "told\n"
+
+
 def everything_from(controller: int) -> str:
     """What a terminal was sent until its other end was closed; closes this end.
 
@@ -93,6 +115,19 @@ def test_a_terminal_gets_bars(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "[red]careful\\x1b[2J" in shown
     assert "━" in shown
     assert "\x1b[?25h" in shown.rpartition("\x1b[?25l")[2]  # the cursor is back
+
+
+def test_a_terminal_that_was_hung_up_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    controller, terminal = pty.openpty()
+    with os.fdopen(terminal, "w") as stream, open_progress(stream) as progress:
+        progress.stage("scan", 5 * MB)
+        os.close(controller)
+        with pytest.raises(OSError, match="Input/output error"):
+            os.write(terminal, b"x")
+        progress.advance(5 * MB)
+        progress.message("careful")
+        progress.stage("verify", 0)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +171,8 @@ class TestChangeWatch:
         watch.recovered = True
         settled = "for what was settled of a cleaning that had been cut short"
         assert watch.what_was_changed() == f"Nothing was changed but {settled} and {split}"
-        watch.discarded_runs = 2
+        watch.discard()
+        watch.discard()
         gone = "for originals of 2 runs, kept until now, that had expired"
         assert (
             watch.what_was_changed() == f"Nothing was changed but {gone} and {settled} and {split}"

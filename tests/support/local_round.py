@@ -105,6 +105,7 @@ def open_local_round(work_dir: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRo
         return its_round.run_stage(work_dir, stage, tasks, take)
 
     jobs.run_stage = run_stage  # type: ignore[attr-defined]
+    jobs.core_count = lambda spark: spark.sparkContext.defaultParallelism  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, jobs.__name__, jobs)
     work_dir.mkdir(exist_ok=True)
     return LocalRound(work_dir)

@@ -12,6 +12,7 @@ import xxhash
 
 from cleaner_jobs.cleaned_segment import BATCH_FACTS
 from cleaner_jobs.task_values import Rewritten, Source
+from cleaner_jobs.work_file import write_checked
 from compactor.cleaning.assembly import join_pieces, joined_segments
 from compactor.finalizer import StagedSegment
 from compactor.planning.layout import sources_of
@@ -43,7 +44,8 @@ def piece(work_dir: Path, number: int, batches: list[bytes]) -> Rewritten:
         (len(raw), made.last_offset, made.max_timestamp, made.base_offset)
         for raw, made in zip(batches, map(decode, batches), strict=True)
     ]
-    facts.write_bytes(np.array(headers, BATCH_FACTS).tobytes())
+    told = np.array(headers, BATCH_FACTS).tobytes()
+    facts.write_bytes(told)
     checksum = xxhash.xxh3_64_intdigest(data)
     return rewritten(
         number=number,
@@ -51,6 +53,7 @@ def piece(work_dir: Path, number: int, batches: list[bytes]) -> Rewritten:
         facts_file=str(facts),
         log_bytes=len(data),
         log_checksum=checksum,
+        facts_checksum=xxhash.xxh3_64_intdigest(told),
     )
 
 
@@ -98,7 +101,7 @@ def with_aborted(group: Group, *last_offsets: int) -> list[bytes]:
     """Let the driver have left a `.txnindex` for the group, with markers at these offsets."""
     entries = [index_entry(7, offset - 3, offset, offset + 1) for offset in last_offsets]
     path = group.work_dir / "0-group-0"
-    path.write_bytes(b"".join(entries))
+    write_checked(str(path), b"".join(entries))
     group.pieces = [piece._replace(txn_index_file=str(path)) for piece in group.pieces]
     return entries
 
@@ -130,7 +133,7 @@ def test_a_damaged_transaction_index_leaves_nothing(group: Group) -> None:
     with_aborted(group, 5)
     path = Path(group.pieces[0].txn_index_file)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(CorruptFileError, match="33 of 34"):
+    with pytest.raises(CorruptFileError, match="not what was written"):
         joined(group)
     assert files_of(group.partition) == before
 
@@ -168,6 +171,10 @@ def damaged(group: Group, what: str) -> None:
         path.write_bytes(path.read_bytes()[:-1])
     elif what == "swapped":
         group.pieces[0], group.pieces[1] = group.pieces[1], group.pieces[0]
+    elif what.endswith("facts"):  # without these batches nobody would miss their bytes
+        name, rows = what.split(",")[0], 1 if "first" in what else 0
+        facts = Path(group.pieces[["begin", "middle", "empty", "end"].index(name)].facts_file)
+        facts.write_bytes(facts.read_bytes()[: rows * BATCH_FACTS.itemsize])
 
 
 @pytest.mark.parametrize(
@@ -176,6 +183,10 @@ def damaged(group: Group, what: str) -> None:
         ("flipped", "not what was written"),
         ("short", "cut short"),
         ("swapped", "out of order"),
+        ("middle, only the first facts", "facts of batches are not what was written"),
+        ("middle, no facts", "facts of batches are not what was written"),
+        ("end, only the first facts", "facts of batches are not what was written"),
+        ("end, no facts", "facts of batches are not what was written"),
     ],
 )
 def test_damaged_pieces_leave_nothing(group: Group, what: str, problem: str) -> None:

@@ -15,6 +15,8 @@ import xxhash
 
 from cleaner_jobs import cleaned_segment, sync_pool
 from cleaner_jobs.task_values import Rewritten, Verdict
+from compactor.cleaning.stages import FinishedGroup, LogOutcome
+from compactor.cleaning.swapper import GroupSwapper
 from compactor.reports.report import LogStatus
 from storage import checkpoint, filesystem
 from storage.file_attributes import FileAttributes
@@ -255,6 +257,43 @@ def test_a_staged_segment_of_another_length_than_was_told_is_not_swapped_in(
     local.after["rewrite"] = resize
     reason = f"byte {min(size, 83)}: {size} bytes are there, 83 were written"
     check_one_failed(local, tmp_path, LogStatus.FAILED, reason, plan)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"), [(INDEX, bytes(8)), (TIME_INDEX, b""), (TIME_INDEX, bytes(12))]
+)
+def test_a_staged_index_of_other_bytes_than_were_told_is_not_swapped_in(
+    local: LocalRound, tmp_path: Path, kind: str, data: bytes
+) -> None:
+    """docs/safety.md: readers that seek by it would skip records, silently."""
+    _, bad, plan = two_logs(tmp_path)
+
+    def spoil(rows: Rows) -> Rows:
+        (staged,) = bad.glob(f"{file_name(0, kind)}.compactor-*")
+        staged.write_bytes(data)
+        return rows
+
+    local.after["rewrite"] = spoil
+    check_one_failed(local, tmp_path, LogStatus.FAILED, "not the bytes that were written", plan)
+
+
+def test_a_log_of_which_a_group_was_never_finished_is_not_cleaned(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All its sums fit; its checkpoint would be taken for that of a log without dirty records."""
+    good, _, plan = two_logs(tmp_path)
+    give = GroupSwapper.give
+
+    def lose_the_second(swapper: GroupSwapper, outcome: LogOutcome, group: FinishedGroup) -> None:
+        if (outcome.plan.log_id, group.group) != (1, 1):
+            give(swapper, outcome, group)
+
+    monkeypatch.setattr(GroupSwapper, "give", lose_the_second)
+    report = local.run(plan)
+    assert [log.status for log in report.logs] == [LogStatus.CLEANED, LogStatus.FAILED]
+    assert "1 of 2 segment groups were swapped in" in (report.logs[1].reason or "")
+    entries = checkpoint.read(str(good.parent / checkpoint.CLEANER_OFFSET))
+    assert entries == {("orders", 0): 12}
 
 
 def test_a_staged_segment_of_other_bytes_than_were_told_is_not_swapped_in(

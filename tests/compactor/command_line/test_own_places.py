@@ -1,12 +1,15 @@
 """What a command leaves by the way is never in a log directory (F-1.4: no broker would start)."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
-from compactor.command_line.own_places import require_elsewhere
+from compactor.command_line.own_places import require_elsewhere, require_temporary_elsewhere
 from compactor.exit_codes import UsageError
+from storage import clean_shutdown
 from tests.compactor.small_log import build, snapshot_of
 
 ELSEWHERE = {"HOME": "/home/kafka"}
@@ -17,7 +20,11 @@ def log_dir(tmp_path: Path) -> Path:
     return build(tmp_path / "logs").parent
 
 
-@pytest.mark.parametrize("name", ["TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"])
+NAMES = ["TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"]
+SPARK_NAMES = {"SPARK_EXECUTOR_DIRS": ":", "SPARK_LOCAL_DIRS": ","}
+
+
+@pytest.mark.parametrize("name", [*NAMES, *SPARK_NAMES])
 @pytest.mark.parametrize("below", ["", "tmp", "orders-0"])
 def test_a_variable_that_leads_there_is_refused(log_dir: Path, name: str, below: str) -> None:
     link = log_dir.with_name("link")
@@ -26,6 +33,17 @@ def test_a_variable_that_leads_there_is_refused(log_dir: Path, name: str, below:
         told = f"^{name} {path}: inside of log directory {log_dir}; a broker that starts there"
         with pytest.raises(UsageError, match=told):
             require_elsewhere(ELSEWHERE | {name: str(path)}, ["/nowhere", str(log_dir)])
+
+
+@pytest.mark.parametrize(("name", "separator"), list(SPARK_NAMES.items()))
+def test_each_of_sparks_directories_counts(log_dir: Path, name: str, separator: str) -> None:
+    """They win over spark.local.dir, which is ours."""
+    for paths in (["/var/a", str(log_dir), "/var/b"], ["", str(log_dir / "blocks")]):
+        told = f"^{name} {paths[1]}: inside of log directory {log_dir};"
+        with pytest.raises(UsageError, match=told):
+            require_elsewhere(ELSEWHERE | {name: separator.join(paths)}, [str(log_dir)])
+    for text in ("", separator, f"/var/a{separator}/var/b"):
+        require_elsewhere(ELSEWHERE | {name: text}, [str(log_dir)])
 
 
 def test_so_is_a_user_whose_home_is_the_log_directory(log_dir: Path) -> None:
@@ -44,11 +62,60 @@ def test_places_around_and_beside_it_are_not(log_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "recover", "verify"])
+@pytest.mark.parametrize("name", ["TMPDIR", "SPARK_LOCAL_DIRS"])
 def test_every_command_looks(
-    log_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+    log_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    name: str,
 ) -> None:
-    monkeypatch.setenv("TMPDIR", str(log_dir / "tmp"))
+    monkeypatch.setenv(name, str(log_dir / "tmp"))
     before = snapshot_of(log_dir)
     assert cli.main([command, str(log_dir)]) == 2
-    assert f"TMPDIR {log_dir}/tmp: inside of log directory" in capsys.readouterr().err
+    assert f"{name} {log_dir}/tmp: inside of log directory" in capsys.readouterr().err
     assert snapshot_of(log_dir) == before
+
+
+@pytest.fixture
+def nowhere_but_here(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The log directory is the current one, and of the usual ones none takes a byte."""
+    monkeypatch.chdir(log_dir)
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.delenv(name, raising=False)
+    listed = tempfile._candidate_tempdir_list  # type: ignore[attr-defined]
+    usual = ("/tmp", "/var/tmp", "/usr/tmp")
+
+    def candidates() -> list[str]:
+        return [path for path in listed() if path not in usual]
+
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", candidates)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return log_dir
+
+
+@pytest.mark.parametrize("words", [[], ["--dry-run"], ["--work-dir"]])
+def test_a_run_makes_no_temporary_directory_in_the_current_one(
+    nowhere_but_here: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+) -> None:
+    """Nor does pyspark, whose gateway needs one whatever the work directory is."""
+    clean_shutdown.write(str(nowhere_but_here))
+    before = snapshot_of(nowhere_but_here)
+    monkeypatch.setattr(cleaner_manager, "run_round", lambda *_: pytest.fail("the engine is asked"))
+    more = [str(tmp_path / "work")] if words == ["--work-dir"] else []
+    assert cli.main(["run", ".", "--set", "cleanup.policy=compact", *words, *more]) == 2
+    told = f"the temporary directory {nowhere_but_here}: inside of log directory"
+    assert told in capsys.readouterr().err
+    assert snapshot_of(nowhere_but_here) == before
+    assert cli.main(["plan", "."]) == 0  # makes none
+
+
+def test_that_there_is_no_temporary_directory_is_for_others_to_say(
+    nowhere_but_here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", list)
+    require_temporary_elsewhere([str(nowhere_but_here)])

@@ -1,5 +1,6 @@
 """`compactor undo` and the options of `run` that go with it: exit codes, lines, what is refused."""
 
+import errno
 import json
 import os
 import shutil
@@ -12,17 +13,21 @@ from compactor.command_line import arguments, cli
 from compactor.exit_codes import UsageError
 from compactor.originals import kept_run
 from compactor.originals.kept_manifest import RUN_FILE, KeptRun
-from compactor.originals.kept_run import discard_expired
 from compactor.originals.originals_keeper import OriginalsKeeper
-from storage import clean_shutdown
+from storage import clean_shutdown, filesystem
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
 from tests.compactor.originals.test_undo import Kept, merged
+from tests.compactor.small_log import build
 from tests.compactor.small_rounds import flip
 from tests.compactor.test_log_dir_lock import other_process
 from tests.support.local_round import LocalRound, open_local_round
 
 DAY_MS = 86_400_000
+
+
+def discard_expired(directory: str, started_before_ms: int) -> list[str]:
+    return kept_run.discard_expired(directory, started_before_ms, lambda: None)
 
 
 @pytest.fixture
@@ -130,6 +135,40 @@ def test_what_is_kept_for_too_long_goes_and_nothing_else(tmp_path: Path) -> None
     with pytest.raises(CorruptFileError):
         discard_expired(str(tmp_path), 5 * DAY_MS)
     assert discard_expired(str(tmp_path / "none"), 0) == []
+
+
+@pytest.mark.parametrize("broken", ["manifest", "removal"])
+def test_what_had_gone_when_the_next_one_failed_is_told(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    broken: str,
+) -> None:
+    """Of a run whose removal has begun there is nothing to undo either."""
+    log_dir, originals = build(tmp_path / "log").parent, tmp_path / "originals"
+    clean_shutdown.write(str(log_dir))
+    for run_id in ("0000aaaa", "0000bbbb"):
+        OriginalsKeeper(str(originals), KeptRun(run_id, 0, (str(log_dir),))).close()
+        (originals / run_id / "0").mkdir()
+    in_order = filesystem.list_directory
+    monkeypatch.setattr(filesystem, "list_directory", lambda path: sorted(in_order(path)))
+    if broken == "manifest":
+        (originals / "0000bbbb" / RUN_FILE).write_text("damaged")
+    else:
+        remove = shutil.rmtree
+
+        def failing(path: str) -> None:
+            if "0000bbbb" in path:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+            remove(path)
+
+        monkeypatch.setattr(shutil, "rmtree", failing)
+    words = ["--keep-originals", str(originals), "--keep-for", "1d"]
+    assert cli.main(["run", str(log_dir), *words]) == 1
+    assert os.listdir(originals) == ["0000bbbb"]
+    runs = "1 run" if broken == "manifest" else "2 runs"
+    told = f"Nothing was changed but for originals of {runs}, kept until now, that had expired."
+    assert capsys.readouterr().err.endswith(f" {told}\n")
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""Tests of compactor.recovery.log_dir_recovery."""
+"""Tests of compactor.recovery."""

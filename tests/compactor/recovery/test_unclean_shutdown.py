@@ -203,6 +203,25 @@ def test_a_segment_that_wants_splitting_is_left(partition: Path) -> None:
     assert_left(partition, path, len(encode(LAST)), f"offset {7 + 2**31} does not fit")
 
 
+def test_what_was_in_memory_only_is_brought_to_disk(
+    partition: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a broker that was killed: a round takes older records away for the sake of these."""
+    write_segment(partition, 8, [keyed(8, "a")])
+    recovery_point(partition, 6)
+    synced: list[str] = []
+    sync = filesystem.sync_file
+
+    def note(path: str) -> None:
+        synced.append(path)
+        sync(path)
+
+    monkeypatch.setattr(filesystem, "sync_file", note)
+    recover(partition)
+    logs = [path for path in synced if path.endswith(LOG)]
+    assert sorted(logs) == [str(log_of(partition, 6)), str(log_of(partition, 8))]
+
+
 def test_segments_below_the_recovery_point_are_not_read(partition: Path) -> None:
     """F-16.1.5; their indexes stay, also where there are none to be believed."""
     recovery_point(partition, 6)
@@ -297,7 +316,7 @@ class PowerLoss(BaseException):
     """Not an Exception, so that no cleanup code runs."""
 
 
-CHANGES = ("replace_file", "truncate_file", "rename", "remove", "sync_directory")
+CHANGES = ("replace_file", "truncate_file", "rename", "remove", "sync_directory", "sync_file")
 
 
 def kills(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> Iterator[int]:

@@ -100,7 +100,7 @@ def test_an_empty_round() -> None:
 def test_logs_that_were_not_cleaned_are_told_with_their_reasons() -> None:
     lines = shown(report(log(0, FAILED, "disk full"), log(1, ASIDE, "bad"), log(2, PASSED, "new")))
     text = "\n".join(lines)
-    assert "Not cleaned, left as they were\n1  failed: disk full\n   orders-0" in text
+    assert "Set aside or failed\n1  failed: disk full\n   orders-0" in text
     assert "1  bad\n   orders-1" in text
     assert "Passed over\n1  new\n   orders-2" in text
 

@@ -1,1 +1,1 @@
-"""Tests of compactor.retention.rules."""
+"""Tests of compactor.retention."""

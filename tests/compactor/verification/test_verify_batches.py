@@ -127,6 +127,23 @@ def test_the_buffer_for_decompressed_records_grows_and_is_used_again(
     assert columns.records == 7
 
 
+@pytest.mark.parametrize("codec", CODECS[1:])
+def test_a_batch_that_decompresses_to_more_than_the_limit_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: Codec
+) -> None:
+    """By the limit that is in force; the batches around it are still read."""
+    limit = 1 << 20
+    monkeypatch.setattr(verify_batches, "CHUNK_BYTES", 4096)
+    monkeypatch.setattr(verify_batches, "MAX_DECOMPRESSED_BYTES", limit)
+    first, _, third = batches(codec)
+    bomb = encode_batch([Record(4, 4, b"k", bytes(2 * limit))], codec)
+    findings, columns = checked(write(tmp_path / "0.log", [first, bomb, third]))
+    assert [(f.position, f.problem) for f in findings] == [
+        (len(first), f"the batch decompresses to more than {limit} bytes")
+    ]
+    assert columns.records == 2 * BATCH_RECORDS
+
+
 def test_bad_magic_ends_the_file(tmp_path: Path) -> None:
     """F-3.2: without a known layout the length means nothing."""
     first, second, third = batches()
