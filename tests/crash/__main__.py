@@ -17,6 +17,7 @@ from tests.crash.matrix import (
     KAFKA,
     KAFKA_UNCLEAN,
     OURS,
+    OURS_UNCLEAN,
     Matrix,
     Result,
     crashes_of_recovery,
@@ -65,7 +66,8 @@ def _try_story(story: Story, count: int) -> tuple[int, Result]:
         matrix = Matrix(run, work)
         matrix.try_states(states, KAFKA)
         matrix.try_states(states, OURS)
-        matrix.try_states(sample(states, len(states) // UNCLEAN), KAFKA_UNCLEAN)
+        for recovery in (OURS_UNCLEAN, KAFKA_UNCLEAN):
+            matrix.try_states(sample(states, len(states) // UNCLEAN), recovery)
         of_recovery = [
             again
             for state in sample(states, len(states) // RECOVERY_CUT_SHORT)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from compactor.recovery.log_dir_recovery import recover_log_dir
+from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
 from storage import clean_shutdown
+from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from tests.crash import checks, reader, stories
 from tests.crash.checks import Ends, Log
 from tests.crash.next_round import Digest, digest_of, problems_of_next_rounds
@@ -113,21 +114,40 @@ def recover_unclean_by_kafka(story: Story, root: Path) -> Mapping[str, str]:
     return recover_by_kafka(story, root)
 
 
-def recover_by_ours(story: Story, root: Path) -> Mapping[str, str]:
-    """Twice; the second time nothing is left to do."""
-    del story
+def recover_by_ours(_: Story, root: Path) -> Mapping[str, str]:
+    return _recover_twice(root, None)
+
+
+def recover_unclean_by_ours(story: Story, root: Path) -> Mapping[str, str]:
+    """As `--recover-first`, which indexes and snapshots are made anew by as well."""
+    for log_dir in root.iterdir():
+        (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+    return _recover_twice(root, LoadRules(stories.config_of(story), NOW_MS))
+
+
+def _recover_twice(root: Path, rules: LoadRules | None) -> Mapping[str, str]:
+    """The second time nothing is left to do, but that an epoch without records goes.
+
+    After an unclean shutdown Kafka, too, lets one go that begins where the log ends, each time.
+    """
     errors = {}
     for log_dir in sorted(root.iterdir()):
-        done = [recover_log_dir(str(log_dir)) for _ in range(2)]
+        done = [recover_log_dir(str(log_dir), rules) for _ in range(2)]
         problems = [log.problem for each in done for log in each.logs if log.problem]
         if problems:
             errors[log_dir.name] = str(problems)
-        elif done[1].logs or done[1].removed:
+        elif done[1].removed or any(map(_is_more_than_epochs, done[1].logs)):
             errors[log_dir.name] = f"the second time: {done[1]}"
     return errors
 
 
+def _is_more_than_epochs(log: LogRecovery) -> bool:
+    other = log.finished or log.undone or log.removed or log.truncated
+    return bool(other) or log.rebuilt != (LEADER_EPOCH_CHECKPOINT,)
+
+
 OURS = Recovery("ours", recover_by_ours, (LOCK_FILE,))
+OURS_UNCLEAN = Recovery("ours, unclean", recover_unclean_by_ours, (LOCK_FILE,))
 KAFKA = Recovery("Kafka", recover_by_kafka, (STAGED, TEMPORARY), is_model=True)
 KAFKA_UNCLEAN = Recovery("Kafka, unclean", recover_unclean_by_kafka, (STAGED, TEMPORARY))
 

@@ -16,7 +16,7 @@ from uuid import UUID
 import pytest
 
 from compactor.cleaning.overflow import split_overflowing
-from compactor.config import load_config, parse_topic_configs
+from compactor.config import Config, load_config, parse_topic_configs
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.originals.originals_keeper import open_keeper
 from compactor.originals.undo import UndoStatus, undo_run
@@ -253,10 +253,13 @@ def run(
                 local.originals.close()
 
 
-def planned(story: Story, root: Path, now_ms: int = NOW_MS) -> RoundPlan:
+def config_of(story: Story) -> Config:
     topics = parse_topic_configs(json.dumps(story.topic_configs), story.name)
-    config = replace(load_config(), topics=topics)
-    return plan_round([str(root)], config, now_ms)
+    return replace(load_config(), topics=topics)
+
+
+def planned(story: Story, root: Path, now_ms: int = NOW_MS) -> RoundPlan:
+    return plan_round([str(root)], config_of(story), now_ms)
 
 
 @contextmanager

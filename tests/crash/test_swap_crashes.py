@@ -10,6 +10,7 @@ import pytest
 
 from tests.crash.matrix import (
     OURS,
+    OURS_UNCLEAN,
     Matrix,
     Recorded,
     Recovery,
@@ -44,7 +45,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return recorded(request.param, tmp_path_factory.mktemp("recorded"))
 
 
-@pytest.mark.parametrize("recovery", [SLOW_LOADER, OURS], ids=["loader", "ours"])
+@pytest.mark.parametrize("recovery", [SLOW_LOADER, OURS, OURS_UNCLEAN], ids=lambda r: r.name)
 def test_no_crash_of_a_run_loses_anything(
     run: Recorded, recovery: Recovery, tmp_path: Path
 ) -> None:
