@@ -96,6 +96,24 @@ def test_snapshots_that_only_loading_wrote_are_not_asked_for(actual: Path, tmp_p
     assert list(compare.differences(fleet.before / PARTITION, after, actual)) == []
 
 
+def test_where_retention_took_segments_epochs_and_log_start_are_kafkas(tmp_path: Path) -> None:
+    """Segments 0 and 5; Kafka's retention takes the first. Seed 1447581382, third round."""
+    before, after, ours = (tmp_path / name for name in ("before", "after", "ours"))
+    for root, bases, epochs, start in ((before, (0, 5), "0 0", 0), (after, (5,), "0 5", 5)):
+        (root / "t-0").mkdir(parents=True)
+        for base in bases:
+            (root / "t-0" / f"{base:020}.log").touch()
+        (root / "t-0" / "leader-epoch-checkpoint").write_text(f"0\n1\n{epochs}\n")
+        (root / compare.LOG_START_CHECKPOINT).write_text(f"0\n2\nt 0 {start}\nu 0 7\n")
+    shutil.copytree(after, ours)
+    assert list(compare.differences(before / "t-0", after / "t-0", ours / "t-0")) == []
+    assert list(compare.log_dir_differences(before, after, ours)) == []
+    for name in ("t-0/leader-epoch-checkpoint", compare.LOG_START_CHECKPOINT):
+        shutil.copy(before / name, ours / name)
+    assert len(list(compare.differences(before / "t-0", after / "t-0", ours / "t-0"))) == 1
+    assert len(list(compare.log_dir_differences(before, after, ours))) == 1
+
+
 @pytest.fixture
 def few(tmp_path: Path) -> Fleet:
     """Some logs of the corpora, as a fleet of their own."""
