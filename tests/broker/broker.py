@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.oracle import jars
 
 POM = Path(__file__).with_name("pom.xml")
-START_SECONDS, STOP_SECONDS = 60, 60
+START_SECONDS = STOP_SECONDS = 180
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 JAVA_OPTIONS = (
     "-Xmx512m",

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-SECONDS = 60
+SECONDS = 180
 QUIET: dict[str, Any] = {
     "log_level": 0,
     "error_cb": lambda _: None,

@@ -31,7 +31,7 @@ PROJECT = Path(__file__).parents[2]
 SEED = 1
 RECORDS_PER_TOPIC = 4000
 OWN_TOPICS = ("__consumer_offsets", "__transaction_state")
-CLEANER_SECONDS = 60
+CLEANER_SECONDS = 180
 AFTERWARDS = b"written after the compaction"
 
 

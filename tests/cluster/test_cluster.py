@@ -64,7 +64,10 @@ def slowed(cluster: Cluster, brakes: Sequence[Path]) -> Iterator[None]:
 @pytest.fixture
 def start(
     cluster: Cluster, before: Path, topic_configs: Path, tmp_path: Path
-) -> Callable[..., Round]:
+) -> Iterator[Callable[..., Round]]:
+    """Begins a round. What a test that failed leaves running ends with it, and frees its cores."""
+    begun = list["subprocess.Popen[str]"]()
+
     def begin(conf: dict[str, str], held: bool = False) -> Round:
         """held: when all is rewritten, until its hold is removed."""
         log_dir, work_dir, status = (tmp_path / name for name in ("logs", "work", "status"))
@@ -80,10 +83,17 @@ def start(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,
         )
+        begun.append(process)
         return Round(process, log_dir, work_dir, status)
 
-    return begin
+    yield begin
+    for process in begun:
+        with process:  # closes its pipe, and waits for it
+            if process.poll() is None:
+                processes.kill(process.pid, (), processes.Target.ALL)
+    wait_until_over(cluster)
 
 
 def traced(cluster: Cluster) -> list[tuple[float, int, str]]:

@@ -1,7 +1,8 @@
 """Makes the rewrite of a worker slow: found by its Python processes alone, as any site may.
 
-What a rewriting task writes trickles, as long as the file SLOW_BRAKE is there; each bit is noted in
-`trace` beside it. Product code knows nothing of it.
+What a rewriting task writes trickles, as long as the file SLOW_BRAKE is there: at a byte a time no
+piece of a test's log ends before the brake is off. Each byte is noted in `trace` beside it. Product
+code knows nothing of it.
 """
 
 import importlib.abc
@@ -14,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 MODULE = "cleaner_jobs.rewrite"
-PIECE_BYTES, PAUSE_SECONDS = 1024, 0.02
+PAUSE_SECONDS = 0.02
 BRAKE = os.environ["SLOW_BRAKE"]
 TRACE = os.path.join(os.path.dirname(BRAKE), "trace")
 
@@ -26,13 +27,12 @@ class Trickle:
         self._out = out
 
     def write(self, data: memoryview) -> int:
-        view = memoryview(data).cast("B")
-        for start in range(0, len(view), PIECE_BYTES):
-            self._out.write(view[start : start + PIECE_BYTES])
-            if os.path.exists(BRAKE):
-                note(self._out.name)
-                time.sleep(PAUSE_SECONDS)
-        return len(view)
+        view, done = memoryview(data).cast("B"), 0
+        while done < len(view) and os.path.exists(BRAKE):
+            done += int(self._out.write(view[done : done + 1]))
+            note(self._out.name)
+            time.sleep(PAUSE_SECONDS)
+        return done + int(self._out.write(view[done:]))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._out, name)
