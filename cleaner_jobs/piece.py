@@ -89,12 +89,6 @@ def rewrite_piece(piece: Piece, log: LogRules, context: PieceContext) -> Rewritt
     return _write_group(piece, log, context)
 
 
-def staged_files(result: Rewritten) -> list[str]:
-    """What goes live as it is, and has to be on disk before; what the driver joins does not."""
-    files = result.log_file, result.index_file, result.time_index_file, result.txn_index_file
-    return [] if result.facts_file else [path for path in files if path]
-
-
 def _loses_nothing(piece: Piece, log: LogRules, context: PieceContext) -> bool:
     """Whether the group is one segment whose every batch would be copied."""
     if piece.of > 1 or len(piece.sources) > 1:
@@ -250,29 +244,30 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
     txn_index = _new_txn_index(piece)
     if txn_index is None:
         names.pop()
+    log_file, *index_files = names
     try:
         model = attributes_of(piece.sources[-1].path)
-        counts = _write_log(names[0], piece, log, context, model)
-        if os.path.getsize(names[0]) > segment_indexes.MAX_LOG_BYTES:
-            os.remove(names[0])
+        counts = _write_log(log_file, piece, log, context, model)
+        if os.path.getsize(log_file) > segment_indexes.MAX_LOG_BYTES:
+            os.remove(log_file)
             return _write_part_of_group(piece, log, context)  # the driver cuts it
         making = _indexes_in_making(piece, log)
-        cleaned = read_back(names[0], base_offset, context.settings, context.buffers, making.add)
+        cleaned = read_back(log_file, base_offset, context.settings, context.buffers, making.add)
         indexes = making.finish()
-        write_like(names[1], indexes.offset_index, model)
-        write_like(names[2], indexes.time_index, model)
+        contents = [indexes.offset_index, indexes.time_index]
         if txn_index is not None:
-            write_like(names[3], txn_index, model)
+            contents.append(txn_index)
+        for path, content in zip(index_files, contents, strict=True):
+            write_like(path, content, model)
     except BaseException:
         for name in names:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(name)
         raise
     result = _result(piece, Files(*names), cleaned.log_bytes, counts)
-    written = indexes.offset_index, indexes.time_index, txn_index or b""
-    checksums = tuple(map(xxhash.xxh3_64_intdigest, written[: len(names) - 1]))
     return _checked(result, cleaned)._replace(
-        sparse_indexes=indexes.sparse, index_checksums=checksums
+        sparse_indexes=indexes.sparse,
+        index_checksums=tuple(map(xxhash.xxh3_64_intdigest, contents)),
     )
 
 

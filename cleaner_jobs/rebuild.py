@@ -96,6 +96,18 @@ def _is_canonical(payload: ByteArray, at: int, end: int) -> bool:
 
 
 @kernel
+def lacks_producer_state(row: Int64Array) -> bool:
+    """Whether a batch has a producer id, but not the sequence or epoch that go with it (C-11.14).
+
+    Kafka's builder refuses to write such a batch again; a control batch needs no sequence.
+    """
+    if row[PRODUCER_ID] < 0:
+        return False
+    without_sequence = row[BASE_SEQUENCE] < 0 and row[ATTRIBUTES] & CONTROL == 0
+    return bool(without_sequence or row[PRODUCER_EPOCH] == -1)
+
+
+@kernel
 def rebuild_records(
     payload: ByteArray,
     at: int,
@@ -115,12 +127,7 @@ def rebuild_records(
     Returns the position behind what was written, base timestamp, max timestamp, OK or
     NOT_CANONICAL, and whether (1 or 0) Kafka's builder refuses what was written here (C-11.14).
     """
-    refused = 0
-    if row[PRODUCER_ID] >= 0:
-        if row[BASE_SEQUENCE] < 0 and row[ATTRIBUTES] & CONTROL == 0:
-            refused = 1
-        if row[PRODUCER_EPOCH] == -1:
-            refused = 1
+    refused = 1 if lacks_producer_state(row) else 0
     source_base = row[BASE_TIMESTAMP]
     log_append_time = row[ATTRIBUTES] & LOG_APPEND_TIME != 0
     base = new_horizon_ms

@@ -16,6 +16,7 @@ from cleaner_jobs.packed_batches import Chosen, RebuiltBatch, rebuild_packed
 from cleaner_jobs.rebuild import (
     GROWTH_BYTES_PER_MESSAGE,
     GROWTH_BYTES_PER_RECORD,
+    lacks_producer_state,
     rewrite_batches,
 )
 from cleaner_jobs.retention import (
@@ -223,10 +224,8 @@ class BatchRewriter:
             for record, state in zip(records, states, strict=True)
             if not state & REASON_MASK
         ]
-        without_sequence = header.base_sequence < 0 and not header.is_control
-        self.counts.refused += any(record.timestamp < -1 for record in kept) or (
-            header.producer_id >= 0 and (without_sequence or header.producer_epoch == -1)
-        )
+        predates = any(record.timestamp < -1 for record in kept)
+        self.counts.refused += predates or lacks_producer_state(row)
         horizon_ms: int | None = None
         if action == REBUILD_WITH_HORIZON:
             horizon_ms = self._rules.horizon_ms

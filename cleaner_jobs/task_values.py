@@ -183,10 +183,18 @@ class Rewritten(NamedTuple):
     batches_rebuilt: int
     batches_emptied: int
     sparse_indexes: bool = False  # made to fit segment.index.bytes, where Kafka stops
-    legacy_emptied: int = 0  # of those, see OutputCounts; likewise of the rebuilt:
-    refused: int = 0
+    legacy_emptied: int = 0  # of the emptied batches: legacy ones
+    refused: int = 0  # of the rebuilt batches: those that Kafka's builder refuses (C-11.14)
     index_checksums: tuple[int, ...] = ()  # of those index files that are staged, in their order
     facts_checksum: int = 0
+
+    @property
+    def staged_files(self) -> tuple[str, ...]:
+        """What goes live as it is, the log first; nothing where the driver joins or cuts."""
+        if self.facts_file:
+            return ()
+        files = self.log_file, self.index_file, self.time_index_file, self.txn_index_file
+        return tuple(filter(None, files))
 
 
 class TaskProblem(NamedTuple):

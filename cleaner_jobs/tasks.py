@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from cleaner_jobs.heartbeat import Heartbeat
 from cleaner_jobs.map_capacity import find_map_end
-from cleaner_jobs.piece import PieceContext, rewrite_piece, staged_files
+from cleaner_jobs.piece import PieceContext, rewrite_piece
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.resolve import PartFiles, VerdictFiles, resolve_partition
 from cleaner_jobs.scan import scan_stretches
@@ -118,7 +118,7 @@ def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
                 try:
                     result = rewrite_piece(piece, logs[piece.log_id], context)
                     row = REWRITTEN, json.dumps(result)
-                    syncs.start(piece.log_id, staged_files(result), partial(teller.tell, row))
+                    syncs.start(piece.log_id, result.staged_files, partial(teller.tell, row))
                 except (CorruptFileError, LogChangedError, OSError) as error:
                     # another try may be ahead: then the driver has perhaps swapped the group in
                     result = told_before.of(piece, look_again=True)

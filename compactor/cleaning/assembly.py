@@ -108,8 +108,9 @@ def join_pieces(
             write_like(staged.time_index_file, segment.indexes.time_index, model)
             if own:
                 write_like(staged.txn_index_file, b"".join(map(txn_index.encode, own)), model)
-            for name in staged.files.values():
-                sync_file(name)
+            for kind, name in staged.files.items():
+                if kind != LOG:  # that is synced already
+                    sync_file(name)
     except BaseException:
         for name in (name for staged in names for name in staged.files.values()):
             with contextlib.suppress(FileNotFoundError):

@@ -165,10 +165,8 @@ def _require_whole(piece: Rewritten) -> None:
     if size != piece.log_bytes:
         problem = f"{size} bytes are there, {piece.log_bytes} were written"
         raise WorkFileError(piece.log_file, min(size, piece.log_bytes), problem)
-    indexes = [piece.index_file, piece.time_index_file, piece.txn_index_file]
-    staged = piece.log_file, *filter(None, indexes)
     checksums = piece.log_checksum, *piece.index_checksums
-    for path, checksum in zip(staged, checksums, strict=True):
+    for path, checksum in zip(piece.staged_files, checksums, strict=True):
         if int(mark_of(path).checksum, 16) != checksum:
             raise WorkFileError(path, 0, "not the bytes that were written")
 
