@@ -9,15 +9,37 @@ from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 _emptying = threading.Lock()  # or one would take for the stream what the other has put there
+_problems: list[OSError] = []  # of standard output
 
 
 def print_line(text: str) -> None:
-    """To standard output, also when whoever read it has gone, as `head` does."""
+    """To standard output."""
+    with standard_output() as out:
+        out.write(f"{text}\n")
+        out.flush()
+
+
+@contextmanager
+def standard_output() -> Iterator[TextIO]:
+    """What takes the lines of a command, which goes on with its work where they are not taken.
+
+    A reader that has gone, as `head` does, is no problem; another one is told at the end, see
+    output_problem.
+    """
     try:
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        discard_output()
+        yield sys.stdout
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            _problems.append(error)
+        # the rest goes nowhere, so that the last flush does not fail either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def output_problem() -> OSError | None:
+    """Why standard output did not take all there was, since this was last asked."""
+    problem = _problems[0] if _problems else None
+    _problems.clear()
+    return problem
 
 
 def print_error(text: str) -> None:
@@ -71,14 +93,27 @@ def _empty(stream: TextIO) -> None:
             os.close(kept)
 
 
-def discard_output() -> None:
-    """Send the rest of standard output nowhere, so that the last flush does not fail either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def silence_libraries() -> None:
     """Keep what libraries log to themselves: py4j logs tracebacks of what is told in one line."""
     logging.getLogger().addHandler(logging.NullHandler())
+
+
+def open_standard_streams() -> None:
+    """Open those that the caller has closed, on nothing.
+
+    Or the next file that is opened would have their number, and get what libraries and Java, which
+    inherits them, write there: a lock file, or a segment.
+    """
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            assert opened == descriptor, f"{descriptor} was closed, {opened} opened"
+            os.set_inheritable(descriptor, True)
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))
 
 
 def forgive_encodings() -> None:

@@ -49,7 +49,13 @@ from compactor.command_line.requests import (
     VerifyArguments,
 )
 from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
-from compactor.output import forgive_encodings, print_line
+from compactor.output import (
+    forgive_encodings,
+    open_standard_streams,
+    output_problem,
+    print_line,
+    standard_output,
+)
 from compactor.printable import one_line
 from compactor.reports.report_json import to_line, verdict
 from compactor.version import version
@@ -71,7 +77,8 @@ app = typer.Typer(
     "compactor verify /data/kafka --against /backup/kafka-before\n\n"
     "[bold]Exit codes[/]\n\n"
     "0 done, or nothing was eligible; 1 failed; 2 wrong usage or configuration; 3 refused; "
-    "4 part of the logs failed or were set aside, or verify found something",
+    "4 part of the logs failed or were set aside, or verify found something; "
+    "130, 143 interrupted, terminated",
 )
 
 
@@ -332,19 +339,31 @@ def verify(
 def main(argv: Sequence[str] | None = None) -> int:
     """Carry out the words of the command line; the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    open_standard_streams()
     forgive_encodings()
     with SignalNotes() as signals:
-        try:
+        code = _carry_out(words, signals)
+    problem = output_problem()
+    if problem is None:
+        return code
+    complain(f"standard output: {problem.strerror}", "The command itself is over.")
+    return code or ExitCode.FAILED
+
+
+def _carry_out(words: list[str], signals: SignalNotes) -> int:
+    parsed: Request | int | None = None
+    try:
+        with standard_output():  # typer prints help by itself
             parsed = _parse(words or ["--help"])
-        except _ClickUsageError as error:
-            return _end_of_usage_error(words, error)
-        if isinstance(parsed, Request):
-            return carry_out(parsed, signals)
-        interrupt = signals.received()  # which typer makes an exit code of
-        if interrupt is not None:
-            complain(error_line(interrupt), NOTHING_CHANGED)
-            return exit_code_of_error(interrupt)
-        return ExitCode.OK if words else ExitCode.USAGE  # help or version was shown
+    except _ClickUsageError as error:
+        return _end_of_usage_error(words, error)
+    if isinstance(parsed, Request):
+        return carry_out(parsed, signals)
+    interrupt = signals.received()  # which typer makes an exit code of
+    if interrupt is not None:
+        complain(error_line(interrupt), NOTHING_CHANGED)
+        return exit_code_of_error(interrupt)
+    return ExitCode.OK if words else ExitCode.USAGE  # help or version was shown
 
 
 def _parse(words: list[str]) -> Request | int | None:

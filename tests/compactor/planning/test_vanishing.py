@@ -101,6 +101,8 @@ def at_every_moment(root: Path, remove: Removal, command: Callable[[], None]) ->
         ("plan", "LOG_DIR", "--set", "cleanup.policy=compact,delete"),
         ("explain", "LOG_DIR", "orders-0", "--set", "cleanup.policy=compact"),
         ("verify", "LOG_DIR"),
+        ("verify", "LOG_DIR", "--against", "OTHER"),
+        ("verify", "OTHER", "--against", "LOG_DIR"),
         ("dump", "LOG_DIR/orders-0"),
         ("dump", "LOG_DIR/orders-0/00000000000000000000.log"),
     ],
@@ -109,8 +111,8 @@ def at_every_moment(root: Path, remove: Removal, command: Callable[[], None]) ->
 def test_a_command_answers_whatever_vanishes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], remove: Removal
 ) -> None:
-    root = tmp_path / "log"
-    argv = [word.replace("LOG_DIR", str(root)) for word in words]
+    root, other = tmp_path / "log", fresh(tmp_path / "other")
+    argv = [word.replace("LOG_DIR", str(root)).replace("OTHER", str(other)) for word in words]
     codes = set()
 
     def command() -> None:
