@@ -118,11 +118,13 @@ class OriginalsKeeper:
 
 
 def open_keeper(directory: str, run_id: str, plan: RoundPlan) -> OriginalsKeeper:
-    """What keeps the originals of the logs of a plan."""
+    """What keeps the originals of any log in the directories of a plan.
+
+    A plan behind a split may take on others than this one.
+    """
     now_ms = time.time_ns() // 1_000_000
-    log_dirs = {log.log_dir: None for log in plan.logs}
-    log_dirs |= {log.log_dir: None for log in plan.retention}
-    return OriginalsKeeper(directory, KeptRun(run_id, now_ms, tuple(log_dirs)))
+    log_dirs = tuple(facts.path for facts in plan.log_dirs if facts.problem is None)
+    return OriginalsKeeper(directory, KeptRun(run_id, now_ms, log_dirs))
 
 
 def _entries(log_dirs: Sequence[str], name: str) -> dict[str, dict[TopicPartition, int]]:

@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,9 @@ from compactor.cleaning.overflow import split_overflowing
 from compactor.config import Config, load_config
 from compactor.originals.kept_files import mark_of
 from compactor.originals.kept_manifest import RUN_FILE, KeptRun
-from compactor.originals.originals_keeper import OriginalsKeeper
+from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
 from compactor.originals.undo import UndoReport, UndoStatus, undo_run
-from compactor.planning.round_plan import plan_round
+from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.reports.report import LogReport, LogStatus
 from storage import checkpoint, clean_shutdown, filesystem, leader_epoch_checkpoint
 from storage.errors import CorruptFileError
@@ -26,6 +27,7 @@ from tests.compactor.small_rounds import flip
 from tests.golden import corpora
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import batch, keyed, make_partition, record, write_segment
+from tests.support.reference_batch import encode
 
 COMPACT = load_config(settings={"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"})
 NOW_MS = 10_000
@@ -219,6 +221,29 @@ def test_a_split_segment_comes_back(local: LocalRound, partition: Path) -> None:
     assert len(list(kept.run_dir.glob("0/orders-0/*.json"))) > 1
     assert [r.status for r in kept.undo()] == [UndoStatus.UNDONE]
     assert kept.files() == before
+
+
+def test_a_log_directory_that_only_the_plan_behind_a_split_takes_on_is_kept_too(
+    local: LocalRound, partition: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    log_dirs = [str(partition.parent), str(other)]
+
+    def plan_again() -> RoundPlan:
+        make_partition(other, {0: [keyed(0, "aab")], 3: [keyed(3, "c")]}, "prices-0")
+        return plan_round(log_dirs, OVERFLOWING, NOW_MS)
+
+    first = plan_round(log_dirs, OVERFLOWING, NOW_MS)
+    with closing(open_keeper(str(tmp_path / "originals"), "cafecafe", first)) as keeper:
+        plan = split_overflowing(first, plan_again, False, keeper)
+        local.originals = keeper
+        assert [log.status for log in local.run(plan).logs] == [LogStatus.CLEANED] * 2
+    log, original = other / "prices-0" / file_name(0, LOG), encode(keyed(0, "aab"))
+    assert log.read_bytes() != original
+    undone = undo_run(str(tmp_path / "originals" / "cafecafe"))
+    assert [report.status for report in undone] == [UndoStatus.UNDONE] * 2
+    assert log.read_bytes() == original
 
 
 # logs that were changed since
