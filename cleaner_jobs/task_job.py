@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from cleaner_jobs.spark_session import (
     DEFAULT_MASTER,
@@ -32,6 +33,7 @@ ROW_SCHEMA = "kind string, value string"
 ARROW_SCHEMA = pa.schema([("kind", pa.string()), ("value", pa.string())])
 
 _TOKEN = "token"
+_WORK_DIR, _STAGE = "compactor.work-dir", "compactor.stage"  # local properties of a job
 CANCEL_SECONDS = 0.5  # between two tries to cancel a job that has perhaps not begun yet
 GIVE_UP_SECONDS = 60.0  # of trying; the thread that waits for the job does not hold up the end
 LOOK_SECONDS = 0.02  # between two looks at what tasks have told
@@ -121,11 +123,25 @@ def _job(
 
 
 def _rows(spark: SparkSession, work_dir: str, stage: str, tasks: int) -> list[Row]:
+    spark.sparkContext.setLocalProperty(_WORK_DIR, work_dir)
+    spark.sparkContext.setLocalProperty(_STAGE, stage)
+    return _collected(_stage_tasks(spark, tasks))
+
+
+@lru_cache(maxsize=16)
+def _stage_tasks(spark: SparkSession, tasks: int) -> DataFrame:
+    """Tasks of ours, of the stage that the local properties of their job name.
+
+    Kept for later stages and rounds: to plan such a job takes Spark longer than to run it.
+    """
+
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from cleaner_jobs.tasks import run_task  # the kernels, which the driver has no use for
 
         context = TaskContext.get()
         assert context is not None, "runs in a Spark task only"
+        work_dir, stage = context.getLocalProperty(_WORK_DIR), context.getLocalProperty(_STAGE)
+        assert work_dir and stage, "the driver names them before it begins a job"
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 attempt = f"{stage}-{number}-{context.taskAttemptId()}"
@@ -135,7 +151,7 @@ def _rows(spark: SparkSession, work_dir: str, stage: str, tasks: int) -> list[Ro
                     [pa.array(column, pa.string()) for column in columns], schema=ARROW_SCHEMA
                 )
 
-    return _collected(spark, tasks, work)
+    return _one_a_task(spark, tasks, work)
 
 
 def _tokens(spark: SparkSession, work_dir: str) -> list[Row]:
@@ -150,16 +166,20 @@ def _tokens(spark: SparkSession, work_dir: str) -> list[Row]:
             row = [pa.array([socket.gethostname()]), pa.array([found])]
             yield pa.RecordBatch.from_arrays(row, schema=ARROW_SCHEMA)
 
-    return _collected(spark, spark.sparkContext.defaultParallelism, work)
+    return _collected(_one_a_task(spark, spark.sparkContext.defaultParallelism, work))
 
 
-def _collected(
+def _one_a_task(
     spark: SparkSession,
     tasks: int,
     work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-) -> list[Row]:
-    numbers = spark.range(0, tasks, 1, tasks)
-    table = numbers.mapInArrow(work, ROW_SCHEMA).toArrow()
+) -> DataFrame:
+    """What work makes of the number of each task, in a Spark task of its own."""
+    return spark.range(0, tasks, 1, tasks).mapInArrow(work, ROW_SCHEMA)
+
+
+def _collected(rows: DataFrame) -> list[Row]:
+    table = rows.toArrow()
     return list(
         zip(table.column("kind").to_pylist(), table.column("value").to_pylist(), strict=True)
     )

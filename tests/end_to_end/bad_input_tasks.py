@@ -133,12 +133,15 @@ def misbehaving(stage: str, behaviour: Behaviour) -> Iterator[None]:
     run_stage = jobs.run_stage
 
     def run_hooked(spark: Any, work_dir: str, its_stage: str, values: Any, take: Any) -> Any:
-        if its_stage == stage:
-            jobs.TaskContext = _Hook(stage, behaviour)
+        if its_stage != stage:
+            return run_stage(spark, work_dir, its_stage, values, take)
+        jobs.TaskContext = _Hook(stage, behaviour)
+        jobs._stage_tasks.cache_clear()  # what is kept has the name of before
         try:
             return run_stage(spark, work_dir, its_stage, values, take)
         finally:
             jobs.TaskContext = TaskContext
+            jobs._stage_tasks.cache_clear()
 
     jobs.run_stage = run_hooked
     try:
