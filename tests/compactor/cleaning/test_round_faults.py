@@ -259,28 +259,24 @@ def test_a_staged_segment_of_another_length_than_was_told_is_not_swapped_in(
     check_one_failed(local, tmp_path, LogStatus.FAILED, reason, plan)
 
 
-def with_its_last_bit_flipped(data: bytes) -> bytes:
-    return data[:-1] + bytes([data[-1] ^ 1])
-
-
 @pytest.mark.parametrize(
-    ("kind", "spoilt"),
+    ("kind", "change"),
     [
-        (LOG, with_its_last_bit_flipped),
-        (INDEX, lambda _: bytes(8)),
-        (TIME_INDEX, lambda _: b""),
-        (TIME_INDEX, lambda _: bytes(12)),
+        (LOG, lambda staged: flip(staged, -1)),
+        (INDEX, lambda staged: staged.write_bytes(bytes(8))),
+        (TIME_INDEX, lambda staged: staged.write_bytes(b"")),
+        (TIME_INDEX, lambda staged: staged.write_bytes(bytes(12))),
     ],
 )
 def test_a_staged_file_of_other_bytes_than_were_told_is_not_swapped_in(
-    local: LocalRound, tmp_path: Path, kind: str, spoilt: Callable[[bytes], bytes]
+    local: LocalRound, tmp_path: Path, kind: str, change: Callable[[Path], object]
 ) -> None:
     """By a wrong index readers would skip records, silently."""
     _, bad, plan = two_logs(tmp_path)
 
     def spoil(rows: Rows) -> Rows:
         (staged,) = bad.glob(f"{file_name(0, kind)}.compactor-*")
-        staged.write_bytes(spoilt(staged.read_bytes()))
+        change(staged)
         return rows
 
     local.after["rewrite"] = spoil
