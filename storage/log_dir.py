@@ -41,7 +41,7 @@ _KAFKA_DIRS = {
 # Kafka takes the offset from every name that ends so, and fails where there is none (F-2.5).
 _NUMBERED = (*SEGMENT_SUFFIXES, SNAPSHOT, *UNFINISHED_SUFFIXES[:2])
 
-UNLOADABLE = "not a name that a broker would load the log with (F-2.5)"
+UNLOADABLE = "a broker cannot load a log that has a file of this name"
 
 
 _OF_LOG = (

@@ -26,7 +26,9 @@ from storage.segment_reader import read_batch_headers
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper
 
-SPLIT_NOTE = "{} split first: offsets more than 2,147,483,647 above its base offset (C-16)"
+SPLIT_NOTE = (
+    "{} {} split first, because it holds offsets more than 2,147,483,647 above its base offset"
+)
 
 
 def split_overflowing(
@@ -47,7 +49,8 @@ def split_overflowing(
     for log in plan.logs:
         try:
             sources = overflowing(log)
-            notes = tuple(SPLIT_NOTE.format(os.path.basename(s.path)) for s in sources)
+            verb = "would be" if dry_run else "was"
+            notes = tuple(SPLIT_NOTE.format(os.path.basename(s.path), verb) for s in sources)
             if sources and dry_run:
                 told[log.path] = _told(log, notes)
             elif sources:

@@ -10,12 +10,12 @@ from compactor.errors import CorruptLogError
 from compactor.reports.report import Counts, LogReport, LogStatus
 
 LEGACY_EMPTIED_NOTE = (
-    "the last batch, of message format v0 or v1, loses all its records and stays as an empty one "
-    "of v2 (C-11.14)"
+    "the last batch of the range is of message format v0 or v1 and loses all its records: an empty "
+    "batch of format v2 takes its place, where Kafka's cleaner would stop"
 )
 REFUSED_NOTE = (
-    "{} rebuilt with what Kafka's builder refuses: a negative timestamp, or an idempotent producer "
-    "without sequence or epoch (C-11.14)"
+    "{} rebuilt where Kafka's cleaner would stop: a record timestamp is below -1, or the batch has "
+    "a producer id but no sequence or epoch"
 )
 
 SWAP_BROKE_OFF_NOTE = (
@@ -67,17 +67,17 @@ def _notes(outcome: LogOutcome) -> Iterator[str]:
     if sparse:
         yield (
             f"{_segments(sparse)} with fewer index entries than usual: "
-            "segment.index.bytes has no room for all (C-13.7)"
+            "segment.index.bytes has no room for all of them"
         )
     if outcome.cut_segments:
         yield (
-            f"{_segments(outcome.cut_segments)} more than Kafka has groups: "
-            "a cleaned segment would have passed 2 GiB (C-13.7)"
+            f"{_segments(outcome.cut_segments)} more than Kafka's cleaner would make: "
+            "a cleaned segment would have been larger than 2 GiB"
         )
     if outcome.unlisted_aborts:
         yield (
-            "abort markers with data before them that no entry of a .txnindex covers: "
-            f"{outcome.unlisted_aborts:,}; it counts as committed, as it does for Kafka (E-53)"
+            f"aborted transactions that are in no .txnindex: {outcome.unlisted_aborts:,}; "
+            "their records are treated as committed, as by Kafka"
         )
     if any(piece.legacy_emptied for piece in outcome.pieces):
         yield LEGACY_EMPTIED_NOTE

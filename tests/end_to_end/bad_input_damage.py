@@ -241,7 +241,7 @@ def _listed() -> Iterator[Damage]:
     """What the names in the directory say."""
     told = rf"{LOG[0]}.swap, byte 0: batch header has 4 of 61 bytes"  # E-72
     yield Damage("torn.swap", _in_new_file(f"{LOG[0]}.swap", b"torn"), told)
-    told = "orders.log: not a name that a broker would load the log with"
+    told = "orders.log: a broker cannot load a log that has a file of this name"
     yield Damage("stray", _in_new_file("orders.log"), told)
 
 

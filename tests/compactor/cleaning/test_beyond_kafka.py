@@ -116,7 +116,7 @@ def test_indexes_without_room_are_made_sparse(
     assert log_of(partition, 0).with_suffix(".timeindex").read_bytes() == every_fourth
     assert report.notes == (
         "1 segment with fewer index entries than usual: "
-        "segment.index.bytes has no room for all (C-13.7)",
+        "segment.index.bytes has no room for all of them",
     )
     before = log_of(partition, 0).stat()
     again = replace(

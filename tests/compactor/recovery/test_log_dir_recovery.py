@@ -137,7 +137,7 @@ def test_a_file_that_no_broker_could_load_with_is_told(tmp_path: Path) -> None:
     root = log_dir(tmp_path)
     swap_in(root / "orders-0", 0, "ab")
     (root / "orders-0" / "backup.log.swap").write_bytes(b"")
-    assert_set_aside(root, "backup.log.swap: not a name that a broker would load")
+    assert_set_aside(root, "backup.log.swap: a broker cannot load a log that has")
 
 
 def test_one_log_that_cannot_be_settled_stops_no_other(
