@@ -12,11 +12,14 @@ _emptying = threading.Lock()  # or one would take for the stream what the other 
 _problems: list[OSError] = []  # of standard output
 
 
-def print_line(text: str) -> None:
-    """To standard output."""
+def print_line(text: str) -> bool:
+    """To standard output; whether it was taken."""
+    taken = False
     with standard_output() as out:
         out.write(f"{text}\n")
         out.flush()
+        taken = True
+    return taken
 
 
 @contextmanager

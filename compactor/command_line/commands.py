@@ -90,8 +90,8 @@ def explain(wanted: RoundArguments, topic_partition: str) -> Result:
     return Result(begin | document, begin)
 
 
-def dump(wanted: DumpArguments, emit: Callable[[str], None]) -> None:
-    """Every line of the dump to emit."""
+def dump(wanted: DumpArguments, emit: Callable[[str], bool]) -> None:
+    """Every line of the dump to emit, which says whether it wants more; no more is read then."""
     path = require_in_place(wanted.path)
     if not os.path.exists(path):
         raise UsageError(f"PATH {wanted.path}: No such file or directory")
@@ -99,7 +99,8 @@ def dump(wanted: DumpArguments, emit: Callable[[str], None]) -> None:
     from compactor.command_line.dump import dump as lines_of
 
     for line in lines_of(path, wanted.format.value):
-        emit(line if wanted.format is DumpFormat.JSON else printable(line))
+        if not emit(line if wanted.format is DumpFormat.JSON else printable(line)):
+            return
 
 
 def verify(wanted: VerifyArguments) -> Result:

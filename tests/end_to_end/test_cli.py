@@ -322,18 +322,28 @@ class TestRound:
         assert list(work_dir.iterdir()) == []
 
 
-def test_dump_stops_when_its_reader_does(log_dir: Path) -> None:
+@pytest.fixture
+def damaged_far_behind(log_dir: Path) -> Path:
+    """A log that is more than a pipe or a buffer holds, and damaged at its end: who reads all of
+    it ends in an error."""
     log = log_dir / "orders-0" / "00000000000000000000.log"
-    done = subprocess.run(
-        [
-            "bash",
-            "-c",
-            f"{sys.executable} -m compactor dump {log} | head -n 1; exit ${{PIPESTATUS[0]}}",
-        ],
-        capture_output=True,
-        text=True,
-        cwd=PROJECT,
-    )
-    assert done.returncode == 0
+    log.write_bytes(log.read_bytes() * 400 + b"damage" * 20)
+    return log
+
+
+def dump_into(where: str, log: Path) -> subprocess.CompletedProcess[str]:
+    words = f"{sys.executable} -m compactor dump {log} {where}; exit ${{PIPESTATUS[0]}}"
+    return subprocess.run(["bash", "-c", words], capture_output=True, text=True, cwd=PROJECT)
+
+
+def test_dump_stops_when_its_reader_does(damaged_far_behind: Path) -> None:
+    done = dump_into("| head -n 1", damaged_far_behind)
+    assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("\n") == 1
-    assert done.stderr == ""
+    assert dump_into("| wc -l", damaged_far_behind).returncode == 1  # who reads on is told
+
+
+def test_dump_stops_where_nothing_more_can_be_written(damaged_far_behind: Path) -> None:
+    done = dump_into("> /dev/full", damaged_far_behind)
+    told = "compactor: standard output: No space left on device. The command itself is over.\n"
+    assert (done.returncode, done.stderr) == (1, told)
