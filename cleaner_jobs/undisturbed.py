@@ -1,4 +1,4 @@
-"""Steps that Ctrl-C or SIGTERM must not leave half done: they wait until the step is over."""
+"""Steps that Ctrl-C, SIGTERM or SIGHUP must not leave half done: they wait until it is over."""
 
 import signal
 import threading
@@ -15,7 +15,8 @@ def undisturbed() -> Iterator[None]:
     waiting: list[int] = []
     before = [
         (number, signal.signal(number, lambda came, _: waiting.append(came)))
-        for number in (signal.SIGINT, signal.SIGTERM)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN  # as under nohup: it stays so
     ]
     try:
         yield

@@ -7,7 +7,7 @@
 | 2 | usage | wrong arguments or configuration; LOG_DIR is missing, unreadable, not one |
 | 3 | refused | lock held or without force, unclean shutdown, no room, a backend without a promise |
 | 4 | partial | logs failed or were set aside, or findings; what could be done is done |
-| 130 | interrupted | Ctrl-C (SIGTERM: 143) |
+| 130 | interrupted | Ctrl-C (SIGTERM: 143, SIGHUP: 129) |
 
 5 (a threshold that was asked for is exceeded) is not used yet.
 """
@@ -27,13 +27,14 @@ class ExitCode(IntEnum):
     USAGE = 2
     REFUSED = 3
     PARTIAL = 4
+    HUNG_UP = 129  # 128 + SIGHUP
     INTERRUPTED = 130  # 128 + SIGINT, as shells count
     TERMINATED = 143  # 128 + SIGTERM
 
     @property
     def word(self) -> str:
-        """The status in the verdict; a terminated run is an interrupted one."""
-        return "interrupted" if self is ExitCode.TERMINATED else self.name.lower()
+        """The status in the verdict; whatever signal interrupts a run, it is an interrupted one."""
+        return "interrupted" if self > ExitCode.PARTIAL else self.name.lower()
 
 
 class UsageError(ConfigError):
@@ -42,6 +43,10 @@ class UsageError(ConfigError):
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM arrived: what Ctrl-C does, with a code of its own."""
+
+
+class HungUp(KeyboardInterrupt):
+    """SIGHUP arrived, as when a terminal or a connection goes away: likewise."""
 
 
 def exit_code_of_report(report: CleaningReport) -> ExitCode:
@@ -62,6 +67,8 @@ def exit_code_of_error(error: BaseException) -> ExitCode:
     match error:
         case Terminated():
             return ExitCode.TERMINATED
+        case HungUp():
+            return ExitCode.HUNG_UP
         case KeyboardInterrupt():
             return ExitCode.INTERRUPTED
         case ConfigError():
@@ -76,6 +83,8 @@ def error_line(error: BaseException) -> str:
     match error:
         case Terminated():
             text = "terminated"
+        case HungUp():
+            text = "hung up: the terminal or connection is gone"
         case KeyboardInterrupt():
             text = "interrupted"
         case LogCompactionError():

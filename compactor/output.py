@@ -14,12 +14,11 @@ _problems: list[OSError] = []  # of standard output
 
 def print_line(text: str) -> bool:
     """To standard output; whether it was taken."""
-    taken = False
     with standard_output() as out:
         out.write(f"{text}\n")
         out.flush()
-        taken = True
-    return taken
+        return True
+    return False
 
 
 @contextmanager

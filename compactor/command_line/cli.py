@@ -78,7 +78,7 @@ app = typer.Typer(
     "[bold]Exit codes[/]\n\n"
     "0 done, or nothing was eligible; 1 failed; 2 wrong usage or configuration; 3 refused; "
     "4 part of the logs failed or were set aside, or verify found something; "
-    "130, 143 interrupted, terminated",
+    "130, 143, 129 interrupted by Ctrl-C, SIGTERM, SIGHUP",
 )
 
 

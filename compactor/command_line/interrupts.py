@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a command runs: both end it, whatever error they come out as.
+"""Ctrl-C, SIGTERM and SIGHUP while a command runs: each ends it, whatever error it comes out as.
 
 pyspark puts a handler of its own in place that first calls Java; where Java is busy or going away,
 what arrives here is a refused connection. So signals are noted on their way in, before any handler.
@@ -9,11 +9,17 @@ import socket
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from compactor.exit_codes import Terminated
+from compactor.exit_codes import HungUp, Terminated
+
+_RAISED: dict[int, type[KeyboardInterrupt]] = {
+    signal.SIGTERM: Terminated,
+    signal.SIGHUP: HungUp,
+}
 
 
 class SignalNotes:
-    """While it is open, SIGTERM raises Terminated, and `received` knows of it and of Ctrl-C.
+    """While it is open, SIGTERM raises Terminated and SIGHUP HungUp, and `received` knows of them
+    and of Ctrl-C. A SIGHUP that is ignored, as under nohup, stays so.
 
     To be used on the main thread, as everything that has to do with signals.
     """
@@ -25,7 +31,11 @@ class SignalNotes:
         self._descriptor_before = signal.set_wakeup_fd(
             self._pen.fileno(), warn_on_full_buffer=False
         )
-        self._handler_before: Any = signal.signal(signal.SIGTERM, _terminate)
+        self._handlers_before: dict[int, Any] = {
+            number: signal.signal(number, _raise)
+            for number in _RAISED
+            if signal.getsignal(number) is not signal.SIG_IGN
+        }
         return self
 
     def __exit__(
@@ -34,7 +44,8 @@ class SignalNotes:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        signal.signal(signal.SIGTERM, self._handler_before)
+        for number, handler in self._handlers_before.items():
+            signal.signal(number, handler)
         signal.set_wakeup_fd(self._descriptor_before)
         self._notes.close()
         self._pen.close()
@@ -45,10 +56,11 @@ class SignalNotes:
             numbers = self._notes.recv(4096)  # a byte for each signal
         except BlockingIOError:
             return None
-        if signal.SIGTERM in numbers:
-            return Terminated()
+        for number, interrupt in _RAISED.items():
+            if number in numbers:
+                return interrupt()
         return KeyboardInterrupt() if signal.SIGINT in numbers else None
 
 
-def _terminate(_signal: int, _frame: FrameType | None) -> None:
-    raise Terminated
+def _raise(number: int, _frame: FrameType | None) -> None:
+    raise _RAISED[number]

@@ -3,12 +3,20 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from cleaner_jobs.undisturbed import undisturbed
+from tests.support.hangups import hangups
 
-NUMBERS = (signal.SIGINT, signal.SIGTERM)
+NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture(autouse=True)
+def as_in_a_terminal() -> Iterator[None]:
+    with hangups():
+        yield
 
 
 def send(number: signal.Signals) -> None:
@@ -24,19 +32,28 @@ def test_an_interrupt_waits_for_the_end_of_the_block() -> None:
     assert done == ["all"]
 
 
-def test_the_handlers_of_before_get_the_first_signal_and_stay() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_handlers_of_before_get_the_first_signal_and_stay(number: signal.Signals) -> None:
     came: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    before = signal.signal(number, lambda number, _: came.append(number))
     try:
         with undisturbed():
-            send(signal.SIGTERM)
+            send(number)
             send(signal.SIGINT)
             assert came == []
-        assert came == [signal.SIGTERM]
-        send(signal.SIGTERM)
-        assert came == [signal.SIGTERM] * 2
+        assert came == [number]
+        send(number)
+        assert came == [number] * 2
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
+
+
+def test_what_is_ignored_stays_so_and_hides_nothing() -> None:
+    """SIGHUP, as under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with pytest.raises(KeyboardInterrupt), undisturbed():
+        send(signal.SIGHUP)
+        send(signal.SIGINT)
 
 
 def test_without_a_signal_nothing_happens() -> None:

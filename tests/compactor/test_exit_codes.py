@@ -7,6 +7,7 @@ import pytest
 from compactor.errors import CleaningFailedError, ConfigError, RefusedError
 from compactor.exit_codes import (
     ExitCode,
+    HungUp,
     Terminated,
     UsageError,
     error_line,
@@ -66,6 +67,7 @@ def test_the_code_of_what_became_of_the_logs(statuses: list[LogStatus], code: in
         (KeyError("x"), 1, "internal error: KeyError: 'x'"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (Terminated(), 143, "terminated"),
+        (HungUp(), 129, "hung up: the terminal or connection is gone"),
     ],
 )
 def test_an_error_has_a_code_and_one_line(error: BaseException, code: int, line: str) -> None:
@@ -88,6 +90,7 @@ def test_every_code_has_a_word() -> None:
         "usage",
         "refused",
         "partial",
+        "interrupted",
         "interrupted",
         "interrupted",
     ]

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a Java that is killed, at the start and while tasks work that never end.
+"""Signals and a Java that is killed, at the start and while tasks work that never end.
 
 The tasks go on writing staged files until they are dead. Afterwards each log is as it was, or has a
 group swapped in whole that was finished by then, and nothing is left: no staged file, no lock,
@@ -23,6 +23,7 @@ import pytest
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_logs import State, state_of, swapped_logs
 from tests.end_to_end.bad_input_program import COMPACTED, HAND_OVER
+from tests.support.hangups import hangups
 from tests.support.shell_code import shell_code
 
 PROJECT = Path(__file__).parents[2]
@@ -43,6 +44,8 @@ ENDS = [
     ("rewrite", signal.SIGINT, "twice"),
     ("scan", signal.SIGTERM, "once"),
     ("rewrite", signal.SIGTERM, "all"),  # with every process that a terminal or scheduler reaches
+    ("scan", signal.SIGHUP, "all"),  # as where a connection is lost
+    ("rewrite", signal.SIGHUP, "once"),
     ("rewrite", JAVA_DIES, "once"),
     (HAND_OVER, JAVA_DIES, "once"),
 ]
@@ -153,7 +156,8 @@ def _name(process: psutil.Process) -> str:
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[object, Ended]]:
     """All of them at once: each waits for its Java most of the time."""
-    running = {end: Running(tmp_path_factory.mktemp("ends"), end[0]) for end in ENDS}
+    with hangups():
+        running = {end: Running(tmp_path_factory.mktemp("ends"), end[0]) for end in ENDS}
     try:
         yield {end: run.end(*end[1:]) for end, run in running.items()}
     finally:
@@ -180,6 +184,7 @@ def test_it_says_so_in_one_line_and_by_its_exit_code(
     code, line, word = {
         signal.SIGINT: (130, "interrupted", "interrupted"),
         signal.SIGTERM: (143, "terminated", "interrupted"),
+        signal.SIGHUP: (129, "hung up: the terminal or connection is gone", "interrupted"),
         JAVA_DIES: (
             1,
             f"{'scan' if stage == HAND_OVER else stage}: Spark's Java process is gone",

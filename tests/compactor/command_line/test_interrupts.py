@@ -2,12 +2,21 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from types import FrameType
 
 import pytest
 
+from cleaner_jobs.undisturbed import undisturbed
 from compactor.command_line.interrupts import SignalNotes
-from compactor.exit_codes import Terminated
+from compactor.exit_codes import HungUp, Terminated
+from tests.support.hangups import hangups
+
+
+@pytest.fixture(autouse=True)
+def as_in_a_terminal() -> Iterator[None]:
+    with hangups():
+        yield
 
 
 def test_without_a_signal_there_is_nothing_to_tell() -> None:
@@ -16,7 +25,8 @@ def test_without_a_signal_there_is_nothing_to_tell() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "expected"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
+    ("number", "expected"),
+    [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated), (signal.SIGHUP, HungUp)],
 )
 def test_a_signal_is_raised_and_noted(
     number: signal.Signals, expected: type[BaseException]
@@ -54,9 +64,24 @@ def test_another_signal_is_none_of_our_business() -> None:
         signal.signal(signal.SIGUSR1, before)
 
 
-def test_everything_is_as_before_afterwards() -> None:
-    before = signal.getsignal(signal.SIGTERM)
+def test_a_hangup_that_is_ignored_stays_so() -> None:
+    """As nohup has it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with SignalNotes() as signals:
+            os.kill(os.getpid(), signal.SIGHUP)
+            with undisturbed():
+                os.kill(os.getpid(), signal.SIGHUP)
+            assert signals.received() is None
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_everything_is_as_before_afterwards(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
     with SignalNotes():
-        assert signal.getsignal(signal.SIGTERM) is not before
-    assert signal.getsignal(signal.SIGTERM) is before
+        assert signal.getsignal(number) is not before
+    assert signal.getsignal(number) is before
     assert signal.set_wakeup_fd(-1) == -1
