@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from storage.kernel import inlined, kernel
 from storage.key_hash import hash_key
 from storage.memory_access import load_be_int16, load_be_int32, load_be_int64
+from storage.record_batch import MAX_LAST_OFFSET
 
 SLACK_BYTES = 64  # readable bytes that every buffer has behind its last batch
 BATCH_HEADER_BYTES = 61
@@ -55,7 +56,7 @@ CONTROL_RECORD = 0x20  # of a control batch: not data, its key is no key
 # what walk_batches and parse_records found wrong
 OK, BAD_SIZE, BAD_MAGIC, BAD_MESSAGE, NEGATIVE_COUNT, BAD_CODEC, OFFSETS_NOT_ASCENDING = range(7)
 BAD_RECORD, BAD_RECORD_OFFSET, RECORDS_LEFT_OVER, NEGATIVE_OFFSET_DELTA = range(7, 11)
-BAD_CONTROL_KEY = 11
+BAD_CONTROL_KEY, NO_NEXT_OFFSET = 11, 12
 PROBLEMS = {
     BAD_SIZE: "batch length {} is below the smallest possible",
     BAD_MAGIC: "magic {} is not a known message format",
@@ -68,6 +69,7 @@ PROBLEMS = {
     RECORDS_LEFT_OVER: "{} bytes are left over behind the last record of the batch",
     NEGATIVE_OFFSET_DELTA: "last offset delta {} is negative",
     BAD_CONTROL_KEY: "record {} of the control batch has no version and type for a key",
+    NO_NEXT_OFFSET: "base offset {}, last offset above 2^63 - 2: no offset is left behind it",
 }
 
 ByteArray = NDArray[np.uint8]
@@ -109,6 +111,8 @@ def walk_batches(
         if magic < 2:
             if base_offset <= previous_offset:
                 return count, at, OFFSETS_NOT_ASCENDING, base_offset
+            if base_offset > MAX_LAST_OFFSET:
+                return count, at, NO_NEXT_OFFSET, base_offset
             codec: Any = np.int64(buffer[at + 17]) & CODEC_MASK
             if codec > 3:
                 return count, at, BAD_CODEC, codec
@@ -126,6 +130,8 @@ def walk_batches(
             return count, at, OFFSETS_NOT_ASCENDING, base_offset
         if last_offset_delta < 0:
             return count, at, NEGATIVE_OFFSET_DELTA, last_offset_delta
+        if base_offset > MAX_LAST_OFFSET - last_offset_delta:
+            return count, at, NO_NEXT_OFFSET, base_offset
         if records_count < 0:
             return count, at, NEGATIVE_COUNT, records_count
         if attributes & CODEC_MASK > 4:

@@ -69,6 +69,7 @@ def decode_header(data: Bytes, position: int, path: str) -> BatchHeader:
         raise UnsupportedFormatError(path, position, f"codec {codec} is not one of format v{magic}")
     if offset < 0:
         raise CorruptFileError(path, position, f"offset {offset} is negative")
+    record_batch.require_next_offset(offset, position, path)
     return BatchHeader(
         base_offset=offset,
         batch_length=size,

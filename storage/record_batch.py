@@ -27,6 +27,7 @@ CRC = Struct(">I")
 CRC_POSITION = 17
 CHECKED_POSITION = 21  # where the bytes under the CRC start
 LENGTH_OVERHEAD = 12  # bytes of a batch that its length does not count
+MAX_LAST_OFFSET = 2**63 - 2  # the log's next offset has to fit 64 bits, too
 
 MAGIC = 2
 NO_TIMESTAMP = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_SEQUENCE = NO_LEADER_EPOCH = -1
@@ -117,7 +118,15 @@ def decode_header(data: Bytes, position: int, path: str) -> BatchHeader:
             f"{header.records_count} records: none of them can be negative"
         )
         raise CorruptFileError(path, position, problem)
+    require_next_offset(header.last_offset, position, path)
     return header
+
+
+def require_next_offset(last_offset: int, position: int, path: str) -> None:
+    """Raise CorruptFileError behind whose last offset there is none: such a log has no end."""
+    if last_offset > MAX_LAST_OFFSET:
+        problem = f"last offset {last_offset}, above 2^63 - 2: no offset is left behind it"
+        raise CorruptFileError(path, position, problem)
 
 
 def _check_framing(data: Bytes, position: int, path: str) -> None:

@@ -135,6 +135,8 @@ class _Recovery:
                 continue
             path = os.path.join(self._log.path, file_name(base_offset, LOG))
             sound = first_sound_batch(path, start, base_offset)
+            if sound == found.log_bytes and base_offset == found.base_offset:
+                raise damage  # the batch itself is whole, and not what a broker writes
             if sound is not None:
                 behind = f"{os.path.basename(path)} has a sound batch at byte {sound}, behind it"
                 problem = f"{damage.problem}; {behind}: to cut the log off here would lose that"

@@ -37,6 +37,7 @@ from storage.record_batch import (
     LOG_APPEND_TIME,
     MAGIC,
     MAGIC_POSITION,
+    MAX_LAST_OFFSET,
     TRANSACTIONAL,
 )
 from storage.segment import Segment
@@ -166,6 +167,11 @@ class LogReader:
         negative = np.flatnonzero(np.minimum(lowest, batches["records_count"]) < 0)
         if len(negative):
             raise _corrupt(path, batches[negative[0]], "has a negative offset or count of records")
+        endless = np.flatnonzero(
+            batches["base_offset"] > MAX_LAST_OFFSET - batches["last_offset_delta"]
+        )
+        if len(endless):
+            raise _corrupt(path, batches[endless[0]], "leaves no offset behind it")
         room = bounds[:, 1] - bounds[:, 0]
         impossible = np.flatnonzero(batches["records_count"] * MIN_RECORD_BYTES > room)
         if len(impossible):

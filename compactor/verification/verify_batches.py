@@ -48,6 +48,7 @@ _FRAMED = (  # problems of a batch whose length is all right
     batch_columns.NEGATIVE_COUNT,
     batch_columns.BAD_CODEC,
     batch_columns.NEGATIVE_OFFSET_DELTA,
+    batch_columns.NO_NEXT_OFFSET,
 )
 
 
