@@ -43,7 +43,7 @@ def warm() -> None:
     kept_batches = retention.KeptBatches.of(0, ())
     actions, kept = np.zeros(1, np.uint8), np.zeros(1, np.int32)
     retention.decide_batches(rows[:0], superseded, kept_batches, 0, actions, kept)
-    rebuild.rebuild_records(window, 0, rows[0], superseded, -1, 0, window, 0)
+    rebuild.rebuild_records(window, (0, 0), rows[0], superseded, -1, 0, window, 0)
     horizons = np.zeros(1, np.int64)
     rebuild.rebuild_payloads(
         window, bounds[:0], rows[:0], (superseded, horizons, horizons), window, bounds

@@ -19,6 +19,7 @@ from cleaner_jobs.cleaned_segment import (
     read_back,
     write_like,
 )
+from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.resolve import PartFiles, VerdictFiles
 from cleaner_jobs.retention import KeptBatches, delete_horizon
 from cleaner_jobs.rewrite import BatchRewriter, CleaningRules, OutputCounts
@@ -305,6 +306,9 @@ def _rewrite_sections(
         for verdict in log.verdicts:
             on_part = context.verdict_files.on_part(verdict, number)
             gone = on_part.superseded
+            if len(gone) and int(gone.max()) >= len(states):
+                problem = "a verdict names records that its part does not have"
+                raise WorkFileError(verdict.file, verdict.block_at, problem)
             states[gone] = (states[gone] & ~np.uint8(REASON_MASK)) | np.uint8(SUPERSEDED)
             rewriter.counts.dropped += on_part.dropped
             rewriter.counts.dropped_fingerprints += on_part.dropped_fingerprints

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cleaner_jobs.record_form import NO_SUCH_RECORD, is_canonical, record_end, record_time_delta
 from cleaner_jobs.retention import COPY, DROP, EMPTY, REBUILD_WITH_HORIZON, Int32Array
 from storage.batch_columns import (
     ATTRIBUTES,
@@ -29,20 +30,20 @@ from storage.batch_columns import (
     PRODUCER_ID,
     REASON_MASK,
     RECORDS_COUNT,
+    RECORDS_END,
     RECORDS_START,
     SIZE,
     TRANSACTIONAL,
     ByteArray,
     Int64Array,
     read_varint,
-    read_varlong,
 )
 from storage.kernel import inlined, kernel
 from storage.memory_access import copy_bytes, store_be_int16, store_be_int32, store_be_int64
 from storage.varint_kernel import varint_bytes, write_varint
 
-# a batch that is not rebuilt by the kernel: sound, but its fields are not in the form that Kafka
-# writes, so that it has to be rebuilt slowly
+# a batch that is not rebuilt by the kernel: its fields are not in the form that Kafka writes, or it
+# does not parse any more, so that it has to be rebuilt slowly, or refused
 NOT_CANONICAL = 1
 
 # A record grows by at most nine bytes of timestamp delta and four of length.
@@ -50,49 +51,8 @@ GROWTH_BYTES_PER_RECORD = 13
 # A legacy message has no such header, and its record a few fields of ten bytes at most each.
 GROWTH_BYTES_PER_MESSAGE = BATCH_HEADER_BYTES + 40
 PRESERVED_ATTRIBUTES = 0x07 | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
+MAX_VARINT_BYTES = 5
 RESULT_COLUMNS = 8  # of rebuild_payloads
-
-
-@inlined
-def _canonical_length(payload: ByteArray, at: int) -> tuple[Any, int, bool]:
-    """Return a length, the position behind it, and whether it is written as Kafka writes it."""
-    value, behind = read_varint(payload, at)
-    return value, behind, behind - at == varint_bytes(value) and value >= -1
-
-
-@inlined
-def _is_canonical(payload: ByteArray, at: int, end: int) -> bool:
-    """Whether a record, from its offset delta on, is in the form in which Kafka writes it.
-
-    Header keys beyond ASCII count as not canonical: Kafka decodes and encodes them (C-11.11 b).
-    """
-    delta, behind = read_varint(payload, at)
-    if behind - at != varint_bytes(delta):
-        return False
-    at = behind
-    for _ in range(2):  # key and value
-        length, at, fine = _canonical_length(payload, at)
-        if not fine:
-            return False
-        if length > 0:
-            at += length
-    count, at, fine = _canonical_length(payload, at)
-    if not fine:
-        return False
-    for _ in range(count):
-        length, at, fine = _canonical_length(payload, at)
-        if not fine:
-            return False
-        for i in range(at, at + length):
-            if payload[i] >= np.uint8(0x80):
-                return False
-        at += length
-        length, at, fine = _canonical_length(payload, at)
-        if not fine:
-            return False
-        if length > 0:
-            at += length
-    return at == end
 
 
 @kernel
@@ -110,7 +70,7 @@ def lacks_producer_state(row: Int64Array) -> bool:
 @kernel
 def rebuild_records(
     payload: ByteArray,
-    at: int,
+    span: tuple[int, int],
     row: Int64Array,
     states: ByteArray,
     new_horizon_ms: int,
@@ -120,13 +80,17 @@ def rebuild_records(
 ) -> tuple[int, int, int, int, int]:
     """Write the kept records of one batch to out, with deltas from the new base timestamp.
 
-    payload: its (decompressed) records begin at position `at`; they have been parsed before, so
-    lengths are sound. states: uint8 of its records. new_horizon_ms: the horizon it is to be given,
-    or -1: keep what it has. offset_shift: by how much its base offset rises. out: with room for the
-    records and GROWTH_BYTES_PER_RECORD for each.
+    payload: its (decompressed) records stand in payload[span[0]:span[1]]. states: uint8 of its
+    records, one for each. new_horizon_ms: the horizon it is to be given, or -1: keep what it has.
+    offset_shift: by how much its base offset rises. out: with room for the records and
+    GROWTH_BYTES_PER_RECORD for each, and SLACK_BYTES.
     Returns the position behind what was written, base timestamp, max timestamp, OK or
     NOT_CANONICAL, and whether (1 or 0) Kafka's builder refuses what was written here (C-11.14).
     """
+    at: Any = np.int64(span[0])
+    batch_end: Any = np.int64(span[1])
+    if states.shape[0] < row[RECORDS_COUNT]:
+        return out_at, 0, 0, NOT_CANONICAL, 0
     refused = 1 if lacks_producer_state(row) else 0
     source_base = row[BASE_TIMESTAMP]
     log_append_time = row[ATTRIBUTES] & LOG_APPEND_TIME != 0
@@ -136,11 +100,12 @@ def rebuild_records(
     has_base = base >= 0
     latest: Any = row[MAX_TIMESTAMP] if log_append_time else np.int64(-1)
     for j in range(row[RECORDS_COUNT]):
-        length, body = read_varint(payload, at)
-        end = body + length
+        body, end = record_end(payload, at, batch_end)
+        if body == NO_SUCH_RECORD:
+            return out_at, 0, 0, NOT_CANONICAL, 0
         if states[j] & np.uint8(REASON_MASK) == 0:
-            delta, rest = read_varlong(payload, body + 1)
-            if not _is_canonical(payload, rest, end):
+            delta, rest = record_time_delta(payload, body, end)
+            if rest == NO_SUCH_RECORD or not is_canonical(payload, rest, end):
                 return out_at, 0, 0, NOT_CANONICAL, 0
             stamped = log_append_time and row[ATTRIBUTES] & LEGACY == 0  # upgraded ones are already
             timestamp = row[MAX_TIMESTAMP] if stamped else source_base + delta
@@ -159,6 +124,8 @@ def rebuild_records(
                 offset_delta -= offset_shift
                 offset_bytes = varint_bytes(offset_delta)
             length = 1 + varint_bytes(new_delta) + offset_bytes + end - rest
+            if out_at + MAX_VARINT_BYTES + length > out.shape[0]:
+                return out_at, 0, 0, NOT_CANONICAL, 0
             out_at = write_varint(out, out_at, length)
             out[out_at] = 0
             out_at = write_varint(out, out_at + 1, new_delta)
@@ -167,25 +134,38 @@ def rebuild_records(
             copy_bytes(out, out_at, payload, rest, end - rest)
             out_at += end - rest
         at = end
+    if at != batch_end:
+        return out_at, 0, 0, NOT_CANONICAL, 0
     return out_at, base, latest, OK, refused
 
 
 @kernel
-def kept_span(payload: ByteArray, at: int, row: Int64Array, states: ByteArray) -> tuple[int, int]:
-    """The offsets of the first and the last kept record; of the batch itself where none is kept."""
+def kept_span(
+    payload: ByteArray, span: tuple[int, int], row: Int64Array, states: ByteArray
+) -> tuple[int, int]:
+    """The offsets of the first and the last kept record; of the batch itself where none is kept.
+
+    span, states: as of rebuild_records, which finds what does not parse.
+    """
+    at: Any = np.int64(span[0])
+    batch_end: Any = np.int64(span[1])
     first = row[BASE_OFFSET]
     last = row[LAST_OFFSET]
     found = False
-    for j in range(row[RECORDS_COUNT]):
-        length, body = read_varint(payload, at)
+    for j in range(min(row[RECORDS_COUNT], states.shape[0])):
+        body, end = record_end(payload, at, batch_end)
+        if body == NO_SUCH_RECORD:
+            break
         if states[j] & np.uint8(REASON_MASK) == 0:
-            _, rest = read_varlong(payload, body + 1)
+            _, rest = record_time_delta(payload, body, end)
+            if rest == NO_SUCH_RECORD:
+                break
             delta, rest = read_varint(payload, rest)
             last = row[BASE_OFFSET] + delta
             if not found:
                 first = last
                 found = True
-        at = body + length
+        at = end
     return first, last
 
 
@@ -213,10 +193,12 @@ def rebuild_payloads(
         its_states = states[first : first + rows[i, RECORDS_COUNT]]
         base_offset, last_offset = rows[i, BASE_OFFSET], rows[i, LAST_OFFSET]
         if rows[i, ATTRIBUTES] & LEGACY != 0:
-            base_offset, last_offset = kept_span(payloads, bounds[i, 0], rows[i], its_states)
+            base_offset, last_offset = kept_span(
+                payloads, (bounds[i, 0], bounds[i, 1]), rows[i], its_states
+            )
         end, base, latest, code, refused = rebuild_records(
             payloads,
-            bounds[i, 0],
+            (bounds[i, 0], bounds[i, 1]),
             rows[i],
             its_states,
             horizons_ms[i],
@@ -349,16 +331,18 @@ def rewrite_batches(
             new_horizon_ms: Any = horizon_ms if actions[i] == REBUILD_WITH_HORIZON else np.int64(-1)
             its_states = states[record : record + count]
             is_legacy = rows[i, ATTRIBUTES] & LEGACY != 0
-            payload, start = buffer, source_at + BATCH_HEADER_BYTES
+            payload = buffer
+            records = (source_at + BATCH_HEADER_BYTES, source_at + rows[i, SIZE])
             offsets = (rows[i, BASE_OFFSET], rows[i, LAST_OFFSET])
             offset_shift: Any = np.int64(0)
             if is_legacy:
-                payload, start = upgraded, rows[i, RECORDS_START]
-                offsets = kept_span(payload, start, rows[i], its_states)
+                payload = upgraded
+                records = (rows[i, RECORDS_START], rows[i, RECORDS_END])
+                offsets = kept_span(payload, records, rows[i], its_states)
                 offset_shift = offsets[0] - rows[i, BASE_OFFSET]
             end, base, latest, code, refused = rebuild_records(
                 payload,
-                start,
+                records,
                 rows[i],
                 its_states,
                 new_horizon_ms,

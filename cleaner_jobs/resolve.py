@@ -48,6 +48,8 @@ class PartFile:
         start, end = np.frombuffer(self._read(at + 8 * partition, 16), np.uint64).tolist()
         checksum_at = at + 8 * (partitions + 1 + partition)
         (checksum,) = np.frombuffer(self._read(checksum_at, 8), np.uint64).tolist()
+        if not start <= end <= part.entries:  # their own checksum is behind them, and not read here
+            raise WorkFileError(self._path, at, "entries of the map are not what was written")
         return start, end, checksum
 
     def entries(self, part: Part, partition: int) -> NDArray[np.uint64]:
@@ -216,6 +218,8 @@ class VerdictFiles:
         start, checksum, dropped, fingerprints, end = np.frombuffer(
             self._read(verdict, index_at, INDEX_BYTES + 8), np.uint64
         ).tolist()
+        if not start <= end <= verdict.superseded:
+            raise WorkFileError(verdict.file, index_at, "a verdict is not what was written")
         at = verdict.block_at + (verdict.parts + 1) * INDEX_BYTES + 4 * start
         data = self._read(verdict, at, 4 * (end - start))
         if xxhash.xxh3_64_intdigest(data) != checksum:

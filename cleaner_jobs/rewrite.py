@@ -44,6 +44,7 @@ from storage.batch_columns import (
     Int64Array,
 )
 from storage.crc32c import crc32c
+from storage.errors import CorruptFileError
 from storage.java_text import through_java
 from storage.record_batch import BatchOptions, decode_header, decode_records, encode_batch
 
@@ -118,8 +119,11 @@ class BatchRewriter:
         return self._output.written_bytes
 
     def rewrite(self, window: Window, states: NDArray[np.uint8]) -> None:
-        """states: one for each record of the window."""
+        """states: one for each record of the window. Raise CorruptFileError where one is no more
+        what was scanned, whatever the checksum says.
+        """
         count = len(window.rows)
+        assert len(states) == window.rows[:, RECORDS_COUNT].sum(), "a state for each record"
         actions = self._buffers.array("actions", count)[:count]
         kept = self._buffers.array("kept", count, np.int32)[:count]
         decide_batches(
@@ -211,10 +215,16 @@ class BatchRewriter:
         i: int,
         verdict: tuple[int, NDArray[np.uint8]],
     ) -> None:
-        """A batch with over-long varints, odd lengths or header keys beyond ASCII."""
+        """A batch with over-long varints, odd lengths or header keys beyond ASCII.
+
+        Raise CorruptFileError for what the kernels left, since it does not parse.
+        """
         action, states = verdict
         row = window.rows[i]
         position = int(row[POSITION])
+        if row[ATTRIBUTES] & LEGACY:  # upgraded by us, so all else is as Kafka writes it
+            problem = "the offsets of its messages do not ascend"
+            raise CorruptFileError(window.path, position, problem)
         at = position - window.file_position
         batch = window.buffer.data[at : at + int(row[SIZE])]
         header = decode_header(batch, position, window.path)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cleaner_jobs import resolve
+from cleaner_jobs.offset_map import ENTRY_BYTES
 from cleaner_jobs.resolve import PartFiles, VerdictFiles, resolve_partition
 from cleaner_jobs.task_values import Part, Verdict
 from cleaner_jobs.worker_buffers import WorkerBuffers
@@ -111,6 +112,32 @@ def test_a_damaged_verdict_is_noticed(tmp_path: Path) -> None:
         with VerdictFiles() as files, pytest.raises(CorruptFileError):
             for number in range(4):
                 files.on_part(verdict, number)
+
+
+@pytest.mark.parametrize("at", [0, 32])  # where the ordinals of parts 0 and 1 start
+@pytest.mark.parametrize("byte", range(8))
+def test_a_verdict_leads_nowhere_else(tmp_path: Path, at: int, byte: int) -> None:
+    """No checksum covers the places of ordinals but that of the ordinals themselves."""
+    parts = parts_of(tmp_path, GROUPS, 0)
+    (verdict,) = resolved(tmp_path, parts)
+    path = Path(verdict.file)
+    damaged = bytearray(path.read_bytes())
+    damaged[at + byte] ^= 0x80
+    path.write_bytes(damaged)
+    with VerdictFiles() as files, pytest.raises(CorruptFileError, match="not what was written"):
+        for number in range(2):
+            files.on_part(verdict, number)
+
+
+@pytest.mark.parametrize("byte", range(16))
+def test_neither_do_the_edges_of_a_hash_partition(tmp_path: Path, byte: int) -> None:
+    parts = parts_of(tmp_path, GROUPS, 0)
+    path = Path(parts[0].file)
+    damaged = bytearray(path.read_bytes())
+    damaged[parts[0].block_at + parts[0].entries * ENTRY_BYTES + byte] ^= 0x80
+    path.write_bytes(damaged)
+    with pytest.raises(CorruptFileError, match="not what was written"):
+        resolved(tmp_path, parts)
 
 
 def test_many_verdicts_share_a_file(tmp_path: Path) -> None:
