@@ -24,13 +24,15 @@ def undo(wanted: UndoArguments) -> Result:
     path = arguments.kept_run(wanted.run_dir, wanted.discard)
 
     from compactor.originals import kept_run, undo_report
+    from compactor.originals.kept_run_lock import held
     from compactor.originals.undo import undo_run
 
     if wanted.discard:
         kept_run.discard(path)
         return Result(verdict("undo", ExitCode.OK) | {"discarded": path})
     try:
-        reports = undo_run(path, wanted.allowed_file_systems)
+        with held(path):
+            reports = undo_run(path, wanted.allowed_file_systems)
     except (RefusedError, CorruptFileError):
         raise  # before anything was changed
     except (Exception, KeyboardInterrupt) as error:

@@ -1,14 +1,11 @@
 """Finds what earlier runs have kept, and drops it."""
 
-import contextlib
-import fcntl
 import os
 import re
 import shutil
 from collections.abc import Callable
 from typing import NamedTuple
 
-from compactor.errors import RefusedError
 from compactor.originals.kept_manifest import (
     DISCARDED_FILE,
     RUN_FILE,
@@ -18,6 +15,7 @@ from compactor.originals.kept_manifest import (
     step_from,
     step_number,
 )
+from compactor.originals.kept_run_lock import alone, is_held
 from storage import filesystem
 from storage.checkpoint import TopicPartition
 from storage.errors import CorruptFileError
@@ -72,7 +70,7 @@ def _steps(path: str) -> tuple[KeptStep, ...]:
 
 
 def discard(path: str) -> None:
-    """Remove what a run has kept. Raise as read_run, or RefusedError while the run is at work.
+    """Remove what a run has kept. Raise as read_run; RefusedError while its run, or an undo, works.
 
     1. the manifest of the run gets another name; sync   from now on there is nothing to undo
     2. what was kept is removed, that manifest last      cut short, it is gone on with by the next
@@ -81,10 +79,8 @@ def discard(path: str) -> None:
     discarded = os.path.join(path, DISCARDED_FILE)
     if not os.path.exists(discarded):
         read_run(path)
-        manifest = os.path.join(path, RUN_FILE)
-        if is_at_work(path):
-            raise RefusedError(f"{manifest}: locked: its run is still at work")
-        filesystem.rename(manifest, discarded)
+        with alone(path):
+            filesystem.rename(os.path.join(path, RUN_FILE), discarded)
         filesystem.sync_directory(path)
     run = run_from(filesystem.read_bytes(discarded), discarded)
     for number, _ in enumerate(run.log_dirs):
@@ -94,28 +90,6 @@ def discard(path: str) -> None:
     filesystem.remove(discarded)
     os.rmdir(path)
     filesystem.sync_directory(os.path.dirname(os.path.abspath(path)))
-
-
-def is_at_work(path: str) -> bool:
-    """Whether the run that keeps originals there still lives, on this host (see hold)."""
-    descriptor = os.open(os.path.join(path, RUN_FILE), os.O_RDONLY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # a file system without locks
-        return False
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def hold(path: str) -> int:
-    """Let is_at_work say so for as long as the descriptor that comes back is open."""
-    descriptor = os.open(os.path.join(path, RUN_FILE), os.O_RDONLY)
-    with contextlib.suppress(OSError):  # a file system without locks
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    return descriptor
 
 
 def discard_expired(
@@ -133,7 +107,7 @@ def discard_expired(
         if not os.path.exists(os.path.join(path, DISCARDED_FILE)):
             if not os.path.exists(os.path.join(path, RUN_FILE)):
                 continue  # another's, or one that was never begun
-            if read_run(path).started_at_ms >= started_before_ms or is_at_work(path):
+            if read_run(path).started_at_ms >= started_before_ms or is_held(path):
                 continue
         before_each()
         discard(path)

@@ -26,7 +26,7 @@ from compactor.originals.kept_manifest import (
     step_document,
     step_name,
 )
-from compactor.originals.kept_run import hold
+from compactor.originals.kept_run_lock import hold
 from compactor.planning.round_plan import RoundPlan
 from compactor.retention.rules import Deletion
 from storage import checkpoint, filesystem
@@ -42,7 +42,7 @@ class OriginalsKeeper:
         """Make the run's directory in `directory`, which is made too.
 
         The caller holds the locks of the log directories, and has not begun to change anything.
-        Raise CorruptFileError or OSError.
+        Raise CorruptFileError or OSError; RefusedError where others could discard what is kept.
         """
         os.makedirs(directory, mode=0o700, exist_ok=True)
         self.path = os.path.join(directory, run.run_id)
@@ -53,7 +53,11 @@ class OriginalsKeeper:
         self._steps: dict[tuple[str, TopicPartition], int] = {}
         filesystem.make_directory(self.path)
         filesystem.replace_file(os.path.join(self.path, RUN_FILE), run_document(run))
-        self._held = hold(self.path)
+        try:
+            self._held = hold(self.path)
+        except BaseException:
+            shutil.rmtree(self.path, ignore_errors=True)  # nothing is kept yet
+            raise
 
     def close(self) -> None:
         """The run is over: what is kept may be discarded."""
