@@ -12,9 +12,11 @@
 5 (a threshold that was asked for is exceeded) is not used yet.
 """
 
+import errno
 from collections.abc import Iterable
 from enum import IntEnum
 
+from compactor import descriptor_limit
 from compactor.errors import ConfigError, RefusedError
 from compactor.printable import one_line
 from compactor.reports.report import CleaningReport, LogStatus
@@ -92,6 +94,8 @@ def error_line(error: BaseException) -> str:
         case OSError() if error.strerror:
             names = [str(n) for n in (error.filename, error.filename2) if n is not None]
             text = f"{' -> '.join(names)}: {error.strerror}" if names else error.strerror
+            if error.errno == errno.EMFILE:
+                text += f": no more than {descriptor_limit.limit()} may be at once (ulimit -n)"
         case _:
             first = next(iter(str(error).splitlines()), "")  # what follows is often Java's stack
             text = f"internal error: {type(error).__name__}: {first}"

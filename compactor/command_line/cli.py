@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from compactor import descriptor_limit
 from compactor.command_line import commands, run_command, undo_command
 from compactor.command_line.carry_out import NOTHING_CHANGED, carry_out, complain
 from compactor.command_line.interrupts import SignalNotes
@@ -341,6 +342,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     open_standard_streams()
     forgive_encodings()
+    descriptor_limit.raise_limit()
     with SignalNotes() as signals:
         code = _carry_out(words, signals)
     problem = output_problem()

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from compactor import descriptor_limit
 from compactor.command_line import arguments
 from compactor.command_line.console import show
 from compactor.command_line.own_places import require_temporary_elsewhere
@@ -64,6 +65,7 @@ def show_report(report: CleaningReport) -> None:
 
 def _places(wanted: RoundArguments) -> _Places:
     log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=not wanted.dry_run)
+    descriptor_limit.require_enough()
     require_temporary_elsewhere(log_dirs)
     work_dir = arguments.work_dir(wanted.work_dir, log_dirs)
     originals_dir = arguments.keep_originals(wanted.keep_originals, log_dirs)
