@@ -24,6 +24,7 @@ OFFSET_DIGITS = 20
 _MAX_LONG = 2**63 - 1
 _MAX_INT = 2**31 - 1
 _PARTITION = re.compile(r"0|[1-9][0-9]*", re.ASCII)  # "t-07" would be partition 7 a second time
+_FUTURE = "-future"
 _SPECIAL_DIR = re.compile(r"\S+-\S+\.\S+-(?:delete|future|stray)", re.ASCII)
 
 
@@ -50,6 +51,13 @@ def parse_partition_dir(name: str) -> tuple[str, int] | None:
     if not dash or not topic or not _PARTITION.fullmatch(digits) or int(digits) > _MAX_INT:
         return None
     return topic, int(digits)
+
+
+def parse_future_dir(name: str) -> tuple[str, int] | None:
+    """Give topic and partition of the log that is being moved here (F-1.3); None for any other."""
+    if not (name.endswith(_FUTURE) and is_special_dir(name)):
+        return None
+    return parse_partition_dir(name.rpartition(".")[0])
 
 
 def is_special_dir(name: str) -> bool:

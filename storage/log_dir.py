@@ -24,6 +24,7 @@ from storage.file_names import (
     file_name,
     is_special_dir,
     offset_of,
+    parse_future_dir,
     parse_partition_dir,
 )
 from storage.filesystem import Entry
@@ -80,6 +81,7 @@ class LogDirListing(NamedTuple):
     ignored: tuple[tuple[str, str], ...]  # directories that hold no log to work on: name, reason
     has_clean_shutdown: bool
     has_meta_properties: bool
+    moving_here: tuple[tuple[str, int], ...] = ()  # logs of which a `-future` copy stands here
 
 
 def partition_of(dir_name: str) -> tuple[str, int] | None:
@@ -92,7 +94,11 @@ def list_log_dir(path: str) -> LogDirListing:
     partitions = []
     ignored = []
     files = set()
+    moving_here = set()
     for entry in filesystem.list_directory(path):
+        future = parse_future_dir(entry.name)
+        if future is not None and (entry.is_dir or entry.special):
+            moving_here.add(future)
         topic_partition = partition_of(entry.name)
         if not entry.is_dir:
             files.add(entry.name)
@@ -115,6 +121,7 @@ def list_log_dir(path: str) -> LogDirListing:
         tuple(sorted(ignored)),
         CLEAN_SHUTDOWN in files,
         META_PROPERTIES in files,
+        tuple(sorted(moving_here)),
     )
 
 

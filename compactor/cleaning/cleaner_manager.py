@@ -36,6 +36,7 @@ from compactor.errors import RefusedError
 from compactor.finalizer import sweep_staged
 from compactor.java import use_java
 from compactor.planning.layout import sources_of
+from compactor.planning.notices import notices_of
 from compactor.planning.round_plan import RoundPlan
 from compactor.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
 from compactor.reports.log_report import log_report, problem_report, stop_if_corrupt
@@ -124,6 +125,7 @@ def run_round(
         seconds=time.monotonic() - began,
         logs=logs,
         phases=tuple(clock.phases),
+        notices=notices_of(plan),
     )
 
 

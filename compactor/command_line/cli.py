@@ -260,7 +260,7 @@ def undo(
 
 @app.command()
 def explain(  # one parameter an option: this is how typer is told of them
-    log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR")],
+    log_dir: LogDirs,
     topic_partition: Annotated[str, typer.Argument(metavar="TOPIC-PARTITION")],
     topic_configs: TopicConfigs = None,
     config: Config = None,
@@ -277,7 +277,7 @@ def explain(  # one parameter an option: this is how typer is told of them
     [dim]compactor explain /data/kafka orders-7 --topic-configs topics.json[/]
     """
     wanted = RoundArguments(
-        log_dirs=(log_dir,),
+        log_dirs=tuple(log_dir),
         topic_configs=topic_configs,
         config=config,
         settings=tuple(set_ or ()),

@@ -77,11 +77,11 @@ def explain(wanted: RoundArguments, topic_partition: str) -> Result:
     from compactor.command_line import explain as explainer
     from compactor.remembered_logs import RememberedLogs
 
-    (log_dir,) = arguments.log_dirs(wanted.log_dirs, to_write=False)
+    log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=False)
     as_of_ms = arguments.as_of_ms(wanted.as_of, time.time_ns() // 1_000_000)
-    remembered = RememberedLogs([log_dir])
+    remembered = RememberedLogs(log_dirs)
     found = explainer.explain(
-        log_dir, topic_partition, config_of(wanted), as_of_ms, remembered.problems
+        log_dirs, topic_partition, config_of(wanted), as_of_ms, remembered.problems
     )
     begin = verdict("explain", ExitCode.PARTIAL if found.outcome == "set-aside" else ExitCode.OK)
     if wanted.format is Format.TABLE:

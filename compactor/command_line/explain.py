@@ -6,7 +6,7 @@ here, since it is one log. Source: spec C-4, C-5, C-18, C-23.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
@@ -16,6 +16,7 @@ from rich.text import Text
 from compactor.config import Config
 from compactor.errors import ConfigError
 from compactor.planning.candidate import Clock, Judgement, prepare
+from compactor.planning.notices import notices_of
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.planning.selection import BoundName
 from compactor.printable import one_line, printable
@@ -42,30 +43,34 @@ class Explanation(NamedTuple):
     bounds: tuple[NamedBound, ...]  # none where the log was not judged
     retention: RetentionReport
     notes: tuple[str, ...]
+    notices: tuple[str, ...]
 
 
 def explain(
-    log_dir: str,
+    log_dirs: Sequence[str],
     topic_partition: str,
     config: Config,
     as_of_ms: int,
     problems: Mapping[str, str] | None = None,
 ) -> Explanation:
-    """Plan a round for one log. ConfigError if there is no such log in the directory.
+    """Plan a round for one log. ConfigError if there is no such log in the directories.
 
+    log_dirs: all of the broker's, since a log may be on its way from one to another.
     problems: by path of the partition directory, why a log is known to be unfit.
     """
     key = parse_partition_dir(topic_partition)
     if key is None:
         raise ConfigError(f"{topic_partition}: expected TOPIC-PARTITION")
     topic, partition = key
-    plan = plan_round([log_dir], config, as_of_ms, re.escape(topic), problems=problems)
+    plan = plan_round(log_dirs, config, as_of_ms, re.escape(topic), problems=problems)
     reports = [r for r in plan.passed_over if (r.topic, r.partition) == key]
-    if not reports and not any((log.topic, log.partition) == key for log in plan.logs):
-        raise ConfigError(f"{topic_partition}: {log_dir} has no such partition")
+    taken = [log.log_dir for log in plan.logs if (log.topic, log.partition) == key]
+    places = [report.log_dir for report in reports] + taken
+    if not places:
+        raise ConfigError(f"{topic_partition}: no such partition in {' or '.join(log_dirs)}")
     facts = next((f for f in plan.facts if f.judgement.partition[:2] == key), None)
     return Explanation(
-        log_dir,
+        places[0],
         topic,
         partition,
         reports[0].status.value if reports else "to-clean",
@@ -73,6 +78,7 @@ def explain(
         tuple(_bounds(_looked_into(facts.judgement, plan, config))) if facts else (),
         _retention(plan, key),
         facts.notes if facts else (),
+        notices_of(plan),
     )
 
 
@@ -89,7 +95,7 @@ def explanation_view(found: Explanation) -> RenderableType:
         table.add_row(bound.name, value, Text(one_line(bound.set_by)))
     gone = found.retention.deleted.segments
     lines = [f"Retention would delete {gone:,} segments now"] if gone else []
-    lines += [one_line(note) for note in found.notes]
+    lines += [one_line(note) for note in (*found.notes, *found.notices)]
     parts: list[RenderableType] = [Text(f"{name} {found.outcome}{reason}")]
     parts += [table] if found.bounds else []
     return Group(*parts, *(Text(line) for line in lines))
@@ -106,6 +112,7 @@ def explanation_document(found: Explanation) -> JsonObject:
         "bounds": [bound._asdict() for bound in found.bounds],
         "retention": retention_document(found.retention),
         "notes": list(found.notes),
+        "notices": list(found.notices),
     }
 
 
@@ -114,8 +121,9 @@ def _looked_into(judgement: Judgement, plan: RoundPlan, config: Config) -> Judge
     if judgement.last_stable_offset is not None:
         return judgement
     clock = Clock(plan.as_of_ms, config.producer_id_expiration_ms)
+    own = next(facts for facts in plan.log_dirs if facts.path == judgement.log_dir)
     try:
-        return prepare(judgement, clock, plan.log_dirs[0].has_clean_shutdown).judgement
+        return prepare(judgement, clock, own.has_clean_shutdown).judgement
     except CorruptFileError:  # a line of its own says so
         return judgement
 

@@ -171,6 +171,7 @@ class _Planner:
         self._config, self._problems = config, problems
         self._clock = Clock(now_ms, config.producer_id_expiration_ms)
         self._conflicts = log_dir_survey.conflicts(surveys)
+        self._moves = log_dir_survey.moves(surveys)
         self._stray_entries = log_dir_survey.stray_entries(surveys)
         self._topics: dict[str, TopicConfig] = {}
 
@@ -211,13 +212,16 @@ class _Planner:
         return _Refusal(LogStatus.PASSED_OVER, reason)
 
     def _unfit(self, partition: PartitionListing, survey: LogDirSurvey) -> _Refusal | None:
-        conflict = self._conflicts.get((partition.topic, partition.partition))
+        key = partition.topic, partition.partition
+        conflict = self._conflicts.get(key)
         known = self._problems.get(partition.path)
         reason = survey.problem or conflict or known or defect(partition)
         if reason is not None:
             return _Refusal(LogStatus.SET_ASIDE, reason)
         if not partition.segments:
             return _Refusal(LogStatus.PASSED_OVER, "it has no segment, so no records")
+        if key in self._moves:
+            return _Refusal(LogStatus.PASSED_OVER, self._moves[key])
         return None
 
     def _judged(self, partition: PartitionListing, survey: LogDirSurvey) -> _Outcome:

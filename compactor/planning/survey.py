@@ -110,6 +110,24 @@ def conflicts(surveys: Sequence[LogDirSurvey]) -> dict[TopicPartition, str]:
     }
 
 
+def moves(surveys: Sequence[LogDirSurvey]) -> dict[TopicPartition, str]:
+    """Give the partitions that are being moved between log directories, and why they are left.
+
+    Their copy so far (`-future`) may hold records that a cleaning would drop together with what
+    hides them; a broker goes on copying behind these, and then puts the copy in the log's place.
+    So Kafka neither cleans such a log nor lets retention delete from it (L-28.7).
+    """
+    places: dict[TopicPartition, list[str]] = {}
+    for survey in surveys:
+        for key in survey.listing.moving_here:
+            places.setdefault(key, []).append(survey.path)
+    return {
+        key: f"is being moved to {_and(paths)}: a record that goes here could come back with the "
+        "copy there (-future); it waits until a broker has ended the move, or called it off"
+        for key, paths in places.items()
+    }
+
+
 def stray_entries(
     surveys: Sequence[LogDirSurvey],
 ) -> dict[TopicPartition, dict[str, int]]:

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cleaner_jobs.plan import LogPlan
+from compactor.planning.notices import notices_of
 from compactor.planning.round_plan import LogFacts, RoundPlan
 from compactor.planning.space import Room, SpacePlan
 from compactor.printable import one_line, printable, size_text
@@ -45,6 +46,7 @@ def plan_view(plan: RoundPlan, width: int, space: SpaceFacts | None = None) -> R
         parts += [Text(RETENTION_ESTIMATE, "bold"), retention_table(doomed, SHOWN_LOGS)]
     parts += [Text(line) for line in _remarks(plan)]
     parts += [Text(line) for line in _space_lines(space)]
+    parts += [Text(one_line(notice)) for notice in notices_of(plan)]
     parts.append(Text(_summary(plan)))
     return Group(*parts)
 
@@ -54,6 +56,7 @@ def plan_document(plan: RoundPlan, space: SpaceFacts | None = None) -> JsonObjec
     return {
         "as_of_ms": plan.as_of_ms,
         "totals": _totals(plan),
+        "notices": list(notices_of(plan)),
         "logs": [_taken(log, facts) for log, facts in zip(plan.logs, plan.facts, strict=False)],
         "not_taken": _not_taken(plan),
         "retention": [

@@ -104,3 +104,4 @@ class CleaningReport:
     logs: tuple[LogReport, ...]  # in the order of the round, then those passed over
     phases: tuple[PhaseReport, ...]
     warnings: tuple[str, ...] = ()  # about no log, and yet to be looked at
+    notices: tuple[str, ...] = ()  # likewise, said each time

@@ -74,6 +74,7 @@ def report_document(report: CleaningReport) -> JsonObject:
         "started_at_ms": report.started_at_ms,
         "started_at": iso_time(report.started_at_ms),
         "warnings": list(report.warnings),
+        "notices": list(report.notices),
         "phases": [_phase(phase) for phase in report.phases],
         "logs": [_log(log) for log in report.logs],
     }

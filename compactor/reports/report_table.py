@@ -51,6 +51,7 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
         parts += [Text("Passed over", "bold"), _reasons_table(passed_over)]
     if report.phases:
         parts.append(_phases_table(report))
+    parts += [Text(one_line(notice)) for notice in report.notices]
     parts.append(Text(_summary(report, totals)))
     return Group(*parts)
 

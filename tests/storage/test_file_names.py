@@ -13,6 +13,7 @@ from storage.file_names import (
     file_name,
     is_special_dir,
     offset_of,
+    parse_future_dir,
     parse_partition_dir,
 )
 
@@ -88,3 +89,22 @@ def test_special_directories_are_known_and_are_no_partition(state: str) -> None:
 )
 def test_a_special_directory_needs_partition_dot_id_and_state(name: str) -> None:  # F-1.3
     assert not is_special_dir(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "moved"),
+    [
+        (f"my-topic-3.{UUID}-future", ("my-topic", 3)),
+        (f"my.topic-3.{UUID}-future", ("my.topic", 3)),  # the text before the last dot
+        (f"t-0.x-1.{UUID}-future", ("t-0.x", 1)),
+        (f"my-topic-3.{UUID}-delete", None),
+        (f"my-topic-3.{UUID}-stray", None),
+        (f"my-topic-x.{UUID}-future", None),
+        ("my-topic-3", None),
+        ("t-0-future", None),
+    ],
+)
+def test_a_log_on_its_way_to_another_log_directory_is_known(
+    name: str, moved: tuple[str, int] | None
+) -> None:  # F-1.3
+    assert parse_future_dir(name) == moved

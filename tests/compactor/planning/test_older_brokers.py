@@ -39,8 +39,8 @@ def without_snapshots(root: Path) -> None:
 
 
 def with_special_dirs(root: Path) -> None:
-    for kind in ("delete", "stray", "future"):
-        (root / f"t-0.{UUID_HEX}-{kind}").mkdir()
+    for name, kind in (("t-0", "delete"), ("t-0", "stray"), ("t-1", "future")):
+        (root / f"{name}.{UUID_HEX}-{kind}").mkdir()
 
 
 @pytest.mark.parametrize(
