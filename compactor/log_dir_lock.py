@@ -15,6 +15,7 @@ from compactor.lock_support import require_working_locks
 from storage import clean_shutdown
 
 LOCK_FILE = ".lock"
+UNTIL_A_CLEAN_SHUTDOWN = "until a broker has started and stopped cleanly there"
 
 
 @contextlib.contextmanager
@@ -41,8 +42,9 @@ def _require_clean_shutdown(log_dir: str) -> None:
     if not clean_shutdown.exists(log_dir):
         raise RefusedError(
             f"{log_dir}: no {clean_shutdown.CLEAN_SHUTDOWN}: the broker did not stop cleanly, its "
-            "last segments may be torn. --recover-first checks and rebuilds what a broker that "
-            "starts would, and so does compactor recover. Nothing was changed"
+            "last segments may be torn. Give each run --recover-first, which checks and rebuilds "
+            f"what a broker that starts would, {UNTIL_A_CLEAN_SHUTDOWN}; compactor recover does "
+            "the same, but does not write that file. Nothing was changed"
         )
 
 

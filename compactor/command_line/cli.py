@@ -219,7 +219,7 @@ def recover(  # one parameter an option: this is how typer is told of them
 ) -> Request:
     """Finish or undo what a run, or a broker's cleaner, left half-done when it was cut short; after
     an unclean shutdown of the broker check and rebuild what a broker that starts would. Never cuts
-    off what is sound.
+    off what is sound. Each run goes on to need --recover-first until a broker has stopped cleanly.
 
     [dim]compactor recover /data/kafka --topic-configs topics.json[/]
     """

@@ -93,7 +93,7 @@ RecoverFirst = Annotated[
         "--recover-first",
         rich_help_panel=LOGS,
         help="after an unclean shutdown of the broker do what compactor recover does, then go on; "
-        "without it such a directory is refused",
+        "without it such a directory is refused, after compactor recover, too",
     ),
 ]
 Retry = Annotated[

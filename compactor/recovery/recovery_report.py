@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from compactor.log_dir_lock import UNTIL_A_CLEAN_SHUTDOWN
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
 from compactor.reports.report import CleaningReport
 from compactor.reports.report_json import JsonObject
+from storage.clean_shutdown import CLEAN_SHUTDOWN
 
 
 def problems_of(recovered: Iterable[LogDirRecovery]) -> dict[str, str]:
@@ -16,6 +18,16 @@ def problems_of(recovered: Iterable[LogDirRecovery]) -> dict[str, str]:
         for log in log_dir.logs
         if log.problem is not None
     }
+
+
+def advice_of(recovered: Iterable[LogDirRecovery]) -> list[str]:
+    """What a run after this recovery needs, a line for each log directory."""
+    return [
+        f"{log_dir.path}: no {CLEAN_SHUTDOWN}, and recover writes none: each run here needs "
+        f"--recover-first {UNTIL_A_CLEAN_SHUTDOWN}."
+        for log_dir in recovered
+        if not log_dir.has_clean_shutdown
+    ]
 
 
 def recovery_document(recovered: Sequence[LogDirRecovery]) -> JsonObject:
@@ -41,6 +53,7 @@ def recovery_document(recovered: Sequence[LogDirRecovery]) -> JsonObject:
             }
             for log_dir in recovered
         ],
+        "notices": advice_of(recovered),
         "logs": [_document(log) for log in logs],
     }
 

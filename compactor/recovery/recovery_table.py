@@ -9,13 +9,13 @@ from rich.text import Text
 
 from compactor.printable import one_line, printable
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
-from compactor.recovery.recovery_report import what_was_done
+from compactor.recovery.recovery_report import advice_of, what_was_done
 
 SHOWN_LOGS = 40
 
 
 def recovery_view(recovered: Sequence[LogDirRecovery]) -> RenderableType:
-    """A line for each log that was not as a broker would leave it, then the sum."""
+    """A line for each log that was not as a broker would leave it, the sum, what a run needs."""
     logs = [log for log_dir in recovered for log in log_dir.logs]
     partitions = sum(log_dir.partitions for log_dir in recovered)
     parts: list[RenderableType] = []
@@ -31,6 +31,7 @@ def recovery_view(recovered: Sequence[LogDirRecovery]) -> RenderableType:
     settled = f"{all_told}: {len(logs) - set_aside:,} settled"
     others = f", {set_aside:,} set aside as they were" if set_aside else ""
     parts.append(Text(f"{settled}{others}, nothing to be done for the others."))
+    parts += [Text(printable(line)) for line in advice_of(recovered)]
     return Group(*parts)
 
 

@@ -14,6 +14,7 @@ from tests.end_to_end.test_cli import assert_refused, compactor, verdict
 
 STAGED = ".compactor-0a1b2c3d-7"
 NOT_COMPACTED = ("--set", "cleanup.policy=delete")  # a round without Spark
+UNTIL = "until a broker has started and stopped cleanly there"
 UNDONE = [file_name(0, TIME_INDEX) + ".cleaned", file_name(0, LOG) + ".swap"]
 
 
@@ -100,8 +101,22 @@ class TestAfterAnUncleanShutdown:
     def test_a_run_refuses(self, killed: Path) -> None:
         before = snapshot_of(killed)
         done = compactor("run", killed, *NOT_COMPACTED)
-        assert_refused(done, 3, "did not stop cleanly", "--recover-first", "compactor recover")
+        assert_refused(done, 3, "did not stop cleanly", "Give each run --recover-first", UNTIL)
         assert snapshot_of(killed) == before
+
+    def test_after_recover_both_say_which_run_is_not_refused(self, killed: Path) -> None:
+        done = compactor("recover", killed)
+        lines = " ".join(done.stdout.split())
+        said = f"no {clean_shutdown.CLEAN_SHUTDOWN}, and recover writes none: each run here needs"
+        assert f"{killed}: {said} --recover-first {UNTIL}." in lines
+        [notice] = told(compactor("recover", killed, "--format", "json").stdout)["notices"]
+        assert f"--recover-first {UNTIL}" in notice
+        refused = compactor("run", killed, *NOT_COMPACTED)
+        assert_refused(refused, 3, "Give each run --recover-first", UNTIL)
+        assert compactor("run", killed, *NOT_COMPACTED, "--recover-first").returncode == 0
+        clean_shutdown.write(str(killed))  # as a broker that stops
+        assert told(compactor("recover", killed, "--format", "json").stdout)["notices"] == []
+        assert compactor("run", killed, *NOT_COMPACTED).returncode == 0
 
     def test_recover_cuts_the_torn_end_off(self, killed: Path) -> None:
         done = compactor("recover", killed)
