@@ -1,4 +1,4 @@
-"""Edge cases of message formats v0 and v1 (compaction.md C-6.1, C-11.12, C-11.14, §22)."""
+"""Edge cases of message formats v0 and v1 (C-6.1, C-11.12, C-11.14, C-22)."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,5 +1,5 @@
 """What a broker makes of index files that are missing when it loads a log, and odd batches
-(log-format.md F-16.1, compaction.md §9, C-7.11, C-12.6, §22.2)."""
+(F-16.1, C-7.11, C-9, C-12.6, C-22.2)."""
 
 from collections.abc import Iterator
 from typing import Any

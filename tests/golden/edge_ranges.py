@@ -1,5 +1,5 @@
-"""Edge cases of producers, ranges, groups, files and indexes (compaction.md §4, §5, §7, §9, §10,
-§13 to §15, §22.2, §22.4)."""
+"""Edge cases of producers, ranges, groups, files and indexes (C-4, C-5, C-7, C-9, C-10,
+C-13 to C-15, C-22.2, C-22.4)."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Edge cases of keys, values and batches (compaction.md §10, §11, §22.1, §22.2)."""
+"""Edge cases of keys, values and batches (C-10, C-11, C-22.1, C-22.2)."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Edge cases of transactions (compaction.md §7, §8, §10, §22.3; runs G and P)."""
+"""Edge cases of transactions (C-7, C-8, C-10, C-22.3; runs G and P)."""
 
 from collections.abc import Iterator
 from typing import Any, Self

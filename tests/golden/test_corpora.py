@@ -192,7 +192,7 @@ def entries_of(data: bytes) -> str:
     ],
 )
 def test_transactions_become_what_the_rules_say(partition: str, expected: str) -> None:
-    """E-40 to E-52 by hand, from the table of 22.3; `/` stands between segments."""
+    """E-40 to E-52 by hand, from the table of C-22.3; `/` stands between segments."""
     assert told(partition) == expected
 
 

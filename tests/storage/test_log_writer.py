@@ -1,4 +1,4 @@
-"""Partitions that are written: against the files Kafka leaves of the same appends (F-12 to 15)."""
+"""Partitions that are written, beside what Kafka leaves of the same appends (F-12 to F-15)."""
 
 import json
 import uuid

@@ -91,7 +91,7 @@ def test_the_example_of_the_interval() -> None:  # C-13.5, confirmed with Kafka
     assert indexes.time_index == b""  # no batch has a timestamp
 
 
-def test_the_example_of_interval_zero() -> None:  # log format section 19, F-12.2
+def test_the_example_of_interval_zero() -> None:  # F-19, F-12.2
     indexes = build(0, [Batch(70, 0, 1), Batch(70, 1, 2), Batch(70, 2, 3)], 0)
     assert offset_index.decode(indexes.offset_index, "").tolist() == [(1, 70), (2, 140)]
     assert time_index.decode(indexes.time_index, "").tolist() == [(2, 1), (3, 2)]

@@ -52,7 +52,7 @@ def test_a_batch_of_a_codec_that_nobody_knows_is_sound(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("message", [V0, V1, V0_LZ4, V1_LZ4])
 def test_messages_of_old_formats_are_found(tmp_path: Path, message: bytes) -> None:
-    """Kafka's own vectors (log-format §17)."""
+    """Kafka's own vectors (F-17)."""
     assert found(tmp_path, b"\x17\x23" + message) == 2
 
 

@@ -1,4 +1,4 @@
-"""The worked example of the specification (compaction §25): reproduced by Kafka byte for byte."""
+"""The worked example of the specification (C-25): reproduced by Kafka byte for byte."""
 
 NOW_MS, RETENTION_MS = 10_000, 1000
 

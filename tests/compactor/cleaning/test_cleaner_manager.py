@@ -42,7 +42,7 @@ def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
 
 
 def test_the_worked_example_in_two_rounds(local: LocalRound, tmp_path: Path) -> None:
-    """§25: bytes, both indexes, times, checkpoint."""
+    """C-25: bytes, both indexes, times, checkpoint."""
     partition = make_partition(tmp_path / "logs", {0: [SOURCE], 4: [keyed(4, "x")]})
     for now_ms, expected in ((10_000, AFTER_ROUND_1), (11_000, AFTER_ROUND_2)):
         report = local.run(round_of(plan_of(partition, [[0]], 4), now_ms=now_ms))

@@ -1,7 +1,7 @@
 """C-16: a segment whose offsets lie too far apart is split, then cleaned in the same run.
 
 Golden: a log that Kafka 4.3.1 wrote, segments 0 and 13 put into one `.log` by hand (the way of
-compaction §26 M), and what is left of it after the two passes that Kafka's cleaner takes, at clock
+C-26, run M), and what is left of it after the two passes that Kafka's cleaner takes, at clock
 10000 with `delete.retention.ms` 1000.
 """
 

@@ -1,4 +1,4 @@
-"""Log directories of older brokers load and are cleaned (log-format §18, compaction §24)."""
+"""Log directories of older brokers load and are cleaned (F-18, C-24)."""
 
 from collections.abc import Callable
 from pathlib import Path

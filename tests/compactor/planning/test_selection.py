@@ -19,7 +19,7 @@ def segment(base_offset: int, log_bytes: int) -> Segment:
     return Segment(base_offset, log_bytes, 0, 12, None, 0, 0)
 
 
-# The log of spec §26 I: offsets 0-1 in 80 bytes, 2 and 3 in 70 each, active segment from 4 on.
+# The log of C-26, run I: offsets 0-1 in 80 bytes, 2 and 3 in 70 each, active segment from 4 on.
 KAFKAS_LOG = [segment(0, 80), segment(2, 70), segment(3, 70), segment(4, 70)]
 END_OFFSET = 5
 

@@ -28,7 +28,7 @@ def bases(deletion: Deletion, rule: Rule) -> list[int]:
 
 
 def test_the_numbers_of_the_spec() -> None:
-    """§26 N: 7000 goes, 9000 is not more than 1000 old and stops the walk, so 8000 stays."""
+    """C-26, run N: 7000 goes, 9000 is not more than 1000 old and stops the walk, so 8000 stays."""
     deletion = by_time([7000, 9000, 8000, 10_000])
     assert bases(deletion, Rule.TIME) == [0]
     assert (deletion.log_start_offset, deletion.rolls_at) == (1, None)
@@ -41,7 +41,7 @@ def test_time_is_strict(time_ms: int, goes: bool) -> None:
 
 
 def test_all_expired_rolls_at_the_log_end() -> None:
-    """C-18.3, §26 N: a new active segment, and the log starts there."""
+    """C-18.3, run N: a new active segment, and the log starts there."""
     deletion = by_time([1, 2, 3])
     assert bases(deletion, Rule.TIME) == [0, 1, 2]
     assert (deletion.log_start_offset, deletion.rolls_at) == (3, 3)

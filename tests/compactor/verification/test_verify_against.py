@@ -1,7 +1,7 @@
 """The reader's proof finds each kind of lie, and none in what is true.
 
 One log, before and after a cleaning, both laid out by hand from the rules: the logs by reference
-batches, what has to stay and what may go by the tables of compaction C-10, C-11 and 22.
+batches, what has to stay and what may go by the tables of compaction C-10, C-11 and C-22.
 """
 
 import os
