@@ -115,7 +115,7 @@ def moves(surveys: Sequence[LogDirSurvey]) -> dict[TopicPartition, str]:
 
     Their copy so far (`-future`) may hold records that a cleaning would drop together with what
     hides them; a broker goes on copying behind these, and then puts the copy in the log's place.
-    So Kafka neither cleans such a log nor lets retention delete from it (L-28.7).
+    So Kafka neither cleans such a log nor lets retention delete from it (C-3.3).
     """
     places: dict[TopicPartition, list[str]] = {}
     for survey in surveys:

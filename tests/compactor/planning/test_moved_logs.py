@@ -1,4 +1,4 @@
-"""A log that is being moved between log directories is left alone, as Kafka leaves it (L-28.7)."""
+"""A log that is being moved between log directories is left alone, as Kafka leaves it (C-3.3)."""
 
 from pathlib import Path
 
