@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from storage.filesystem import Entry
-from storage.segment import Segment
-from storage.txn_index import AbortedTxn
+from storage.files.filesystem import Entry
+from storage.formats.segment import Segment
+from storage.formats.txn_index import AbortedTxn
 
 
 class ActiveProducer(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cleaner_jobs.plan import ActiveProducer
-from storage.filesystem import naming
+from storage.files.filesystem import naming
 
 PROBLEM, PART, VERDICT, REWRITTEN = "problem", "part", "verdict", "rewritten"  # kinds of rows
 MAP_END = "map-end"

@@ -6,7 +6,7 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Source
 from storage.errors import LogCompactionError
 from storage.file_names import offset_of
-from storage.log_dir import list_partition
+from storage.log.log_dir import list_partition
 
 
 class LogChangedError(LogCompactionError):

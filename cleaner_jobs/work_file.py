@@ -5,7 +5,7 @@ from struct import Struct
 import xxhash
 
 from cleaner_jobs.problems import WorkFileError
-from storage.filesystem import naming, read_bytes
+from storage.files.filesystem import naming, read_bytes
 
 _CHECKSUM = Struct("<Q")  # xxh3_64 of all behind it
 

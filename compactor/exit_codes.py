@@ -16,10 +16,10 @@ import errno
 from collections.abc import Iterable
 from enum import IntEnum
 
-from compactor import descriptor_limit
 from compactor.errors import ConfigError, RefusedError
-from compactor.printable import one_line
-from compactor.reports.report import CleaningReport, LogStatus
+from compactor.host import descriptor_limit
+from compactor.host.printable import one_line
+from compactor.round_report import CleaningReport, LogStatus
 from storage.errors import LogCompactionError, UnsupportedBackendError
 
 

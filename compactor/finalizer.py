@@ -43,7 +43,6 @@ from typing import NamedTuple
 
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.unchanged import check_unchanged
-from storage import filesystem, offset_index
 from storage.file_names import (
     CLEANED,
     DELETED,
@@ -55,7 +54,9 @@ from storage.file_names import (
     TXN_INDEX,
     file_name,
 )
-from storage.segment_reader import read_batch_headers
+from storage.files import filesystem
+from storage.formats import offset_index
+from storage.log.segment_reader import read_batch_headers
 
 INDEX_FILES = (INDEX, TIME_INDEX, TXN_INDEX)
 SEGMENT_FILES = (LOG, *INDEX_FILES)  # Kafka's order of renames

@@ -9,8 +9,8 @@ be local is refused until the operator, who knows, names its type.
 from collections.abc import Collection, Iterable
 
 from compactor.errors import RefusedError
-from storage import filesystem
-from storage.mount_table import Mount
+from storage.files import filesystem
+from storage.files.mount_table import Mount
 
 _ON_DISKS = "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "nilfs2"
 _OTHERS = "reiserfs", "tmpfs", "ramfs", "rootfs", "overlay"

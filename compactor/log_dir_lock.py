@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from compactor.errors import RefusedError
 from compactor.lock_support import require_working_locks
-from storage import clean_shutdown
+from storage.formats import clean_shutdown
 
 LOCK_FILE = ".lock"
 UNTIL_A_CLEAN_SHUTDOWN = "until a broker has started and stopped cleanly there"

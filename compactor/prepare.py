@@ -3,10 +3,10 @@
 import os
 import sys
 
-from cleaner_jobs import first_use
-from cleaner_jobs.class_archive import cache_dir
+from cleaner_jobs.spark import first_use
+from cleaner_jobs.spark.class_archive import cache_dir
 from compactor.errors import CleaningFailedError
-from compactor.java import use_java
+from compactor.host.java import use_java
 
 
 def main() -> int:

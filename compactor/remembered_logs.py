@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from compactor import set_aside_memory
-from compactor.reports.report import LogReport
+from compactor.round_report import LogReport
 
 
 class RememberedLogs:

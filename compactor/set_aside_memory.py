@@ -15,12 +15,12 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from compactor.reports.report import LogReport, LogStatus
-from compactor.reports.report_json import iso_time
-from storage import filesystem
-from storage.checkpoint import TopicPartition
+from compactor.host.printable import iso_time
+from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.log_dir import is_of_file
+from storage.files import filesystem
+from storage.formats.checkpoint import TopicPartition
+from storage.log.log_dir import is_of_file
 
 SET_ASIDE = "compactor-set-aside.json"
 VERSION = 1

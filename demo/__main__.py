@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from compactor.printable import size_text
+from compactor.host.printable import size_text
 from demo.proof import LogContents, differences, read_log_dir
 from demo.workload import topic_configs, write_log_dir
 

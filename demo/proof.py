@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from storage.file_names import LOG, file_name
-from storage.log_dir import list_log_dir
-from storage.record_batch import decode_records
-from storage.segment_reader import read_batches
+from storage.formats.record_batch import decode_records
+from storage.log.log_dir import list_log_dir
+from storage.log.segment_reader import read_batches
 
 Latest = dict[bytes | None, tuple[int, bytes | None]]  # key -> offset and value of its last record
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from storage.compression import Codec
-from storage.log_writer import LogDirWriter, LogSettings, LogWriter, Message
+from storage.codecs.compression import Codec
+from storage.log.log_writer import LogDirWriter, LogSettings, LogWriter, Message
 
 WRITTEN_SEGMENT_BYTES = 512 * 1024
 SEGMENT_BYTES = 4 * 1024 * 1024

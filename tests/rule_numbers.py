@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from compactor.output import print_line
+from compactor.host.output import print_line
 
 ROOT = Path(__file__).parents[1]
 SPEC = ROOT / "docs" / "spec"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs import cleaned_segment, piece
 from cleaner_jobs.task_values import load_task, task_file
-from storage.file_attributes import FileAttributes
+from cleaner_jobs.tasks import cleaned_segment, piece
+from storage.files.file_attributes import FileAttributes
 from tests.compactor.small_rounds import GROUPS, logs_in
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import log_of, plan_of, round_of

@@ -18,7 +18,11 @@ from typing import NamedTuple
 import numpy as np
 import xxhash
 
-from cleaner_jobs.cleaned_segment import (
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.problems import WorkFileError
+from cleaner_jobs.staging import staged_suffix
+from cleaner_jobs.task_values import Rewritten, Source
+from cleaner_jobs.tasks.cleaned_segment import (
     BatchFacts,
     FinishedIndexes,
     IndexesInMaking,
@@ -26,18 +30,14 @@ from cleaner_jobs.cleaned_segment import (
     finish_like,
     write_like,
 )
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.staging import staged_suffix
-from cleaner_jobs.task_values import Rewritten, Source
 from cleaner_jobs.work_file import read_checked
 from compactor.finalizer import StagedGroup, StagedSegment
-from storage import segment_indexes, txn_index
 from storage.errors import CorruptFileError
-from storage.file_attributes import FileAttributes, attributes_of
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.filesystem import naming, private, sync_file
-from storage.txn_index import AbortedTxn
+from storage.files.file_attributes import FileAttributes, attributes_of
+from storage.files.filesystem import naming, private, sync_file
+from storage.formats import segment_indexes, txn_index
+from storage.formats.txn_index import AbortedTxn
 
 COPY_BYTES = 8 << 20  # at once
 CANNOT_SHARE = (errno.EXDEV, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)

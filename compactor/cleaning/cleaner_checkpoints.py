@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from compactor.planning.round_plan import RoundPlan
-from compactor.reports.report import LogReport, LogStatus
-from storage import checkpoint
-from storage.checkpoint import TopicPartition
+from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError
+from storage.formats import checkpoint
+from storage.formats.checkpoint import TopicPartition
 
 _LEFT_ALONE = (LogStatus.FAILED, LogStatus.SET_ASIDE)
 

@@ -14,14 +14,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cleaner_jobs import first_use
-from cleaner_jobs.class_archive import cache_dir
-from cleaner_jobs.heartbeat import wait_for_silence
 from cleaner_jobs.problems import problem_of
+from cleaner_jobs.spark import first_use
+from cleaner_jobs.spark.class_archive import cache_dir
 from cleaner_jobs.staging import STAGED_MARKER
 from cleaner_jobs.task_values import RoundSettings
+from cleaner_jobs.tasks.heartbeat import wait_for_silence
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.cleaner_checkpoints import noted, write_checkpoints
+from compactor.cleaning.log_report import log_report
 from compactor.cleaning.proof import (
     check_offsets,
     why_group_is_wrong,
@@ -34,15 +35,15 @@ from compactor.cleaning.swapper import GroupSwapper, joined_segments, needs_join
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.errors import RefusedError
 from compactor.finalizer import sweep_staged
-from compactor.java import use_java
+from compactor.host.java import use_java
+from compactor.host.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
+from compactor.host.version import version
 from compactor.planning.layout import sources_of
 from compactor.planning.notices import notices_of
 from compactor.planning.round_plan import RoundPlan
-from compactor.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
-from compactor.reports.log_report import log_report, problem_report, stop_if_corrupt
-from compactor.reports.report import CleaningReport, LogReport, PhaseReport
+from compactor.planning.uncleaned import problem_report, stop_if_corrupt
 from compactor.retention.retention_round import apply_retention, estimate_retention
-from compactor.version import version
+from compactor.round_report import CleaningReport, LogReport, PhaseReport
 from storage.errors import CorruptFileError
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _session(
     if spark is not None:
         yield spark
         return
-    from cleaner_jobs.spark_session import build_session, end_session
+    from cleaner_jobs.spark.spark_session import build_session, end_session
 
     with clock.phase("session"):
         use_java(os.environ, cache_dir(os.environ))
@@ -155,7 +156,7 @@ def _session(
 
 
 def _require_shared(session: "SparkSession", work_dir: str) -> None:
-    from cleaner_jobs.task_job import hosts_without
+    from cleaner_jobs.spark.task_job import hosts_without
 
     hosts = hosts_without(session, work_dir)
     if hosts:

@@ -17,11 +17,11 @@ from cleaner_jobs.task_values import Source
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.planning.layout import sources_of
 from compactor.planning.round_plan import RoundPlan
-from compactor.reports.log_report import problem_report, untouched_report
-from compactor.reports.report import LogReport, LogStatus
+from compactor.planning.uncleaned import problem_report, untouched_report
+from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError
-from storage.segment import MAX_RELATIVE_OFFSET
-from storage.segment_reader import read_batch_headers
+from storage.formats.segment import MAX_RELATIVE_OFFSET
+from storage.log.segment_reader import read_batch_headers
 
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper

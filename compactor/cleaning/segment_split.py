@@ -15,26 +15,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cleaner_jobs.cleaned_segment import finish_like, write_like
 from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.sink import write_whole
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import Source
+from cleaner_jobs.tasks.cleaned_segment import finish_like, write_like
+from cleaner_jobs.tasks.sink import write_whole
 from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
-from storage import txn_index
 from storage.errors import CorruptFileError
-from storage.file_attributes import FileAttributes, attributes_of
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.filesystem import naming, open_file, private, sync_file
-from storage.segment import MAX_RELATIVE_OFFSET
-from storage.segment_indexes import (
+from storage.files.file_attributes import FileAttributes, attributes_of
+from storage.files.filesystem import naming, open_file, private, sync_file
+from storage.formats import txn_index
+from storage.formats.segment import MAX_RELATIVE_OFFSET
+from storage.formats.segment_indexes import (
     SegmentIndexes,
     build_indexes,
     check_capacity,
     made_to_fit,
 )
-from storage.segment_reader import read_batches
-from storage.txn_index import AbortedTxn
+from storage.formats.txn_index import AbortedTxn
+from storage.log.segment_reader import read_batches
 
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cleaner_jobs.heartbeat import done_bytes
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.task_values import (
@@ -29,15 +28,16 @@ from cleaner_jobs.task_values import (
     Verdict,
     part_from,
 )
+from cleaner_jobs.tasks.heartbeat import done_bytes
 from compactor.cleaning import transaction_files, transactions
 from compactor.cleaning.transactions import Decisions, TxnIndexOfSegment
 from compactor.cleaning.txn_index_check import check_indexes
+from compactor.host.progress import ProgressSink
 from compactor.planning import layout
 from compactor.planning.planner import with_map_end
-from compactor.progress import ProgressSink
-from storage import offset_index
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG
+from storage.formats import offset_index
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,7 +97,7 @@ class Stages:
         plans: Sequence[LogPlan],
         progress: ProgressSink,
     ) -> None:
-        from cleaner_jobs.task_job import core_count
+        from cleaner_jobs.spark.task_job import core_count
 
         self._spark, self._settings, self._progress = spark, settings, progress
         self._cores = core_count(spark)
@@ -273,7 +273,7 @@ class Stages:
         self._progress.stage(stage, self.log_bytes())
         if not tasks:
             return []
-        from cleaner_jobs.task_job import run_stage
+        from cleaner_jobs.spark.task_job import run_stage
 
         tasks = [{"settings": self._settings, **task} for task in tasks]
         work_dir = self._settings.work_dir

@@ -19,12 +19,12 @@ from cleaner_jobs.unchanged import LogChangedError, check_files_unchanged, check
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.stages import FinishedGroup, LogOutcome
 from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
+from compactor.host.progress import ProgressSink
 from compactor.originals.kept_files import mark_of
 from compactor.planning.layout import sources_of
-from compactor.progress import ProgressSink
-from storage import filesystem
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, SWAP
+from storage.files import filesystem
 
 if TYPE_CHECKING:
     from compactor.cleaning.assembly import JoinedSegment

@@ -7,7 +7,13 @@ import numpy as np
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Part
-from cleaner_jobs.txn_batches import TXN_BATCH, Int64Array, TxnBatches, read_txn_batches, save_array
+from cleaner_jobs.tasks.txn_batches import (
+    TXN_BATCH,
+    Int64Array,
+    TxnBatches,
+    read_txn_batches,
+    save_array,
+)
 from cleaner_jobs.work_file import write_checked
 from compactor.cleaning.transactions import (
     Decisions,
@@ -17,13 +23,13 @@ from compactor.cleaning.transactions import (
     expected_ranges,
 )
 from compactor.cleaning.txn_index_check import Marker
-from storage import offset_index, txn_index
-from storage.control_record import ControlType
 from storage.file_names import INDEX, LOG, TXN_INDEX, file_name
-from storage.log_dir import list_partition
-from storage.producer_state import read_marker
-from storage.segment_reader import read_batch_headers
-from storage.segment_recovery import rebuilt_indexes
+from storage.formats import offset_index, txn_index
+from storage.formats.control_record import ControlType
+from storage.log.log_dir import list_partition
+from storage.log.producer_state import read_marker
+from storage.log.segment_reader import read_batch_headers
+from storage.log.segment_recovery import rebuilt_indexes
 
 
 def read_indexes(plan: LogPlan) -> list[TxnIndexOfSegment]:

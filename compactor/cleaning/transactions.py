@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cleaner_jobs.txn_batches import (
+from cleaner_jobs.tasks.txn_batches import (
     ABORT,
     COMMIT,
     DATA,
@@ -28,7 +28,7 @@ from cleaner_jobs.txn_batches import (
     Int64Array,
     TxnBatches,
 )
-from storage.txn_index import AbortedTxn
+from storage.formats.txn_index import AbortedTxn
 
 FOR_MAP, FOR_CLEANING = 1, 2  # flags of an aborted range
 

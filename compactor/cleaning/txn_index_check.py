@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cleaner_jobs.txn_batches import ABORT, COMMIT, DATA
+from cleaner_jobs.tasks.txn_batches import ABORT, COMMIT, DATA
 from compactor.cleaning.transactions import LogTransactions, TxnIndexOfSegment
-from storage import txn_index
 from storage.errors import CorruptFileError
 from storage.file_names import TXN_INDEX, file_name
-from storage.txn_index import AbortedTxn
+from storage.formats import txn_index
+from storage.formats.txn_index import AbortedTxn
 
 
 class Marker(NamedTuple):

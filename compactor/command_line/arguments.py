@@ -13,10 +13,10 @@ from compactor.command_line.own_places import PROBLEM, log_dir_around, require_e
 from compactor.exit_codes import UsageError
 from compactor.originals.kept_manifest import DISCARDED_FILE, RUN_FILE
 from storage.file_names import LOG, parse_partition_dir
-from storage.filesystem import require_in_place
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.meta_properties import META_PROPERTIES
-from storage.partition_metadata import PARTITION_METADATA
+from storage.files.filesystem import require_in_place
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.meta_properties import META_PROPERTIES
+from storage.formats.partition_metadata import PARTITION_METADATA
 
 REPORT_EXTENSIONS = (".json",)
 MAX_TIME_MS = 253_402_300_799_999  # the last millisecond of the year 9999

@@ -12,8 +12,8 @@ from compactor.command_line import arguments
 from compactor.command_line.interrupts import SignalNotes
 from compactor.command_line.requests import Format, Request, Result, StoppedError
 from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
-from compactor.output import print_error, print_line, silence_libraries
-from compactor.reports.report_json import JsonObject, to_line, to_text, verdict
+from compactor.host.output import print_error, print_line, silence_libraries
+from compactor.views.report_json import JsonObject, to_line, to_text, verdict
 
 NOTHING_CHANGED = "Nothing was changed."
 

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 
-from compactor import descriptor_limit
 from compactor.command_line import commands, run_command, undo_command
 from compactor.command_line.carry_out import NOTHING_CHANGED, carry_out, complain
 from compactor.command_line.interrupts import SignalNotes
@@ -50,16 +49,17 @@ from compactor.command_line.requests import (
     VerifyArguments,
 )
 from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
-from compactor.output import (
+from compactor.host import descriptor_limit
+from compactor.host.output import (
     forgive_encodings,
     open_standard_streams,
     output_problem,
     print_line,
     standard_output,
 )
-from compactor.printable import one_line
-from compactor.reports.report_json import to_line, verdict
-from compactor.version import version
+from compactor.host.printable import one_line
+from compactor.host.version import version
+from compactor.views.report_json import to_line, verdict
 
 _ClickUsageError: type[Exception] = typer.BadParameter.__bases__[0]  # newer typers bring their own
 

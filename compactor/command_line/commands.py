@@ -22,24 +22,24 @@ from compactor.command_line.requests import (
 )
 from compactor.command_line.round_setup import config_of, plan_of, recover_log_dirs, told, watched
 from compactor.exit_codes import ExitCode, UsageError, exit_code_of_statuses
+from compactor.host.output import print_line
+from compactor.host.printable import printable, size_text
+from compactor.host.progress import ProgressSink, open_progress
 from compactor.log_dir_lock import lock_log_dirs
-from compactor.output import print_line
-from compactor.printable import printable, size_text
-from compactor.progress import ProgressSink, open_progress
-from compactor.reports.report_json import JsonObject, verdict
-from storage.filesystem import require_in_place
+from compactor.views.report_json import JsonObject, verdict
+from storage.files.filesystem import require_in_place
 
 if TYPE_CHECKING:
     from compactor.planning.round_plan import RoundPlan
-    from compactor.reports.plan_table import SpaceFacts
     from compactor.verification.verify import Verification
     from compactor.verification.verify_against import Comparison
+    from compactor.views.plan_table import SpaceFacts
 
 
 def plan(wanted: RoundArguments) -> Result:
     """Survey and select, and show what a round would take on."""
     from compactor.remembered_logs import RememberedLogs
-    from compactor.reports.plan_table import plan_document, plan_view
+    from compactor.views.plan_table import plan_document, plan_view
 
     log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=False)
     remembered = RememberedLogs(log_dirs)
@@ -57,14 +57,14 @@ def recover(wanted: RoundArguments) -> Result:
     """Finish or undo what was cut short, of a broker too; show what was done."""
     log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=True)
 
-    from compactor.recovery.recovery_report import problems_of, recovery_document
+    from compactor.views.recovery_report import problems_of, recovery_document
 
     locks = lock_log_dirs(log_dirs, wanted.allowed_file_systems, after_unclean_shutdown=True)
     with locks, watched(open_progress(sys.stderr)) as progress:
         recovered = recover_log_dirs(wanted, log_dirs, progress)
     document = recovery_document(recovered)
     if wanted.format is Format.TABLE:
-        from compactor.recovery.recovery_table import recovery_view
+        from compactor.views.recovery_table import recovery_view
 
         show(lambda _: recovery_view(recovered))
     code = ExitCode.PARTIAL if problems_of(recovered) else ExitCode.OK
@@ -74,19 +74,18 @@ def recover(wanted: RoundArguments) -> Result:
 
 def explain(wanted: RoundArguments, topic_partition: str) -> Result:
     """Show every bound of one log, and why it is cleaned or not."""
-    from compactor.command_line import explain as explainer
+    from compactor.inspect.explain import explain as explained
     from compactor.remembered_logs import RememberedLogs
+    from compactor.views.explanation import explanation_document, explanation_view
 
     log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=False)
     as_of_ms = arguments.as_of_ms(wanted.as_of, time.time_ns() // 1_000_000)
     remembered = RememberedLogs(log_dirs)
-    found = explainer.explain(
-        log_dirs, topic_partition, config_of(wanted), as_of_ms, remembered.problems
-    )
+    found = explained(log_dirs, topic_partition, config_of(wanted), as_of_ms, remembered.problems)
     begin = verdict("explain", ExitCode.PARTIAL if found.outcome == "set-aside" else ExitCode.OK)
     if wanted.format is Format.TABLE:
-        show(lambda _: explainer.explanation_view(found))
-    document = explainer.explanation_document(found) | {"warnings": told(remembered.warnings)}
+        show(lambda _: explanation_view(found))
+    document = explanation_document(found) | {"warnings": told(remembered.warnings)}
     return Result(begin | document, begin)
 
 
@@ -96,7 +95,7 @@ def dump(wanted: DumpArguments, emit: Callable[[str], bool]) -> None:
     if not os.path.exists(path):
         raise UsageError(f"PATH {wanted.path}: No such file or directory")
 
-    from compactor.command_line.dump import dump as lines_of
+    from compactor.inspect.dump import dump as lines_of
 
     for line in lines_of(path, wanted.format.value):
         if not emit(line if wanted.format is DumpFormat.JSON else printable(line)):
@@ -162,6 +161,6 @@ def _show_verification(found: "Verification") -> None:
 
 
 def _show_comparison(compared: "Comparison") -> None:
-    from compactor.verification.against_table import comparison_view
+    from compactor.views.against_table import comparison_view
 
     show(lambda _: comparison_view(compared))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from compactor.output import standard_output
+from compactor.host.output import standard_output
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

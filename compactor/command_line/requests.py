@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from compactor.reports.report_json import JsonObject
+from compactor.views.report_json import JsonObject
 
 
 class Format(StrEnum):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from compactor.command_line import arguments
 from compactor.command_line.requests import RoundArguments, StoppedError
 from compactor.config import Config, load_config, with_filters
-from compactor.output import print_error
-from compactor.printable import printable
-from compactor.progress import RECOVERY_STAGE, ChangeWatch, ProgressSink
-from storage import clean_shutdown
+from compactor.host.output import print_error
+from compactor.host.printable import printable
+from compactor.host.progress import RECOVERY_STAGE, ChangeWatch, ProgressSink
+from storage.formats import clean_shutdown
 
 if TYPE_CHECKING:
     from compactor.planning.round_plan import RoundPlan

@@ -11,17 +11,17 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from compactor import descriptor_limit
 from compactor.command_line import arguments
 from compactor.command_line.console import show
 from compactor.command_line.own_places import require_temporary_elsewhere
 from compactor.command_line.requests import Format, OnCorrupt, Result, RoundArguments
 from compactor.command_line.round_setup import plan_of, recover_log_dirs, told, watched
 from compactor.exit_codes import UsageError
+from compactor.host import descriptor_limit
+from compactor.host.progress import START_STAGE, ChangeWatch, open_progress
 from compactor.log_dir_lock import lock_log_dirs
-from compactor.progress import START_STAGE, ChangeWatch, open_progress
-from compactor.reports.report import CleaningReport
-from compactor.reports.report_json import report_document, report_verdict
+from compactor.round_report import CleaningReport
+from compactor.views.report_json import report_document, report_verdict
 
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper
@@ -58,7 +58,7 @@ def run(wanted: RoundArguments) -> Result:
 
 def show_report(report: CleaningReport) -> None:
     """The tables of a round on standard output."""
-    from compactor.reports.report_table import report_view
+    from compactor.views.report_table import report_view
 
     show(lambda width: report_view(report, width))
 
@@ -77,8 +77,8 @@ def _places(wanted: RoundArguments) -> _Places:
 
 
 def _round(wanted: RoundArguments, places: _Places, progress: ChangeWatch) -> CleaningReport:
-    from compactor.recovery.recovery_report import problems_of, with_recovery_noted
     from compactor.remembered_logs import RememberedLogs
+    from compactor.views.recovery_report import problems_of, with_recovery_noted
 
     recovered = [] if wanted.dry_run else recover_log_dirs(wanted, places.log_dirs, progress)
     remembered = RememberedLogs(places.log_dirs, wanted.retry)
@@ -87,7 +87,7 @@ def _round(wanted: RoundArguments, places: _Places, progress: ChangeWatch) -> Cl
         _discard_expired(places, progress)
     plan = _plan_with_room(wanted, places, problems)
     if wanted.on_corrupt is OnCorrupt.FAIL:
-        from compactor.reports.log_report import stop_if_corrupt
+        from compactor.planning.uncleaned import stop_if_corrupt
 
         stop_if_corrupt((*remembered.still_corrupt(plan.passed_over), *plan.passed_over))
     report = with_recovery_noted(_clean(wanted, places, problems, plan, progress), recovered)

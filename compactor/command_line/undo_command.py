@@ -6,9 +6,9 @@ from compactor.command_line import arguments
 from compactor.command_line.requests import Format, Result, StoppedError
 from compactor.errors import RefusedError
 from compactor.exit_codes import ExitCode
-from compactor.output import print_line
-from compactor.printable import printable
-from compactor.reports.report_json import verdict
+from compactor.host.output import print_line
+from compactor.host.printable import printable
+from compactor.views.report_json import verdict
 from storage.errors import CorruptFileError
 
 
@@ -23,9 +23,10 @@ def undo(wanted: UndoArguments) -> Result:
     """Bring back what a run kept, or drop it; show what became of each log."""
     path = arguments.kept_run(wanted.run_dir, wanted.discard)
 
-    from compactor.originals import kept_run, undo_report
+    from compactor.originals import kept_run
     from compactor.originals.kept_run_lock import held
     from compactor.originals.undo import undo_run
+    from compactor.views import undo_report
 
     if wanted.discard:
         kept_run.discard(path)

@@ -5,12 +5,12 @@ import os
 
 import xxhash
 
-from cleaner_jobs.sink import write_whole
+from cleaner_jobs.tasks.sink import write_whole
 from compactor.originals.kept_manifest import FileMark
-from storage import filesystem
 from storage.errors import CorruptFileError
-from storage.file_attributes import attributes_of, give_attributes
-from storage.filesystem import naming
+from storage.files import filesystem
+from storage.files.file_attributes import attributes_of, give_attributes
+from storage.files.filesystem import naming
 
 READ_BYTES = 8 << 20
 # another file system; one without links; another user's file, where links to it are forbidden

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import OFFSET_DIGITS, SEGMENT_SUFFIXES, SNAPSHOT, offset_of
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 
 SCHEMA_VERSION = 1
 RUN_FORMAT, STEP_FORMAT = "compactor-originals", "compactor-originals-step"

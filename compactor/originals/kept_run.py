@@ -16,10 +16,10 @@ from compactor.originals.kept_manifest import (
     step_number,
 )
 from compactor.originals.kept_run_lock import alone, is_held
-from storage import filesystem
-from storage.checkpoint import TopicPartition
 from storage.errors import CorruptFileError
 from storage.file_names import parse_partition_dir
+from storage.files import filesystem
+from storage.formats.checkpoint import TopicPartition
 
 _RUN_ID = re.compile(r"[0-9a-f]{8,32}", re.ASCII)
 

@@ -29,10 +29,11 @@ from compactor.originals.kept_manifest import (
 from compactor.originals.kept_run_lock import hold
 from compactor.planning.round_plan import RoundPlan
 from compactor.retention.rules import Deletion
-from storage import checkpoint, filesystem
-from storage.checkpoint import TopicPartition
 from storage.file_names import SNAPSHOT, file_name
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.files import filesystem
+from storage.formats import checkpoint
+from storage.formats.checkpoint import TopicPartition
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 
 
 class OriginalsKeeper:

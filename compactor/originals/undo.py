@@ -50,11 +50,12 @@ from compactor.originals.undo_judgement import (
     read_checkpointed,
 )
 from compactor.recovery.log_dir_recovery import recover_log_dir
-from storage import checkpoint, filesystem, leader_epoch_checkpoint
-from storage.checkpoint import TopicPartition
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SNAPSHOT, file_name, offset_of
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.files import filesystem
+from storage.formats import checkpoint, leader_epoch_checkpoint
+from storage.formats.checkpoint import TopicPartition
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 
 
 class UndoStatus(StrEnum):

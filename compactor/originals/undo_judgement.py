@@ -7,10 +7,10 @@ from typing import NamedTuple
 from compactor.originals import kept_files
 from compactor.originals.kept_manifest import FileMark, KeptStep, states_of
 from compactor.originals.kept_run import KeptLog
-from storage import checkpoint
-from storage.checkpoint import TopicPartition
 from storage.file_names import LOG, SWAP, file_name
-from storage.log_dir import list_partition
+from storage.formats import checkpoint
+from storage.formats.checkpoint import TopicPartition
+from storage.log.log_dir import list_partition
 
 
 class UndoTask(NamedTuple):

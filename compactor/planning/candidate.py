@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from cleaner_jobs.plan import ActiveProducer
 from compactor.planning import selection
 from compactor.planning.selection import Bound, BoundName, CleanableRange, FirstDirty
-from compactor.planning.survey import LogOffsets, first_batch_timestamp_ms, largest_timestamp_ms
+from compactor.survey import LogOffsets, first_batch_timestamp_ms, largest_timestamp_ms
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, DELETED, LOG, file_name
-from storage.log_dir import UNLOADABLE, PartitionListing, log_end_offset
-from storage.producer_state import ProducerState, load_producer_state
-from storage.segment import Segment
-from storage.txn_index import AbortedTxn
+from storage.formats.segment import Segment
+from storage.formats.txn_index import AbortedTxn
+from storage.log.log_dir import UNLOADABLE, PartitionListing, log_end_offset
+from storage.log.producer_state import ProducerState, load_producer_state
 
 MAX_LOG_BYTES = 2**31 - 1  # Kafka addresses a segment with 32 bits (F-2.6)
 # Files that a broker had no time to unlink, and those of a cleaner that failed (C-17.3): a broker
@@ -207,7 +207,7 @@ def _with_indexes(judgement: Judgement, segment: Segment) -> Segment:
     """Give the segment as a broker loads it, which rebuilds its indexes without .index (F-16.1)."""
     if segment.index_bytes is not None:
         return segment
-    from storage.segment_recovery import rebuilt_indexes  # with kernels that few plans need
+    from storage.log.segment_recovery import rebuilt_indexes  # with kernels that few plans need
 
     log_path = os.path.join(judgement.partition.path, file_name(segment.base_offset, LOG))
     interval_bytes = judgement.config.index_interval_bytes

@@ -10,8 +10,8 @@ from cleaner_jobs.plan import LogPlan
 from compactor.errors import RefusedError
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import Places, Room, SpacePlan, plan_space
-from compactor.reports.log_report import untouched_report
-from compactor.reports.report import LogStatus
+from compactor.planning.uncleaned import untouched_report
+from compactor.round_report import LogStatus
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", re.ASCII)
 

@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cleaner_jobs.plan import LogPlan
+from compactor import survey as log_dir_survey
 from compactor.config import Config, with_filters
-from compactor.planning import survey as log_dir_survey
 from compactor.planning.candidate import Clock, Judgement, Prepared, defect, judge, prepare
 from compactor.planning.planner import SegmentLimits, group_segments
 from compactor.planning.reasons import why_not_compacted, why_not_eligible
 from compactor.planning.selection import dirtiest_first, legacy_horizon_ms
-from compactor.planning.survey import LogDirSurvey, offsets_of, survey_log_dirs
-from compactor.reports.report import LogReport, LogStatus
 from compactor.retention.log_deletion import check_leader_epochs
 from compactor.retention.log_retention import LogRetention, deletion_of, limits_of
+from compactor.round_report import LogReport, LogStatus
+from compactor.survey import LogDirSurvey, offsets_of, survey_log_dirs
 from compactor.topic_config import TopicConfig
-from storage.checkpoint import CLEANER_OFFSET, TopicPartition
 from storage.errors import CorruptFileError
 from storage.file_names import parse_partition_dir
-from storage.log_dir import PartitionListing
+from storage.formats.checkpoint import CLEANER_OFFSET, TopicPartition
+from storage.log.log_dir import PartitionListing
 
 CLUSTER_METADATA = "__cluster_metadata"
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from storage.segment import Segment
+from storage.formats.segment import Segment
 
 
 class DirtyFrom(StrEnum):

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cleaner_jobs.plan import LogPlan
+from compactor.host.printable import size_text
 from compactor.planning import layout
-from compactor.printable import size_text
 
 FILES_OF_GROUP = 4
 STEP_FILES = 2  # of a group whose originals are kept: a directory and a manifest

@@ -6,8 +6,8 @@ where such a file is damaged, nothing of its log is changed. Then, if that is as
 broker left the directory in good order, each log is recovered as a broker that starts would do it
 (`log_recovery`, `recovered_files`); else its end is looked at.
 
-Every operation goes through `storage.filesystem`. Recovery may be killed or lose power at any of
-them and be run again with the same end; what it finds in order it leaves alone.
+Every operation goes through `storage.files.filesystem`. Recovery may be killed or lose power at
+any of them and be run again with the same end; what it finds in order it leaves alone.
 
 Directories that are no partition (`-delete`, `-future`, `-stray`, any other name) are a broker's
 business, as is `__cluster_metadata-0`.
@@ -28,10 +28,11 @@ from compactor.recovery.settling import (
     settlement,
 )
 from compactor.set_aside_memory import SET_ASIDE
-from storage import checkpoint, clean_shutdown, filesystem
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SWAP, file_name, offset_of
-from storage.log_dir import (
+from storage.files import filesystem
+from storage.formats import checkpoint, clean_shutdown
+from storage.log.log_dir import (
     UNLOADABLE,
     is_of_file,
     is_unloadable,

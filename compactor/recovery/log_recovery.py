@@ -16,17 +16,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from compactor.retention.log_deletion import leader_epochs_from
-from storage import filesystem, leader_epoch_checkpoint, txn_index
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, TXN_INDEX, file_name
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
-from storage.log_dir import PartitionListing
-from storage.producer_recovery import LogToRead, ProducerRecovery, SnapshotBook
-from storage.producer_state import ExpiryClock
-from storage.segment import Segment
-from storage.segment_recovery import RecoveredSegment, recover_segment
-from storage.sound_batches import first_sound_batch
-from storage.txn_index import AbortedTxn
+from storage.files import filesystem
+from storage.formats import leader_epoch_checkpoint, txn_index
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
+from storage.formats.segment import Segment
+from storage.formats.txn_index import AbortedTxn
+from storage.log.log_dir import PartitionListing
+from storage.log.producer_recovery import LogToRead, ProducerRecovery, SnapshotBook
+from storage.log.producer_state import ExpiryClock
+from storage.log.segment_recovery import RecoveredSegment, recover_segment
+from storage.log.sound_batches import first_sound_batch
 
 
 class LogFacts(NamedTuple):

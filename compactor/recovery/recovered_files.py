@@ -24,12 +24,13 @@ from typing import NamedTuple
 
 from compactor.finalizer import mark_deleted
 from compactor.recovery.log_recovery import RecoveredLog
-from storage import filesystem, leader_epoch_checkpoint, producer_snapshot, txn_index
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.producer_snapshot import ProducerEntry
-from storage.segment_indexes import check_capacity, made_to_fit
+from storage.files import filesystem
+from storage.formats import leader_epoch_checkpoint, producer_snapshot, txn_index
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.producer_snapshot import ProducerEntry
+from storage.formats.segment_indexes import check_capacity, made_to_fit
 
 
 class PutInPlace(NamedTuple):

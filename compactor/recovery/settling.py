@@ -46,9 +46,9 @@ from storage.file_names import (
     file_name,
     offset_of,
 )
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.partition_metadata import PARTITION_METADATA
-from storage.producer_snapshot import kept_on_loading
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.formats.producer_snapshot import kept_on_loading
 
 TEMPORARY = ".tmp"  # filesystem.replace_file, and Kafka's checkpoints
 _KRAFT_SNAPSHOT_DELETED = ".checkpoint.deleted"  # a broker leaves these to the metadata log

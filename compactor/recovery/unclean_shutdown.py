@@ -11,9 +11,9 @@ from collections.abc import Collection
 from compactor.config import Config
 from compactor.recovery.log_recovery import LogFacts, recovered_log
 from compactor.recovery.recovered_files import PutInPlace, put_in_place
-from storage import checkpoint
-from storage.log_dir import list_partition
-from storage.producer_state import ExpiryClock
+from storage.formats import checkpoint
+from storage.log.log_dir import list_partition
+from storage.log.producer_state import ExpiryClock
 
 
 class UncleanLogs:

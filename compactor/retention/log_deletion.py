@@ -24,12 +24,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from compactor.finalizer import INDEX_FILES, mark_deleted
 from compactor.retention.rules import Deletion
-from storage import checkpoint, filesystem, leader_epoch_checkpoint, producer_snapshot
-from storage.checkpoint import TopicPartition
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
-from storage.log_dir import PartitionListing
-from storage.producer_snapshot import ProducerEntry
+from storage.files import filesystem
+from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapshot
+from storage.formats.checkpoint import TopicPartition
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
+from storage.formats.producer_snapshot import ProducerEntry
+from storage.log.log_dir import PartitionListing
 
 
 def roll(

@@ -8,13 +8,14 @@ Source: Kafka, LogSegment.largestTimestamp, LogConfig; spec C-18, F-12.8, F-16.1
 import os
 from dataclasses import dataclass
 
-from compactor.planning.survey import LogOffsets, largest_timestamp_ms
 from compactor.retention.rules import Deletion, RetentionLimits, decide
+from compactor.survey import LogOffsets, largest_timestamp_ms
 from compactor.topic_config import TopicConfig
-from storage import filesystem, time_index
 from storage.file_names import TIME_INDEX, file_name
-from storage.log_dir import PartitionListing, log_end_offset
-from storage.segment import Segment
+from storage.files import filesystem
+from storage.formats import time_index
+from storage.formats.segment import Segment
+from storage.log.log_dir import PartitionListing, log_end_offset
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from compactor.reports.report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from compactor.retention.log_deletion import (
     check_leader_epochs,
     delete_segments,
@@ -18,11 +17,12 @@ from compactor.retention.log_deletion import (
 )
 from compactor.retention.log_retention import LogRetention, deletion_of
 from compactor.retention.rules import Deletion, Rule
+from compactor.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from storage.errors import CorruptFileError
-from storage.log_dir import PartitionListing, list_partition
-from storage.producer_snapshot import ProducerEntry
-from storage.producer_state import load_producer_state
-from storage.segment import Segment
+from storage.formats.producer_snapshot import ProducerEntry
+from storage.formats.segment import Segment
+from storage.log.log_dir import PartitionListing, list_partition
+from storage.log.producer_state import load_producer_state
 
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper

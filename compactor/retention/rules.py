@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from storage.segment import Segment
+from storage.formats.segment import Segment
 
 
 class Rule(StrEnum):

@@ -10,18 +10,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from compactor.verification.verify_batches import Finding
-from storage import checkpoint, filesystem, log_dir, txn_index
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, TXN_INDEX, file_name
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.log_dir import PartitionListing
-from storage.partition_metadata import PARTITION_METADATA
-from storage.producer_state import (
-    PRODUCER_ID_EXPIRATION_MS,
-    ProducerState,
-    load_producer_state,
-)
-from storage.txn_index import AbortedTxn
+from storage.files import filesystem
+from storage.formats import checkpoint, txn_index
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.formats.txn_index import AbortedTxn
+from storage.log import log_dir
+from storage.log.log_dir import PartitionListing
+from storage.log.producer_state import PRODUCER_ID_EXPIRATION_MS, ProducerState, load_producer_state
 
 Checkpoints = Mapping[str, Mapping[checkpoint.TopicPartition, int]]  # by file name
 _PIECE_BYTES = 1024 * 1024

@@ -1,6 +1,6 @@
 """Kernels of the reader's proof: entries of a log, records of batches, the latest offset of a key.
 
-Written apart from those that scan and rewrite (`storage.batch_columns`, `cleaner_jobs`) and on
+Written apart from those that scan and rewrite (`storage.formats.batch_columns`, `cleaner_jobs`), on
 purpose: two readers of one format do not make the same mistake. Only the keyed hash is shared.
 Layout: Kafka, DefaultRecord, Records.LOG_OVERHEAD; log-format F-3.1, F-5.
 """
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.kernel import inlined, kernel
-from storage.key_hash import hash_key
-from storage.memory_access import load_be_int32
+from storage.kernels.kernel import inlined, kernel
+from storage.kernels.key_hash import hash_key
+from storage.kernels.memory_access import load_be_int32
 
 SLACK_BYTES = 64  # readable behind what a kernel is given
 FREE = -1  # offset of a slot without a key

@@ -1,7 +1,7 @@
 """The batches and records of a log as columns, chunk by chunk, for the reader's proof.
 
 Headers are taken apart by numpy, records by the kernels of `reader_kernels`, messages of format v0
-and v1 one at a time by `storage.legacy_messages`. Nothing of scan and rewrite is used.
+and v1 one at a time by `storage.formats.legacy_messages`. Nothing of scan and rewrite is used.
 Every checksum is checked, and that offsets ascend. Memory: one chunk, or its largest batch.
 """
 
@@ -21,14 +21,13 @@ from compactor.verification.reader_kernels import (
     frame_entries,
     read_records,
 )
-from storage import legacy_messages, record
-from storage.compression import decompress
-from storage.control_record import ControlType, decode_type
-from storage.crc32c import crc32c
+from storage.codecs.compression import decompress
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
-from storage.record import MalformedRecordError, Record
-from storage.record_batch import (
+from storage.formats import legacy_messages, record
+from storage.formats.control_record import ControlType, decode_type
+from storage.formats.record import MalformedRecordError, Record
+from storage.formats.record_batch import (
     CHECKED_POSITION,
     CODEC_MASK,
     CONTROL,
@@ -40,7 +39,8 @@ from storage.record_batch import (
     MAX_LAST_OFFSET,
     TRANSACTIONAL,
 )
-from storage.segment import Segment
+from storage.formats.segment import Segment
+from storage.kernels.crc32c import crc32c
 
 READ_BYTES = 4 * 1024 * 1024
 DECOMPRESSED_BYTES = 32 * 1024 * 1024  # of one chunk, but for the batch that passes it

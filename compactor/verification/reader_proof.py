@@ -23,13 +23,21 @@ from compactor.verification.reader_log import READERS_BITS, Batches, LogReader, 
 from compactor.verification.reader_transactions import BoolArray, ConsumerView, MarkerView
 from compactor.verification.reader_window import END, NOTHING, Cursor, Window
 from compactor.verification.verify_batches import Finding
-from storage import filesystem, legacy_messages, segment_reader
-from storage.control_record import ControlType, decode_type
 from storage.file_names import LOG, file_name
-from storage.java_text import through_java
-from storage.record import Record
-from storage.record_batch import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, MAGIC, TRANSACTIONAL
-from storage.segment import Segment
+from storage.files import filesystem
+from storage.formats import legacy_messages
+from storage.formats.control_record import ControlType, decode_type
+from storage.formats.java_text import through_java
+from storage.formats.record import Record
+from storage.formats.record_batch import (
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    MAGIC,
+    TRANSACTIONAL,
+)
+from storage.formats.segment import Segment
+from storage.log import segment_reader
 
 MAX_FINDINGS = 20  # of one partition; then the rest is not looked at
 SUPERSEDED, EXPIRED, ABORTED, NULL_KEY, RETENTION, MARKERS = REASONS = (

@@ -12,21 +12,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compactor.exit_codes import UsageError
-from compactor.progress import VERIFY_STAGE, ProgressSink
+from compactor.host.progress import VERIFY_STAGE, ProgressSink
 from compactor.verification.verify_batches import Finding
 from compactor.verification.verify_segment import check_segment
-from storage import (
+from storage.errors import CorruptFileError
+from storage.file_names import CLEANED, SNAPSHOT, SWAP, file_name, is_special_dir
+from storage.formats import (
     checkpoint,
     leader_epoch_checkpoint,
     meta_properties,
     partition_metadata,
     producer_snapshot,
 )
-from storage.errors import CorruptFileError
-from storage.file_names import CLEANED, SNAPSHOT, SWAP, file_name, is_special_dir
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.log_dir import LogDirListing, PartitionListing, list_log_dir
-from storage.partition_metadata import PARTITION_METADATA
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
 
 _OTHER_DIRS = ("__cluster_metadata-0", "remote-log-index-cache")  # a broker's, without logs for us
 _CHECKPOINTS = (

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compactor.exit_codes import UsageError
-from compactor.progress import AGAINST_STAGE, ProgressSink
+from compactor.host.progress import AGAINST_STAGE, ProgressSink
 from compactor.verification.reader_bounds import (
     Checkpoints,
     bounds_of,
@@ -31,7 +31,7 @@ from compactor.verification.reader_kernels import Secret
 from compactor.verification.reader_proof import REASONS, PartitionProof
 from compactor.verification.verify_batches import Finding
 from storage.errors import CorruptFileError
-from storage.log_dir import LogDirListing, PartitionListing, list_log_dir
+from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,10 @@ from zlib import crc32
 
 import numpy as np
 
-from storage import batch_columns
-from storage.batch_columns import (
+from storage.codecs.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
+from storage.files.filesystem import open_file
+from storage.formats import batch_columns
+from storage.formats.batch_columns import (
     ATTRIBUTES,
     BATCH_COLUMNS,
     BATCH_HEADER_BYTES,
@@ -34,11 +36,9 @@ from storage.batch_columns import (
     problem_text,
     walk_batches,
 )
-from storage.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
-from storage.crc32c import crc32c
-from storage.filesystem import open_file
-from storage.legacy_upgrade import Entries, has_legacy, take_fresh, upgrade
-from storage.record_batch import CHECKED_POSITION, MAGIC_POSITION
+from storage.formats.legacy_upgrade import Entries, has_legacy, take_fresh, upgrade
+from storage.formats.record_batch import CHECKED_POSITION, MAGIC_POSITION
+from storage.kernels.crc32c import crc32c
 
 CHUNK_BYTES = 8 * 1024 * 1024
 ROWS = CHUNK_BYTES // BATCH_HEADER_BYTES + 1

@@ -10,11 +10,12 @@ from collections.abc import Callable
 import numpy as np
 
 from compactor.verification.verify_batches import Finding, SegmentCheck, SegmentColumns
-from storage import filesystem, offset_index, time_index, txn_index
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.segment import MAX_RELATIVE_OFFSET, Segment
-from storage.segment_indexes import MAX_LOG_BYTES
+from storage.files import filesystem
+from storage.formats import offset_index, time_index, txn_index
+from storage.formats.segment import MAX_RELATIVE_OFFSET, Segment
+from storage.formats.segment_indexes import MAX_LOG_BYTES
 
 
 def check_segment(

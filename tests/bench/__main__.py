@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cleaner_jobs import first_use
-from cleaner_jobs.class_archive import cache_dir
+from cleaner_jobs.spark import first_use
+from cleaner_jobs.spark.class_archive import cache_dir
 from compactor.errors import CleaningFailedError
-from compactor.java import use_java
+from compactor.host.java import use_java
 from tests.bench import docs, machine, measured, plan_side, recover_side, table
 from tests.bench.errors import BenchError
 from tests.bench.results import FleetResult, Results, from_json, merged, to_json

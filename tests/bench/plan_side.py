@@ -5,10 +5,10 @@ import os
 from pathlib import Path
 from uuid import UUID
 
-from storage import clean_shutdown, meta_properties, partition_metadata, producer_snapshot
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
-from storage.meta_properties import MetaProperties
-from storage.partition_metadata import PARTITION_METADATA, PartitionMetadata
+from storage.formats import clean_shutdown, meta_properties, partition_metadata, producer_snapshot
+from storage.formats.meta_properties import MetaProperties
+from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from tests.bench import cold_side, measured
 from tests.bench.errors import BenchError
 from tests.bench.results import FleetResult

@@ -19,7 +19,7 @@ from tests.bench.results import ALL, DRIVER, JVM, WORKERS, Peak
 
 PROC = Path("/proc")
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
-DAEMON_MODULES = (b"cleaner_jobs.worker_daemon", b"pyspark.daemon")
+DAEMON_MODULES = (b"cleaner_jobs.spark.worker_daemon", b"pyspark.daemon")
 POLL_SECONDS = 0.02
 KIB = 1024
 # of the fields after the name: state, ppid, and from the twelfth on utime, stime, cutime, cstime

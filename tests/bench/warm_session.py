@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cleaner_jobs.class_archive import cache_dir
-from cleaner_jobs.spark_session import build_session, end_session
+from cleaner_jobs.spark.class_archive import cache_dir
+from cleaner_jobs.spark.spark_session import build_session, end_session
 from compactor.cleaning.cleaner_manager import RunSettings, run_round
 from compactor.config import load_config
-from compactor.java import use_java
+from compactor.host.java import use_java
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.planning.round_plan import plan_round
-from compactor.reports.report import CleaningReport
-from compactor.reports.report_json import report_document
+from compactor.round_report import CleaningReport
+from compactor.views.report_json import report_document
 from tests.bench.process_tree import cpu_seconds
 from tests.bench.scratch import Scratch, fresh_copy
 from tests.bench.workloads import NOW_MS, TOPIC_CONFIG

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from storage.log_dir import list_partition, log_end_offset
+from storage.log.log_dir import list_partition, log_end_offset
 from tests.broker import clients, log_dir_moves, views
 from tests.broker.broker import Broker
 from tests.broker.views import View

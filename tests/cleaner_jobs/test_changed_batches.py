@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from storage.batch_columns import KEEP, SUPERSEDED
-from storage.compression import Codec, compress
+from storage.codecs.compression import Codec, compress
 from storage.errors import CorruptFileError
-from tests.cleaner_jobs.test_rewrite import rebuilt
+from storage.formats.batch_columns import KEEP, SUPERSEDED
+from tests.cleaner_jobs.tasks.test_rewrite import rebuilt
 from tests.support.made_log import batch, record
 from tests.support.reference_batch import encode_parts, encode_record
 

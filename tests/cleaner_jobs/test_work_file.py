@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.txn_batches import load_array, save_array
+from cleaner_jobs.tasks.txn_batches import load_array, save_array
 from cleaner_jobs.work_file import read_checked, write_checked
 
 

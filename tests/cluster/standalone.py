@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
-from cleaner_jobs.class_archive import spark_home
+from cleaner_jobs.spark.class_archive import spark_home
 
 PROJECT = Path(__file__).parents[2]
 SLOW = Path(__file__).with_name("slow")
@@ -53,7 +53,7 @@ class Cluster:
             "spark.executor.memory": "512m",
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # each has its share
             "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
-            "spark.python.daemon.module": "cleaner_jobs.worker_daemon",
+            "spark.python.daemon.module": "cleaner_jobs.spark.worker_daemon",
             **conf,
         }
         given = [word for key, value in options.items() for word in ("--conf", f"{key}={value}")]

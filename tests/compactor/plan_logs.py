@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from compactor.config import Config, load_config
-from storage import checkpoint, producer_snapshot
 from storage.file_names import SNAPSHOT, file_name
-from storage.log_writer import LogDirWriter, Message, Producer
-from storage.producer_snapshot import ProducerEntry
+from storage.formats import checkpoint, producer_snapshot
+from storage.formats.producer_snapshot import ProducerEntry
+from storage.log.log_writer import LogDirWriter, Message, Producer
 
 BATCH_BYTES = 79
 NOW_MS = 1_000_000

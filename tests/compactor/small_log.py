@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from storage import checkpoint, meta_properties, producer_snapshot
-from storage.compression import Codec
+from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
-from storage.record import Record
-from storage.record_batch import decode_header, encode_batch
-from storage.segment_indexes import build_indexes
+from storage.formats import checkpoint, meta_properties, producer_snapshot
+from storage.formats.record import Record
+from storage.formats.record_batch import decode_header, encode_batch
+from storage.formats.segment_indexes import build_indexes
 
 TOPIC, PARTITION = "orders", 0
 RECORDS_A_BATCH = 3

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 from compactor.planning.round_plan import RoundPlan
-from compactor.reports.report import CleaningReport, Counts, LogStatus
-from storage import checkpoint
-from storage.compression import Codec
+from compactor.round_report import CleaningReport, Counts, LogStatus
+from storage.codecs.compression import Codec
+from storage.formats import checkpoint
 from tests.support.local_round import LocalRound
 from tests.support.made_log import (
     batches_of,

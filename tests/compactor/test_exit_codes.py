@@ -14,7 +14,7 @@ from compactor.exit_codes import (
     exit_code_of_error,
     exit_code_of_statuses,
 )
-from compactor.reports.report import LogStatus
+from compactor.round_report import LogStatus
 from storage.errors import CorruptFileError, UnsupportedBackendError
 
 CLEANED, WOULD, PASSED, ASIDE, FAILED = (

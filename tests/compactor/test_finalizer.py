@@ -15,8 +15,8 @@ from compactor.finalizer import (
     sweep_staged,
 )
 from compactor.planning.layout import sources_of
-from storage import filesystem
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from storage.files import filesystem
 from tests.support.made_log import files_of, keyed, make_partition, plan_of
 from tests.support.reference_batch import encode
 

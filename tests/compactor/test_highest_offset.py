@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from compactor.command_line import cli
-from storage import clean_shutdown
 from storage.file_names import LOG, SNAPSHOT, file_name
-from storage.legacy_messages import encode_message
-from storage.record import Record
+from storage.formats import clean_shutdown
+from storage.formats.legacy_messages import encode_message
+from storage.formats.record import Record
 from tests.compactor.originals.test_undo import Kept, merged
 from tests.compactor.test_set_aside_memory import Compactor, compactor, local
 from tests.support.local_round import LocalRound

@@ -9,8 +9,9 @@ import pytest
 from compactor.errors import RefusedError
 from compactor.lock_support import LOCAL_TYPES, require_working_locks, why_locks_may_fail
 from compactor.log_dir_lock import lock_log_dirs
-from storage import clean_shutdown, filesystem
-from storage.mount_table import Mount
+from storage.files import filesystem
+from storage.files.mount_table import Mount
+from storage.formats import clean_shutdown
 from tests.support.private_mounts import python_with_mounts
 
 NETWORK = [

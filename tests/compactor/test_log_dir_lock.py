@@ -18,9 +18,9 @@ from compactor.planning.room import space_of, with_room
 from compactor.planning.round_plan import plan_round
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
 from compactor.remembered_logs import RememberedLogs
-from compactor.reports.report import LogStatus
+from compactor.round_report import LogStatus
 from compactor.verification.verify import verify
-from storage import clean_shutdown
+from storage.formats import clean_shutdown
 from tests.compactor.plan_logs import COMPACT, NOW_MS, build
 from tests.support.local_round import NoProgress, open_local_round
 

@@ -12,9 +12,9 @@ import pytest
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.command_line import cli
+from compactor.host.progress import ProgressSink
 from compactor.planning.round_plan import RoundPlan
-from compactor.progress import ProgressSink
-from compactor.reports.report import CleaningReport
+from compactor.round_report import CleaningReport
 from compactor.set_aside_memory import SET_ASIDE, SetAside, decode, encode
 from storage.errors import CorruptFileError
 from storage.file_names import file_name

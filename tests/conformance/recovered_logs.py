@@ -18,12 +18,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compactor.config import load_config
-from compactor.output import print_line
+from compactor.host.output import print_line
 from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
-from storage import checkpoint, clean_shutdown, leader_epoch_checkpoint, producer_snapshot
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, parse_partition_dir
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.record_batch import FRAMING, LENGTH_OVERHEAD
+from storage.formats import checkpoint, clean_shutdown, leader_epoch_checkpoint, producer_snapshot
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.record_batch import FRAMING, LENGTH_OVERHEAD
 from tests.golden import corpora
 from tests.oracle import kafka
 

@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from compactor.output import print_line
-from storage import checkpoint
+from compactor.host.output import print_line
+from storage.formats import checkpoint
 from tests.oracle import kafka
 
 T0_MS = 1_700_000_000_000

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from storage.compression import Codec
-from storage.log_writer import LogDirWriter, LogSettings, LogWriter, Message, Producer
-from storage.partition_metadata import PARTITION_METADATA
+from storage.codecs.compression import Codec
+from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.log.log_writer import LogDirWriter, LogSettings, LogWriter, Message, Producer
 from tests.oracle import kafka
 
 Operation = dict[str, Any]  # a line of a script of the oracle

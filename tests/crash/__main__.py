@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from compactor.output import print_line
+from compactor.host.output import print_line
 from tests.crash.matrix import (
     KAFKA,
     KAFKA_UNCLEAN,

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from storage import checkpoint, leader_epoch_checkpoint
 from storage.file_names import SEGMENT_SUFFIXES, SNAPSHOT
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.partition_metadata import PARTITION_METADATA
+from storage.formats import checkpoint, leader_epoch_checkpoint
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.partition_metadata import PARTITION_METADATA
 from tests.crash import reader
 from tests.crash.reader import Segment, Value
 from tests.crash.states import TEMPORARY

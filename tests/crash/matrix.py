@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
-from storage import clean_shutdown
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats import clean_shutdown
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from tests.crash import checks, reader, stories
 from tests.crash.checks import Ends, Log
 from tests.crash.next_round import Digest, digest_of, problems_of_next_rounds

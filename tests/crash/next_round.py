@@ -5,8 +5,8 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from storage import checkpoint
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT
+from storage.formats import checkpoint
 from tests.crash import stories
 from tests.crash.states import STAGED, TEMPORARY
 from tests.crash.stories import NOW_MS, Story

@@ -23,13 +23,13 @@ from compactor.originals.undo import UndoStatus, undo_run
 from compactor.planning import layout
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.recovery.log_dir_recovery import recover_log_dir
-from compactor.reports.report import CleaningReport, LogStatus
-from storage import checkpoint, clean_shutdown, partition_metadata, producer_snapshot
+from compactor.round_report import CleaningReport, LogStatus
 from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.log_dir import list_partition, log_end_offset
-from storage.partition_metadata import PARTITION_METADATA, PartitionMetadata
-from storage.producer_state import load_producer_state
+from storage.formats import checkpoint, clean_shutdown, partition_metadata, producer_snapshot
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
+from storage.log.log_dir import list_partition, log_end_offset
+from storage.log.producer_state import load_producer_state
 from tests.support.local_round import open_local_round
 from tests.support.made_log import batch, record, write_segment
 from tests.support.made_transactions import (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from storage import filesystem
+from storage.files import filesystem
 from tests.crash.matrix import Matrix, Recorded, recorded
 from tests.crash.operations import Operation, SyncDirectory
 from tests.crash.states import CrashState, crash_states

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storage import filesystem
+from storage.files import filesystem
 from tests.crash.operations import (
     Content,
     Create,

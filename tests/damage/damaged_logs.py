@@ -16,7 +16,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from compactor.config import Config, load_config
-from storage import checkpoint, clean_shutdown
+from storage.formats import checkpoint, clean_shutdown
 from tests.golden import corpora
 from tests.oracle.compare import checkpoint_entries
 from tests.support.reference_batch import CODEC_BITS, CRC_STARTS_AT, HEADER, SNAPPY, split

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 from zlib import crc32
 
-from storage.compression import Codec, compress, decompress
+from storage.codecs.compression import Codec, compress, decompress
 from tests.damage.damaged_logs import Case, all_sound, log_files, resized, sealed
 from tests.support.reference_batch import CODEC_BITS, HEADER, split
 

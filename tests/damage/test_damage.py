@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.compression import Codec, compress
+from storage.codecs.compression import Codec, compress
 from tests.damage import campaign
 from tests.damage.damaged_logs import Case, all_sound, resized, sound_log
 from tests.damage.verdicts import Ending, endings

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from compactor.config import load_config
+from compactor.host.printable import printable
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.printable import printable
 from compactor.recovery.log_dir_recovery import recover_log_dir
-from compactor.reports.report import CleaningReport, LogReport, LogStatus
-from compactor.reports.report_json import report_document, to_line
+from compactor.round_report import CleaningReport, LogReport, LogStatus
 from compactor.verification.verify import verify
-from storage import checkpoint, clean_shutdown
+from compactor.views.report_json import report_document, to_line
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats import checkpoint, clean_shutdown
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from tests.damage.damaged_logs import files_in, sound_log
 from tests.support.local_round import LocalRound, NoProgress, open_local_round
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from compactor.planning.round_plan import plan_round
-from compactor.reports.report import LogReport, LogStatus
+from compactor.round_report import LogReport, LogStatus
 from tests.damage.damaged_logs import (
     Case,
     Files,

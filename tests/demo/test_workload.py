@@ -8,8 +8,8 @@ from compactor.planning.round_plan import plan_round
 from compactor.verification.verify import verify
 from demo.proof import read_log_dir
 from demo.workload import TOPICS, topic_configs, write_log_dir
-from storage.compression import Codec
-from storage.record_batch import decode_header
+from storage.codecs.compression import Codec
+from storage.formats.record_batch import decode_header
 
 NOW_MS = 1_700_000_000_000
 RECORDS = 20_000

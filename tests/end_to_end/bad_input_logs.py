@@ -6,8 +6,8 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from storage import checkpoint, clean_shutdown
-from storage.log_writer import LogDirWriter, LogSettings, Message
+from storage.formats import checkpoint, clean_shutdown
+from storage.log.log_writer import LogDirWriter, LogSettings, Message
 from tests.support.reference_batch import split
 
 TIME_MS = 1_700_000_000_000

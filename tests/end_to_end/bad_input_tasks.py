@@ -12,8 +12,9 @@ from typing import Any
 
 from pyspark import TaskContext
 
-from cleaner_jobs import task_job, tasks
+from cleaner_jobs.spark import task_job
 from cleaner_jobs.staging import STAGED_MARKER
+from cleaner_jobs.tasks import task as tasks
 
 Found = Iterator[tuple[str, tuple[Any, ...]]]
 Behaviour = Callable[[Found, str, str], Found]  # what a task finds, work directory, attempt

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from cleaner_jobs.class_archive import cache_dir
-from cleaner_jobs.spark_session import UNIX_SOCKETS, build_session, end_session
-from compactor.java import use_java
+from cleaner_jobs.spark.class_archive import cache_dir
+from cleaner_jobs.spark.spark_session import UNIX_SOCKETS, build_session, end_session
+from compactor.host.java import use_java
 
 
 @pytest.fixture(scope="session")

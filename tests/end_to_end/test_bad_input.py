@@ -23,9 +23,9 @@ from pyspark.sql import SparkSession
 
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
-from compactor.java import use_java
-from storage import checkpoint
-from storage.log_writer import LogDirWriter, Message
+from compactor.host.java import use_java
+from storage.formats import checkpoint
+from storage.log.log_writer import LogDirWriter, Message
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_logs import (
     INDEX,

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from compactor.set_aside_memory import SET_ASIDE
-from storage import checkpoint
+from storage.formats import checkpoint
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_damage import Damage, all_damages
 from tests.end_to_end.bad_input_logs import END_OFFSET, LOG, SEGMENTS, State, put, state_of

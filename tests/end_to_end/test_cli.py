@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from storage import clean_shutdown
+from storage.formats import clean_shutdown
 from tests.compactor.small_log import build, snapshot_of
 from tests.support.shell_code import shell_code
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from storage import clean_shutdown
 from storage.file_names import INDEX, LOG, file_name
+from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
 from tests.end_to_end.test_cli import PROJECT, verdict
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storage import clean_shutdown
+from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
 from tests.end_to_end.test_cli import PROJECT, assert_refused, compactor, verdict
 

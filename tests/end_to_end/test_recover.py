@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from storage import clean_shutdown
 from storage.file_names import LOG, TIME_INDEX, file_name
+from storage.formats import clean_shutdown
 from tests.compactor.small_log import build, snapshot_of
 from tests.end_to_end.test_cli import assert_refused, compactor, verdict
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from storage import clean_shutdown
+from storage.formats import clean_shutdown
 from tests.compactor.small_log import build, snapshot_of
 from tests.end_to_end.test_cli import COMPACTED, compactor, verdict
 

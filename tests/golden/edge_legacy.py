@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from storage.compression import Codec, compress
-from storage.legacy_messages import encode_message, encode_message_set
-from storage.record import Record as Message
+from storage.codecs.compression import Codec, compress
+from storage.formats.legacy_messages import encode_message, encode_message_set
+from storage.formats.record import Record as Message
 from tests.golden.edge_records import ABC, TIMES, Case
 from tests.golden.script import LONG_AGO_MS, Script
 from tests.oracle.random_script import END_MS

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cleaner_jobs.class_archive import cache_dir
-from cleaner_jobs.spark_session import build_session, end_session
-from compactor.java import use_java
+from cleaner_jobs.spark.class_archive import cache_dir
+from cleaner_jobs.spark.spark_session import build_session, end_session
+from compactor.host.java import use_java
 from tests.cluster.standalone import standalone_cluster
 from tests.kill.kills import Kill, Range
 

@@ -24,7 +24,7 @@ from compactor.config import load_config
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.planning.round_plan import plan_round
 from compactor.recovery.log_dir_recovery import recover_log_dir
-from compactor.reports.report import LogStatus
+from compactor.round_report import LogStatus
 from compactor.verification.verify import verify
 from compactor.verification.verify_against import verify_against
 from storage.file_names import SNAPSHOT, UNFINISHED_SUFFIXES

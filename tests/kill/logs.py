@@ -10,9 +10,9 @@ import random
 import shutil
 from pathlib import Path
 
-from storage import checkpoint
-from storage.compression import Codec
-from storage.log_writer import LogDirWriter, LogSettings, Message, Producer
+from storage.codecs.compression import Codec
+from storage.formats import checkpoint
+from storage.log.log_writer import LogDirWriter, LogSettings, Message, Producer
 from tests.golden import corpora
 
 STABLE = {"plain": Codec.NONE, "zstd": Codec.ZSTD, "lz4": Codec.LZ4}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 LINGER_SECONDS = 60.0
 _LOOK_SECONDS = 0.02
-_DAEMONS = (b"cleaner_jobs.worker_daemon", b"pyspark.daemon")
+_DAEMONS = (b"cleaner_jobs.spark.worker_daemon", b"pyspark.daemon")
 
 
 class Target(StrEnum):

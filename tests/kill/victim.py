@@ -15,7 +15,7 @@ from typing import Any
 
 from cleaner_jobs.staging import STAGED_MARKER
 from compactor.command_line import cli, run_command
-from compactor.progress import SWAP_STAGE, ProgressSink
+from compactor.host.progress import SWAP_STAGE, ProgressSink
 
 START, SCAN, RESOLVE, REWRITE, SWAP, REWRITTEN, CHECKPOINT = PHASES = "ascrwxk"
 _STAGES = {"scan": SCAN, "resolve": RESOLVE, "rewrite": REWRITE, SWAP_STAGE: REWRITTEN}

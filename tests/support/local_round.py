@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from cleaner_jobs.task_values import RoundSettings, Row, save_task, task_file
-from cleaner_jobs.tasks import run_task
-from cleaner_jobs.told import ToldRows
+from cleaner_jobs.tasks.task import run_task
+from cleaner_jobs.tasks.told import ToldRows
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.work_dir import SUBDIRECTORIES
 from compactor.originals.originals_keeper import OriginalsKeeper
 from compactor.planning.round_plan import RoundPlan
-from compactor.reports.report import CleaningReport
+from compactor.round_report import CleaningReport
 
 HASH_KEY = 0x0706050403020100, 0x0F0E0D0C0B0A0908
 
@@ -92,7 +92,7 @@ class LocalRound:
 
 def open_local_round(work_dir: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
     """Put this in the place of the module that needs Spark, for the duration of a test."""
-    jobs = ModuleType("cleaner_jobs.task_job")
+    jobs = ModuleType("cleaner_jobs.spark.task_job")
 
     def run_stage(
         spark: Any,

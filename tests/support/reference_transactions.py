@@ -7,7 +7,7 @@ batches, no ranges. Nothing of `compactor.cleaning.transactions` is used.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from storage.txn_index import AbortedTxn
+from storage.formats.txn_index import AbortedTxn
 
 DATA, ABORT, COMMIT, OTHER, EMPTY = "data", "abort", "commit", "other", "empty"
 

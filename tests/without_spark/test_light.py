@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import storage
-from storage import clean_shutdown
+from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
 
 PROJECT = Path(__file__).parents[2]
@@ -23,9 +23,11 @@ def test_this_environment_has_neither_spark_nor_arrow(package: str) -> None:
     assert find_spec(package) is None
 
 
-@pytest.mark.parametrize("module", [found.name for found in pkgutil.iter_modules(storage.__path__)])
+@pytest.mark.parametrize(
+    "module", [found.name for found in pkgutil.walk_packages(storage.__path__, "storage.")]
+)
 def test_each_module_of_storage_can_be_imported(module: str) -> None:
-    import_module(f"storage.{module}")
+    import_module(module)
 
 
 def compactor(*words: object) -> subprocess.CompletedProcess[str]:

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import xxhash
 
-from cleaner_jobs.cleaned_segment import BATCH_FACTS
 from cleaner_jobs.task_values import Rewritten, Source
+from cleaner_jobs.tasks.cleaned_segment import BATCH_FACTS
 from cleaner_jobs.work_file import write_checked
 from compactor.cleaning.assembly import join_pieces, joined_segments
 from compactor.finalizer import StagedSegment
 from compactor.planning.layout import sources_of
-from storage import segment_indexes
 from storage.errors import CorruptFileError
+from storage.formats import segment_indexes
 from tests.support.made_log import (
     INTERVAL_BYTES,
     MTIME_NS,

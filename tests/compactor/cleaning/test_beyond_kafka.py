@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cleaner_jobs.plan import LogPlan
-from compactor.reports.report import LogReport, LogStatus
-from storage import segment_indexes
+from compactor.round_report import LogReport, LogStatus
+from storage.formats import segment_indexes
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import (
     INTERVAL_BYTES,

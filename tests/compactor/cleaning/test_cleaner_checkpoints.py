@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from compactor.planning.round_plan import plan_round
-from compactor.reports.report import LogStatus
-from storage import checkpoint
+from compactor.round_report import LogStatus
+from storage.formats import checkpoint
 from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build, clean_up_to, with_settings
 from tests.support.local_round import LocalRound, open_local_round
 

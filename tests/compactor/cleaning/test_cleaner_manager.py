@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from cleaner_jobs import batch_window
+from cleaner_jobs.tasks import batch_window
 from compactor.cleaning import swapper
 from compactor.finalizer import swap_group
 from compactor.planning import layout
 from compactor.planning.round_plan import RoundPlan
-from compactor.reports.report import LogReport, LogStatus
-from storage import checkpoint
+from compactor.round_report import LogReport, LogStatus
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from storage.formats import checkpoint
 from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in, only
 from tests.support import worked_example
 from tests.support.local_round import LocalRound, open_local_round

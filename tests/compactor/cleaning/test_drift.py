@@ -10,11 +10,11 @@ from compactor.cleaning import swapper
 from compactor.config import load_config
 from compactor.finalizer import StagedGroup, swap_group
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.reports.report import LogStatus
-from storage import checkpoint
+from compactor.round_report import LogStatus
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.log_writer import LogDirWriter, LogSettings, Message
+from storage.formats import checkpoint
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.log.log_writer import LogDirWriter, LogSettings, Message
 from tests.support.local_round import LocalRound, Rows, open_local_round
 from tests.support.made_log import files_of
 

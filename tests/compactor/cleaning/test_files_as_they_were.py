@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from compactor.planning import layout
-from compactor.reports.report import LogStatus
-from storage import checkpoint
-from storage.file_attributes import ACCESS_LIST
+from compactor.round_report import LogStatus
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
+from storage.files.file_attributes import ACCESS_LIST
+from storage.formats import checkpoint
 from tests.compactor.small_rounds import GROUPS, check_one_failed, logs_in, two_logs
-from tests.storage.test_file_attributes import ALLOWS_77
+from tests.storage.files.test_file_attributes import ALLOWS_77
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import MTIME_NS, keyed, make_partition, plan_of, round_of
 

@@ -21,8 +21,8 @@ import json, os, sys
 from pathlib import Path
 import pytest
 from compactor.planning import layout
-from compactor.reports.report import LogStatus
-from storage import checkpoint
+from compactor.round_report import LogStatus
+from storage.formats import checkpoint
 from tests.support.local_round import open_local_round
 from tests.support.made_log import batch, files_of, keyed, make_partition, plan_of, record, round_of
 

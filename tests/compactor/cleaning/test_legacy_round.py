@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from compactor.cleaning.log_report import LEGACY_EMPTIED_NOTE
 from compactor.planning.selection import legacy_horizon_ms
-from compactor.reports.log_report import LEGACY_EMPTIED_NOTE
-from compactor.reports.report import LogStatus
-from storage.compression import Codec
+from compactor.round_report import LogStatus
+from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
-from storage.legacy_messages import encode_message_set
-from storage.record import Record
-from storage.segment import Segment
+from storage.formats.legacy_messages import encode_message_set
+from storage.formats.record import Record
+from storage.formats.segment import Segment
 from tests.compactor.small_rounds import only
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import batches_of, make_partition, plan_of, round_of

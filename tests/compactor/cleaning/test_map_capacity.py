@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleaner_jobs.map_capacity import find_map_end
-from cleaner_jobs.worker_buffers import WorkerBuffers
+from cleaner_jobs.tasks.map_capacity import find_map_end
+from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from compactor.planning.layout import dirty_stretches
-from compactor.reports.report import LogReport
+from compactor.round_report import LogReport
 from tests.support.local_round import open_local_round, settings_in
 from tests.support.made_log import (
     NOW_MS,

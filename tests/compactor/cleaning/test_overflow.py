@@ -12,10 +12,11 @@ import pytest
 
 from compactor.cleaning.overflow import split_overflowing
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.reports.report import CleaningReport, Counts, LogReport, LogStatus
-from storage import checkpoint, filesystem, txn_index
+from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
-from storage.txn_index import AbortedTxn
+from storage.files import filesystem
+from storage.formats import checkpoint, txn_index
+from storage.formats.txn_index import AbortedTxn
 from tests.compactor.plan_logs import everything, with_settings
 from tests.compactor.small_rounds import flip
 from tests.support.local_round import LocalRound, open_local_round

@@ -10,10 +10,10 @@ import pytest
 
 from compactor.cleaning.overflow import split_overflowing
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.reports.report import LogReport, LogStatus
-from storage import checkpoint, txn_index
+from compactor.round_report import LogReport, LogStatus
 from storage.file_names import INDEX, LOG, SNAPSHOT, TXN_INDEX, file_name
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats import checkpoint, txn_index
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from tests.compactor.plan_logs import with_settings
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import NOW_MS, batches_of, keyed, make_partition

@@ -16,13 +16,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleaner_jobs import batch_window, plan, resolve, rewrite, scan, tasks
-from cleaner_jobs.worker_buffers import WorkerBuffers
+from cleaner_jobs import plan
+from cleaner_jobs.tasks import batch_window, resolve, rewrite, scan
+from cleaner_jobs.tasks import task as tasks
+from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from compactor.planning import layout
-from compactor.reports.report import Counts, LogStatus
-from storage import checkpoint
-from storage.compression import Codec
+from compactor.round_report import Counts, LogStatus
+from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
+from storage.formats import checkpoint
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import (
     MTIME_NS,

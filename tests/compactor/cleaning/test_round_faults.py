@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 import xxhash
 
-from cleaner_jobs import cleaned_segment, sync_pool
 from cleaner_jobs.task_values import Rewritten, Verdict
+from cleaner_jobs.tasks import cleaned_segment, sync_pool
 from compactor.cleaning.stages import FinishedGroup, LogOutcome
 from compactor.cleaning.swapper import GroupSwapper
-from compactor.reports.report import LogStatus
-from storage import checkpoint, filesystem
-from storage.file_attributes import FileAttributes
+from compactor.round_report import LogStatus
 from storage.file_names import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, file_name
+from storage.files import filesystem
+from storage.files.file_attributes import FileAttributes
+from storage.formats import checkpoint
 from tests.compactor.small_rounds import (
     GROUPS,
     check_one_failed,
@@ -237,7 +238,7 @@ def test_a_record_that_is_lost_on_the_way_to_disk_is_noticed(
             os.ftruncate(descriptor, 0)
         finish(descriptor, model)
 
-    monkeypatch.setattr("cleaner_jobs.piece.finish_like", lose_the_last_batch)
+    monkeypatch.setattr("cleaner_jobs.tasks.piece.finish_like", lose_the_last_batch)
     check_one_failed(local, tmp_path, LogStatus.FAILED, "records were to stay", plan)
 
 
@@ -318,7 +319,7 @@ def test_a_full_disk_while_a_piece_is_written_leaves_nothing(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         write(path, data, model)
 
-    monkeypatch.setattr("cleaner_jobs.piece.write_like", full)
+    monkeypatch.setattr("cleaner_jobs.tasks.piece.write_like", full)
     check_one_failed(local, tmp_path, LogStatus.FAILED, "No space left on device", plan)
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs import scan
 from cleaner_jobs.task_values import TaskProblem
+from cleaner_jobs.tasks import scan
 from compactor.cleaning import stages
 from compactor.planning import layout
-from compactor.reports.report import LogStatus
+from compactor.round_report import LogStatus
 from storage.file_names import INDEX, file_name
 from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in
 from tests.support.local_round import LocalRound, Rows, open_local_round

@@ -12,12 +12,12 @@ import xxhash
 
 from cleaner_jobs.task_values import Part
 from compactor.cleaning import swapper
+from compactor.cleaning.log_report import SWAP_BROKE_OFF_NOTE
 from compactor.cleaning.stages import FinishedGroup, LogOutcome
 from compactor.cleaning.swapper import GroupSwapper
 from compactor.finalizer import StagedGroup, swap_group
-from compactor.reports.log_report import SWAP_BROKE_OFF_NOTE
-from compactor.reports.report import LogStatus
-from storage import filesystem
+from compactor.round_report import LogStatus
+from storage.files import filesystem
 from tests.compactor.small_rounds import logs_in, two_logs
 from tests.support.local_round import LocalRound, NoProgress, open_local_round
 from tests.support.made_log import batches_of, files_of, log_of, plan_of, round_of

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs import scan
 from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.tasks import scan
 from compactor.planning import layout
-from compactor.reports.report import LogReport, LogStatus
+from compactor.round_report import LogReport, LogStatus
 from storage.file_names import INDEX, TXN_INDEX, file_name
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import (

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleaner_jobs import txn_batches
-from cleaner_jobs.txn_batches import TXN_BATCH
+from cleaner_jobs.tasks import txn_batches
+from cleaner_jobs.tasks.txn_batches import TXN_BATCH
 from compactor.cleaning.transactions import (
     FOR_CLEANING,
     FOR_MAP,
@@ -20,7 +20,7 @@ from compactor.cleaning.transactions import (
     decide,
     expected_ranges,
 )
-from storage.txn_index import AbortedTxn
+from storage.formats.txn_index import AbortedTxn
 from tests.support import reference_transactions as reference
 from tests.support.reference_transactions import (
     ABORT,

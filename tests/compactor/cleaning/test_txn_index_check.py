@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pytest
 
-from cleaner_jobs.txn_batches import ABORT, COMMIT, DATA, TXN_BATCH, TxnBatches
+from cleaner_jobs.tasks.txn_batches import ABORT, COMMIT, DATA, TXN_BATCH, TxnBatches
 from compactor.cleaning.transactions import LogTransactions, SegmentOfRound, TxnIndexOfSegment
 from compactor.cleaning.txn_index_check import Marker, check_indexes
 from storage.errors import CorruptFileError
-from storage.txn_index import AbortedTxn
+from storage.formats.txn_index import AbortedTxn
 
 Row = tuple[int, int, int]  # offset, producer id, kind
 # Producer 1 commits 0-1, aborts 4-7; producer 2 aborts 5-8, and what it has at 11 in segment 20.

@@ -15,11 +15,11 @@ from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.command_line import cli
 from compactor.errors import CleaningFailedError, RefusedError
+from compactor.host.progress import SWAP_STAGE, ProgressSink
 from compactor.planning.round_plan import RoundPlan
-from compactor.progress import SWAP_STAGE, ProgressSink
-from compactor.reports.report import CleaningReport, LogStatus
-from compactor.reports.report_json import report_document
-from storage import clean_shutdown
+from compactor.round_report import CleaningReport, LogStatus
+from compactor.views.report_json import report_document
+from storage.formats import clean_shutdown
 from tests.compactor.rounds import log, report
 from tests.compactor.small_log import build, snapshot_of
 from tests.support.reference_batch import split

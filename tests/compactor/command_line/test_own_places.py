@@ -9,7 +9,7 @@ from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
 from compactor.command_line.own_places import require_elsewhere, require_temporary_elsewhere
 from compactor.exit_codes import UsageError
-from storage import clean_shutdown
+from storage.formats import clean_shutdown
 from tests.compactor.small_log import build, snapshot_of
 
 ELSEWHERE = {"HOME": "/home/kafka"}

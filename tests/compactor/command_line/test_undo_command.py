@@ -14,9 +14,10 @@ from compactor.exit_codes import UsageError
 from compactor.originals import kept_run
 from compactor.originals.kept_manifest import RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper
-from storage import clean_shutdown, filesystem
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
+from storage.files import filesystem
+from storage.formats import clean_shutdown
 from tests.compactor.originals.test_undo import Kept, merged
 from tests.compactor.small_log import build
 from tests.compactor.small_rounds import flip

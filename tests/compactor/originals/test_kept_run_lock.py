@@ -16,7 +16,7 @@ from compactor.errors import RefusedError
 from compactor.originals import kept_run, kept_run_lock
 from compactor.originals.kept_manifest import DISCARDED_FILE, RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper
-from storage import filesystem
+from storage.files import filesystem
 
 RUN = KeptRun("0000aaaa", 0, ())
 LOCKER = """

@@ -16,11 +16,12 @@ from compactor.originals.kept_manifest import RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
 from compactor.originals.undo import UndoReport, UndoStatus, undo_run
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.reports.report import LogReport, LogStatus
-from storage import checkpoint, clean_shutdown, filesystem, leader_epoch_checkpoint
+from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
+from storage.files import filesystem
+from storage.formats import checkpoint, clean_shutdown, leader_epoch_checkpoint
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from tests.compactor.cleaning.test_overflow import SETTINGS as OVERFLOWING
 from tests.compactor.cleaning.test_overflow import partition
 from tests.compactor.small_rounds import flip

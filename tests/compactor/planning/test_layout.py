@@ -21,7 +21,7 @@ from compactor.planning.layout import (
     stretches_of,
     task_count,
 )
-from storage.segment import Segment
+from storage.formats.segment import Segment
 from tests.support.made_values import part
 
 MIB, GIB = 1 << 20, 1 << 30

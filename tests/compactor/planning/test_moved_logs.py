@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from compactor.command_line.explain import explain, explanation_document
+from compactor.inspect.explain import explain
 from compactor.planning.notices import ALL_LOG_DIRS, notices_of
 from compactor.planning.round_plan import plan_round
-from compactor.reports.report import LogStatus
 from compactor.retention.retention_round import apply_retention
-from storage import checkpoint
+from compactor.round_report import LogStatus
+from compactor.views.explanation import explanation_document
+from storage.formats import checkpoint
 from tests.compactor.plan_logs import (
     COMPACT,
     NOW_MS,

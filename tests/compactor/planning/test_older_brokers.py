@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from compactor.planning.round_plan import plan_round
-from compactor.reports.report import LogStatus
-from storage import checkpoint
-from storage.clean_shutdown import CLEAN_SHUTDOWN
+from compactor.round_report import LogStatus
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.meta_properties import META_PROPERTIES
-from storage.partition_metadata import PARTITION_METADATA
+from storage.formats import checkpoint
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.meta_properties import META_PROPERTIES
+from storage.formats.partition_metadata import PARTITION_METADATA
 from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build
 from tests.support.local_round import open_local_round
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor.planning.planner import SegmentLimits, group_segments
-from storage.segment import Segment
+from storage.formats.segment import Segment
 
 GIB = 1024**3
 

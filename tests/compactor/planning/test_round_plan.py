@@ -11,10 +11,10 @@ from cleaner_jobs.plan import ActiveProducer, LogPlan
 from compactor.config import load_config
 from compactor.errors import RefusedError
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.reports.report import LogStatus
-from storage import checkpoint, producer_snapshot
+from compactor.round_report import LogStatus
 from storage.file_names import LOG, SNAPSHOT, file_name
-from storage.log_dir import PartitionListing, list_partition
+from storage.formats import checkpoint, producer_snapshot
+from storage.log.log_dir import PartitionListing, list_partition
 from tests.compactor.plan_logs import (
     COMPACT,
     NOW_MS,
@@ -282,7 +282,7 @@ def test_a_log_that_cannot_be_listed_is_set_aside(
             raise PermissionError(13, "Permission denied", path)
         return list_partition(path, topic, partition)
 
-    monkeypatch.setattr("storage.log_dir.list_partition", refused)
+    monkeypatch.setattr("storage.log.log_dir.list_partition", refused)
     found = plan_round([build(tmp_path / "d", Shape("t"), Shape("u"))], COMPACT, NOW_MS)
     assert [log.name for log in found.logs] == ["t-0"]
     (report,) = found.passed_over

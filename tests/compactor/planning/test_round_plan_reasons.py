@@ -9,11 +9,11 @@ import pytest
 from compactor.config import load_config
 from compactor.errors import ConfigError
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.planning.survey import survey_log_dirs
-from compactor.reports.report import LogReport, LogStatus
-from storage import checkpoint
+from compactor.round_report import LogReport, LogStatus
+from compactor.survey import survey_log_dirs
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats import checkpoint
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from tests.compactor.plan_logs import (
     BATCH_BYTES,
     COMPACT,

@@ -15,8 +15,8 @@ import pytest
 from compactor.command_line import cli
 from compactor.config import Config, load_config
 from compactor.planning.round_plan import plan_round
-from compactor.reports.report import LogStatus
-from storage import checkpoint, clean_shutdown
+from compactor.round_report import LogStatus
+from storage.formats import checkpoint, clean_shutdown
 from tests.compactor.small_log import END_OFFSET, build
 from tests.support.local_round import open_local_round
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from compactor.recovery.log_dir_recovery import LogRecovery, recover_log_dir
-from storage import filesystem
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
+from storage.files import filesystem
 from tests.support.made_log import files_of, keyed, make_partition, write_segment
 
 

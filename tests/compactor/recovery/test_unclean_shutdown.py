@@ -13,10 +13,11 @@ import pytest
 
 from compactor.config import load_config
 from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
-from storage import checkpoint, clean_shutdown, filesystem, producer_snapshot
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.files import filesystem
+from storage.formats import checkpoint, clean_shutdown, producer_snapshot
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from tests.golden import corpora
 from tests.support.made_log import (
     MTIME_NS,

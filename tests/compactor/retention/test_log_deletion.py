@@ -8,14 +8,15 @@ import pytest
 
 from compactor.config import load_config
 from compactor.planning.round_plan import plan_round
-from compactor.reports.report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from compactor.retention.log_retention import LogRetention, deletion_of
 from compactor.retention.retention_round import apply_retention
 from compactor.retention.rules import RetentionLimits
-from storage import checkpoint, filesystem, leader_epoch_checkpoint, producer_snapshot
+from compactor.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
-from storage.log_dir import list_partition
+from storage.files import filesystem
+from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapshot
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
+from storage.log.log_dir import list_partition
 from tests.compactor.plan_logs import BATCH_BYTES, Shape, build
 from tests.support.local_round import open_local_round
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from compactor.retention.rules import Deletion, RetentionLimits, Rule, decide
-from storage.segment import Segment
+from storage.formats.segment import Segment
 
 NOW_MS = 10_000
 

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 
 from compactor.exit_codes import UsageError
-from compactor.progress import VERIFY_STAGE
+from compactor.host.progress import VERIFY_STAGE
 from compactor.verification.verify import Verification, verify
 from compactor.verification.verify_segment import check_segment
-from storage import checkpoint, meta_properties, producer_snapshot
 from storage.file_names import LOG, SNAPSHOT, file_name
-from storage.log_dir import list_log_dir
-from storage.meta_properties import MetaProperties
-from storage.producer_snapshot import ProducerEntry
-from storage.segment import Segment
+from storage.formats import checkpoint, meta_properties, producer_snapshot
+from storage.formats.meta_properties import MetaProperties
+from storage.formats.producer_snapshot import ProducerEntry
+from storage.formats.segment import Segment
+from storage.log.log_dir import list_log_dir
 from tests.compactor.small_log import END_OFFSET, build, patch, snapshot_of
 
 HALF = END_OFFSET // 2

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import pytest
 
 from compactor.verification.verify_against import Comparison, verify_against
-from storage import checkpoint, producer_snapshot
 from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
-from storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats import checkpoint, producer_snapshot
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from tests.compactor.small_log import snapshot_of
 from tests.support.local_round import NoProgress
 from tests.support.made_log import NOW_MS, batch, keyed, make_partition, record, write_segment

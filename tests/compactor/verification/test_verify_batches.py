@@ -12,10 +12,10 @@ from compactor.verification.verify_batches import (
     SegmentCheck,
     SegmentColumns,
 )
-from storage.compression import Codec
-from storage.crc32c import crc32c
-from storage.record import Record
-from storage.record_batch import BatchOptions, encode_batch
+from storage.codecs.compression import Codec
+from storage.formats.record import Record
+from storage.formats.record_batch import BatchOptions, encode_batch
+from storage.kernels.crc32c import crc32c
 from tests.compactor.small_log import patch
 
 BATCH_RECORDS = 4

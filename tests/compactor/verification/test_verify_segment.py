@@ -7,9 +7,9 @@ import pytest
 
 from compactor.verification.verify_batches import Finding
 from compactor.verification.verify_segment import check_segment
-from storage.compression import Codec
+from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.log_dir import list_partition
+from storage.log.log_dir import list_partition
 from tests.compactor.small_log import END_OFFSET, build, patch
 
 HALF = END_OFFSET // 2

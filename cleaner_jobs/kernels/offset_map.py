@@ -1,0 +1,283 @@
+"""Kernels of the offset map: which record is the latest of its key.
+
+A *part* is what a stretch of one log tells of its keys: one 24-byte entry for each key, of the
+latest record of that key in the stretch, and one for each record that is only looked up, laid out
+by hash partition. Entries carry no absolute offset: parts are merged in the order of the log, so
+the later entry is the later record. An entry is three uint64: the two halves of the key's hash, and
+
+    bit 63      the record is an expired tombstone
+    bit 62      the record is looked up in the map, not put there (C-7.5, C-7.11)
+    bit 61      the record is in the map, though it goes whatever the map says: its batch is
+                aborted for the cleaning, and was not for the map
+    bits 32-60  ordinal of the record in its part
+    bits 0-31   offset of the record, less the first offset of its part
+
+Sources: design, Kafka's SkimpyOffsetMap and Cleaner.buildOffsetMap (compaction C-7, C-11.2).
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storage.formats.batch_columns import (
+    ABORTED,
+    CONTROL_RECORD,
+    EXPIRED,
+    IN_MAP,
+    KEEP,
+    REASON_MASK,
+    SUPERSEDED,
+    UInt64Array,
+)
+from storage.kernels.kernel import inlined, kernel
+
+ENTRY_WORDS = 3
+ENTRY_BYTES = 8 * ENTRY_WORDS
+ORDINAL_SHIFT = 32
+ORDINAL_MASK = (1 << 29) - 1
+OFFSET_MASK = (1 << 32) - 1
+EXPIRED_BIT = 1 << 63
+LOOKED_UP_BIT = 1 << 62
+MAP_ONLY_BIT = 1 << 61
+
+UInt8Array = NDArray[np.uint8]
+Int32Array = NDArray[np.int32]
+
+
+def table_slots(entries: int) -> int:
+    """A power of two that leaves the open-addressing table at most two thirds full."""
+    return 1 << max(4, int(entries * 3 // 2).bit_length())
+
+
+@inlined
+def fingerprint(first_hash: Any, second_hash: Any, offset: Any) -> Any:
+    """A 64-bit number for one (key, offset); sums of them tell sets of records apart."""
+    x = first_hash ^ (np.uint64(offset) * np.uint64(0x9E3779B97F4A7C15))
+    x ^= x >> np.uint64(32)
+    x *= np.uint64(0xD6E8FEB86659FD93)
+    x ^= second_hash
+    x ^= x >> np.uint64(32)
+    x *= np.uint64(0xD6E8FEB86659FD93)
+    return x ^ (x >> np.uint64(32))
+
+
+@kernel
+def sum_fingerprints(columns: Any, count: int) -> tuple[int, np.uint64]:
+    """Count the data records among the first count of parsed columns, and sum their fingerprints,
+    modulo 2^64.
+    """
+    first_hash, second_hash, offsets, states = columns
+    records = 0
+    total = np.uint64(0)
+    for i in range(count):
+        if states[i] & np.uint8(CONTROL_RECORD) == 0:
+            records += 1
+            total += fingerprint(first_hash[i], second_hash[i], offsets[i])
+    return records, total
+
+
+@kernel
+def mark_superseded(columns: Any, start: int, end: int, table: Int32Array) -> int:
+    """Mark, of records start:end that are in the map, those that a later one there supersedes.
+
+    table: int32, a power of two of slots with room for end - start keys; what it held is lost.
+    Returns how many were marked. An aborted record among them is taken out of the map instead:
+    it has a reason to go, and is not counted twice.
+    """
+    first_hash, second_hash, _, states = columns
+    table[:] = -1
+    mask = np.uint64(table.shape[0] - 1)
+    marked = 0
+    for i in range(start, end):
+        if states[i] & np.uint8(IN_MAP) == 0:
+            continue
+        slot = first_hash[i] & mask
+        while True:
+            other = table[slot]
+            if other < 0:
+                table[slot] = i
+                break
+            if first_hash[other] == first_hash[i] and second_hash[other] == second_hash[i]:
+                if states[other] & np.uint8(REASON_MASK) == np.uint8(ABORTED):
+                    states[other] &= np.uint8(~IN_MAP & 0xFF)
+                else:
+                    states[other] = (states[other] & np.uint8(~REASON_MASK & 0xFF)) | np.uint8(
+                        SUPERSEDED
+                    )
+                    marked += 1
+                table[slot] = i
+                break
+            slot = (slot + np.uint64(1)) & mask
+    return marked
+
+
+@inlined
+def _has_entry(state: Any) -> bool:
+    """Whether a record may survive, or is in the map though it does not."""
+    reason = state & np.uint8(REASON_MASK)
+    if reason == np.uint8(KEEP) or reason == np.uint8(EXPIRED):
+        return bool(state & np.uint8(CONTROL_RECORD) == 0)
+    return bool(reason == np.uint8(ABORTED) and state & np.uint8(IN_MAP) != 0)
+
+
+@kernel
+def pack_part(
+    columns: Any,
+    count: int,
+    first_offset: int,
+    partition_bits: int,
+    entries: UInt64Array,
+    starts: UInt64Array,
+) -> tuple[int, int, np.uint64]:
+    """Lay out an entry for every record that may survive, by hash partition, each in log order;
+    likewise for those that are in the map alone.
+
+    first_offset: what the entries' offsets are relative to. partition_bits: the partition is that
+    many topmost bits of the first hash. entries: (>= count, 3) uint64. starts: (2 ** partition_bits
+    + 1,) uint64, filled: partition p is entries starts[p]:starts[p + 1]. Returns how many entries
+    there are, and, of those that may survive, their number and the sum of their fingerprints.
+    """
+    first_hash, second_hash, offsets, states = columns
+    partitions = starts.shape[0] - 1
+    shift = np.uint64(64 - partition_bits)
+    starts[:] = 0
+    for i in range(count):
+        if _has_entry(states[i]):
+            p = np.int64(first_hash[i] >> shift) if partition_bits else 0
+            starts[p + 1] += np.uint64(1)
+    for p in range(partitions):
+        starts[p + 1] += starts[p]
+    total = starts[partitions]
+    candidates = 0
+    checksum = np.uint64(0)
+    for i in range(count):
+        if _has_entry(states[i]):
+            reason = states[i] & np.uint8(REASON_MASK)
+            p = np.int64(first_hash[i] >> shift) if partition_bits else 0
+            at = starts[p]
+            starts[p] = at + np.uint64(1)
+            meta = (np.uint64(i) << np.uint64(ORDINAL_SHIFT)) | np.uint64(offsets[i] - first_offset)
+            if reason == np.uint8(EXPIRED):
+                meta |= np.uint64(EXPIRED_BIT)
+            if states[i] & np.uint8(IN_MAP) == 0:
+                meta |= np.uint64(LOOKED_UP_BIT)
+            if reason == np.uint8(ABORTED):
+                meta |= np.uint64(MAP_ONLY_BIT)
+            else:
+                candidates += 1
+                checksum += fingerprint(first_hash[i], second_hash[i], offsets[i])
+            entries[at, 0] = first_hash[i]
+            entries[at, 1] = second_hash[i]
+            entries[at, 2] = meta
+    for p in range(partitions, 0, -1):
+        starts[p] = starts[p - 1]
+    starts[0] = np.uint64(0)
+    return int(total), candidates, checksum
+
+
+@kernel
+def select_entries(
+    source: UInt64Array, target: UInt64Array, filled: int, shift: int, wanted: int
+) -> int:
+    """Append to target the entries of source whose second hash, shifted right, is wanted.
+
+    shift 64 takes them all. Returns how many target holds then. A hash partition too large for the
+    memory of a task is merged in several turns, each taking another share of its keys.
+    """
+    for i in range(source.shape[0]):
+        if shift >= 64 or np.int64(source[i, 1] >> np.uint64(shift)) == wanted:
+            target[filled, 0] = source[i, 0]
+            target[filled, 1] = source[i, 1]
+            target[filled, 2] = source[i, 2]
+            filled += 1
+    return filled
+
+
+@kernel
+def merge_latest(
+    entries: UInt64Array, count: int, table: UInt64Array, superseded: UInt8Array
+) -> int:
+    """Decide which of entries[:count], which are in log order, a later record supersedes.
+
+    table: uint64, a power of two of slots with room for count keys. superseded: (>= count,) uint8,
+    filled with 0 or 1. Returns how many distinct keys the map has.
+
+    A slot holds the index of an entry, plus one, under the top half of its second hash.
+    """
+    table[:] = 0
+    superseded[:count] = 0
+    mask = np.uint64(table.shape[0] - 1)
+    tag_mask = np.uint64(0xFFFFFFFF00000000)
+    keys = 0
+    for i in range(count):
+        if entries[i, 2] & np.uint64(LOOKED_UP_BIT):
+            continue
+        first = entries[i, 0]
+        second = entries[i, 1]
+        here = (second & tag_mask) | np.uint64(i + 1)
+        slot = first & mask
+        while True:
+            held = table[slot]
+            if held == 0:
+                table[slot] = here
+                keys += 1
+                break
+            if held & tag_mask == second & tag_mask:
+                other = np.int64(held & ~tag_mask) - 1
+                if entries[other, 0] == first and entries[other, 1] == second:
+                    superseded[other] = 1
+                    table[slot] = here
+                    break
+            slot = (slot + np.uint64(1)) & mask
+    for i in range(count):
+        if not entries[i, 2] & np.uint64(LOOKED_UP_BIT):
+            continue
+        second = entries[i, 1]
+        slot = entries[i, 0] & mask
+        while True:
+            held = table[slot]
+            if held == 0:
+                break
+            if held & tag_mask == second & tag_mask:
+                other = np.int64(held & ~tag_mask) - 1
+                if entries[other, 0] == entries[i, 0] and entries[other, 1] == second:
+                    superseded[i] = other > i  # a later record may be looked up, too (C-11.2)
+                    break
+            slot = (slot + np.uint64(1)) & mask
+    return keys
+
+
+@kernel
+def collect_verdict(
+    entries: UInt64Array,
+    superseded: UInt8Array,
+    first_offset: int,
+    ordinals: NDArray[np.uint32],
+) -> tuple[int, int, np.uint64]:
+    """Write the ordinals of the superseded entries of one part; count what else goes.
+
+    Returns how many are superseded, how many more are expired tombstones, and the sum of the
+    fingerprints of both.
+    """
+    count = 0
+    expired = 0
+    checksum = np.uint64(0)
+    for i in range(entries.shape[0]):
+        meta = entries[i, 2]
+        if meta & np.uint64(MAP_ONLY_BIT):
+            continue
+        gone = False
+        if superseded[i]:
+            ordinals[count] = np.uint32(
+                (meta >> np.uint64(ORDINAL_SHIFT)) & np.uint64(ORDINAL_MASK)
+            )
+            count += 1
+            gone = True
+        elif meta & np.uint64(EXPIRED_BIT):
+            expired += 1
+            gone = True
+        if gone:
+            offset = first_offset + np.int64(meta & np.uint64(OFFSET_MASK))
+            checksum += fingerprint(entries[i, 0], entries[i, 1], offset)
+    return count, expired, checksum

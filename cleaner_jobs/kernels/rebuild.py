@@ -1,0 +1,372 @@
+"""Kernels that write batches anew: fewer records, another time base, or a header alone.
+
+Source: Kafka, MemoryRecords.buildRetainedRecordsInto, MemoryRecordsBuilder and
+DefaultRecordBatch.writeEmptyHeader (compaction C-11.9 to C-11.14). The checksum is left to the
+caller, who has a faster one.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from cleaner_jobs.kernels.kept_batches import COPY, DROP, EMPTY, REBUILD_WITH_HORIZON, Int32Array
+from cleaner_jobs.kernels.record_form import (
+    NO_SUCH_RECORD,
+    is_canonical,
+    record_end,
+    record_time_delta,
+)
+from storage.formats.batch_columns import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_SEQUENCE,
+    BASE_TIMESTAMP,
+    BATCH_HEADER_BYTES,
+    CONTROL,
+    DELETE_HORIZON,
+    LAST_OFFSET,
+    LEGACY,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD_BYTES,
+    MAX_TIMESTAMP,
+    OK,
+    POSITION,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    REASON_MASK,
+    RECORDS_COUNT,
+    RECORDS_END,
+    RECORDS_START,
+    SIZE,
+    TRANSACTIONAL,
+    ByteArray,
+    Int64Array,
+    read_varint,
+)
+from storage.kernels.kernel import inlined, kernel
+from storage.kernels.memory_access import copy_bytes, store_be_int16, store_be_int32, store_be_int64
+from storage.kernels.varint_kernel import varint_bytes, write_varint
+
+# a batch that is not rebuilt by the kernel: its fields are not in the form that Kafka writes, or it
+# does not parse any more, so that it has to be rebuilt slowly, or refused
+NOT_CANONICAL = 1
+
+# A record grows by at most nine bytes of timestamp delta and four of length.
+GROWTH_BYTES_PER_RECORD = 13
+# A legacy message has no such header, and its record a few fields of ten bytes at most each.
+GROWTH_BYTES_PER_MESSAGE = BATCH_HEADER_BYTES + 40
+PRESERVED_ATTRIBUTES = 0x07 | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
+MAX_VARINT_BYTES = 5
+RESULT_COLUMNS = 8  # of rebuild_payloads
+
+
+@kernel
+def lacks_producer_state(row: Int64Array) -> bool:
+    """Whether a batch has a producer id, but not the sequence or epoch that go with it (C-11.14).
+
+    Kafka's builder refuses to write such a batch again; a control batch needs no sequence.
+    """
+    if row[PRODUCER_ID] < 0:
+        return False
+    without_sequence = row[BASE_SEQUENCE] < 0 and row[ATTRIBUTES] & CONTROL == 0
+    return bool(without_sequence or row[PRODUCER_EPOCH] == -1)
+
+
+@kernel
+def rebuild_records(
+    payload: ByteArray,
+    span: tuple[int, int],
+    row: Int64Array,
+    states: ByteArray,
+    new_horizon_ms: int,
+    offset_shift: int,
+    out: ByteArray,
+    out_at: int,
+) -> tuple[int, int, int, int, int]:
+    """Write the kept records of one batch to out, with deltas from the new base timestamp.
+
+    payload: its (decompressed) records stand in payload[span[0]:span[1]]. states: uint8 of its
+    records, one for each. new_horizon_ms: the horizon it is to be given, or -1: keep what it has.
+    offset_shift: by how much its base offset rises. out: with room for the records and
+    GROWTH_BYTES_PER_RECORD for each, and SLACK_BYTES.
+    Returns the position behind what was written, base timestamp, max timestamp, OK or
+    NOT_CANONICAL, and whether (1 or 0) Kafka's builder refuses what was written here (C-11.14).
+    """
+    at: Any = np.int64(span[0])
+    batch_end: Any = np.int64(span[1])
+    if states.shape[0] < row[RECORDS_COUNT]:
+        return out_at, 0, 0, NOT_CANONICAL, 0
+    refused = 1 if lacks_producer_state(row) else 0
+    source_base = row[BASE_TIMESTAMP]
+    log_append_time = row[ATTRIBUTES] & LOG_APPEND_TIME != 0
+    base = new_horizon_ms
+    if base < 0 and row[ATTRIBUTES] & DELETE_HORIZON != 0:
+        base = source_base
+    has_base = base >= 0
+    latest: Any = row[MAX_TIMESTAMP] if log_append_time else np.int64(-1)
+    for j in range(row[RECORDS_COUNT]):
+        body, end = record_end(payload, at, batch_end)
+        if body == NO_SUCH_RECORD:
+            return out_at, 0, 0, NOT_CANONICAL, 0
+        if states[j] & np.uint8(REASON_MASK) == 0:
+            delta, rest = record_time_delta(payload, body, end)
+            if rest == NO_SUCH_RECORD or not is_canonical(payload, rest, end):
+                return out_at, 0, 0, NOT_CANONICAL, 0
+            stamped = log_append_time and row[ATTRIBUTES] & LEGACY == 0  # upgraded ones are already
+            timestamp = row[MAX_TIMESTAMP] if stamped else source_base + delta
+            if timestamp < -1:
+                refused = 1
+            if not has_base:
+                base = timestamp
+                has_base = True
+            if timestamp > latest:
+                latest = timestamp
+            new_delta = timestamp - base
+            offset_delta: Any = np.int64(0)
+            offset_bytes = 0
+            if offset_shift != 0:
+                offset_delta, rest = read_varint(payload, rest)
+                offset_delta -= offset_shift
+                offset_bytes = varint_bytes(offset_delta)
+            length = 1 + varint_bytes(new_delta) + offset_bytes + end - rest
+            if out_at + MAX_VARINT_BYTES + length > out.shape[0]:
+                return out_at, 0, 0, NOT_CANONICAL, 0
+            out_at = write_varint(out, out_at, length)
+            out[out_at] = 0
+            out_at = write_varint(out, out_at + 1, new_delta)
+            if offset_shift != 0:
+                out_at = write_varint(out, out_at, offset_delta)
+            copy_bytes(out, out_at, payload, rest, end - rest)
+            out_at += end - rest
+        at = end
+    if at != batch_end:
+        return out_at, 0, 0, NOT_CANONICAL, 0
+    return out_at, base, latest, OK, refused
+
+
+@kernel
+def kept_span(
+    payload: ByteArray, span: tuple[int, int], row: Int64Array, states: ByteArray
+) -> tuple[int, int]:
+    """The offsets of the first and the last kept record; of the batch itself where none is kept.
+
+    span, states: as of rebuild_records, which finds what does not parse.
+    """
+    at: Any = np.int64(span[0])
+    batch_end: Any = np.int64(span[1])
+    first = row[BASE_OFFSET]
+    last = row[LAST_OFFSET]
+    found = False
+    for j in range(min(row[RECORDS_COUNT], states.shape[0])):
+        body, end = record_end(payload, at, batch_end)
+        if body == NO_SUCH_RECORD:
+            break
+        if states[j] & np.uint8(REASON_MASK) == 0:
+            _, rest = record_time_delta(payload, body, end)
+            if rest == NO_SUCH_RECORD:
+                break
+            delta, rest = read_varint(payload, rest)
+            last = row[BASE_OFFSET] + delta
+            if not found:
+                first = last
+                found = True
+        at = end
+    return first, last
+
+
+@kernel
+def rebuild_payloads(
+    payloads: ByteArray,
+    bounds: Int64Array,
+    rows: Int64Array,
+    verdict: tuple[ByteArray, Int64Array, Int64Array],
+    out: ByteArray,
+    results: Int64Array,
+) -> None:
+    """Rebuild the records of several decompressed batches, one behind the other.
+
+    payloads: batch i stands in bounds[i, 0]:bounds[i, 1]. verdict: states of records (uint8), the
+    first record of each batch among them, the horizon that each is to be given or -1. results:
+    (batches, RESULT_COLUMNS), filled: where the batch begins and ends in out, base timestamp, max
+    timestamp, code and refusal as rebuild_records returns them, base offset and last offset. The
+    offsets of a legacy batch become those of its first and last kept record (C-11.12).
+    """
+    states, first_records, horizons_ms = verdict
+    at = 0
+    for i in range(rows.shape[0]):
+        first = first_records[i]
+        its_states = states[first : first + rows[i, RECORDS_COUNT]]
+        base_offset, last_offset = rows[i, BASE_OFFSET], rows[i, LAST_OFFSET]
+        if rows[i, ATTRIBUTES] & LEGACY != 0:
+            base_offset, last_offset = kept_span(
+                payloads, (bounds[i, 0], bounds[i, 1]), rows[i], its_states
+            )
+        end, base, latest, code, refused = rebuild_records(
+            payloads,
+            (bounds[i, 0], bounds[i, 1]),
+            rows[i],
+            its_states,
+            horizons_ms[i],
+            base_offset - rows[i, BASE_OFFSET],
+            out,
+            at,
+        )
+        results[i, 0] = at
+        results[i, 1] = end
+        results[i, 2] = base
+        results[i, 3] = latest
+        results[i, 4] = code
+        results[i, 5] = refused
+        results[i, 6] = base_offset
+        results[i, 7] = last_offset
+        if code == OK:
+            at = end
+
+
+@kernel
+def write_header(
+    source: ByteArray,
+    source_at: int,
+    out: ByteArray,
+    at: int,
+    size: int,
+    times: tuple[int, int, bool],
+    records_count: int,
+) -> None:
+    """Write the 61-byte header of a rebuilt batch, all but its checksum.
+
+    What is not named here is the source batch's, whose header stands at source_at. size: of the
+    whole batch. times: base timestamp, max timestamp, whether the base is a delete horizon.
+    """
+    base_timestamp, max_timestamp, has_horizon = times
+    copy_bytes(out, at, source, source_at, BATCH_HEADER_BYTES)
+    store_be_int32(out, at + 8, size - LOG_OVERHEAD_BYTES)
+    out[at + 21] = 0
+    out[at + 22] = np.uint8(source[source_at + 22] & np.uint8(PRESERVED_ATTRIBUTES))
+    if has_horizon:
+        out[at + 22] |= np.uint8(DELETE_HORIZON)
+    store_be_int64(out, at + 27, base_timestamp)
+    store_be_int64(out, at + 35, max_timestamp)
+    store_be_int32(out, at + 57, records_count)
+
+
+@inlined
+def _write_converted_header(
+    row: Int64Array, out: ByteArray, at: int, size: int, offsets: Any, times: Any, count: Any
+) -> None:
+    """Write the header that a legacy message gets (C-11.12). offsets: of its first and last record.
+
+    times: base timestamp, max timestamp, whether the base is a delete horizon.
+    """
+    first_offset, last_offset = offsets
+    base_timestamp, max_timestamp, has_horizon = times
+    attributes = row[ATTRIBUTES] & PRESERVED_ATTRIBUTES
+    if has_horizon:
+        attributes |= DELETE_HORIZON
+    store_be_int64(out, at, first_offset)
+    store_be_int32(out, at + 8, size - LOG_OVERHEAD_BYTES)
+    store_be_int32(out, at + 12, -1)  # leader epoch
+    out[at + 16] = np.uint8(2)
+    store_be_int16(out, at + 21, attributes)
+    store_be_int32(out, at + 23, last_offset - first_offset)
+    store_be_int64(out, at + 27, base_timestamp)
+    store_be_int64(out, at + 35, max_timestamp)
+    store_be_int64(out, at + 43, -1)  # producer id
+    store_be_int16(out, at + 51, -1)
+    store_be_int32(out, at + 53, -1)
+    store_be_int32(out, at + 57, count)
+
+
+@kernel
+def write_empty_batch(
+    source: ByteArray, source_at: int, max_timestamp: int, out: ByteArray, at: int
+) -> None:
+    """Write a batch without records in the place of the one at source_at (C-11.9), no checksum."""
+    write_header(source, source_at, out, at, BATCH_HEADER_BYTES, (-1, max_timestamp, False), 0)
+    kept_bits = np.uint8(LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
+    store_be_int16(out, at + 21, np.int64(source[source_at + 22] & kept_bits))
+
+
+@kernel
+def has_horizon_after(row: Int64Array, new_horizon_ms: int) -> bool:
+    """Whether a rebuilt batch carries a delete horizon; a negative one is not kept (E-36)."""
+    if new_horizon_ms >= 0:
+        return True
+    return bool(row[ATTRIBUTES] & DELETE_HORIZON != 0 and row[BASE_TIMESTAMP] >= 0)
+
+
+@kernel
+def rewrite_batches(
+    buffers: tuple[ByteArray, ByteArray],
+    file_position: int,
+    rows: Int64Array,
+    verdict: tuple[ByteArray, Int32Array, ByteArray],
+    horizon_ms: int,
+    out: ByteArray,
+    spans: Int64Array,
+) -> tuple[int, int, int, int]:
+    """Write to out what becomes of batches that need no codec: copied, rebuilt, emptied, dropped.
+
+    buffers: of the batches, whose first byte is at file_position, and of the upgraded records of
+    legacy ones, which are never copied nor emptied here. verdict: actions and kept records of
+    each batch, states of each record. horizon_ms: of this round. spans: (>= batches, 2), filled
+    with where in out the batches stand that need a checksum.
+    Returns bytes written, number of spans, the batch at which it stopped since it is NOT_CANONICAL
+    (-1 if none), and how many of those before it Kafka's builder refuses.
+    """
+    actions, kept_records, states = verdict
+    buffer, upgraded = buffers
+    at = 0
+    span = 0
+    record = 0
+    refused_batches = 0
+    for i in range(rows.shape[0]):
+        source_at = rows[i, POSITION] - file_position
+        count = rows[i, RECORDS_COUNT]
+        if actions[i] == COPY:
+            copy_bytes(out, at, buffer, source_at, rows[i, SIZE])
+            at += rows[i, SIZE]
+        elif actions[i] == EMPTY:
+            write_empty_batch(buffer, source_at, rows[i, MAX_TIMESTAMP], out, at)
+            spans[span, 0] = at
+            at += BATCH_HEADER_BYTES
+            spans[span, 1] = at
+            span += 1
+        elif actions[i] != DROP:
+            new_horizon_ms: Any = horizon_ms if actions[i] == REBUILD_WITH_HORIZON else np.int64(-1)
+            its_states = states[record : record + count]
+            is_legacy = rows[i, ATTRIBUTES] & LEGACY != 0
+            payload = buffer
+            records = (source_at + BATCH_HEADER_BYTES, source_at + rows[i, SIZE])
+            offsets = (rows[i, BASE_OFFSET], rows[i, LAST_OFFSET])
+            offset_shift: Any = np.int64(0)
+            if is_legacy:
+                payload = upgraded
+                records = (rows[i, RECORDS_START], rows[i, RECORDS_END])
+                offsets = kept_span(payload, records, rows[i], its_states)
+                offset_shift = offsets[0] - rows[i, BASE_OFFSET]
+            end, base, latest, code, refused = rebuild_records(
+                payload,
+                records,
+                rows[i],
+                its_states,
+                new_horizon_ms,
+                offset_shift,
+                out,
+                at + BATCH_HEADER_BYTES,
+            )
+            if code != OK:
+                return at, span, i, refused_batches
+            refused_batches += refused
+            times = (base, latest, has_horizon_after(rows[i], new_horizon_ms))
+            if is_legacy:
+                size = end - at
+                _write_converted_header(rows[i], out, at, size, offsets, times, kept_records[i])
+            else:
+                write_header(buffer, source_at, out, at, end - at, times, kept_records[i])
+            spans[span, 0] = at
+            spans[span, 1] = end
+            span += 1
+            at = end
+        record += count
+    return at, span, -1, refused_batches

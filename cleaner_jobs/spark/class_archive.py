@@ -1,0 +1,90 @@
+"""The class archive of Spark's Java: its classes parsed and checked once, then mapped from a file.
+
+It halves the processor time of a start. It fits one Java and one set of jars only, so its name
+tells both, and Java leaves aside one that does not fit. It lies on top of the archive that a Java
+brings of its own classes; a trimmed one brings none. Source: JEP 350.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+
+CACHE_FOLDER = "log-compactor"
+MAKER_MODULE = "cleaner_jobs.spark.class_archive_job"
+MAKING_SECONDS = 180
+SUBMITTED_VARIABLE = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the Python that it starts
+
+
+def cache_dir(environ: Mapping[str, str]) -> Path:
+    """The user's folder for what can be made again."""
+    base = environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME") or "~").expanduser() / ".cache"
+    return Path(base) / CACHE_FOLDER
+
+
+def archive_path(environ: Mapping[str, str]) -> Path:
+    """The archive for the Java that JAVA_HOME or PATH name, whether it is there or not."""
+    jars = spark_home(environ) / "jars"
+    state = [_identity(_java(environ)), _identity(jars)]
+    return kept_file(environ, "spark", jars, state, ".jsa")
+
+
+def can_be_made(environ: Mapping[str, str]) -> bool:
+    """Whether Java brings the archive that ours lies on."""
+    return (_java(environ).resolve().parent.parent / "lib" / "server" / "classes.jsa").exists()
+
+
+def kept_file(
+    environ: Mapping[str, str], kind: str, owner: Path, state: Sequence[str], suffix: str = ""
+) -> Path:
+    """Name a file of the cache after the folder that it belongs to and what it depends on."""
+    names = (sha256(text.encode()).hexdigest()[:12] for text in (str(owner), "\n".join(state)))
+    return cache_dir(environ) / f"{kind}-{'-'.join(names)}{suffix}"
+
+
+def forget_older(kept: Path) -> None:
+    """Remove what the cache has of the same folder in an earlier state."""
+    owner = kept.name.rpartition("-")[0]
+    for other in kept.parent.glob(f"{owner}-*"):
+        if other != kept:
+            other.unlink(missing_ok=True)
+
+
+def spark_home(environ: Mapping[str, str]) -> Path:
+    """Where Spark's jars are: SPARK_HOME, or else the pyspark package."""
+    if environ.get("SPARK_HOME"):
+        return Path(environ["SPARK_HOME"])
+    package = find_spec("pyspark")
+    assert package and package.origin, "pyspark is a dependency of this project"
+    return Path(package.origin).parent
+
+
+def start_making(environ: Mapping[str, str], log_path: Path) -> subprocess.Popen[bytes]:
+    """Begin to make the archive in a process of its own: a session, a job, and Java's own dump."""
+    archive_path(environ).parent.mkdir(parents=True, exist_ok=True)
+    with log_path.open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", MAKER_MODULE],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C reaches it through whoever started it, once
+            env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+
+
+def _java(environ: Mapping[str, str]) -> Path:
+    home = environ.get("JAVA_HOME")
+    return Path(home) / "bin" / "java" if home else Path(which("java") or "java")
+
+
+def _identity(path: Path) -> str:
+    try:
+        real = path.resolve(strict=True)
+        return f"{real} {real.stat().st_mtime_ns}"
+    except OSError:
+        return str(path)

@@ -1,0 +1,271 @@
+"""Starts the Spark session and ends it: the one place that sets Spark options.
+
+There are three ways in. *Local*: Java is started here, with everything tuned for one machine. *A
+cluster* by its master URL: Java is started here as the driver; how executors run is for `extra`.
+*spark-submit*: Java is there already; whatever it was given on the command line or in
+`spark-defaults.conf` stands, and only what it leaves open is set.
+
+Java writes to `spark.log` in the work directory, so that the terminal stays the operator's.
+"""
+
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from subprocess import TimeoutExpired
+from typing import IO, Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, archive_path, spark_home
+from cleaner_jobs.undisturbed import undisturbed
+from storage.errors import LogCompactionError
+
+LOG_NAME = "spark.log"
+DEFAULT_MASTER = "local[*]"
+DAEMON_MODULE = "cleaner_jobs.spark.worker_daemon"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+JAVA_EXIT_SECONDS = 120  # half a second, but for one that dumps a class archive
+
+COMPLAINT = re.compile(r"error|exception|not found|unable", re.IGNORECASE)
+JAVA_CLASS = re.compile(r'^(Exception in thread "[^"]*" )?([\w$]+\.)+[\w$]+(Exception|Error): ')
+
+# Compiled by C1 alone: Java only schedules here, the work is in Python, and C2 takes seconds of
+# processor time from it at every start (24 s become 12 s, and 7 s with a class archive).
+# A Java without memory ends: of one that goes on without a thread nothing would ever be heard.
+LOCAL_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError"
+
+ALWAYS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",  # we draw our own
+    "spark.sql.adaptive.enabled": "false",  # it would merge partitions that we have balanced
+    "spark.python.worker.reuse": "true",
+    "spark.python.worker.faulthandler.enabled": "true",  # a kernel that crashes says where
+}
+# Over TCP the answers of a worker wait 40 ms for an acknowledgement in every job (Nagle).
+UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
+UNIX_SOCKETS_DIR = "spark.python.unix.domain.socket.dir"
+MAX_SOCKETS_DIR_BYTES = 60  # Spark refuses more: with a name behind it the system would
+# With the cause in the line behind the first one, and before the second one.
+NO_MACHINE = "Error occurred during initialization of VM"
+NO_MACHINE_CREATED = "Error: Could not create the Java Virtual Machine."
+LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+JAVA_IS_GONE = "Spark's Java process is gone"
+
+# What comes out of a call to Java that fails; of the last one, where Java has gone.
+SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
+
+
+class SparkStartError(LogCompactionError):
+    """Spark did not start. Nothing was changed."""
+
+
+def build_session(
+    master: str | None, app_name: str, work_dir: str, extra: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Start Spark, or take the session that this process has. SparkStartError where that fails.
+
+    master: None for spark-submit's own, or else all cores of this machine. extra: Spark options
+    that win over those set here, but not over those of spark-submit.
+    """
+    if SparkContext._active_spark_context is not None:
+        return SparkSession.builder.getOrCreate()
+    log_path = Path(work_dir) / LOG_NAME
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        if SUBMITTED_VARIABLE in os.environ:
+            context = SparkContext(conf=_submitted_conf(master, app_name, extra or {}))
+            return _quiet_session(context)
+        options = {
+            **session_options(master or DEFAULT_MASTER, work_dir, os.environ),
+            **(extra or {}),
+            "spark.app.name": app_name,
+        }
+        return _quiet_session(_start_java_and_context(options, log_path))
+    except (*SPARK_ERRORS, OSError) as error:
+        given = f" with master {master}" if master else ""
+        cause = _cause(error, log_path)
+        _end_java()
+        raise SparkStartError(f"Spark did not start{given}: {cause}") from error
+    except KeyboardInterrupt:
+        with undisturbed():
+            _end_java()
+        raise
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)  # pyspark's calls Java first, busy or not
+
+
+def _quiet_session(context: SparkContext) -> SparkSession:
+    accumulators: Any = context._accumulatorServer
+    accumulators.handle_error = lambda *_: None  # or it prints a traceback when Java goes away
+    return SparkSession(context)
+
+
+def end_session(session: SparkSession) -> None:
+    """Stop Spark, and Java with it if we started it. The process cannot start another afterwards.
+
+    Java ends when its standard input does, and stops the context and its workers on the way. To
+    stop the context first takes a second more: pyspark waits for its own accumulator server.
+    """
+    if not _end_java():
+        session.stop()
+
+
+def kill_java() -> None:
+    """End a Java of ours at once, whatever it is about."""
+    java = getattr(SparkContext._gateway, "proc", None)
+    if java is not None:
+        java.kill()
+        java.wait()
+
+
+def _end_java() -> bool:
+    """End the Java process if it is ours; whether it was."""
+    gateway: Any = SparkContext._gateway
+    java = getattr(gateway, "proc", None)  # None under spark-submit
+    if java is None:
+        return False
+    gateway.shutdown()  # or objects that go away still send Java a farewell
+    java.stdin.close()
+    try:
+        java.wait(JAVA_EXIT_SECONDS)
+    except TimeoutExpired:
+        java.kill()
+        java.wait()
+    return True
+
+
+def cause_of_failure(error: Exception) -> str:
+    """Why a job failed, in one line for the operator."""
+    if isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError):
+        return JAVA_IS_GONE
+    try:
+        text = str(error)  # of an exception of Java's, which is asked for it
+    except SPARK_ERRORS:
+        return JAVA_IS_GONE
+    if "Python worker exited unexpectedly" in text:
+        return "a task's Python process died, perhaps for want of memory"
+    raised = re.findall(r"^(\w[\w.]*(?:Error|Exception|Exit)\b.*)$", text, re.MULTILINE)
+    first = next(iter(text.splitlines()), type(error).__name__)
+    return f"a task failed: {raised[-1] if raised else first}".strip()
+
+
+def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The options of a session whose Java is started here."""
+    options = {**ALWAYS, "spark.master": master}
+    if not is_local(master):
+        return options
+    java_options = [LOCAL_JAVA_OPTIONS, f"-Dlog4j2.configurationFile={_log4j_file().as_uri()}"]
+    archive = archive_path(environ)
+    if archive.exists():
+        java_options.append(f'"-XX:SharedArchiveFile={archive}"')
+    return {
+        **options,
+        **LOOPBACK,
+        "spark.driver.memory": "1g",  # plans and outcomes; no record ever comes to the driver
+        JAVA_OPTIONS: " ".join(java_options),
+        "spark.local.dir": str(Path(work_dir).absolute()),
+        **_socket_options(str(Path(work_dir).absolute())),
+        **_worker_options(),
+    }
+
+
+def _socket_options(directory: str) -> dict[str, str]:
+    """Unix sockets between Java and Python, in a directory that only this user can enter.
+
+    None where their names would be too long: then they speak over the loopback interface.
+    """
+    if len(os.fsencode(directory)) > MAX_SOCKETS_DIR_BYTES:
+        return {}
+    return {UNIX_SOCKETS: "true", UNIX_SOCKETS_DIR: directory}
+
+
+def is_local(master: str) -> bool:
+    """Whether tasks run in the driver's own Java. A local-cluster has executors like any other."""
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def _worker_options() -> dict[str, str]:
+    """Workers fork from a daemon that has the kernels loaded, out of this very source."""
+    source = str(Path(__file__).resolve().parents[2])
+    paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        "spark.python.daemon.module": DAEMON_MODULE,
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
+    }
+
+
+def _submitted_conf(master: str | None, app_name: str, extra: Mapping[str, str]) -> SparkConf:
+    """What spark-submit was given, and ours where it says nothing."""
+    SparkContext._ensure_initialized()  # connects to spark-submit's Java, which holds its options
+    conf = SparkConf()
+    ours = {**ALWAYS, **extra, "spark.app.name": app_name}
+    if is_local(conf.get("spark.master", master or DEFAULT_MASTER) or ""):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        ours = {**LOOPBACK, **_worker_options(), **ours}
+    for key, value in {"spark.master": master or DEFAULT_MASTER, **ours}.items():
+        conf.setIfMissing(key, value)
+    return conf
+
+
+def _start_java_and_context(options: Mapping[str, str], log_path: Path) -> SparkContext:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers take python3 of PATH
+    os.environ.setdefault("SPARK_HOME", str(spark_home(os.environ)))  # or it is searched for
+    if is_local(options["spark.master"]):
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK["spark.driver.host"])
+    conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
+    if SparkContext._gateway is None:
+        # Not to be cut off: of a Java that is half started nobody would know.
+        with log_path.open("ab") as log, undisturbed():
+            SparkContext._ensure_initialized(gateway=_launch(conf, log))
+    return SparkContext(conf=conf)
+
+
+def _launch(conf: SparkConf, log: IO[bytes]) -> Any:  # untyped in pyspark, as py4j is
+    start: Any = launch_gateway
+    return start(conf, popen_kwargs={"stdout": log, "stderr": log})
+
+
+def _log4j_file() -> Path:
+    """In the source tree `conf/`; in an installed package a folder of its own."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "conf" / "log4j2.properties"
+    return installed if installed.exists() else package.parent / "conf" / "log4j2.properties"
+
+
+def _cause(error: Exception, log_path: Path) -> str:
+    """One line for the operator: Java's own words if it left any, or else Python's."""
+    java_exception = getattr(error, "java_exception", None)
+    if java_exception is not None:
+        told = java_exception.toString()
+    elif isinstance(error, OSError) and error.filename:
+        told = f"{error.filename}: {error.strerror}"
+    else:
+        told = _complaint(log_path) or str(error)
+    first = next(filter(str.strip, told.splitlines()), type(error).__name__)
+    if "stopped SparkContext" in first:  # what follows when it gave up in the background
+        return "the master does not answer"
+    return JAVA_CLASS.sub("", first.strip())
+
+
+def _complaint(log_path: Path) -> str | None:
+    """What Java wrote before it ended; its virtual machine says it in two lines."""
+    try:
+        lines = log_path.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return None
+    for before, line in pairwise(lines):
+        if before == NO_MACHINE or line == NO_MACHINE_CREATED:
+            return f"{before}: {line}"
+    return next((line for line in lines if COMPLAINT.search(line)), None)

@@ -1,0 +1,318 @@
+"""Whole batches of a segment, a window at a time, checked and ready for the record kernels.
+
+A window is as many whole batches as fit a buffer of some MiB; a batch larger than that gets a
+window of its own. Compressed batches are decompressed into a second buffer, a run of batches at a
+time; of legacy messages the records are upgraded into a third one, and a window ends where that is
+full. Source of the framing: log-format F-3; of the growth: compaction C-12.6.
+"""
+
+import os
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from storage.codecs.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
+from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.files.filesystem import naming, open_file
+from storage.formats.batch_columns import (
+    ATTRIBUTES,
+    BAD_CODEC,
+    BAD_MAGIC,
+    BASE_OFFSET,
+    BATCH_COLUMNS,
+    BATCH_HEADER_BYTES,
+    CHECKSUM,
+    CODEC_MASK,
+    LAST_OFFSET,
+    LEGACY,
+    OK,
+    POSITION,
+    RECORDS_COUNT,
+    RECORDS_END,
+    RECORDS_START,
+    SIZE,
+    SLACK_BYTES,
+    TXN_FLAGS,
+    UNREAD,
+    ByteArray,
+    Int64Array,
+    problem_text,
+    walk_batches,
+)
+from storage.formats.legacy_upgrade import Entries, has_legacy, upgrade
+from storage.formats.record_batch import CHECKED_POSITION, MAGIC_POSITION
+from storage.formats.segment import MAX_RELATIVE_OFFSET
+from storage.kernels.crc32c import crc32c
+
+WINDOW_BYTES = 16 << 20
+WINDOW_BATCHES = 1 << 16
+PAYLOAD_BYTES = 16 << 20  # decompressed at once, unless a single batch holds more
+MIN_RECORD_BYTES = 7
+NO_RECORDS: ByteArray = np.empty(0, np.uint8)
+PLAIN, COMPRESSED, UPGRADED = range(3)  # where the records of a batch are found
+
+
+class Window(NamedTuple):
+    """Batches in a buffer that the next window overwrites."""
+
+    path: str
+    buffer: ByteArray
+    file_position: int  # of buffer[0]
+    rows: Int64Array  # (batches, BATCH_COLUMNS)
+    upgraded: ByteArray = NO_RECORDS  # the records of legacy batches
+
+    def batches(self) -> memoryview:
+        """The bytes of all batches of the window."""
+        end = int(self.rows[-1, POSITION] + self.rows[-1, SIZE]) - self.file_position
+        return self.buffer.data[:end]
+
+
+class Payloads(NamedTuple):
+    """The records of batches first:end of a window, decompressed if need be."""
+
+    first: int
+    end: int
+    buffer: ByteArray
+    bounds: Int64Array  # (end - first, 2): where each batch's records stand in buffer
+
+
+NOTHING_TO_READ = 0
+_Compressed = tuple[int, memoryview, int]  # codec or NOTHING_TO_READ, payload, position in the file
+
+
+class WindowReader:
+    """Reads runs of whole batches from one open segment file."""
+
+    def __init__(self, path: str, base_offset: int, buffers: WorkerBuffers) -> None:
+        self.path = path
+        self._base_offset = base_offset
+        self._buffers = buffers
+        self._descriptor = open_file(path)
+
+    def __enter__(self) -> "WindowReader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+    def stat(self) -> os.stat_result:
+        return os.fstat(self._descriptor)
+
+    def windows(self, start: int, end: int) -> Iterator[Window]:
+        """Yield the batches in start:end. Raise CorruptFileError where end cuts one."""
+        position, previous_offset = start, self._base_offset - 1
+        rows = self._buffers.array("rows", WINDOW_BATCHES, np.int64, BATCH_COLUMNS)
+        window_bytes = WINDOW_BYTES
+        while position < end:
+            wanted = min(window_bytes, end - position)
+            buffer = self._buffers.array("window", max(wanted, WINDOW_BYTES) + SLACK_BYTES)
+            got = self._read(buffer, position, wanted)
+            count, framed, code, detail = walk_batches(buffer, got, position, previous_offset, rows)
+            if code != OK and not count:
+                raise _framing_error(self.path, position, code, detail)
+            if not count:
+                window_bytes = self._larger_window(buffer, position, got, end)
+                continue
+            window = Window(self.path, buffer, position, rows[:count])
+            if has_legacy(window.rows):
+                window = self._upgraded(window, previous_offset)
+                framed = len(window.batches())
+            self._check_offsets(window)
+            yield window
+            previous_offset = int(window.rows[-1, LAST_OFFSET])
+            position += framed
+            window_bytes = WINDOW_BYTES
+
+    def _upgraded(self, window: Window, previous_offset: int) -> Window:
+        """The window, or its first part, with the records of legacy batches."""
+        entries = Entries(self.path, window.buffer, window.file_position, window.rows)
+        done, records, problem = upgrade(entries, previous_offset, self._buffers.array)
+        if problem is not None:
+            raise problem
+        return window._replace(rows=window.rows[:done], upgraded=records)
+
+    def _read(self, buffer: ByteArray, position: int, wanted: int) -> int:
+        view, got = buffer.data[:wanted], 0
+        while got < wanted:
+            with naming(self.path):
+                count = os.preadv(self._descriptor, [view[got:]], position + got)
+            if not count:
+                problem = f"the file ends here, {wanted - got} bytes before its listed size"
+                raise CorruptFileError(self.path, position + got, problem)
+            got += count
+        return got
+
+    def _larger_window(self, buffer: ByteArray, position: int, got: int, end: int) -> int:
+        """The size of the batch at position, which did not fit; an error where it cannot end."""
+        left = end - position
+        size = int.from_bytes(buffer[8:12].tobytes(), "big") + 12 if got >= 17 else 17
+        if size > left:
+            file_bytes = self.stat().st_size
+            if end < file_bytes:
+                problem = f"the offset index puts the start of a batch inside this one, at {end}"
+            else:
+                problem = f"a batch of {size} bytes or more is cut short, {left} are left"
+            raise CorruptFileError(self.path, position, problem)
+        return size
+
+    def _check_offsets(self, window: Window) -> None:
+        last_offsets = window.rows[:, LAST_OFFSET]
+        outside = last_offsets - self._base_offset > MAX_RELATIVE_OFFSET
+        outside |= last_offsets < window.rows[:, BASE_OFFSET]  # it has outgrown 64 bits
+        if outside.any():
+            row = window.rows[int(outside.argmax())]
+            problem = (
+                f"offset {row[LAST_OFFSET]} is too far from the segment's base offset "
+                f"{self._base_offset}"
+            )
+            raise UnsupportedFormatError(self.path, int(row[POSITION]), problem)
+
+
+def _framing_error(path: str, position: int, code: int, detail: int) -> CorruptFileError:
+    unsupported = code in (BAD_MAGIC, BAD_CODEC)
+    kind = UnsupportedFormatError if unsupported else CorruptFileError
+    return kind(path, position, problem_text(code, detail))
+
+
+def check_checksums(window: Window) -> None:
+    """Raise CorruptFileError at the first batch whose CRC is not the one it carries.
+
+    That is a CRC-32C (F-4.2), of a legacy message a CRC-32 (F-7.1).
+    """
+    view, rows = window.buffer.data, window.rows
+    starts = rows[:, POSITION] - window.file_position
+    ends = (starts + rows[:, SIZE]).tolist()
+    legacy = rows[:, ATTRIBUTES] & LEGACY != 0
+    starts += np.where(legacy, MAGIC_POSITION, CHECKED_POSITION)
+    computed = [
+        crc32(view[s:e]) if is_legacy else crc32c(view[s:e])
+        for s, e, is_legacy in zip(starts.tolist(), ends, legacy.tolist(), strict=True)
+    ]
+    wrong = np.flatnonzero(np.array(computed, np.int64) != rows[:, CHECKSUM])
+    if len(wrong):
+        row, found = rows[wrong[0]], computed[wrong[0]]
+        problem = f"checksum {row[CHECKSUM]:08x} is stored, {found:08x} computed"
+        raise CorruptFileError(window.path, int(row[POSITION]), problem)
+
+
+def payloads(window: Window, buffers: WorkerBuffers) -> Iterator[Payloads]:
+    """Yield the records of all batches of the window, in runs that share a buffer."""
+    attributes = window.rows[:, ATTRIBUTES]
+    places = np.where(attributes & CODEC_MASK != 0, COMPRESSED, PLAIN)
+    places[attributes & LEGACY != 0] = UPGRADED
+    changes = np.flatnonzero(np.diff(places)) + 1
+    edges = [0, *changes.tolist(), len(places)] if len(places) else []
+    for first, end in pairwise(edges):
+        if places[first] == UPGRADED:
+            bounds = np.ascontiguousarray(window.rows[first:end, RECORDS_START : RECORDS_END + 1])
+            yield Payloads(first, end, window.upgraded, bounds)
+        elif places[first] == PLAIN:
+            bounds = buffers.array("bounds", WINDOW_BATCHES, np.int64, 2)[: end - first]
+            bounds[:, 1] = window.rows[first:end, POSITION] - window.file_position
+            bounds[:, 0] = bounds[:, 1] + BATCH_HEADER_BYTES
+            bounds[:, 1] += window.rows[first:end, SIZE]
+            run = Payloads(first, end, window.buffer, bounds)
+            check_counts(window, run)
+            yield run
+        else:
+            yield from _decompressed(window, first, end, buffers)
+
+
+def _decompressed(
+    window: Window, first: int, end: int, buffers: WorkerBuffers
+) -> Iterator[Payloads]:
+    bounds = buffers.array("bounds", WINDOW_BATCHES, np.int64, 2)
+    batches = _compressed(window, first, end)
+    start = first
+    while start < end:
+        buffer = buffers.array("payload", PAYLOAD_BYTES + SLACK_BYTES)
+        ends = _fill(window.path, batches[start - first :], buffer)
+        if not ends:
+            buffer, ends = _fill_with_one(window, start, batches[start - first], buffers)
+        bounds[: len(ends), 1] = ends
+        bounds[0, 0] = 0
+        bounds[1 : len(ends), 0] = ends[:-1]
+        run = Payloads(start, start + len(ends), buffer, bounds[: len(ends)])
+        check_counts(window, run)
+        yield run
+        start += len(ends)
+
+
+def _compressed(window: Window, first: int, end: int) -> list[_Compressed]:
+    view, origin = window.buffer.data, window.file_position
+    wanted = [POSITION, SIZE, ATTRIBUTES]
+    read = _is_read(window.rows[first:end]).tolist()
+    return [
+        (
+            attributes & CODEC_MASK if is_read else NOTHING_TO_READ,
+            view[position - origin + BATCH_HEADER_BYTES : position - origin + size],
+            position,
+        )
+        for (position, size, attributes), is_read in zip(
+            window.rows[first:end, wanted].tolist(), read, strict=True
+        )
+    ]
+
+
+def _is_read(rows: Int64Array) -> NDArray[np.bool_]:
+    """Whether there are records in a batch, and somebody looks at them.
+
+    More records than bytes are not believed of an aborted batch either before they are seen.
+    """
+    is_plausible = rows[:, RECORDS_COUNT] <= rows[:, SIZE]
+    unread = (rows[:, TXN_FLAGS] & UNREAD == UNREAD) & is_plausible
+    is_read: NDArray[np.bool_] = (rows[:, RECORDS_COUNT] > 0) & ~unread
+    return is_read
+
+
+def _fill(path: str, batches: list[_Compressed], out: ByteArray) -> list[int]:
+    """Decompress one batch behind the other, as long as there is room; return where each ends.
+
+    Of a batch without records nothing is read, as Kafka reads nothing of it; nor of an aborted one.
+    """
+    room, at, ends = out[: len(out) - SLACK_BYTES], 0, []
+    for codec, compressed, position in batches:
+        try:
+            behind = decompress_into(codec, compressed, room, at) if codec else at
+        except DecompressionError as error:
+            raise CorruptFileError(path, position, str(error)) from error
+        if behind is None:
+            break
+        ends.append(behind)
+        at = behind
+    return ends
+
+
+def _fill_with_one(
+    window: Window, i: int, batch: _Compressed, buffers: WorkerBuffers
+) -> tuple[ByteArray, list[int]]:
+    """For a batch that is larger than the buffer: in one that grows with what comes out."""
+    buffer = buffers.array("payload", 0)
+    while True:
+        buffer = _grow(window, i, buffers, len(buffer))
+        ends = _fill(window.path, [batch], buffer)
+        if ends:
+            return buffer, ends
+
+
+def _grow(window: Window, i: int, buffers: WorkerBuffers, room: int) -> ByteArray:
+    if room >= MAX_DECOMPRESSED_BYTES:
+        problem = f"the batch decompresses to more than {MAX_DECOMPRESSED_BYTES} bytes"
+        raise CorruptFileError(window.path, int(window.rows[i, POSITION]), problem)
+    return buffers.array("payload", min(2 * room, MAX_DECOMPRESSED_BYTES) + SLACK_BYTES)
+
+
+def check_counts(window: Window, run: Payloads) -> None:
+    """Raise CorruptFileError where a batch claims more records than its bytes can hold."""
+    room = (run.bounds[:, 1] - run.bounds[:, 0]) // MIN_RECORD_BYTES
+    rows = window.rows[run.first : run.end]
+    lies = (rows[:, RECORDS_COUNT] > room) & _is_read(rows)
+    if lies.any():
+        row = window.rows[run.first + int(lies.argmax())]
+        problem = f"records count {row[RECORDS_COUNT]} is more than the batch has room for"
+        raise CorruptFileError(window.path, int(row[POSITION]), problem)

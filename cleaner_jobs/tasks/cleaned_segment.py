@@ -1,0 +1,178 @@
+"""What a rewrite task leaves on disk for a segment group, checked before it is reported.
+
+The file is read back: every checksum, ascending offsets, every record parsed and its key hashed
+again; the indexes are made of what was read, not of what was meant to be written.
+Source: compaction C-13, C-14.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from cleaner_jobs.kernels.offset_map import sum_fingerprints
+from cleaner_jobs.problems import WorkFileError
+from cleaner_jobs.task_values import FINGERPRINT_RANGE, RoundSettings
+from cleaner_jobs.tasks.batch_window import Window, WindowReader, check_checksums, payloads
+from cleaner_jobs.tasks.record_columns import RecordColumns
+from cleaner_jobs.tasks.sink import write_whole
+from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from storage.errors import UnsupportedFormatError
+from storage.files.file_attributes import FileAttributes, give_attributes
+from storage.files.filesystem import naming, private
+from storage.formats.batch_columns import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, SIZE
+from storage.formats.segment_indexes import IndexBuilder, check_capacity, made_to_fit
+
+_INDEXED = "size", "last_offset", "max_timestamp"
+BATCH_FACTS = np.dtype([(name, "<i8") for name in (*_INDEXED, "base_offset")])
+FACTS_AT_ONCE = 1 << 16
+NS_PER_MS = 1_000_000
+
+BatchFacts = NDArray[np.void]
+
+
+class CleanedLog(NamedTuple):
+    """What stands in a `.log` file that was written: enough for the proof."""
+
+    log_bytes: int
+    log_checksum: int
+    records: int  # of data
+    control_records: int
+    fingerprints: int
+
+
+def batch_facts(window: Window) -> BatchFacts:
+    """What indexes are made of, and where a segment can be cut, of each batch of a window."""
+    facts = np.empty(len(window.rows), BATCH_FACTS)
+    facts["size"] = window.rows[:, SIZE]
+    facts["last_offset"] = window.rows[:, LAST_OFFSET]
+    facts["max_timestamp"] = window.rows[:, MAX_TIMESTAMP]
+    facts["base_offset"] = window.rows[:, BASE_OFFSET]
+    return facts
+
+
+class FactsFile:
+    """Leaves the facts of the batches of a piece for whoever joins it with others."""
+
+    def __init__(self, path: str) -> None:
+        self._out = open(path, "xb", buffering=0)  # noqa: SIM115  # closed at exit
+        self._digest = xxhash.xxh3_64()
+
+    def __enter__(self) -> "FactsFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._out.close()
+
+    def add(self, facts: BatchFacts) -> None:
+        data = facts.view(np.uint8).data
+        self._digest.update(data)
+        write_whole(self._out, data)
+
+    def checksum(self) -> int:
+        """Of all facts so far."""
+        return self._digest.intdigest()
+
+
+def facts_in(path: str, checksum: int) -> Iterator[BatchFacts]:
+    """What a FactsFile was given, some batches at a time.
+
+    Raise WorkFileError, at the end, where it was anything else, or OSError.
+    """
+    digest = xxhash.xxh3_64()
+    with naming(path), open(path, "rb") as source:
+        while len(facts := np.fromfile(source, BATCH_FACTS, FACTS_AT_ONCE)):
+            digest.update(facts.view(np.uint8).data)
+            yield facts
+    if digest.intdigest() != checksum:
+        raise WorkFileError(path, 0, "facts of batches are not what was written")
+
+
+class IndexesInMaking:
+    """The indexes of a cleaned segment, made of the facts of its batches as they come."""
+
+    def __init__(self, path: str, base_offset: int, limits: tuple[int, int]) -> None:
+        """limits: index.interval.bytes and segment.index.bytes. path: for errors."""
+        interval_bytes, self._index_bytes = limits
+        self._path = path
+        self._builder = IndexBuilder(base_offset, interval_bytes)
+
+    def add(self, facts: BatchFacts) -> None:
+        self._builder.add(*(np.ascontiguousarray(facts[name]) for name in _INDEXED))
+
+    def finish(self) -> "FinishedIndexes":
+        """Raise UnsupportedFormatError where no index can hold these batches.
+
+        Where only the room is missing Kafka's cleaner stops, too (C-13.7); here entries are left
+        out.
+        """
+        indexes = self._builder.finish()
+        if indexes.problem:
+            problem = f"the cleaned segment cannot be indexed: {indexes.problem}"
+            raise UnsupportedFormatError(self._path, 0, problem)
+        sparse = check_capacity(indexes, self._index_bytes) is not None
+        if sparse:
+            indexes = made_to_fit(indexes, self._index_bytes)
+        return FinishedIndexes(indexes.offset_index, indexes.time_index, sparse)
+
+
+class FinishedIndexes(NamedTuple):
+    """The index files of a cleaned segment."""
+
+    offset_index: bytes
+    time_index: bytes
+    sparse: bool  # entries were left out, since segment.index.bytes has no room for all
+
+
+def read_back(
+    path: str,
+    base_offset: int,
+    settings: RoundSettings,
+    buffers: WorkerBuffers,
+    take_facts: Callable[[BatchFacts], None],
+) -> CleanedLog:
+    """Check a written `.log` from end to end. Raise CorruptFileError where it is not sound.
+
+    take_facts is given those of all its batches, in file order.
+    """
+    columns = RecordColumns(settings, buffers)
+    digest = xxhash.xxh3_64()
+    records = control_records = fingerprints = 0
+    log_bytes = os.path.getsize(path)
+    with WindowReader(path, base_offset, buffers) as reader:
+        for window in reader.windows(0, log_bytes):
+            check_checksums(window)
+            digest.update(window.batches())
+            take_facts(batch_facts(window))
+            for run in payloads(window, buffers):
+                columns.filled = 0
+                columns.parse(window, run, map_offsets=(0, 0))
+                count, checksum = sum_fingerprints(columns.room_for(0), columns.filled)
+                records += count
+                control_records += columns.filled - count
+                fingerprints += int(checksum)
+    return CleanedLog(
+        log_bytes, digest.intdigest(), records, control_records, fingerprints % FINGERPRINT_RANGE
+    )
+
+
+def write_like(path: str, data: bytes, model: FileAttributes) -> None:
+    """Write a file with the attributes of another, and its modification time in whole ms."""
+    with naming(path), open(path, "xb", opener=private) as out:
+        out.write(data)
+        out.flush()
+        finish_like(out.fileno(), model)
+
+
+def finish_like(descriptor: int, model: FileAttributes) -> None:
+    """Give an open, completely written file the attributes and the time of another.
+
+    It is not on disk before it is synced. The time is the broker's clock of data without
+    timestamps, in whole milliseconds (C-14.3). Raise PermissionError as give_attributes.
+    """
+    give_attributes(descriptor, model)
+    mtime_ns = model.mtime_ns // NS_PER_MS * NS_PER_MS
+    os.utime(descriptor, ns=(mtime_ns, mtime_ns))

@@ -1,0 +1,62 @@
+"""Loads every kernel, compiled if need be, by one call each with the types that tasks use.
+
+A kernel's first call costs a second or more where it must be compiled, and tenths where it is
+loaded from the cache; done before workers are forked, no task pays for it.
+"""
+
+import numpy as np
+
+from cleaner_jobs.kernels import kept_batches, offset_map, rebuild
+from cleaner_jobs.tasks import map_capacity, txn_flags
+from storage.codecs.snappy_block import compress_small_block
+from storage.formats import batch_columns, legacy_upgrade, segment_indexes
+
+
+def warm() -> None:
+    """Call each kernel on nothing."""
+    rows = np.zeros((1, batch_columns.BATCH_COLUMNS), np.int64)
+    window = np.zeros(batch_columns.SLACK_BYTES, np.uint8)
+    batch_columns.walk_batches(window, 0, 0, -1, rows)
+    legacy_upgrade.upgrade_messages(window, 0, rows[:0], 0, window, 0)
+    legacy_upgrade.upgrade_wrapper(window, 0, rows[0], window, 0)
+    columns = (
+        np.zeros(1, np.uint64),
+        np.zeros(1, np.uint64),
+        np.zeros(1, np.int64),
+        np.zeros(1, np.uint8),
+    )
+    bounds = np.zeros((1, 2), np.int64)
+    secret = np.uint64(0), np.uint64(0)
+    batch_columns.parse_records(window, bounds[:0], rows[:0], (0, 0, 0), secret, columns, 0)
+    txn_flags.flag_aborted(rows[:0], np.zeros((0, 4), np.int64))
+    entries = np.zeros((1, offset_map.ENTRY_WORDS), np.uint64)
+    offset_map.sum_fingerprints(columns, 0)
+    offset_map.mark_superseded(columns, 0, 0, np.zeros(16, np.int32))
+    offset_map.pack_part(columns, 0, 0, 0, entries, np.zeros(2, np.uint64))
+    keys = np.zeros((16, 2), np.uint64)
+    map_capacity.copy_keys(keys, keys.copy())
+    map_capacity.fill_table(columns, 0, keys, 0, 1)
+    frozen = np.frombuffer(entries.tobytes(), np.uint64).reshape(-1, offset_map.ENTRY_WORDS)
+    offset_map.select_entries(frozen, entries, 0, 64, 0)
+    superseded = np.zeros(1, np.uint8)
+    offset_map.merge_latest(entries, 0, np.zeros(16, np.uint64), superseded)
+    offset_map.collect_verdict(entries[:0], superseded, 0, np.zeros(1, np.uint32))
+    kept = kept_batches.KeptBatches.of(0, ())
+    actions, kept_records = np.zeros(1, np.uint8), np.zeros(1, np.int32)
+    kept_batches.decide_batches(rows[:0], superseded, kept, 0, actions, kept_records)
+    rebuild.rebuild_records(window, (0, 0), rows[0], superseded, -1, 0, window, 0)
+    horizons = np.zeros(1, np.int64)
+    rebuild.rebuild_payloads(
+        window, bounds[:0], rows[:0], (superseded, horizons, horizons), window, bounds
+    )
+    verdict = actions, kept_records, superseded
+    rebuild.rewrite_batches((window, window), 0, rows[:0], verdict, -1, window, bounds)
+    header = np.zeros(batch_columns.BATCH_HEADER_BYTES, np.uint8)
+    rebuild.write_header(header, 0, window, 0, 61, (0, 0, False), 0)
+    empty = np.zeros(0, np.int64)
+    segment_indexes.build_indexes(0, empty, empty, empty, 4096)
+    compress_small_block(b"warm")
+
+
+if __name__ == "__main__":
+    warm()

@@ -1,0 +1,366 @@
+"""One piece of a segment group, from its verdicts to files that are staged and checked."""
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import xxhash
+
+from cleaner_jobs.kernels.kept_batches import KeptBatches, delete_horizon
+from cleaner_jobs.problems import WorkFileError
+from cleaner_jobs.staging import staged_suffix
+from cleaner_jobs.task_values import (
+    FINGERPRINT_RANGE,
+    LogRules,
+    Piece,
+    Rewritten,
+    RoundSettings,
+)
+from cleaner_jobs.tasks.batch_window import Window, WindowReader
+from cleaner_jobs.tasks.cleaned_segment import (
+    BatchFacts,
+    CleanedLog,
+    FactsFile,
+    IndexesInMaking,
+    batch_facts,
+    finish_like,
+    read_back,
+    write_like,
+)
+from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles
+from cleaner_jobs.tasks.rewrite import BatchRewriter, CleaningRules, OutputCounts
+from cleaner_jobs.tasks.txn_batches import load_array
+from cleaner_jobs.tasks.txn_flags import flag_discardable
+from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from cleaner_jobs.unchanged import check_unchanged
+from cleaner_jobs.work_file import read_checked
+from storage.errors import CorruptFileError
+from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
+from storage.files.file_attributes import FileAttributes, attributes_of
+from storage.files.filesystem import naming, private, read_bytes
+from storage.formats import segment_indexes
+from storage.formats.batch_columns import (
+    BATCH_COLUMNS,
+    POSITION,
+    REASON_MASK,
+    RECORDS_COUNT,
+    SUPERSEDED,
+    walk_batches,
+)
+
+
+class PieceContext(NamedTuple):
+    """What a task works with, for all its pieces."""
+
+    settings: RoundSettings
+    attempt: str  # goes into every name that the task writes
+    part_files: PartFiles
+    verdict_files: VerdictFiles
+    buffers: WorkerBuffers
+
+
+class Files(NamedTuple):
+    """Where a piece's output stands; "" where there is no such file."""
+
+    log_file: str
+    index_file: str
+    time_index_file: str
+    txn_index_file: str = ""
+    facts_file: str = ""
+
+
+NO_FILES = Files("", "", "")
+
+
+def rewrite_piece(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
+    """Write what becomes of a piece, and check it; in a dry run only measure it.
+
+    Raise CorruptFileError, UnsupportedFormatError, LogChangedError or OSError, and leave nothing.
+    """
+    if _loses_nothing(piece, log, context):
+        stays = _left_in_place(piece, log, context)
+        if stays is not None:
+            return stays
+    if context.settings.dry_run:
+        return _measure(piece, log, context)
+    if piece.of > 1:
+        return _write_part_of_group(piece, log, context)
+    return _write_group(piece, log, context)
+
+
+def _loses_nothing(piece: Piece, log: LogRules, context: PieceContext) -> bool:
+    """Whether the group is one segment whose every batch would be copied."""
+    if piece.of > 1 or len(piece.sources) > 1:
+        return False
+    if any(
+        part.superseded
+        or part.null_keys
+        or part.expired
+        or part.tombstones_without_horizon
+        or part.empty_batches
+        or part.aborted
+        or part.legacy_batches
+        for part in piece.parts
+    ):
+        return False
+    if piece.changes_markers:
+        return False
+    return not any(
+        context.verdict_files.on_part(verdict, piece.first_part + i).dropped
+        for i in range(len(piece.parts))
+        for verdict in log.verdicts
+    )
+
+
+def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten | None:
+    """The result for a segment whose indexes, too, are what they would become; None otherwise."""
+    source = piece.sources[0]
+    making, batches = _indexes_in_making(piece, log), 0
+    with WindowReader(source.path, source.base_offset, context.buffers) as reader:
+        for window in reader.windows(0, source.log_bytes):
+            making.add(batch_facts(window))
+            batches += len(window.rows)
+        check_unchanged(source, reader.stat())
+    indexes = making.finish()
+    stem = source.path.removesuffix(LOG)
+    same = (
+        _content(stem + INDEX) == indexes.offset_index
+        and _content(stem + TIME_INDEX) == indexes.time_index
+        and _content(stem + TXN_INDEX) == _new_txn_index(piece)
+    )
+    if not same:
+        return None
+    return Rewritten(
+        log_id=piece.log_id,
+        group=piece.group,
+        number=piece.number,
+        left_in_place=True,
+        log_file="",
+        index_file="",
+        time_index_file="",
+        txn_index_file="",
+        facts_file="",
+        log_bytes=source.log_bytes,
+        log_checksum=0,
+        records_kept=sum(part.candidates for part in piece.parts),
+        control_records_kept=sum(part.control_records for part in piece.parts),
+        kept_fingerprints=sum(p.candidate_fingerprints for p in piece.parts) % FINGERPRINT_RANGE,
+        dropped=0,
+        dropped_fingerprints=0,
+        batches_kept=batches,
+        batches_rebuilt=0,
+        batches_emptied=0,
+        sparse_indexes=indexes.sparse,
+    )
+
+
+def _new_txn_index(piece: Piece) -> bytes | None:
+    return read_checked(piece.txn_index_file) if piece.txn_index_file else None
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        return read_bytes(path)
+    except FileNotFoundError:
+        return None
+
+
+def _indexes_in_making(piece: Piece, log: LogRules) -> IndexesInMaking:
+    first = piece.sources[0]
+    limits = log.index_interval_bytes, log.segment_index_bytes
+    return IndexesInMaking(first.path, first.base_offset, limits)
+
+
+class _Measure:
+    """Takes whole batches in the place of a file, and passes their facts on."""
+
+    def __init__(
+        self,
+        base_offset: int,
+        buffers: WorkerBuffers,
+        take_facts: Callable[[BatchFacts], None],
+    ) -> None:
+        self._previous_offset, self._buffers = base_offset - 1, buffers
+        self._take_facts = take_facts
+
+    def write(self, data: memoryview) -> None:
+        taken, buffer = 0, np.frombuffer(data, np.uint8)
+        while taken < len(data):
+            rows = self._buffers.array("measured", 1 << 12, np.int64, BATCH_COLUMNS)
+            count, framed, _, _ = walk_batches(
+                buffer[taken:], len(data) - taken, taken, self._previous_offset, rows
+            )
+            assert count, "the output is not made of whole batches in order"
+            self._take_facts(batch_facts(Window("", buffer, 0, rows[:count])))
+            taken += framed
+
+
+def _measure(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
+    if piece.of > 1:
+        return _measure_part_of_group(piece, log, context)
+    making = _indexes_in_making(piece, log)
+    result = _measured(piece, log, context, making.add)
+    if result.log_bytes > segment_indexes.MAX_LOG_BYTES:
+        return _measure_part_of_group(piece, log, context)
+    return result._replace(sparse_indexes=making.finish().sparse)
+
+
+def _measure_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
+    path = _work_path(piece, context, "facts")
+    with FactsFile(path) as facts:
+        result = _measured(piece, log, context, facts.add)
+        return result._replace(facts_file=path, facts_checksum=facts.checksum())
+
+
+def _measured(
+    piece: Piece, log: LogRules, context: PieceContext, take_facts: Callable[[BatchFacts], None]
+) -> Rewritten:
+    sink = _Measure(piece.sources[0].base_offset, context.buffers, take_facts)
+    rewriter = BatchRewriter(_rules(log, context), sink, context.buffers)
+    _rewrite_sections(piece, log, context, rewriter)
+    log_bytes = rewriter.finish()
+    return _result(piece, NO_FILES, log_bytes, rewriter.counts)
+
+
+def _write_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
+    path, facts_path = (_work_path(piece, context, kind) for kind in ("log", "facts"))
+    counts = _write_log(path, piece, log, context, model=None)
+    base_offset = piece.sources[0].base_offset
+    with FactsFile(facts_path) as facts:
+        cleaned = read_back(path, base_offset, context.settings, context.buffers, facts.add)
+    files = Files(path, "", "", piece.txn_index_file, facts_path)
+    result = _checked(_result(piece, files, cleaned.log_bytes, counts), cleaned)
+    return result._replace(facts_checksum=facts.checksum())
+
+
+def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
+    base_offset = piece.sources[0].base_offset
+    suffix = staged_suffix(context.settings.run_id, context.attempt)
+    names = [
+        os.path.join(log.path, file_name(base_offset, kind) + suffix)
+        for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+    ]
+    txn_index = _new_txn_index(piece)
+    if txn_index is None:
+        names.pop()
+    log_file, *index_files = names
+    try:
+        model = attributes_of(piece.sources[-1].path)
+        counts = _write_log(log_file, piece, log, context, model)
+        if os.path.getsize(log_file) > segment_indexes.MAX_LOG_BYTES:
+            os.remove(log_file)
+            return _write_part_of_group(piece, log, context)  # the driver cuts it
+        making = _indexes_in_making(piece, log)
+        cleaned = read_back(log_file, base_offset, context.settings, context.buffers, making.add)
+        indexes = making.finish()
+        contents = [indexes.offset_index, indexes.time_index]
+        if txn_index is not None:
+            contents.append(txn_index)
+        for path, content in zip(index_files, contents, strict=True):
+            write_like(path, content, model)
+    except BaseException:
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(name)
+        raise
+    result = _result(piece, Files(*names), cleaned.log_bytes, counts)
+    return _checked(result, cleaned)._replace(
+        sparse_indexes=indexes.sparse,
+        index_checksums=tuple(map(xxhash.xxh3_64_intdigest, contents)),
+    )
+
+
+def _write_log(
+    path: str,
+    piece: Piece,
+    log: LogRules,
+    context: PieceContext,
+    model: FileAttributes | None,
+) -> OutputCounts:
+    """Write the cleaned batches; with a model, as a file that is to go live."""
+    with naming(path), open(path, "xb", buffering=0, opener=private) as out:
+        rewriter = BatchRewriter(_rules(log, context), out, context.buffers)
+        _rewrite_sections(piece, log, context, rewriter)
+        rewriter.finish()
+        if model is not None:
+            finish_like(out.fileno(), model)
+    return rewriter.counts
+
+
+def _rules(log: LogRules, context: PieceContext) -> CleaningRules:
+    return CleaningRules(
+        KeptBatches.of(log.first_uncleanable_offset, log.active_producers),
+        context.settings.now_ms,
+        delete_horizon(context.settings.now_ms, log.delete_retention_ms),
+    )
+
+
+def _rewrite_sections(
+    piece: Piece, log: LogRules, context: PieceContext, rewriter: BatchRewriter
+) -> None:
+    discardable = load_array(log.discardable_file) if log.discardable_file else None
+    for number, part in enumerate(piece.parts, piece.first_part):
+        states = context.part_files.of(part).states(part)
+        for verdict in log.verdicts:
+            on_part = context.verdict_files.on_part(verdict, number)
+            gone = on_part.superseded
+            if len(gone) and int(gone.max()) >= len(states):
+                problem = "a verdict names records that its part does not have"
+                raise WorkFileError(verdict.file, verdict.block_at, problem)
+            states[gone] = (states[gone] & ~np.uint8(REASON_MASK)) | np.uint8(SUPERSEDED)
+            rewriter.counts.dropped += on_part.dropped
+            rewriter.counts.dropped_fingerprints += on_part.dropped_fingerprints
+        for section in part.sections:
+            source = piece.sources[section.segment]
+            ordinal = section.first_ordinal
+            with WindowReader(source.path, source.base_offset, context.buffers) as reader:
+                for window in reader.windows(section.start, section.end):
+                    count = int(window.rows[:, RECORDS_COUNT].sum())
+                    if count > len(states) - ordinal:  # kernels would read on behind the states
+                        problem = "the batches from here on claim more records than were scanned"
+                        position = int(window.rows[0, POSITION])
+                        raise CorruptFileError(source.path, position, problem)
+                    if discardable is not None:
+                        flag_discardable(window, discardable)
+                    rewriter.rewrite(window, states[ordinal : ordinal + count])
+                    ordinal += count
+                check_unchanged(source, reader.stat())
+
+
+def _work_path(piece: Piece, context: PieceContext, kind: str) -> str:
+    name = f"{piece.log_id}-{piece.group}-{piece.number}-{context.attempt}.{kind}"
+    return os.path.join(context.settings.work_dir, "pieces", name)
+
+
+def _result(piece: Piece, files: Files, log_bytes: int, counts: OutputCounts) -> Rewritten:
+    return Rewritten(
+        piece.log_id,
+        piece.group,
+        piece.number,
+        False,
+        *files,
+        log_bytes,
+        0,
+        counts.records_kept,
+        counts.control_records_kept,
+        0,
+        counts.dropped,
+        counts.dropped_fingerprints % FINGERPRINT_RANGE,
+        counts.kept,
+        counts.rebuilt,
+        counts.emptied,
+        legacy_emptied=counts.legacy_emptied,
+        refused=counts.refused,
+    )
+
+
+def _checked(result: Rewritten, cleaned: CleanedLog) -> Rewritten:
+    """What was read back takes the place of what was meant to be written."""
+    return result._replace(
+        log_checksum=cleaned.log_checksum,
+        records_kept=cleaned.records,
+        control_records_kept=cleaned.control_records,
+        kept_fingerprints=cleaned.fingerprints,
+    )

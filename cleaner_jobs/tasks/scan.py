@@ -1,0 +1,249 @@
+"""Scan: read stretches of logs, check every checksum, hash every key; leave parts of the map.
+
+What a part is, and when one ends: at the end of its segment group, when a million records are in
+it, or when its offsets would no longer fit 32 bits. Source: compaction C-7.
+"""
+
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from cleaner_jobs.kernels.offset_map import ENTRY_WORDS, mark_superseded, pack_part, table_slots
+from cleaner_jobs.task_values import Part, RoundSettings, Section, Stretch
+from cleaner_jobs.tasks.batch_window import (
+    Payloads,
+    Window,
+    WindowReader,
+    check_checksums,
+    payloads,
+)
+from cleaner_jobs.tasks.index_check import IndexCheck
+from cleaner_jobs.tasks.record_columns import RecordColumns
+from cleaner_jobs.tasks.sink import write_whole
+from cleaner_jobs.tasks.txn_batches import TxnBatches, load_array
+from cleaner_jobs.tasks.txn_flags import flag_aborted, txn_batches
+from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from cleaner_jobs.unchanged import LogChangedError, check_unchanged
+from storage.errors import CorruptFileError
+from storage.files.filesystem import naming
+from storage.formats.batch_columns import (
+    ABORTED,
+    ATTRIBUTES,
+    BASE_OFFSET,
+    CONTROL_RECORD,
+    DELETE_HORIZON,
+    EXPIRED,
+    KEEP,
+    LAST_OFFSET,
+    LEGACY,
+    LEGACY_EXPIRED,
+    NULL_KEY,
+    POSITION,
+    REASON_MASK,
+    RECORDS_COUNT,
+    SIZE,
+    SUPERSEDED,
+    TOMBSTONE,
+    Int64Array,
+)
+
+PART_RECORDS = 1 << 20
+MAX_PART_OFFSETS = 1 << 32
+
+
+class _Run(NamedTuple):
+    """Batches of one window that go to one part."""
+
+    window: Window
+    payloads: Payloads
+
+
+class PartBuilder:
+    """Collects the records of consecutive stretches of one group, and writes parts of them."""
+
+    def __init__(
+        self, settings: RoundSettings, out: BinaryIO, out_path: str, buffers: WorkerBuffers
+    ) -> None:
+        self._settings, self._out, self._out_path = settings, out, out_path
+        self._buffers = buffers
+        self._columns = RecordColumns(settings, buffers)
+        self._start(None)
+
+    def _start(self, stretch: Stretch | None) -> None:
+        self._stretch = stretch
+        self._columns.filled = 0
+        self._first_offset = -1
+        self._sections: list[Section] = []
+        self._txn_batches: list[TxnBatches] = []
+        self._log_bytes = self._batches = self._empty = self._tombstones = self._legacy = 0
+
+    def add(self, stretch: Stretch, run: _Run) -> Iterator[Part]:
+        """Take in batches of a stretch; yield the parts that are complete before them."""
+        rows = run.window.rows[run.payloads.first : run.payloads.end]
+        held = self._stretch
+        if held is not None and (held.log_id, held.group) != (stretch.log_id, stretch.group):
+            yield from self.finish()
+        if self._batches and (
+            self._columns.filled + int(rows[:, RECORDS_COUNT].sum()) > PART_RECORDS
+            or int(rows[-1, LAST_OFFSET]) - self._first_offset >= MAX_PART_OFFSETS
+        ):
+            yield from self.finish()
+        if not self._batches:
+            self._start(stretch)
+            self._first_offset = int(rows[0, BASE_OFFSET])
+        self._stretch = stretch
+        self._take(stretch, run, rows)
+
+    def _take(self, stretch: Stretch, run: _Run, rows: Int64Array) -> None:
+        before = self._columns.filled
+        map_offsets = stretch.first_dirty_offset, stretch.map_end_offset
+        self._columns.parse(run.window, run.payloads, map_offsets)
+        hashes = self._columns.room_for(0)[0][before : self._columns.filled]
+        found = txn_batches(rows, stretch.segment, self._settings.now_ms, hashes)
+        if len(found):
+            self._txn_batches.append(found)
+        start, end = int(rows[0, POSITION]), int(rows[-1, POSITION] + rows[-1, SIZE])
+        first_offset, last_offset = int(rows[0, BASE_OFFSET]), int(rows[-1, LAST_OFFSET])
+        last = self._sections[-1] if self._sections else None
+        if last is not None and last.segment == stretch.segment and last.end == start:
+            self._sections[-1] = last._replace(end=end, last_offset=last_offset)
+        else:
+            self._sections.append(
+                Section(stretch.segment, start, end, before, first_offset, last_offset)
+            )
+        self._log_bytes += end - start
+        self._batches += len(rows)
+        self._empty += int((rows[:, RECORDS_COUNT] == 0).sum())
+        self._legacy += int((rows[:, ATTRIBUTES] & LEGACY != 0).sum())
+        self._tombstones += self._tombstones_without_horizon(rows, before)
+
+    def _tombstones_without_horizon(self, rows: Int64Array, before: int) -> int:
+        states = self._columns.room_for(0)[3][before : self._columns.filled]
+        without = np.repeat(rows[:, ATTRIBUTES] & DELETE_HORIZON == 0, rows[:, RECORDS_COUNT])
+        reasons = states & REASON_MASK
+        may_stay = (reasons == KEEP) | (reasons == SUPERSEDED) | (reasons == EXPIRED)
+        return int(np.count_nonzero(without & may_stay & (states & TOMBSTONE != 0)))
+
+    def finish(self) -> Iterator[Part]:
+        """Yield the part that is being collected, if it has a batch."""
+        if not self._batches:
+            return
+        stretch, count = self._stretch, self._columns.filled
+        assert stretch is not None
+        columns = self._columns.room_for(0)
+        table = self._buffers.array("table", table_slots(count), np.int32)
+        superseded = mark_superseded(columns, 0, count, table[: table_slots(count)])
+        entries = self._buffers.array("entries", count, np.uint64, ENTRY_WORDS)
+        starts = np.zeros((1 << stretch.partition_bits) + 1, np.uint64)
+        kept, candidates, fingerprints = pack_part(
+            columns, count, self._first_offset, stretch.partition_bits, entries, starts
+        )
+        states = columns[3][:count]
+        block_at = self._out.tell()
+        block_checksum = self._write(entries[:kept], starts, states)
+        txn_at = self._out.tell()
+        txn_count, txn_checksum = self._write_txn_batches()
+        reasons = states & REASON_MASK
+        yield Part(
+            stretch.log_id,
+            stretch.group,
+            self._out_path,
+            block_at,
+            block_checksum,
+            kept,
+            candidates,
+            stretch.partition_bits,
+            self._first_offset,
+            self._log_bytes,
+            self._batches,
+            count,
+            superseded,
+            int(np.count_nonzero(reasons == NULL_KEY)),
+            int(np.count_nonzero(reasons == EXPIRED)),
+            int(np.count_nonzero(reasons == ABORTED)),
+            int(np.count_nonzero(states & CONTROL_RECORD)),
+            txn_count,
+            txn_at,
+            txn_checksum,
+            int(fingerprints),
+            self._tombstones,
+            self._empty,
+            tuple(self._sections),
+            self._legacy,
+        )
+        self._start(None)
+
+    def _write(
+        self,
+        entries: NDArray[np.uint64],
+        starts: NDArray[np.uint64],
+        states: NDArray[np.uint8],
+    ) -> int:
+        edges = starts.astype(np.int64)
+        checksums = np.array(
+            [xxhash.xxh3_64_intdigest(entries[start:end].data) for start, end in pairwise(edges)],
+            np.uint64,
+        )
+        digest = xxhash.xxh3_64()
+        with naming(self._out_path):
+            write_whole(self._out, entries.data)
+            for array in (starts.data, checksums.data, states.data):
+                write_whole(self._out, array)
+                digest.update(array)
+        return digest.intdigest()
+
+    def _write_txn_batches(self) -> tuple[int, int]:
+        """Write those of the part; return their number and checksum."""
+        digest, count = xxhash.xxh3_64(), 0
+        with naming(self._out_path):
+            for found in self._txn_batches:
+                data = found.view(np.uint8).data
+                write_whole(self._out, data)
+                digest.update(data)
+                count += len(found)
+        return count, digest.intdigest()
+
+
+def scan_stretches(
+    stretches: list[Stretch],
+    settings: RoundSettings,
+    out_path: str,
+    buffers: WorkerBuffers,
+) -> Iterator[Part | tuple[int, Exception]]:
+    """Scan stretches in order; yield parts, or a log's id and the error that sets it aside.
+
+    stretches: those of a log stand together. After an error the rest of them are passed over: the
+    parts of that log are of no use.
+    """
+    with open(out_path, "wb", buffering=0) as out:
+        for log_id, of_log in groupby(stretches, key=lambda stretch: stretch.log_id):
+            builder = PartBuilder(settings, out, out_path, buffers)
+            try:
+                for stretch in of_log:
+                    yield from _scan_stretch(stretch, builder, buffers)
+                yield from builder.finish()
+            except (CorruptFileError, LogChangedError, OSError) as error:
+                yield log_id, error
+
+
+def _scan_stretch(stretch: Stretch, builder: PartBuilder, buffers: WorkerBuffers) -> Iterator[Part]:
+    with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
+        check_unchanged(stretch.source, reader.stat())
+        index = IndexCheck(stretch)
+        aborted = load_array(stretch.aborted_file) if stretch.aborted_file else None
+        for window in reader.windows(stretch.start, stretch.end):
+            index.check(window.rows)
+            check_checksums(window)
+            if aborted is not None:
+                flag_aborted(window.rows, aborted)
+            if stretch.legacy_expired:
+                legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0
+                window.rows[legacy, ATTRIBUTES] |= LEGACY_EXPIRED
+            for run in payloads(window, buffers):
+                yield from builder.add(stretch, _Run(window, run))
+        check_unchanged(stretch.source, reader.stat())
+        index.finish()

@@ -1,0 +1,162 @@
+"""What a task does, whoever runs it: load its values, work through them, give back rows.
+
+A task may run twice, at once, in two places: it writes only under names with its attempt in them,
+and what it left counts only when the driver has its rows.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from cleaner_jobs.problems import problem_of
+from cleaner_jobs.task_values import (
+    MAP_END,
+    PART,
+    PROBLEM,
+    REWRITE,
+    REWRITTEN,
+    VERDICT,
+    Part,
+    Piece,
+    Rewritten,
+    RoundSettings,
+    Row,
+    load_task,
+    log_rules_from,
+    part_from,
+    piece_from,
+    stretch_from,
+    task_file,
+)
+from cleaner_jobs.tasks.heartbeat import Heartbeat
+from cleaner_jobs.tasks.map_capacity import find_map_end
+from cleaner_jobs.tasks.piece import PieceContext, rewrite_piece
+from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_partition
+from cleaner_jobs.tasks.scan import scan_stretches
+from cleaner_jobs.tasks.sync_pool import SyncPool
+from cleaner_jobs.tasks.told import Teller, ToldRows
+from cleaner_jobs.tasks.worker_buffers import WORKER_BUFFERS
+from cleaner_jobs.unchanged import LogChangedError
+from storage.errors import CorruptFileError
+
+
+def run_task(work_dir: str, stage: str, number: int, attempt: str) -> Iterator[Row]:
+    """Do task `number` of a stage; attempt is unique among all tries of all tasks of the run."""
+    with Heartbeat(work_dir, stage, number, attempt) as heartbeat:
+        # only now: a driver that gives up takes the tasks away, then waits for every heart
+        task = load_task(task_file(work_dir, stage, number))
+        settings = RoundSettings(*task["settings"])
+        tried = _Try(settings, number, attempt, heartbeat)
+        for kind, value in _STAGES[stage](task, tried):
+            yield kind, json.dumps(value)
+
+
+class _Try(NamedTuple):
+    """One try of one task of a stage."""
+
+    settings: RoundSettings
+    number: int  # of the task
+    attempt: str
+    heartbeat: Heartbeat
+
+
+def _scan(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    path = os.path.join(tried.settings.work_dir, "parts", f"{tried.attempt}.parts")
+    stretches = [stretch_from(values) for values in task["stretches"]]
+    for found in scan_stretches(stretches, tried.settings, path, WORKER_BUFFERS):
+        if isinstance(found, Part):
+            tried.heartbeat.advance(found.log_bytes)
+            yield PART, found
+        else:
+            yield PROBLEM, problem_of(*found)
+
+
+def _fill_map(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    for values in task["logs"]:
+        stretches = [stretch_from(stretch) for stretch in values]
+        try:
+            yield MAP_END, find_map_end(stretches, task["capacity"], tried.settings, WORKER_BUFFERS)
+        except (CorruptFileError, LogChangedError, OSError) as error:
+            yield PROBLEM, problem_of(stretches[0].log_id, error)
+        tried.heartbeat.advance(sum(stretch.end - stretch.start for stretch in stretches))
+
+
+def _resolve(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    path = os.path.join(tried.settings.work_dir, "verdicts", f"{tried.attempt}.verdicts")
+    logs = {log_id: [part_from(part) for part in parts] for log_id, parts in task["logs"]}
+    with PartFiles() as files, open(path, "wb", buffering=0) as out:
+        for log_id, partition in task["partitions"]:
+            parts = logs[log_id]
+            try:
+                verdict = resolve_partition(parts, partition, files, (out, path), WORKER_BUFFERS)
+                yield VERDICT, verdict
+            except (CorruptFileError, OSError) as error:
+                yield PROBLEM, problem_of(log_id, error)
+            tried.heartbeat.advance(sum(p.log_bytes for p in parts) >> parts[0].partition_bits)
+
+
+def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    settings = tried.settings
+    logs = {rules[0]: log_rules_from(rules) for rules in task["logs"]}
+    told_before = _ToldPieces(settings.work_dir, tried.number)
+    failed: set[int] = set()
+    with (
+        PartFiles() as part_files,
+        VerdictFiles() as verdict_files,
+        Teller(settings.work_dir, REWRITE, tried.number, tried.attempt) as teller,
+        SyncPool() as syncs,
+    ):
+        context = PieceContext(settings, tried.attempt, part_files, verdict_files, WORKER_BUFFERS)
+        for values in task["pieces"]:
+            piece = piece_from(values)
+            if piece.log_id in failed:
+                continue
+            result = told_before.of(piece)
+            if result is None:
+                try:
+                    result = rewrite_piece(piece, logs[piece.log_id], context)
+                    row = REWRITTEN, json.dumps(result)
+                    syncs.start(piece.log_id, result.staged_files, partial(teller.tell, row))
+                except (CorruptFileError, LogChangedError, OSError) as error:
+                    # another try may be ahead: then the driver has perhaps swapped the group in
+                    result = told_before.of(piece, look_again=True)
+                    if result is None:
+                        failed.add(piece.log_id)
+                        yield PROBLEM, problem_of(piece.log_id, error)
+                        continue
+            yield REWRITTEN, result
+            tried.heartbeat.advance(sum(part.log_bytes for part in piece.parts))
+        for log_id, failure in syncs.failures().items():
+            yield PROBLEM, problem_of(log_id, failure)
+
+
+class _ToldPieces:
+    """What other tries of a rewrite task have told of its pieces."""
+
+    def __init__(self, work_dir: str, number: int) -> None:
+        self._rows = ToldRows(work_dir, REWRITE, number)
+        self._pieces: dict[tuple[int, int, int], Rewritten] = {}
+        self._look()
+
+    def _look(self) -> None:
+        for _, value in self._rows.new():
+            result = Rewritten(*json.loads(value))
+            self._pieces.setdefault((result.log_id, result.group, result.number), result)
+
+    def of(self, piece: Piece, look_again: bool = False) -> Rewritten | None:
+        if look_again:
+            self._look()
+        return self._pieces.get((piece.log_id, piece.group, piece.number))
+
+
+_STAGES: dict[str, Callable[..., Iterator[tuple[str, tuple[Any, ...]]]]] = {
+    "scan": _scan,
+    "rescan": _scan,
+    "fill-map": _fill_map,
+    "partial-scan": _scan,
+    "resolve": _resolve,
+    "resolve-again": _resolve,
+    REWRITE: _rewrite,
+}

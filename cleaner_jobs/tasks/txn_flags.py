@@ -1,0 +1,100 @@
+"""What the transactions of a log say of batches: noted by the scan, and set as flags of theirs.
+
+Source: compaction C-8; why a task does not decide it by itself is said in `txn_batches`.
+"""
+
+import numpy as np
+
+from cleaner_jobs.tasks.batch_window import Window
+from cleaner_jobs.tasks.txn_batches import (
+    ABORT,
+    COMMIT,
+    DATA,
+    EMPTY_CONTROL,
+    HORIZON_AHEAD,
+    HORIZON_PASSED,
+    OTHER_CONTROL,
+    TXN_BATCH,
+    TxnBatches,
+)
+from storage.formats.batch_columns import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_TIMESTAMP,
+    CONTROL,
+    DELETE_HORIZON,
+    DISCARDABLE,
+    LAST_OFFSET,
+    POSITION,
+    PRODUCER_ID,
+    RECORDS_COUNT,
+    TRANSACTIONAL,
+    TXN_FLAGS,
+    Int64Array,
+    UInt64Array,
+)
+from storage.formats.control_record import ControlType
+from storage.kernels.kernel import kernel
+
+
+def txn_batches(
+    rows: Int64Array, segment: int, now_ms: int, first_hashes: UInt64Array
+) -> TxnBatches:
+    """The TXN_BATCH rows of those batches of rows that are transactional or control.
+
+    first_hashes: of all their records, as parse_records leaves them.
+    """
+    wanted = rows[:, ATTRIBUTES] & (TRANSACTIONAL | CONTROL) != 0
+    found = np.empty(int(wanted.sum()), TXN_BATCH)
+    if not len(found):
+        return found
+    first_records = (np.cumsum(rows[:, RECORDS_COUNT]) - rows[:, RECORDS_COUNT])[wanted]
+    rows = rows[wanted]
+    found["position"] = rows[:, POSITION]
+    found["base_offset"] = rows[:, BASE_OFFSET]
+    found["last_offset"] = rows[:, LAST_OFFSET]
+    found["producer_id"] = rows[:, PRODUCER_ID]
+    found["segment"] = segment
+    found["records"] = rows[:, RECORDS_COUNT]
+    has_horizon = rows[:, ATTRIBUTES] & DELETE_HORIZON != 0
+    has_passed = rows[:, BASE_TIMESTAMP] <= now_ms
+    found["horizon"] = has_horizon * np.where(has_passed, HORIZON_PASSED, HORIZON_AHEAD)
+    is_control = rows[:, ATTRIBUTES] & CONTROL != 0
+    is_empty = rows[:, RECORDS_COUNT] == 0
+    found["kind"] = np.where(is_control, np.where(is_empty, EMPTY_CONTROL, OTHER_CONTROL), DATA)
+    with_type = np.flatnonzero(is_control & ~is_empty)
+    types = first_hashes[first_records[with_type]]
+    found["kind"][with_type[types == ControlType.ABORT]] = ABORT
+    found["kind"][with_type[types == ControlType.COMMIT]] = COMMIT
+    return found
+
+
+@kernel
+def flag_aborted(rows: Int64Array, ranges: Int64Array) -> None:
+    """Set the flags of the transactional data batches whose last offset lies in a range.
+
+    rows: (n, BATCH_COLUMNS). ranges: (m, 4), as txn_batches lays them out.
+    """
+    for i in range(rows.shape[0]):
+        if rows[i, ATTRIBUTES] & (TRANSACTIONAL | CONTROL) != TRANSACTIONAL:
+            continue
+        producer_id = rows[i, PRODUCER_ID]
+        last_offset = rows[i, LAST_OFFSET]
+        low, high = 0, ranges.shape[0]  # the first range behind (producer id, last offset)
+        while low < high:
+            middle = (low + high) >> 1
+            here = ranges[middle]
+            if here[0] < producer_id or (here[0] == producer_id and here[1] <= last_offset):
+                low = middle + 1
+            else:
+                high = middle
+        if low and ranges[low - 1, 0] == producer_id and last_offset <= ranges[low - 1, 2]:
+            rows[i, TXN_FLAGS] |= ranges[low - 1, 3]
+
+
+def flag_discardable(window: Window, base_offsets: Int64Array) -> None:
+    """Set the flag of the control batches whose base offsets are among these, which ascend."""
+    control = np.flatnonzero(window.rows[:, ATTRIBUTES] & CONTROL)
+    if len(control) and len(base_offsets):
+        found = np.isin(window.rows[control, BASE_OFFSET], base_offsets)
+        window.rows[control[found], TXN_FLAGS] |= DISCARDABLE

@@ -1,0 +1,45 @@
+"""Text for a terminal: nothing that a file name or a log brings along can move its cursor.
+
+Names of topics and paths come from whoever could make a directory. Control characters, escape
+sequences, marks that reverse the writing direction and bytes that are not UTF-8 are shown as
+escapes.
+"""
+
+from datetime import UTC, datetime
+
+
+def printable(text: str) -> str:
+    """text with every character that does not print as a backslash escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def one_line(text: str) -> str:
+    """printable, with line breaks and the blanks around them as one space."""
+    return printable(" ".join(part.strip() for part in text.splitlines() if part.strip()))
+
+
+def size_text(size_bytes: int) -> str:
+    """Bytes in decimal units with three or four figures: 999 B, 1.0 kB, 12.3 MB, 1.4 TB."""
+    if size_bytes < 1000:
+        return f"{size_bytes} B"
+    size = float(size_bytes)
+    for unit in ("kB", "MB", "GB", "TB", "PB"):
+        size /= 1000
+        if size < 999.95:
+            return f"{size:.1f} {unit}"
+    return f"{size:,.0f} PB"
+
+
+def iso_time(ms: int) -> str:
+    """Epoch milliseconds as UTC; a time that no calendar holds, as the number."""
+    try:
+        time = datetime.fromtimestamp(ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(ms)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "backslashreplace").decode("ascii")

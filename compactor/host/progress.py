@@ -1,0 +1,228 @@
+"""How far a round has come: a bar for each stage on a terminal, plain lines elsewhere.
+
+The engine tells a ProgressSink; who listens is decided here. rich is imported for a terminal alone.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol, TextIO, cast
+
+from compactor.host.output import ForgivingStream
+from compactor.host.printable import printable, size_text
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+SWAP_STAGE = "swap"  # of what is left when all is rewritten; its units are all groups
+RETENTION_STAGE = "retention"  # the other one, which may delete segments; has no units
+START_STAGE = "start Spark"  # until the first stage of the engine; has no units
+VERIFY_STAGE = "verify"  # its units are segments; those of every other stage are bytes of .log
+AGAINST_STAGE = "compare"  # units: partitions
+RECOVERY_STAGE = "recover"  # after an unclean shutdown; units: partitions
+_COUNTED = {
+    SWAP_STAGE: "groups",
+    VERIFY_STAGE: "segments",
+    AGAINST_STAGE: "partitions",
+    RECOVERY_STAGE: "partitions",
+}
+LINE_INTERVAL_SECONDS = 10.0
+
+
+class ProgressSink(Protocol):
+    def stage(self, name: str, total: int) -> None:
+        """A stage of total units begins (0: not known), and with it the one before is over."""
+
+    def advance(self, done: int) -> None:
+        """So many units of the stage are done in all; not how many more than at the last call."""
+
+    def swapped(self, groups: int) -> None:
+        """So many segment groups are swapped in; 0: the first is about to be."""
+
+    def message(self, text: str) -> None:
+        """Something an operator wants to know now, in one line."""
+
+
+@contextmanager
+def open_progress(stream: TextIO) -> Iterator[ProgressSink]:
+    """A sink for stream, usually standard error; the last stage is closed on the way out."""
+    if stream.isatty():
+        with _terminal_bars(stream) as bars:
+            yield bars
+        return
+    lines = PlainProgress(stream, time.monotonic)
+    try:
+        yield lines
+    except BaseException:
+        lines.close(is_over=False)
+        raise
+    lines.close()
+
+
+class PlainProgress:
+    """A line when a stage is over, and one every ten seconds of a long one."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float]) -> None:
+        # that nobody can be told is no reason to stop
+        self._stream, self._clock = ForgivingStream(stream), clock
+        self._name: str | None = None
+        self._total = self._done = 0
+        self._began = self._last_line = 0.0
+
+    def stage(self, name: str, total: int) -> None:
+        self.close()
+        self._name, self._total, self._done = name, total, 0
+        self._began = self._last_line = self._clock()
+
+    def advance(self, done: int) -> None:
+        self._done = done
+        now = self._clock()
+        if now - self._last_line >= LINE_INTERVAL_SECONDS:
+            self._last_line = now
+            amount = amount_text(self._name or "", done, self._total)
+            self._write(f"{self._name}: {amount} after {now - self._began:.0f} s")
+
+    def swapped(self, groups: int) -> None:
+        if self._name == SWAP_STAGE:
+            self.advance(groups)
+
+    def message(self, text: str) -> None:
+        self._write(text)
+
+    def close(self, is_over: bool = True) -> None:
+        """End the stage that is open, if one is."""
+        if self._name is not None:
+            seconds = self._clock() - self._began
+            amount = amount_text(self._name, self._done, self._total)
+            told = ["done" if is_over else "stopped at" if amount else "stopped", amount]
+            self._write(f"{self._name}: {' '.join(filter(None, told))} in {seconds:.1f} s")
+        self._name = None
+
+    def _write(self, text: str) -> None:
+        self._stream.write(f"{printable(text)}\n")
+        self._stream.flush()
+
+
+class TerminalProgress:
+    """One bar a stage; those that are over stay above."""
+
+    def __init__(self, bars: "Progress") -> None:
+        self._bars = bars
+        self._task: TaskID | None = None
+        self._name, self._total = "", 0
+
+    def stage(self, name: str, total: int) -> None:
+        self.close()
+        self._name, self._total = name, total
+        amount = amount_text(name, 0, total)
+        self._task = self._bars.add_task(printable(name), total=total or None, amount=amount)
+
+    def advance(self, done: int) -> None:
+        if self._task is not None:
+            amount = amount_text(self._name, done, self._total)
+            self._bars.update(self._task, completed=done, amount=amount)
+
+    def swapped(self, groups: int) -> None:
+        if self._name == SWAP_STAGE:
+            self.advance(groups)
+
+    def message(self, text: str) -> None:
+        self._bars.console.print(printable(text), markup=False, highlight=False)
+
+    def close(self) -> None:
+        """End the stage that is open: a bar without a total would go on pulsing."""
+        if self._task is not None:
+            if not self._total:
+                self._bars.update(self._task, total=1, completed=1)
+            self._bars.stop_task(self._task)
+        self._task = None
+
+
+def amount_text(stage: str, done: int, total: int) -> str:
+    """How much is done, in the units of the stage."""
+    if stage in (START_STAGE, RETENTION_STAGE):
+        return ""
+    unit = _COUNTED.get(stage)
+    if unit is None:
+        return f"{size_text(done)} of {size_text(total)}" if total else size_text(done)
+    return f"{done:,} of {total:,} {unit}" if total else f"{done:,} {unit}"
+
+
+class ChangeWatch:
+    """Passes everything on, and remembers what the log directories have gone through."""
+
+    def __init__(self, sink: ProgressSink) -> None:
+        self._sink = sink
+        self.swap_began = False
+        self.swapped_groups = 0
+        self.retention_began = False
+        self.recovered = False  # what was cut short before was settled, before anything else
+        self.discarded_runs = 0  # whose kept originals had expired
+        self.split_began = False  # of segments whose offsets lie too far apart, before the engine
+
+    def stage(self, name: str, total: int) -> None:
+        self.retention_began |= name == RETENTION_STAGE
+        self._sink.stage(name, total)
+
+    def advance(self, done: int) -> None:
+        self._sink.advance(done)
+
+    def swapped(self, groups: int) -> None:
+        self.swap_began, self.swapped_groups = True, groups
+        self._sink.swapped(groups)
+
+    def message(self, text: str) -> None:
+        self._sink.message(text)
+
+    def discard(self) -> None:
+        """What one more run has kept is about to be discarded."""
+        self.discarded_runs += 1
+
+    def split(self) -> None:
+        """A segment is about to be."""
+        self.split_began = True
+
+    def what_was_changed(self) -> str:
+        """The sentence that ends an error message."""
+        if self.retention_began:
+            return (
+                "Every log that could be cleaned is; retention had begun, and a log that it came "
+                "to starts after the segments that are gone: run it again."
+            )
+        if not self.swap_began:
+            told = []
+            if self.discarded_runs:
+                runs = "1 run" if self.discarded_runs == 1 else f"{self.discarded_runs} runs"
+                told.append(f"for originals of {runs}, kept until now, that had expired")
+            if self.recovered:
+                told.append("for what was settled of a cleaning that had been cut short")
+            if self.split_began:
+                told.append("for segments that were split first, batch by batch")
+            return f"Nothing was changed{' but ' if told else ''}{' and '.join(told)}."
+        groups = "1 group" if self.swapped_groups == 1 else f"{self.swapped_groups} groups"
+        return (
+            f"{groups} of segments had been swapped in and stay; everything else is as it was, "
+            "and a log's checkpoint moves only when all of its groups are in."
+        )
+
+
+@contextmanager
+def _terminal_bars(stream: TextIO) -> Iterator[TerminalProgress]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bars = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[amount]}", markup=False),
+        TimeElapsedColumn(),
+        console=Console(file=cast(TextIO, ForgivingStream(stream))),  # as PlainProgress
+        redirect_stdout=False,  # stdout is the report's, perhaps a pipe's
+        redirect_stderr=False,
+    )
+    with bars:
+        terminal = TerminalProgress(bars)
+        try:
+            yield terminal
+        finally:
+            terminal.close()

@@ -1,0 +1,157 @@
+"""Why one log is cleaned or not: each of its bounds by name, and what set it.
+
+Everything comes from the plan of a round over its log directory, so that what is told here is what
+a run would do. Where the plan had no need to look at the log's end and its producers, that is done
+here, since it is one log. Source: spec C-4, C-5, C-18, C-23.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from compactor.config import Config
+from compactor.errors import ConfigError
+from compactor.planning.candidate import Clock, Judgement, prepare
+from compactor.planning.notices import notices_of
+from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.selection import BoundName
+from compactor.retention.retention_round import retention_report
+from compactor.round_report import RetentionReport
+from storage.errors import CorruptFileError
+from storage.file_names import parse_partition_dir
+from storage.log.log_dir import log_end_offset
+
+
+class NamedBound(NamedTuple):
+    name: str
+    value: int | float | None  # None: there is none
+    set_by: str
+
+
+class Explanation(NamedTuple):
+    log_dir: str
+    topic: str
+    partition: int
+    outcome: str  # to-clean, passed-over, set-aside
+    reason: str | None
+    bounds: tuple[NamedBound, ...]  # none where the log was not judged
+    retention: RetentionReport
+    notes: tuple[str, ...]
+    notices: tuple[str, ...]
+
+
+def explain(
+    log_dirs: Sequence[str],
+    topic_partition: str,
+    config: Config,
+    as_of_ms: int,
+    problems: Mapping[str, str] | None = None,
+) -> Explanation:
+    """Plan a round for one log. ConfigError if there is no such log in the directories.
+
+    log_dirs: all of the broker's, since a log may be on its way from one to another.
+    problems: by path of the partition directory, why a log is known to be unfit.
+    """
+    key = parse_partition_dir(topic_partition)
+    if key is None:
+        raise ConfigError(f"{topic_partition}: expected TOPIC-PARTITION")
+    topic, partition = key
+    plan = plan_round(log_dirs, config, as_of_ms, re.escape(topic), problems=problems)
+    reports = [r for r in plan.passed_over if (r.topic, r.partition) == key]
+    taken = [log.log_dir for log in plan.logs if (log.topic, log.partition) == key]
+    places = [report.log_dir for report in reports] + taken
+    if not places:
+        raise ConfigError(f"{topic_partition}: no such partition in {' or '.join(log_dirs)}")
+    facts = next((f for f in plan.facts if f.judgement.partition[:2] == key), None)
+    return Explanation(
+        places[0],
+        topic,
+        partition,
+        reports[0].status.value if reports else "to-clean",
+        reports[0].reason if reports else None,
+        tuple(_bounds(_looked_into(facts.judgement, plan, config))) if facts else (),
+        _retention(plan, key),
+        facts.notes if facts else (),
+        notices_of(plan),
+    )
+
+
+def _looked_into(judgement: Judgement, plan: RoundPlan, config: Config) -> Judgement:
+    """Add the log's end and its open transactions, where it is not eligible without them."""
+    if judgement.last_stable_offset is not None:
+        return judgement
+    clock = Clock(plan.as_of_ms, config.producer_id_expiration_ms)
+    own = next(facts for facts in plan.log_dirs if facts.path == judgement.log_dir)
+    try:
+        return prepare(judgement, clock, own.has_clean_shutdown).judgement
+    except CorruptFileError:  # a line of its own says so
+        return judgement
+
+
+def _bounds(judgement: Judgement) -> list[NamedBound]:
+    config, offsets, cleanable = judgement.config, judgement.offsets, judgement.cleanable
+    segments = judgement.partition.segments
+    bounds = [
+        NamedBound("log start offset", offsets.log_start, _log_start_cause(judgement)),
+        _end_of(judgement),
+        _stable_up_to(judgement),
+        NamedBound("cleaner checkpoint", offsets.cleaner, "cleaner-offset-checkpoint"),
+        NamedBound(
+            "first dirty offset", judgement.first_dirty.offset, judgement.first_dirty.set_by.value
+        ),
+    ]
+    if offsets.high_watermark is None:
+        bounds.append(NamedBound("high watermark", None, offsets.high_watermark_cause))
+    for bound in judgement.bounds:
+        cause = bound.cause or f"base offset of the last of {len(segments)} segments"
+        bounds.append(NamedBound(bound.name.value, bound.offset, cause))
+    least = min(judgement.bounds, key=lambda bound: bound.offset)
+    delay_ms = judgement.compaction_delay_ms
+    return [
+        *bounds,
+        NamedBound(
+            "first uncleanable offset",
+            cleanable.first_uncleanable_offset,
+            f"{least.name.value}, rounded down to a segment, or the first dirty offset's segment",
+        ),
+        NamedBound(
+            "dirty ratio",
+            round(cleanable.ratio, 4),
+            f"{cleanable.cleanable_bytes} of {cleanable.total_bytes} bytes; to be cleaned above "
+            f"min.cleanable.dirty.ratio {config.min_cleanable_dirty_ratio}",
+        ),
+        NamedBound(
+            "ms past max.compaction.lag.ms",
+            delay_ms,
+            f"max.compaction.lag.ms {config.max_compaction_lag_ms}",
+        ),
+    ]
+
+
+def _log_start_cause(judgement: Judgement) -> str:
+    if judgement.offsets.log_start > judgement.partition.segments[0].base_offset:
+        return "log-start-offset-checkpoint"
+    return "base offset of the first segment"
+
+
+def _end_of(judgement: Judgement) -> NamedBound:
+    try:
+        return NamedBound("log end offset", log_end_offset(judgement.partition), "last batch")
+    except CorruptFileError as error:
+        return NamedBound("log end offset", None, str(error))
+
+
+def _stable_up_to(judgement: Judgement) -> NamedBound:
+    offset = judgement.last_stable_offset
+    if offset is None:
+        return NamedBound("last stable offset", None, "not known, as the log cannot be read")
+    is_open = any(bound.name is BoundName.OPEN_TRANSACTION for bound in judgement.bounds)
+    cause = "start of the oldest open transaction" if is_open else "no transaction is open below it"
+    return NamedBound("last stable offset", offset, cause)
+
+
+def _retention(plan: RoundPlan, key: tuple[str, int]) -> RetentionReport:
+    for log in plan.retention:
+        if (log.topic, log.partition) == key:
+            return retention_report(log.estimate)
+    return RetentionReport()

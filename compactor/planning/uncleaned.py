@@ -1,0 +1,53 @@
+"""Reports on logs of a plan that end a round without being cleaned, and why."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.task_values import TaskProblem
+from compactor.errors import CorruptLogError
+from compactor.round_report import LogReport, LogStatus
+
+# An error of the log's own data sets it aside; anything else is a failure to be looked into.
+_STATUS = {"corrupt": LogStatus.SET_ASIDE, "unsupported": LogStatus.SET_ASIDE}
+DATA_PROBLEMS = ("corrupt", "unsupported", "proof")  # nothing but another log would end otherwise
+
+
+def problem_report(plan: LogPlan, problem: TaskProblem, swapped_groups: int = 0) -> LogReport:
+    where = f"{problem.path}, byte {problem.position}" if problem.position >= 0 else problem.path
+    groups = _groups(swapped_groups)
+    note = f"{groups} swapped in by then; the checkpoint was not moved"
+    return replace(
+        untouched_report(plan, _STATUS.get(problem.kind, LogStatus.FAILED)),
+        reason=f"{where}: {problem.problem}" if where else problem.problem,
+        notes=(note,) if swapped_groups else (),
+        is_data_problem=problem.kind in DATA_PROBLEMS,
+    )
+
+
+def stop_if_corrupt(reports: Iterable[LogReport]) -> None:
+    """Raise CorruptLogError for the first log whose data is wrong."""
+    for report in reports:
+        if report.is_data_problem:
+            name = f"{report.topic}-{report.partition}"
+            raise CorruptLogError(f"{name}: {report.reason} (--on-corrupt fail)")
+
+
+def untouched_report(plan: LogPlan, status: LogStatus) -> LogReport:
+    """The report on a log of the plan that is as it was."""
+    return LogReport(
+        log_dir=plan.log_dir,
+        topic=plan.topic,
+        partition=plan.partition,
+        status=status,
+        first_dirty_offset=plan.first_dirty_offset,
+        first_uncleanable_offset=plan.first_uncleanable_offset,
+        segments_before=plan.segment_count,
+        segments_after=plan.segment_count,
+        bytes_before=plan.log_bytes,
+        bytes_after=plan.log_bytes,
+    )
+
+
+def _groups(count: int) -> str:
+    return "1 segment group" if count == 1 else f"{count:,} segment groups"

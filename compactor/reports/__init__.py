@@ -1,1 +1,0 @@
-"""What a plan or a round is told as: values, JSON, tables."""

@@ -1,0 +1,185 @@
+"""What stands in the log directories, from names, sizes, times and small files: no record is read.
+
+Every directory keeps its own checkpoints, yet a partition may be in one of them only, so what they
+say is held together here. Source: Kafka, LogCleanerManager.allCleanerCheckpoints, LogSegment;
+spec C-4.3, C-23.1, C-23.2, F-12.8, F-13.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from compactor.errors import RefusedError
+from storage.errors import CorruptFileError
+from storage.file_names import LOG, TIME_INDEX, file_name
+from storage.files import filesystem
+from storage.formats import checkpoint, time_index
+from storage.formats.checkpoint import TopicPartition
+from storage.formats.segment import Segment
+from storage.log import segment_reader
+from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirSurvey:
+    """One log directory: what is in it, and what its checkpoints say."""
+
+    listing: LogDirListing
+    cleaner_offsets: Mapping[TopicPartition, int]
+    log_start_offsets: Mapping[TopicPartition, int]
+    high_watermarks: Mapping[TopicPartition, int] | None  # None: there is no such file
+    problem: str | None = None  # a checkpoint that cannot be read: no log here can be judged
+
+    @property
+    def path(self) -> str:
+        return self.listing.path
+
+
+class LogOffsets(NamedTuple):
+    """What the checkpoints of its log directory say of one log."""
+
+    cleaner: int | None  # None: no entry
+    log_start: int  # at least the base offset of the first segment (C-23.1)
+    high_watermark: int | None  # not below the log start; None: taken to be the log end offset
+    high_watermark_cause: str  # where it comes from, for people
+
+
+def survey_log_dirs(paths: Iterable[str]) -> list[LogDirSurvey]:
+    """Look at each directory once, also if it is named twice; RefusedError if one is unreadable."""
+    distinct: dict[str, str] = {}
+    for path in paths:
+        distinct.setdefault(os.path.realpath(path), path)
+    return [survey_log_dir(path) for path in distinct.values()]
+
+
+def survey_log_dir(path: str) -> LogDirSurvey:
+    """List one log directory, and read its checkpoints."""
+    try:
+        listing = list_log_dir(path)
+    except OSError as error:
+        raise RefusedError(f"{path}: {error.strerror}") from error
+    try:
+        has_high_watermarks = os.path.lexists(os.path.join(path, checkpoint.REPLICATION))
+        return LogDirSurvey(
+            listing,
+            checkpoint.read(os.path.join(path, checkpoint.CLEANER_OFFSET)),
+            checkpoint.read(os.path.join(path, checkpoint.LOG_START)),
+            checkpoint.read(os.path.join(path, checkpoint.REPLICATION))
+            if has_high_watermarks
+            else None,
+        )
+    except CorruptFileError as error:
+        return LogDirSurvey(listing, {}, {}, None, str(error))
+    except OSError as error:
+        return LogDirSurvey(listing, {}, {}, None, f"{error.filename}: {error.strerror}")
+
+
+def offsets_of(
+    partition: PartitionListing, survey: LogDirSurvey, assume_fully_replicated: bool
+) -> LogOffsets:
+    """Put together what the checkpoints say of a log that has segments."""
+    key = partition.topic, partition.partition
+    log_start = max(survey.log_start_offsets.get(key, 0), partition.segments[0].base_offset)
+    high_watermark, cause = _high_watermark(key, survey, assume_fully_replicated)
+    if high_watermark is not None:
+        high_watermark = max(high_watermark, log_start)
+    return LogOffsets(survey.cleaner_offsets.get(key), log_start, high_watermark, cause)
+
+
+def _high_watermark(
+    key: TopicPartition, survey: LogDirSurvey, assume_fully_replicated: bool
+) -> tuple[int | None, str]:
+    if assume_fully_replicated:
+        return None, "taken to be the log end offset, as asked for"
+    if survey.high_watermarks is None:
+        return None, f"taken to be the log end offset: there is no {checkpoint.REPLICATION}"
+    if key not in survey.high_watermarks:
+        return 0, f"no entry in {checkpoint.REPLICATION}"
+    return survey.high_watermarks[key], checkpoint.REPLICATION
+
+
+def conflicts(surveys: Sequence[LogDirSurvey]) -> dict[TopicPartition, str]:
+    """Give the partitions that stand in more than one log directory, and where."""
+    places: dict[TopicPartition, list[str]] = {}
+    for survey in surveys:
+        for partition in survey.listing.partitions:
+            places.setdefault((partition.topic, partition.partition), []).append(survey.path)
+    return {
+        key: f"stands in {_and(paths)}: a broker would not start with both"
+        for key, paths in places.items()
+        if len(paths) > 1
+    }
+
+
+def moves(surveys: Sequence[LogDirSurvey]) -> dict[TopicPartition, str]:
+    """Give the partitions that are being moved between log directories, and why they are left.
+
+    Their copy so far (`-future`) may hold records that a cleaning would drop together with what
+    hides them; a broker goes on copying behind these, and then puts the copy in the log's place.
+    So Kafka neither cleans such a log nor lets retention delete from it (C-3.3).
+    """
+    places: dict[TopicPartition, list[str]] = {}
+    for survey in surveys:
+        for key in survey.listing.moving_here:
+            places.setdefault(key, []).append(survey.path)
+    return {
+        key: f"is being moved to {_and(paths)}: a record that goes here could come back with the "
+        "copy there (-future); it waits until a broker has ended the move, or called it off"
+        for key, paths in places.items()
+    }
+
+
+def stray_entries(
+    surveys: Sequence[LogDirSurvey],
+) -> dict[TopicPartition, dict[str, int]]:
+    """Give cleaner checkpoint entries for logs that stand in another log directory only (C-4.3).
+
+    By partition, then by the directory that has the entry. Kafka puts all files together, and its
+    cleaner thread ends where two of them name the same partition.
+    """
+    home = {
+        (partition.topic, partition.partition): survey.path
+        for survey in surveys
+        for partition in survey.listing.partitions
+    }
+    found: dict[TopicPartition, dict[str, int]] = {}
+    for survey in surveys:
+        for key, offset in survey.cleaner_offsets.items():
+            if home.get(key, survey.path) != survey.path:
+                found.setdefault(key, {})[survey.path] = offset
+    return found
+
+
+def largest_timestamp_ms(partition: PartitionListing, segment: Segment) -> int:
+    """Give the largest timestamp of an inactive segment as its time index says it (F-12.8).
+
+    Without one it is the modification time of the log. Kafka has that in whole milliseconds. Where
+    the `.index` is missing, a broker that starts makes a new time index, too (F-16.1).
+    """
+    if segment.index_bytes is None:
+        log_path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
+        headers = (header for _, header in segment_reader.read_batch_headers(log_path))
+        largest_ms = max((header.max_timestamp for header in headers), default=-1)
+        return largest_ms if largest_ms >= 0 else segment.log_mtime_ns // 1_000_000
+    entries = (segment.time_index_bytes or 0) // time_index.ENTRY.itemsize
+    if entries:
+        path = os.path.join(partition.path, file_name(segment.base_offset, TIME_INDEX))
+        position = (entries - 1) * time_index.ENTRY.itemsize
+        data = filesystem.read_range(path, position, time_index.ENTRY.itemsize)
+        last = time_index.last(time_index.decode(data, path), segment.base_offset)
+        if last.timestamp_ms is not None and last.timestamp_ms >= 0:
+            return last.timestamp_ms
+    return segment.log_mtime_ns // 1_000_000
+
+
+def first_batch_timestamp_ms(partition: PartitionListing, segment: Segment) -> int | None:
+    """Give the largest timestamp in the first batch of a segment; None if it has none (F-12.8)."""
+    log_path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
+    for _, header in segment_reader.read_batch_headers(log_path):
+        return header.max_timestamp if header.max_timestamp >= 0 else None
+    return None
+
+
+def _and(paths: Sequence[str]) -> str:
+    return " and ".join(paths)

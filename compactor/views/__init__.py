@@ -1,0 +1,1 @@
+"""Tables and JSON of what plans, rounds, recoveries and proofs return."""

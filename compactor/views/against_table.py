@@ -1,0 +1,86 @@
+"""The reader's proof for a person: a row for each cleaned partition, and one sentence."""
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from compactor.host.printable import printable
+from compactor.verification.reader_proof import REASONS
+from compactor.verification.verify_against import Compared, Comparison
+
+SHOWN_PARTITIONS = 40
+SHOWN_FINDINGS = 200
+SHOWN_NAMES = 3
+
+
+def comparison_view(found: Comparison) -> RenderableType:
+    """What was compared, what is gone and why, and whether it holds."""
+    parts: list[RenderableType] = []
+    if found.partitions:
+        parts.append(_table(found.partitions))
+    if len(found.partitions) > SHOWN_PARTITIONS:
+        more = len(found.partitions) - SHOWN_PARTITIONS
+        parts.append(Text(f"… and {more:,} more (all: --report FILE.json)", "dim"))
+    parts += [Text(printable(note)) for note in _notes(found)]
+    parts += [Text(printable(str(finding))) for finding in found.findings[:SHOWN_FINDINGS]]
+    parts.append(Text(printable(_verdict(found))))
+    return Group(*parts)
+
+
+def _table(partitions: list[Compared]) -> Table:
+    reasons = [r for r in REASONS if any(p.gone[r] for p in partitions)]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=len(partitions) > 1)
+    table.add_column("partition", "total", overflow="fold", min_width=20)
+    headings = ("keys", "records", *(reason.replace("_", " ") for reason in reasons))
+    for heading, total in zip(headings, _cells(partitions, reasons), strict=True):
+        table.add_column(heading, total, justify="right")
+    for partition in partitions[:SHOWN_PARTITIONS]:
+        table.add_row(Text(printable(partition.name)), *_cells([partition], reasons))
+    return table
+
+
+def _cells(partitions: list[Compared], reasons: list[str]) -> list[str]:
+    before = sum(p.records_before for p in partitions)
+    after = sum(p.records_after for p in partitions)
+    gone = [f"{sum(p.gone[reason] for p in partitions):,}" for reason in reasons]
+    return [f"{sum(p.keys for p in partitions):,}", f"{before:,} → {after:,}", *gone]
+
+
+def _notes(found: Comparison) -> list[str]:
+    notes = [
+        f"{p.name}: the log started at offset {p.log_start_before} and starts at "
+        f"{p.log_start_offset} now; what lay below was deleted by retention"
+        for p in found.partitions
+        if p.log_start_offset > p.log_start_before
+    ]
+    notes += [
+        f"{p.name}: no checkpoint tells how far it was cleaned; held up to the active segment"
+        for p in found.partitions
+        if p.is_cut_short
+    ]
+    notes += [
+        f"{p.name}: of {p.disputed_batches:,} batches .txnindex and markers said different things "
+        "before already; consumers go by .txnindex, and so does this"
+        for p in found.partitions
+        if p.disputed_batches
+    ]
+    if found.linked:
+        notes.append(
+            f"{found.linked:,} partitions share files with their copy: a change inside of such a "
+            "file would show on both sides"
+        )
+    if found.unmatched:
+        names = ", ".join(found.unmatched[:SHOWN_NAMES])
+        notes.append(f"no copy to hold against: {len(found.unmatched):,} partitions ({names})")
+    return notes
+
+
+def _verdict(found: Comparison) -> str:
+    held = f"{len(found.partitions):,} partitions cleaned, {found.untouched:,} untouched"
+    if found.findings:
+        return f"against {found.before}: {held}: {len(found.findings):,} findings"
+    return (
+        f"against {found.before}: {held}: every key has its latest record, all that is left is as "
+        "it was, all that is gone had a reason"
+    )

@@ -1,0 +1,107 @@
+"""What a recovery did, as JSON and in the report of the round that came after it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from compactor.log_dir_lock import UNTIL_A_CLEAN_SHUTDOWN
+from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
+from compactor.round_report import CleaningReport
+from compactor.views.report_json import JsonObject
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+
+
+def problems_of(recovered: Iterable[LogDirRecovery]) -> dict[str, str]:
+    """By path of the partition directory: why a log could not be recovered."""
+    return {
+        log.path: log.problem
+        for log_dir in recovered
+        for log in log_dir.logs
+        if log.problem is not None
+    }
+
+
+def advice_of(recovered: Iterable[LogDirRecovery]) -> list[str]:
+    """What a run after this recovery needs, a line for each log directory."""
+    return [
+        f"{log_dir.path}: no {CLEAN_SHUTDOWN}, and recover writes none: each run here needs "
+        f"--recover-first {UNTIL_A_CLEAN_SHUTDOWN}."
+        for log_dir in recovered
+        if not log_dir.has_clean_shutdown
+    ]
+
+
+def recovery_document(recovered: Sequence[LogDirRecovery]) -> JsonObject:
+    """The fields that follow those of the verdict: totals first."""
+    logs = [log for log_dir in recovered for log in log_dir.logs]
+    return {
+        "totals": {
+            "partitions": sum(log_dir.partitions for log_dir in recovered),
+            "recovered": sum(log.problem is None for log in logs),
+            "set_aside": sum(log.problem is not None for log in logs),
+            "finished": sum(len(log.finished) for log in logs),
+            "undone": sum(len(log.undone) for log in logs),
+            "removed": sum(len(log.removed) for log in logs)
+            + sum(len(log_dir.removed) for log_dir in recovered),
+            "rebuilt": sum(len(log.rebuilt) for log in logs),
+            "truncated": sum(log.truncated is not None for log in logs),
+        },
+        "log_dirs": [
+            {
+                "path": log_dir.path,
+                "clean_shutdown": log_dir.has_clean_shutdown,
+                "removed": list(log_dir.removed),
+            }
+            for log_dir in recovered
+        ],
+        "notices": advice_of(recovered),
+        "logs": [_document(log) for log in logs],
+    }
+
+
+def what_was_done(log: LogRecovery) -> str:
+    """In a few words, for a person."""
+    counts = (
+        (log.finished, "of a complete swap put in place"),
+        (log.undone, "of an incomplete one removed"),
+        (log.removed, "left over removed"),
+        (log.rebuilt, "made anew"),
+    )
+    told = [f"{_files(names)} {what}" for names, what in counts if names]
+    return ", ".join(told + ([f"cut off: {log.truncated}"] if log.truncated else []))
+
+
+def with_recovery_noted(
+    report: CleaningReport, recovered: Iterable[LogDirRecovery]
+) -> CleaningReport:
+    """Tell of each log what was settled before the round."""
+    notes = {
+        (log.log_dir, log.topic, log.partition): f"recovered first: {what_was_done(log)}"
+        for log_dir in recovered
+        for log in log_dir.logs
+        if log.problem is None
+    }
+    logs = (
+        replace(log, notes=(notes[key], *log.notes))
+        if (key := (log.log_dir, log.topic, log.partition)) in notes
+        else log
+        for log in report.logs
+    )
+    return replace(report, logs=tuple(logs))
+
+
+def _files(names: Sequence[str]) -> str:
+    return "1 file" if len(names) == 1 else f"{len(names):,} files"
+
+
+def _document(log: LogRecovery) -> JsonObject:
+    return {
+        "log_dir": log.log_dir,
+        "topic": log.topic,
+        "partition": log.partition,
+        "finished": list(log.finished),
+        "undone": list(log.undone),
+        "removed": list(log.removed),
+        "rebuilt": list(log.rebuilt),
+        "truncated": log.truncated,
+        "problem": log.problem,
+    }

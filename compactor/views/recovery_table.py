@@ -1,0 +1,45 @@
+"""What a recovery did, as a table for a person that never floods the terminal."""
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from compactor.host.printable import one_line, printable
+from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
+from compactor.views.recovery_report import advice_of, what_was_done
+
+SHOWN_LOGS = 40
+
+
+def recovery_view(recovered: Sequence[LogDirRecovery]) -> RenderableType:
+    """A line for each log that was not as a broker would leave it, the sum, what a run needs."""
+    logs = [log for log_dir in recovered for log in log_dir.logs]
+    partitions = sum(log_dir.partitions for log_dir in recovered)
+    parts: list[RenderableType] = []
+    if logs:
+        # those that are not as they should be first
+        parts.append(_table(sorted(logs, key=lambda log: log.problem is None)[:SHOWN_LOGS]))
+    if len(logs) > SHOWN_LOGS:
+        parts.append(
+            Text(f"… and {len(logs) - SHOWN_LOGS:,} more (all: --report FILE.json)", "dim")
+        )
+    set_aside = sum(log.problem is not None for log in logs)
+    all_told = "1 partition" if partitions == 1 else f"{partitions:,} partitions"
+    settled = f"{all_told}: {len(logs) - set_aside:,} settled"
+    others = f", {set_aside:,} set aside as they were" if set_aside else ""
+    parts.append(Text(f"{settled}{others}, nothing to be done for the others."))
+    parts += [Text(printable(line)) for line in advice_of(recovered)]
+    return Group(*parts)
+
+
+def _table(logs: Sequence[LogRecovery]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("log", overflow="fold")
+    table.add_column("what was done", overflow="fold")
+    for log in logs:
+        told = f"set aside: {log.problem}" if log.problem else what_was_done(log)
+        table.add_row(printable(f"{log.topic}-{log.partition}"), Text(one_line(told)))
+    return table

@@ -1,0 +1,148 @@
+"""A round's report and verdict as JSON, for whatever runs the command on a schedule.
+
+The report is one object. It begins with the fields of the verdict, so that with `--format json`
+the single line on standard output is both: the whole report, and the last line with status and
+exit code. `schema_version` rises when a field changes its meaning or goes; new fields may come at
+any time.
+"""
+
+import json
+from typing import Any
+
+from compactor.exit_codes import ExitCode, exit_code_of_report
+from compactor.host.printable import iso_time
+from compactor.round_report import (
+    REPORT_SCHEMA_VERSION,
+    CleaningReport,
+    Counts,
+    LogReport,
+    LogStatus,
+    PhaseReport,
+    RetentionReport,
+    SegmentCounts,
+)
+from compactor.views.report_totals import dropped_by_reason, totals_of
+
+JsonObject = dict[str, Any]
+
+
+def to_line(document: JsonObject) -> str:
+    """One line of pure ASCII: names that are not UTF-8 come out escaped."""
+    return json.dumps(document, separators=(",", ":"))
+
+
+def to_text(document: JsonObject) -> str:
+    return json.dumps(document, indent=2) + "\n"
+
+
+def verdict(command: str, code: ExitCode, error: str | None = None) -> JsonObject:
+    """What every verdict begins with; error is the line that a person was shown."""
+    document: JsonObject = {
+        "schema_version": REPORT_SCHEMA_VERSION,
+        "command": command,
+        "status": code.word,
+        "exit_code": int(code),
+    }
+    return document if error is None else document | {"error": error}
+
+
+def report_verdict(report: CleaningReport) -> JsonObject:
+    """The verdict of a round that came to its end."""
+    totals = totals_of(report)
+    return verdict("run", exit_code_of_report(report)) | {
+        "dry_run": report.dry_run,
+        "run_id": report.run_id,
+        "seconds": round(report.seconds, 3),
+        "totals": {
+            "logs": {status.value: totals.logs.get(status, 0) for status in LogStatus},
+            "segments_before": totals.segments_before,
+            "segments_after": totals.segments_after,
+            "bytes_before": totals.bytes_before,
+            "bytes_after": totals.bytes_after,
+            **_counts(totals.counts),
+            "retention": _retention(totals.retention),
+        },
+    }
+
+
+def report_document(report: CleaningReport) -> JsonObject:
+    """Everything that is known of the round."""
+    return report_verdict(report) | {
+        "version": report.version,
+        "as_of_ms": report.as_of_ms,
+        "as_of": iso_time(report.as_of_ms),
+        "started_at_ms": report.started_at_ms,
+        "started_at": iso_time(report.started_at_ms),
+        "warnings": list(report.warnings),
+        "notices": list(report.notices),
+        "phases": [_phase(phase) for phase in report.phases],
+        "logs": [_log(log) for log in report.logs],
+    }
+
+
+def _log(log: LogReport) -> JsonObject:
+    return {
+        "log_dir": log.log_dir,
+        "topic": log.topic,
+        "partition": log.partition,
+        "status": log.status.value,
+        "reason": log.reason,
+        "notes": list(log.notes),
+        "first_dirty_offset": log.first_dirty_offset,
+        "first_uncleanable_offset": log.first_uncleanable_offset,
+        "end_offset": log.end_offset,
+        "segments_before": log.segments_before,
+        "segments_after": log.segments_after,
+        "bytes_before": log.bytes_before,
+        "bytes_after": log.bytes_after,
+        **_counts(log.counts),
+        "retention": retention_document(log.retention),
+    }
+
+
+def retention_document(retention: RetentionReport) -> JsonObject:
+    """What retention deletes of a log, and where the log starts then (null: as before)."""
+    return {"log_start_offset": retention.log_start_offset, **_retention(retention)}
+
+
+def _retention(retention: RetentionReport) -> JsonObject:
+    def counts(of_rule: SegmentCounts) -> JsonObject:
+        return {"segments": of_rule.segments, "bytes": of_rule.bytes}
+
+    return {
+        "log_start": counts(retention.log_start),
+        "size": counts(retention.size),
+        "time": counts(retention.time),
+    }
+
+
+def _counts(counts: Counts) -> JsonObject:
+    return {
+        "records": {
+            "read": counts.records_read,
+            "kept": counts.records_kept,
+            "dropped": dropped_by_reason(counts),
+        },
+        "batches": {
+            "read": counts.batches_read,
+            "kept": counts.batches_kept,
+            "rebuilt": counts.batches_rebuilt,
+            "emptied": counts.batches_emptied,
+        },
+    }
+
+
+def _phase(phase: PhaseReport) -> JsonObject:
+    return {
+        "name": phase.name,
+        "seconds": round(phase.seconds, 3),
+        "log_bytes": phase.log_bytes,
+        "mb_per_second": mb_per_second(phase),
+    }
+
+
+def mb_per_second(phase: PhaseReport) -> float | None:
+    """Megabytes (10^6) of .log a second; None for a phase that reads none or takes no time."""
+    if not phase.log_bytes or phase.seconds <= 0:
+        return None
+    return round(phase.log_bytes / 1e6 / phase.seconds, 1)

@@ -1,0 +1,99 @@
+"""Sums over a CleaningReport, and many reasons told as a few: pure, shared by table and JSON."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from itertools import groupby
+
+from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus, RetentionReport
+
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_REWRITTEN = (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
+_DROPPED = "dropped_"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Of the logs that were (or would be) cleaned; `logs` and `retention` count every log."""
+
+    logs: dict[LogStatus, int] = field(default_factory=dict)
+    segments_before: int = 0
+    segments_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    counts: Counts = field(default_factory=Counts)
+    retention: RetentionReport = field(default_factory=RetentionReport)
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonGroup:
+    """Logs of one status whose reasons differ in nothing but names and numbers."""
+
+    status: LogStatus
+    reason: str  # varying numbers as `least…greatest`
+    names: tuple[str, ...]
+
+
+def rewritten(report: CleaningReport) -> list[LogReport]:
+    return [log for log in report.logs if log.status in _REWRITTEN]
+
+
+def totals_of(report: CleaningReport) -> Totals:
+    by_status = sorted(log.status for log in report.logs)
+    done = rewritten(report)
+    return Totals(
+        {status: len(list(same)) for status, same in groupby(by_status)},
+        sum(log.segments_before for log in done),
+        sum(log.segments_after for log in done),
+        sum(log.bytes_before for log in done),
+        sum(log.bytes_after for log in done),
+        sum((log.counts for log in done), Counts()),
+        sum((log.retention for log in report.logs), RetentionReport()),
+    )
+
+
+def dropped_by_reason(counts: Counts) -> dict[str, int]:
+    """Every `dropped_…` count by what follows the underscore."""
+    names = [f.name for f in fields(counts) if f.name.startswith(_DROPPED)]
+    return {name.removeprefix(_DROPPED): getattr(counts, name) for name in names}
+
+
+def group_reasons(logs: Iterable[LogReport]) -> list[ReasonGroup]:
+    """One entry for reasons that say the same of different logs; the largest groups first."""
+    groups: dict[tuple[LogStatus, str], list[LogReport]] = {}
+    for log in logs:
+        shape = NUMBER.sub("#", _without_names(log))
+        groups.setdefault((log.status, shape), []).append(log)
+    found = [
+        ReasonGroup(status, _common(same), tuple(_name(log) for log in same))
+        for (status, _), same in groups.items()
+    ]
+    return sorted(found, key=lambda group: -len(group.names))
+
+
+def _name(log: LogReport) -> str:
+    return f"{log.topic}-{log.partition}"
+
+
+def _reason(log: LogReport) -> str:
+    return log.reason or "no reason given"
+
+
+def _without_names(log: LogReport) -> str:
+    """The reason with the log's own path and name left out, so that it can equal another log's."""
+    return _reason(log).replace(f"{log.log_dir}/{_name(log)}", "…").replace(_name(log), "…")
+
+
+def _common(logs: list[LogReport]) -> str:
+    """The reason of a single log as it is; of several, numbers that vary told as ranges."""
+    if len(logs) == 1:
+        return _reason(logs[0])
+    reasons = [_without_names(log) for log in logs]
+    columns = zip(*(NUMBER.findall(reason) for reason in reasons), strict=True)
+    ranges = iter([_range(column) for column in columns])
+    return NUMBER.sub(lambda _: next(ranges), reasons[0])
+
+
+def _range(numbers: tuple[str, ...]) -> str:
+    least, greatest = min(numbers, key=float), max(numbers, key=float)
+    return least if float(least) == float(greatest) else f"{least}…{greatest}"

@@ -1,0 +1,62 @@
+"""What `undo` says of the logs: lines, JSON, exit code. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from compactor.exit_codes import ExitCode
+from compactor.host.printable import size_text
+from compactor.originals.undo import UndoReport, UndoStatus
+from compactor.views.report_json import JsonObject
+
+_WORDS = {
+    UndoStatus.UNDONE: "undone",
+    UndoStatus.AS_BEFORE: "already as before the run",
+    UndoStatus.REFUSED: "left as it is",
+    UndoStatus.FAILED: "failed",
+}
+SHOWN_LOGS = 40
+
+
+def exit_code(reports: Sequence[UndoReport]) -> ExitCode:
+    """Refused where every log was changed since; partial where some could not be undone."""
+    found = {report.status for report in reports}
+    if found.isdisjoint({UndoStatus.REFUSED, UndoStatus.FAILED}):
+        return ExitCode.OK
+    if found == {UndoStatus.REFUSED}:
+        return ExitCode.REFUSED
+    return ExitCode.FAILED if found == {UndoStatus.FAILED} else ExitCode.PARTIAL
+
+
+def totals(reports: Sequence[UndoReport]) -> JsonObject:
+    statuses = [report.status for report in reports]
+    return {
+        "logs": {status.value: statuses.count(status) for status in UndoStatus},
+        "segments": sum(report.segments for report in reports),
+        "bytes": sum(report.bytes for report in reports),
+    }
+
+
+def documents(reports: Sequence[UndoReport]) -> list[JsonObject]:
+    return [{**report._asdict(), "status": report.status.value} for report in reports]
+
+
+def lines(reports: Sequence[UndoReport]) -> Iterator[str]:
+    """A line for each log, those with a problem first, and one for all."""
+    with_problem = [report for report in reports if report.reason is not None]
+    others = [report for report in reports if report.reason is None]
+    for report in [*with_problem, *others[:SHOWN_LOGS]]:
+        name = f"{report.log_dir}: {report.topic}-{report.partition}"
+        if report.reason is not None:
+            yield f"{name} {_WORDS[report.status]}: {report.reason}"
+        else:
+            yield f"{name} {_WORDS[report.status]}{_counts(report)}"
+    if len(others) > SHOWN_LOGS:
+        yield f"… and {len(others) - SHOWN_LOGS:,} more (all: --format json)"
+    statuses = [report.status for report in reports]
+    counts = [f"{statuses.count(status):,} {_WORDS[status]}" for status in UndoStatus]
+    yield f"Logs: {', '.join(counts)}."
+
+
+def _counts(report: UndoReport) -> str:
+    if not report.segments:
+        return ""
+    return f": {report.segments:,} segments, {size_text(report.bytes)}"

@@ -1,0 +1,63 @@
+"""Leader epochs of a partition (`leader-epoch-checkpoint`): where each began, as text.
+
+    0                   version
+    2                   number of entries
+    epoch start_offset  one line each, both rising
+
+0 bytes where the log has no batch with an epoch. Source: Kafka, LeaderEpochCheckpointFile; spec
+F-13.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from storage.errors import CorruptFileError
+from storage.files import filesystem
+from storage.formats.checkpoint import decode_lines, encode_lines, integer
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+
+
+class EpochEntry(NamedTuple):
+    """A leader epoch and the offset of the first record written in it."""
+
+    epoch: int
+    start_offset: int
+
+
+def decode(data: bytes, path: str) -> list[EpochEntry]:
+    """Raise CorruptFileError at the first line that Kafka would not take (F-13.2)."""
+    return [
+        EpochEntry(integer(epoch, 32, path, position), integer(start, 64, path, position))
+        for position, (epoch, start) in decode_lines(data, path, 2)
+    ]
+
+
+def encode(entries: Iterable[EpochEntry]) -> bytes:
+    """Lay entries out in the order given."""
+    return encode_lines([f"{epoch} {start_offset}" for epoch, start_offset in entries])
+
+
+def check(entries: Iterable[EpochEntry], path: str) -> None:
+    """Raise CorruptFileError if epochs or their start offsets do not rise."""
+    last = EpochEntry(-1, -1)
+    for entry in entries:
+        if entry.epoch <= last.epoch or entry.start_offset <= last.start_offset:
+            problem = f"epoch {entry.epoch} at offset {entry.start_offset} does not follow "
+            problem += f"epoch {last.epoch} at {last.start_offset}"
+            raise CorruptFileError(path, 0, problem)
+        last = entry
+
+
+def read(path: str) -> list[EpochEntry]:
+    """Give the entries of a file; none if it is not there or empty."""
+    try:
+        data = filesystem.read_bytes(path)
+    except FileNotFoundError:
+        return []
+    return decode(data, path)
+
+
+def write(path: str, entries: Iterable[EpochEntry]) -> None:
+    """Replace the file in one step."""
+    filesystem.replace_file(path, encode(entries))

@@ -1,0 +1,117 @@
+"""Offset index (`.index`): where in the log a batch with a given last offset starts.
+
+A headerless run of 8-byte big-endian entries, by rising offset: offset relative to the segment's
+base offset int32, position in the log int32. While the segment is active the file is longer than
+its entries, filled up with zeros. Source: Kafka, OffsetIndex, AbstractIndex; spec F-9.
+"""
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storage.errors import CorruptFileError
+from storage.files import filesystem
+
+ENTRY = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
+assert ENTRY.itemsize == 8
+
+Entries = NDArray[np.void]  # of ENTRY
+
+
+class OffsetPosition(NamedTuple):
+    """A batch, by its last offset, and the position at which it starts."""
+
+    offset: int
+    position: int
+
+
+def encode(entries: Entries) -> bytes:
+    """Lay entries out as the file has them."""
+    assert entries.dtype == ENTRY, entries.dtype
+    return entries.tobytes()
+
+
+def decode(data: bytes, path: str) -> Entries:
+    """Give the entries, without the zeros that fill up the index of an active segment.
+
+    Raise CorruptFileError if the last entry is cut short. What the entries say is not looked at:
+    that is what `check` is for.
+    """
+    whole = len(data) // ENTRY.itemsize
+    cut = len(data) - whole * ENTRY.itemsize
+    if cut:
+        problem = f"entry has {cut} of {ENTRY.itemsize} bytes"
+        raise CorruptFileError(path, whole * ENTRY.itemsize, problem)
+    entries = np.frombuffer(data, ENTRY)
+    used = np.flatnonzero(entries["position"] | entries["relative_offset"])
+    return entries[: used[-1] + 1 if len(used) else 0]
+
+
+def check(entries: Entries, log_bytes: int, path: str) -> None:
+    """Raise CorruptFileError at the first entry that cannot be one of a log of so many bytes."""
+    offsets, positions = entries["relative_offset"], entries["position"]
+    wrong = (offsets < 0) | (positions < 0) | (positions >= log_bytes)
+    wrong[1:] |= (offsets[1:] <= offsets[:-1]) | (positions[1:] <= positions[:-1])
+    if wrong.any():
+        at = int(wrong.argmax())
+        problem = (
+            f"entry (relative offset {offsets[at]}, position {positions[at]}) "
+            f"does not ascend or is outside the log of {log_bytes} bytes"
+        )
+        raise CorruptFileError(path, at * ENTRY.itemsize, problem)
+
+
+def search(entries: Entries, base_offset: int, target: int) -> OffsetPosition:
+    """Give the entry with the greatest offset that is not past target (F-9.3).
+
+    (base_offset, 0) if there is none. The batch that holds target starts there or later.
+    """
+    at = int(np.searchsorted(entries["relative_offset"], target - base_offset, side="right")) - 1
+    if at < 0:
+        return OffsetPosition(base_offset, 0)
+    relative_offset, position = entries[at]
+    return OffsetPosition(base_offset + int(relative_offset), int(position))
+
+
+def read(path: str) -> Entries:
+    """Read and decode an index file."""
+    return decode(filesystem.read_bytes(path), path)
+
+
+def read_last(path: str, base_offset: int) -> OffsetPosition:
+    """Give the last entry without reading the others; (base_offset, 0) if there is none.
+
+    The file of an active segment is 10 MiB, nearly all of it zeros: its end is looked for by
+    halving.
+    """
+    count = os.stat(path).st_size // ENTRY.itemsize
+    last = _read_entry(path, count - 1) if count else None
+    if last == (0, 0):
+        first_unused = _first_unused(path, count - 1)
+        last = _read_entry(path, first_unused - 1) if first_unused else None
+    if last is None:
+        return OffsetPosition(base_offset, 0)
+    return OffsetPosition(base_offset + last[0], last[1])
+
+
+def _first_unused(path: str, known_unused: int) -> int:
+    low, high = 0, known_unused
+    while low < high:
+        middle = (low + high) // 2
+        if _read_entry(path, middle) == (0, 0):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _read_entry(path: str, index: int) -> tuple[int, int]:
+    position = index * ENTRY.itemsize
+    data = filesystem.read_range(path, position, ENTRY.itemsize)
+    if len(data) < ENTRY.itemsize:
+        problem = f"entry has {len(data)} of {ENTRY.itemsize} bytes"
+        raise CorruptFileError(path, position, problem)
+    relative_offset, log_position = np.frombuffer(data, ENTRY)[0].item()
+    return relative_offset, log_position

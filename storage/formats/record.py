@@ -1,0 +1,105 @@
+"""One record of a v2 batch (spec F-5). For dumps, tests and the writer, not for the hot path.
+
+length varint | attributes int8, 0 | timestamp delta varlong | offset delta varint
+key length varint, -1 null | key | value length varint, -1 null | value
+headers count varint | each: key length varint, key (UTF-8), value length varint, -1 null, value
+
+Source: Kafka, DefaultRecord.
+"""
+
+from typing import NamedTuple
+
+from storage.errors import LogCompactionError
+from storage.formats.varint import (
+    Bytes,
+    decode_varint,
+    decode_varlong,
+    encode_varint,
+    encode_varlong,
+)
+
+_ATTRIBUTES = b"\x00"
+_NULL = encode_varint(-1)
+
+
+class MalformedRecordError(LogCompactionError):
+    """A record breaks its format. Whoever knows the file adds path and position."""
+
+
+class Record(NamedTuple):
+    offset: int
+    timestamp: int  # ms; -1: none
+    key: bytes | None
+    value: bytes | None  # None: a tombstone
+    headers: tuple[tuple[bytes, bytes | None], ...] = ()
+
+
+def encode(record: Record, base_offset: int, base_timestamp: int) -> bytes:
+    """Return the record as it stands in a batch with these bases."""
+    body = b"".join(
+        (
+            _ATTRIBUTES,
+            encode_varlong(_int64(record.timestamp - base_timestamp)),
+            encode_varint(record.offset - base_offset),
+            _encode_nullable(record.key),
+            _encode_nullable(record.value),
+            encode_varint(len(record.headers)),
+            *(_encode_nullable(part) for header in record.headers for part in header),
+        )
+    )
+    return encode_varint(len(body)) + body
+
+
+def decode(data: Bytes, at: int, base_offset: int, base_timestamp: int) -> tuple[Record, int]:
+    """Return the record at that index and the index after it.
+
+    Raise MalformedRecordError or MalformedVarintError.
+    """
+    length, start = decode_varint(data, at)
+    end = start + length
+    if length < 0 or end > len(data):
+        raise MalformedRecordError(f"a record of {length} bytes, {len(data) - start} left")
+    body = memoryview(data)[:end]
+    timestamp_delta, at = decode_varlong(body, start + len(_ATTRIBUTES))
+    offset_delta, at = decode_varint(body, at)
+    key, at = _decode_nullable(body, at)
+    value, at = _decode_nullable(body, at)
+    headers, at = _decode_headers(body, at)
+    if at != end:
+        raise MalformedRecordError(f"a record of {length} bytes ends {end - at} bytes early")
+    timestamp = _int64(base_timestamp + timestamp_delta)
+    return Record(base_offset + offset_delta, timestamp, key, value, headers), end
+
+
+def _int64(time: int) -> int:
+    """What Java makes of a sum or a difference of two times that needs more than 64 bits."""
+    return (time + 2**63) % 2**64 - 2**63
+
+
+def _encode_nullable(data: bytes | None) -> bytes:
+    return _NULL if data is None else encode_varint(len(data)) + data
+
+
+def _decode_nullable(body: memoryview, at: int) -> tuple[bytes | None, int]:
+    length, at = decode_varint(body, at)
+    if length < 0:  # of any magnitude (F-5.3)
+        return None, at
+    if at + length > len(body):
+        raise MalformedRecordError(f"{length} bytes expected, {len(body) - at} left in the record")
+    return bytes(body[at : at + length]), at + length
+
+
+def _decode_headers(
+    body: memoryview, at: int
+) -> tuple[tuple[tuple[bytes, bytes | None], ...], int]:
+    count, at = decode_varint(body, at)
+    if not 0 <= count <= len(body) - at:
+        raise MalformedRecordError(f"{count} headers, {len(body) - at} bytes left in the record")
+    headers = []
+    for _ in range(count):
+        key, at = _decode_nullable(body, at)
+        if key is None:
+            raise MalformedRecordError("a header without a key")
+        value, at = _decode_nullable(body, at)
+        headers.append((key, value))
+    return tuple(headers), at

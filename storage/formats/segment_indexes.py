@@ -1,0 +1,193 @@
+"""Both indexes of a segment as a function of its batches: what Kafka writes, and recovery rebuilds.
+
+Once more than `index.interval.bytes` lie between the start of the batch that got the last entry and
+a batch, that batch gets an entry: its last offset in the offset index, the largest timestamp so far
+in the time index. Source: Kafka 4.3.1, LogSegment.append, recover, onBecomeInactiveSegment; spec
+C-13.2, C-14.2, F-12.2 to F-12.6.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storage.formats import offset_index, time_index
+from storage.formats.segment import MAX_RELATIVE_OFFSET
+from storage.kernels.kernel import kernel
+
+Int64Array = NDArray[np.int64]
+
+MAX_LOG_BYTES = 2**31 - 1
+_NO_TIMESTAMP = -1
+
+# what a builder knows between two stretches of batches
+_POSITION, _SINCE_ENTRY, _MAX_TIMESTAMP, _OFFSET_OF_MAX, _LAST_INDEXED = range(5)
+_TIME_ENTRIES, _BEFORE_LAST = 5, 6  # all time entries, those before the last offset entry
+_STATE_FIELDS = 7
+
+_OFFSET_FIELDS = ("relative_offset", "position")
+_TIME_FIELDS = ("timestamp", "relative_offset")
+
+
+class SegmentIndexes(NamedTuple):
+    """Index files of a finished segment, and what decides whether Kafka would have got that far."""
+
+    offset_index: bytes
+    time_index: bytes
+    time_entries_before_last_append: int  # when the last batch that got an entry came
+    problem: str | None  # why no segment can hold these batches, whatever the room
+    problem_position: int = 0  # in the log: the first batch that no segment of this base can hold
+
+
+class IndexBuilder:
+    """Makes both indexes of a segment from columns of its batches, a stretch of them at a time.
+
+    What it keeps in between is the entries, not the batches: a segment may have ten million.
+    """
+
+    def __init__(self, base_offset: int, index_interval_bytes: int) -> None:
+        self._base_offset, self._interval_bytes = base_offset, index_interval_bytes
+        self._offsets, self._times = bytearray(), bytearray()
+        self._state = np.zeros(_STATE_FIELDS, np.int64)
+        self._state[[_MAX_TIMESTAMP, _LAST_INDEXED]] = _NO_TIMESTAMP
+        self._problem: str | None = None
+        self._problem_position = 0
+
+    def add(self, sizes: Int64Array, last_offsets: Int64Array, max_timestamps: Int64Array) -> None:
+        """Take in the next batches, in file order; the first one of all starts at position 0.
+
+        last_offsets and max_timestamps are those of the batch headers.
+        """
+        batches = len(sizes)
+        assert len(last_offsets) == len(max_timestamps) == batches, "columns of different lengths"
+        base = self._base_offset
+        outside = (last_offsets < base) | (last_offsets - base > MAX_RELATIVE_OFFSET)
+        if outside.any() and self._problem is None:
+            first = int(outside.argmax())
+            offset = int(last_offsets[first])
+            self._problem_position = int(self._state[_POSITION] + sizes[:first].sum())
+            self._problem = f"offset {offset} does not fit a segment with base offset {base}"
+        if self._problem:
+            self._state[_POSITION] += sizes.sum()
+            return
+        columns = np.empty((4, batches), np.int64)
+        entries, times = _choose_entries(
+            base, sizes, last_offsets, max_timestamps, self._interval_bytes, self._state, columns
+        )
+        self._offsets += _packed(columns[:2, :entries], offset_index.ENTRY, _OFFSET_FIELDS)
+        self._times += _packed(columns[2:, :times], time_index.ENTRY, _TIME_FIELDS)
+
+    def finish(self) -> SegmentIndexes:
+        """Give the indexes of all batches. Where `problem` is set, they are of no use."""
+        log_bytes = int(self._state[_POSITION])
+        if log_bytes > MAX_LOG_BYTES:
+            self._problem = f"a segment of {log_bytes} bytes, at most {MAX_LOG_BYTES} are possible"
+            self._problem_position = 0
+        if self._problem:
+            return SegmentIndexes(b"", b"", 0, self._problem, self._problem_position)
+        times = bytes(self._times)
+        if self._state[_MAX_TIMESTAMP] > self._state[_LAST_INDEXED]:  # C-14.2
+            last = self._state[[_MAX_TIMESTAMP, _OFFSET_OF_MAX]].reshape(2, 1)
+            times += _packed(last, time_index.ENTRY, _TIME_FIELDS)
+        before_last = int(self._state[_BEFORE_LAST])
+        return SegmentIndexes(bytes(self._offsets), times, before_last, None)
+
+
+def build_indexes(
+    base_offset: int,
+    sizes: Int64Array,
+    last_offsets: Int64Array,
+    max_timestamps: Int64Array,
+    index_interval_bytes: int,
+) -> SegmentIndexes:
+    """Build the indexes of a segment all of whose batches are at hand; see IndexBuilder."""
+    builder = IndexBuilder(base_offset, index_interval_bytes)
+    builder.add(sizes, last_offsets, max_timestamps)
+    return builder.finish()
+
+
+def check_capacity(indexes: SegmentIndexes, segment_index_bytes: int) -> str | None:
+    """Say why Kafka would refuse to build these indexes (C-13.7); None if it would not.
+
+    The offset index takes what fits. The time index keeps one slot for the last entry of all, and
+    is asked for room even when it then has nothing to write (F-10.4).
+    """
+    if indexes.problem:
+        return indexes.problem
+    offset_entries = len(indexes.offset_index) // offset_index.ENTRY.itemsize
+    offset_room = segment_index_bytes // offset_index.ENTRY.itemsize
+    if offset_entries > offset_room:
+        return (
+            f"{offset_entries} offset index entries, segment.index.bytes has room for {offset_room}"
+        )
+    time_room = segment_index_bytes // time_index.ENTRY.itemsize - 1
+    if offset_entries and indexes.time_entries_before_last_append >= time_room:
+        return f"time index entries outgrow segment.index.bytes, which has room for {time_room} + 1"
+    return None
+
+
+def made_to_fit(indexes: SegmentIndexes, segment_index_bytes: int) -> SegmentIndexes:
+    """Leave out entries until both indexes have the room that segment.index.bytes gives.
+
+    Of an index that is too large every second entry stays, or every third, and so on: each of them
+    is as true as before, a lookup finds an earlier one and reads on from there. The last entry of
+    the time index, by which a segment's largest timestamp is known, always stays (F-12.8).
+    """
+    offsets = np.frombuffer(indexes.offset_index, offset_index.ENTRY)
+    times = np.frombuffer(indexes.time_index, time_index.ENTRY)
+    before_last = times[:-1]
+    return indexes._replace(
+        offset_index=_some(offsets, segment_index_bytes // offsets.itemsize).tobytes(),
+        time_index=_some(before_last, segment_index_bytes // times.itemsize - 1).tobytes()
+        + times[-1:].tobytes(),
+    )
+
+
+def _some(entries: NDArray[np.void], room: int) -> NDArray[np.void]:
+    """Every n-th entry, with the smallest n that leaves no more than there is room for."""
+    every = len(entries) // (max(room, 0) + 1) + 1
+    return entries[every - 1 :: every]
+
+
+def _packed(columns: Int64Array, entry: np.dtype[np.void], fields: tuple[str, str]) -> bytes:
+    entries = np.empty(columns.shape[1], entry)
+    for field, column in zip(fields, columns, strict=True):
+        entries[field] = column
+    return entries.tobytes()
+
+
+@kernel
+def _choose_entries(
+    base_offset: int,
+    sizes: Int64Array,
+    last_offsets: Int64Array,
+    max_timestamps: Int64Array,
+    index_interval_bytes: int,
+    state: Int64Array,
+    columns: Int64Array,
+) -> tuple[int, int]:
+    """Fill columns: relative offsets and positions, then timestamps and their relative offsets.
+
+    state: what is known from the batches before; brought up to date. Return the number of offset
+    entries and of time entries.
+    """
+    entries = time_entries = 0
+    for batch in range(len(sizes)):
+        if max_timestamps[batch] > state[_MAX_TIMESTAMP]:
+            state[_MAX_TIMESTAMP] = max_timestamps[batch]
+            state[_OFFSET_OF_MAX] = last_offsets[batch] - base_offset
+        if state[_SINCE_ENTRY] > index_interval_bytes:
+            columns[0, entries] = last_offsets[batch] - base_offset
+            columns[1, entries] = state[_POSITION]
+            entries += 1
+            state[_BEFORE_LAST] = state[_TIME_ENTRIES]
+            if state[_MAX_TIMESTAMP] > state[_LAST_INDEXED]:
+                columns[2, time_entries] = state[_MAX_TIMESTAMP]
+                columns[3, time_entries] = state[_OFFSET_OF_MAX]
+                state[_LAST_INDEXED] = state[_MAX_TIMESTAMP]
+                time_entries += 1
+                state[_TIME_ENTRIES] += 1
+            state[_SINCE_ENTRY] = 0
+        state[_SINCE_ENTRY] += sizes[batch]
+        state[_POSITION] += sizes[batch]
+    return entries, time_entries

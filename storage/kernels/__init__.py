@@ -1,0 +1,1 @@
+"""What compiled kernels share. No file is read here."""

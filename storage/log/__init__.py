@@ -1,0 +1,1 @@
+"""A log of segments: listing, reading, writing, producers, recovery."""

@@ -1,0 +1,264 @@
+"""What stands in a log directory: its partitions, and the segments and snapshots of each.
+
+Everything here comes from names, sizes and times; only `log_end_offset` opens files. Nothing is
+locked and nothing changed: beside a live broker, what vanishes meanwhile is left out.
+Source: Kafka, LogManager.loadLogs, LogLoader; spec F-1, F-2, F-12.9.
+"""
+
+import os
+import re
+from typing import NamedTuple
+
+from storage.errors import CorruptFileError
+from storage.file_names import (
+    INDEX,
+    LOG,
+    OFFSET_DIGITS,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT,
+    TIME_INDEX,
+    TXN_INDEX,
+    UNFINISHED_SUFFIXES,
+    file_name,
+    is_special_dir,
+    offset_of,
+    parse_future_dir,
+    parse_partition_dir,
+)
+from storage.files import filesystem
+from storage.files.filesystem import Entry
+from storage.formats import offset_index
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.meta_properties import META_PROPERTIES
+from storage.formats.offset_index import OffsetPosition
+from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.formats.record_batch import MAGIC
+from storage.formats.segment import Segment
+from storage.log import segment_reader
+
+_KAFKA_DIRS = {
+    "__cluster_metadata-0": "the metadata log of KRaft",
+    "remote-log-index-cache": "a cache of indexes of remote segments",
+}
+# Kafka takes the offset from every name that ends so, and fails where there is none (F-2.5).
+_NUMBERED = (*SEGMENT_SUFFIXES, SNAPSHOT, *UNFINISHED_SUFFIXES[:2])
+
+UNLOADABLE = "a broker cannot load a log that has a file of this name"
+
+
+_OF_LOG = (
+    *SEGMENT_SUFFIXES,
+    SNAPSHOT,
+    *UNFINISHED_SUFFIXES,
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+)
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)  # Kafka, Topic.validate
+
+
+class PartitionListing(NamedTuple):
+    """The files of one partition directory."""
+
+    topic: str
+    partition: int
+    path: str
+    segments: tuple[Segment, ...]  # by rising base offset
+    snapshot_offsets: tuple[int, ...]  # rising
+    unfinished: tuple[str, ...]  # names ending in .cleaned, .swap or .deleted
+    stray: tuple[str, ...]  # names that a loading broker would trip over
+    special: tuple[str, ...] = ()  # what is no file but has a file's name, and what it is
+    files: tuple[Entry, ...] = ()  # of the log, by name; those that a swap leaves apart
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class LogDirListing(NamedTuple):
+    """The partitions of a log directory, and what else was found there."""
+
+    path: str
+    partitions: tuple[PartitionListing, ...]  # by topic, then partition
+    ignored: tuple[tuple[str, str], ...]  # directories that hold no log to work on: name, reason
+    has_clean_shutdown: bool
+    has_meta_properties: bool
+    moving_here: tuple[tuple[str, int], ...] = ()  # logs of which a `-future` copy stands here
+
+
+def partition_of(dir_name: str) -> tuple[str, int] | None:
+    """Give topic and partition of a directory that holds a log to work on; None for any other."""
+    return None if dir_name in _KAFKA_DIRS else parse_partition_dir(dir_name)
+
+
+def list_log_dir(path: str) -> LogDirListing:
+    """List every partition of a log directory. OSError if the directory itself cannot be listed."""
+    partitions = []
+    ignored = []
+    files = set()
+    moving_here = set()
+    for entry in filesystem.list_directory(path):
+        future = parse_future_dir(entry.name)
+        if future is not None and (entry.is_dir or entry.special):
+            moving_here.add(future)
+        topic_partition = partition_of(entry.name)
+        if not entry.is_dir:
+            files.add(entry.name)
+            if entry.special and topic_partition is not None:
+                ignored.append((entry.name, f"is {entry.special}, which is not followed"))
+            continue
+        if topic_partition is None:
+            ignored.append((entry.name, _why_ignored(entry.name)))
+            continue
+        if not _TOPIC.fullmatch(topic_partition[0]):
+            ignored.append((entry.name, "its topic has a name that Kafka takes from nobody"))
+            continue
+        try:
+            partitions.append(list_partition(os.path.join(path, entry.name), *topic_partition))
+        except OSError as error:  # gone, or not to be read: the others go on
+            ignored.append((entry.name, f"cannot be listed: {error.strerror}"))
+    return LogDirListing(
+        path,
+        tuple(sorted(partitions)),
+        tuple(sorted(ignored)),
+        CLEAN_SHUTDOWN in files,
+        META_PROPERTIES in files,
+        tuple(sorted(moving_here)),
+    )
+
+
+def list_partition(path: str, topic: str, partition: int) -> PartitionListing:
+    """List one partition directory."""
+    segment_files: dict[str, dict[str, Entry]] = {}  # twenty digits -> suffix -> file
+    snapshots: list[int] = []
+    unfinished: list[str] = []
+    stray: list[str] = []
+    special: list[str] = []
+    files: list[Entry] = []
+    for entry in filesystem.list_directory(path):
+        name = entry.name
+        if (entry.is_dir or entry.special) and is_of_file(name):
+            special.append(f"{name}: is {entry.special or 'a directory'}, not a file")
+        if entry.is_dir or entry.special:
+            continue
+        if is_of_file(name) and not name.endswith(UNFINISHED_SUFFIXES):
+            files.append(entry)
+        prefix, _, kind = name.partition(".")
+        suffix = f".{kind}"
+        regular = len(prefix) == OFFSET_DIGITS and offset_of(name) is not None
+        if regular and suffix in SEGMENT_SUFFIXES:
+            segment_files.setdefault(prefix, {})[suffix] = entry
+        elif regular and suffix == SNAPSHOT:
+            snapshots.append(int(prefix))
+        elif is_unloadable(name):
+            stray.append(name)
+        elif name.endswith(UNFINISHED_SUFFIXES):
+            unfinished.append(name)
+    segments = [
+        _segment(int(digits), by_suffix)
+        for digits, by_suffix in segment_files.items()
+        if LOG in by_suffix  # an index by itself is removed by the broker when it loads
+    ]
+    return PartitionListing(
+        topic,
+        partition,
+        path,
+        tuple(sorted(segments)),
+        tuple(sorted(snapshots)),
+        tuple(sorted(unfinished)),
+        tuple(sorted(stray)),
+        tuple(sorted(special)),
+        tuple(sorted(files)),
+    )
+
+
+def is_of_file(name: str) -> bool:
+    """Say whether a name in a partition directory is that of a file of the log."""
+    return name.endswith(_OF_LOG)
+
+
+def is_unloadable(name: str) -> bool:
+    """Say whether a loading broker would trip over a file of that name."""
+    prefix, _, _ = name.partition(".")
+    regular = len(prefix) == OFFSET_DIGITS and offset_of(name) is not None
+    return name.endswith(_NUMBERED) and not regular
+
+
+def log_end_offset(partition: PartitionListing) -> int:
+    """Give the offset after the last record of the log (F-12.9).
+
+    Walks the batch headers of the last segment from its last index entry. Raise CorruptFileError
+    where the entry does not point at its batch, or the log does not end with a whole one. 0 for a
+    log without segments, of which only the log start offset says where it is.
+    """
+    if not partition.segments:
+        return 0
+    base_offset = partition.segments[-1].base_offset
+    stem = os.path.join(partition.path, file_name(base_offset, ""))
+    return segment_end_offset(stem + LOG, stem + INDEX, base_offset)
+
+
+def segment_end_offset(log_path: str, index_path: str, base_offset: int) -> int:
+    """Give the offset after the last record of a segment, its base offset if it has none (F-12.9).
+
+    The index need not be there. Raise CorruptFileError as log_end_offset does.
+    """
+    start = _last_indexed(log_path, index_path, base_offset)
+    end_offset = base_offset
+    for position, header in segment_reader.read_batch_headers(log_path, start.position):
+        if header.base_offset < end_offset:
+            problem = f"base offset {header.base_offset}, expected {end_offset} or more"
+            raise CorruptFileError(log_path, position, problem)
+        end_offset = header.next_offset
+    return end_offset
+
+
+def _last_indexed(log_path: str, index_path: str, base_offset: int) -> OffsetPosition:
+    """Give the last index entry, after a look at whether it is one of this log."""
+    try:
+        entry = offset_index.read_last(index_path, base_offset)
+    except FileNotFoundError:
+        return OffsetPosition(base_offset, 0)
+    if entry.position == 0:
+        return entry
+    if not _is_batch_with(entry, log_path, os.stat(log_path).st_size):
+        at = f"offset {entry.offset} at byte {entry.position}"
+        problem = f"the last entry, {at}, does not lead to that batch of the log"
+        raise CorruptFileError(index_path, os.stat(index_path).st_size, problem)
+    return entry
+
+
+def _is_batch_with(entry: OffsetPosition, log_path: str, log_bytes: int) -> bool:
+    if not 0 < entry.position < log_bytes:
+        return False
+    try:
+        _, header = next(segment_reader.read_batch_headers(log_path, entry.position))
+    except (CorruptFileError, StopIteration):
+        return False
+    is_wrapper = header.magic < MAGIC and header.codec  # it begins before the offset in its header
+    return bool(is_wrapper) or header.base_offset <= entry.offset
+
+
+def _why_ignored(name: str) -> str:
+    if name in _KAFKA_DIRS:
+        return _KAFKA_DIRS[name]
+    if is_special_dir(name):
+        return "being deleted, moved or kept aside by the broker"
+    return "not named like a partition: a broker that starts here would fail"
+
+
+def _segment(base_offset: int, files: dict[str, Entry]) -> Segment:
+    log = files[LOG]
+    return Segment(
+        base_offset,
+        log.size_bytes,
+        _size(files.get(INDEX)),
+        _size(files.get(TIME_INDEX)),
+        _size(files.get(TXN_INDEX)),
+        log.mtime_ns,
+        log.inode,
+    )
+
+
+def _size(entry: Entry | None) -> int | None:
+    return None if entry is None else entry.size_bytes

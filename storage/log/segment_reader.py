@@ -1,0 +1,86 @@
+"""The batches of a `.log` file in order, by their headers alone or whole (spec F-3).
+
+Stricter than Kafka's reader, which stops silently at a tail that is cut short: here a file has to
+end where a batch ends. A message of format v0 or v1 is a batch, too.
+"""
+
+import os
+from collections.abc import Iterator
+
+from storage.errors import CorruptFileError
+from storage.files.filesystem import open_file
+from storage.formats.legacy_messages import check_crc, decode_header
+from storage.formats.record_batch import HEADER_BYTES, BatchHeader
+
+_HEADER_WINDOW_BYTES = 32 * 1024  # takes in many small batches, and costs little for a large one
+_CHUNK_BYTES = 1024 * 1024
+
+
+def read_batch_headers(
+    log_path: str, start: int = 0, end: int | None = None
+) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield position and header of each batch between two positions, at which batches start.
+
+    end: exclusive; the file's size if not given. Raise CorruptFileError at a batch that passes it.
+    """
+    with open(open_file(log_path), "rb", buffering=0) as log:
+        stop = os.fstat(log.fileno()).st_size if end is None else end
+        window, window_start, position = b"", start, start
+        while position < stop:
+            at = position - window_start
+            if at + HEADER_BYTES > len(window):
+                size = min(_HEADER_WINDOW_BYTES, stop - position)
+                window, window_start, at = os.pread(log.fileno(), size, position), position, 0
+            header = decode_header(window[at : at + HEADER_BYTES], position, log_path)
+            _require_whole(header, position, stop, log_path)
+            yield position, header
+            position += header.size_bytes
+
+
+def read_batches(
+    log_path: str, verify_crc: bool = True
+) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """Yield position, header and all bytes of each batch. The bytes stay valid.
+
+    Raise CorruptFileError where a batch is damaged or cut short.
+    """
+    with open(open_file(log_path), "rb", buffering=0) as log:
+        stop = os.fstat(log.fileno()).st_size
+        chunk, chunk_start, position = memoryview(b""), 0, 0
+        while position < stop:
+            at = position - chunk_start
+            if at + HEADER_BYTES > len(chunk):
+                chunk, chunk_start, at = _read_chunk(log.fileno(), position, 0, stop), position, 0
+            header = decode_header(chunk[at : at + HEADER_BYTES], position, log_path)
+            _require_whole(header, position, stop, log_path)
+            if at + header.size_bytes > len(chunk):
+                chunk = _read_chunk(log.fileno(), position, header.size_bytes, stop)
+                chunk_start, at = position, 0
+                if header.size_bytes > len(chunk):
+                    _raise_cut_short(header, position, position + len(chunk), log_path)
+            batch = chunk[at : at + header.size_bytes]
+            if verify_crc:
+                check_crc(batch, header, log_path, position)
+            yield position, header, batch
+            position += header.size_bytes
+
+
+def _read_chunk(descriptor: int, position: int, at_least: int, stop: int) -> memoryview:
+    """Return bytes from position on; fewer than at_least only where the file has shrunk."""
+    size = min(max(_CHUNK_BYTES, at_least), stop - position)
+    pieces = []
+    while size > 0 and (piece := os.pread(descriptor, size, position)):  # may return less than size
+        pieces.append(piece)
+        position += len(piece)
+        size -= len(piece)
+    return memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+
+
+def _require_whole(header: BatchHeader, position: int, stop: int, path: str) -> None:
+    if position + header.size_bytes > stop:
+        _raise_cut_short(header, position, stop, path)
+
+
+def _raise_cut_short(header: BatchHeader, position: int, stop: int, path: str) -> None:
+    problem = f"batch is cut short: {stop - position} of {header.size_bytes} bytes"
+    raise CorruptFileError(path, position, problem)

@@ -1,0 +1,86 @@
+"""Looks for whole batches in bytes that do not begin where a batch does, as behind a damaged one.
+
+A crash tears the end of a log: behind the torn place there is nothing, zeros, or the rest of what
+was being written. Where a batch with a right CRC follows, the damage is in the middle, and cutting
+the log off there would lose what can still be read. A batch is looked for at every byte: of any
+message format, and of any codec, since only its framing and its CRC are looked at (spec F-3, F-4).
+"""
+
+import os
+from struct import Struct
+from zlib import crc32
+
+import numpy as np
+
+from storage.files import filesystem
+from storage.formats.record_batch import (
+    CHECKED_POSITION,
+    CRC_POSITION,
+    HEADER_BYTES,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    MAGIC_POSITION,
+    MIN_LEGACY_LENGTH,
+)
+from storage.kernels.crc32c import crc32c
+
+_CHUNK_BYTES = 4 * 1024 * 1024
+_FRAMING = Struct(">qiiB")  # offset, length, leader epoch or CRC, magic
+_LEGACY_CRC_POSITION = 12
+# candidates that look like a batch and are none may cost so many bytes of checksums in all
+_CHECKED_AT_MOST = 1 << 30
+
+
+def first_sound_batch(path: str, start: int, base_offset: int) -> int | None:
+    """Give the position of the first batch at or behind start with a right CRC; None if none is.
+
+    base_offset: of the segment; a batch of it has an offset up to 2^32 above that. Where bytes
+    pretend to be batches so often that not all can be checked, the first unchecked one is given.
+    """
+    size_bytes = os.stat(path).st_size
+    budget = _CHECKED_AT_MOST
+    position = start
+    while position + _FRAMING.size <= size_bytes:
+        chunk = filesystem.read_range(path, position, _CHUNK_BYTES + _FRAMING.size)
+        for at in _candidates(chunk, base_offset):
+            candidate = position + int(at)
+            offset, length, _, magic = _FRAMING.unpack_from(chunk, at)
+            end = candidate + length + LENGTH_OVERHEAD
+            if offset < base_offset or end > size_bytes:
+                continue
+            budget -= end - candidate
+            if budget < 0 or _is_sound(path, candidate, end, magic):
+                return candidate
+        position += _CHUNK_BYTES
+    return None
+
+
+def _candidates(chunk: bytes, base_offset: int) -> "np.typing.NDArray[np.intp]":
+    """Positions with an offset near the segment's and a length that a batch can have."""
+    data = np.frombuffer(chunk, np.uint8)
+    places = len(data) - _FRAMING.size + 1
+    high = [(base_offset >> 32 << 32) + more for more in (0, 1 << 32)]
+    matches = np.zeros(places, np.bool_)
+    for offset in high:
+        prefix = offset.to_bytes(9, "big")[1:5]
+        one = np.ones(places, np.bool_)
+        for i, byte in enumerate(prefix):
+            one &= data[i : i + places] == byte
+        matches |= one
+    matches &= data[8 : 8 + places] < 0x80  # the length is not negative
+    found = np.flatnonzero(matches)
+    lengths = sum(data[found + 8 + i].astype(np.int64) << (24 - 8 * i) for i in range(4))
+    return found[lengths >= MIN_LEGACY_LENGTH]
+
+
+def _is_sound(path: str, start: int, end: int, magic: int) -> bool:
+    if magic >= MAGIC and end - start < HEADER_BYTES:
+        return False
+    batch = memoryview(filesystem.read_range(path, start, end - start))
+    if len(batch) < end - start:
+        return False
+    if magic >= MAGIC:
+        told, found = batch[CRC_POSITION:CHECKED_POSITION], crc32c(batch[CHECKED_POSITION:])
+    else:
+        told, found = batch[_LEGACY_CRC_POSITION:MAGIC_POSITION], crc32(batch[MAGIC_POSITION:])
+    return bytes(told) == found.to_bytes(4, "big")

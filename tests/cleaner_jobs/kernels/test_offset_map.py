@@ -1,0 +1,230 @@
+"""The kernels of the offset map beside dictionaries; hashes are made up so that they get close."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cleaner_jobs.kernels import offset_map
+from cleaner_jobs.kernels.offset_map import (
+    collect_verdict,
+    mark_superseded,
+    merge_latest,
+    pack_part,
+    select_entries,
+    sum_fingerprints,
+    table_slots,
+)
+from storage.formats.batch_columns import (
+    ABORTED,
+    CONTROL_RECORD,
+    EXPIRED,
+    IN_MAP,
+    KEEP,
+    NULL_KEY,
+    SUPERSEDED,
+    TOMBSTONE,
+)
+
+MASK = 2**64 - 1
+# the same slot for several, the same tag for several, one half equal and the other not
+FIRST_HALVES = [0, 1, 16, 2**60, 2**63, MASK, MASK - 15]
+SECOND_HALVES = [0, 1, 2**32, 2**32 + 1, 2**63, MASK]
+STATES = [KEEP, KEEP, TOMBSTONE, TOMBSTONE | EXPIRED, ABORTED]
+REASON_BITS = 7
+
+Key = tuple[int, int]
+
+
+class Row(NamedTuple):
+    """One parsed record."""
+
+    first: int
+    second: int
+    offset: int
+    state: int
+
+    @property
+    def key(self) -> Key:
+        return self.first, self.second
+
+    @property
+    def reason(self) -> int:
+        return self.state & REASON_BITS
+
+    @property
+    def is_in_map(self) -> bool:
+        return bool(self.state & IN_MAP)
+
+    @property
+    def may_stay(self) -> bool:
+        return self.reason in (KEEP, EXPIRED) and not self.state & CONTROL_RECORD
+
+    @property
+    def has_entry(self) -> bool:
+        return self.may_stay or (self.reason == ABORTED and self.is_in_map)
+
+
+@st.composite
+def parsed(draw: st.DrawFn) -> list[Row]:
+    """Records of one part; those that are only looked up stand anywhere (C-7.5, C-7.11)."""
+    rows: list[Row] = []
+    offset = draw(st.sampled_from([0, 5, 2**40]))
+    for _ in range(draw(st.integers(0, 24))):
+        state = draw(st.sampled_from(STATES)) | draw(st.sampled_from([0, IN_MAP, IN_MAP]))
+        key = draw(st.sampled_from(FIRST_HALVES)), draw(st.sampled_from(SECOND_HALVES))
+        odd = draw(st.integers(0, 14))
+        if odd == 0:
+            state, key = NULL_KEY | state & TOMBSTONE, (0, 0)
+        elif odd == 1:  # its first hash is its type
+            state, key = CONTROL_RECORD | state & TOMBSTONE, (draw(st.integers(0, 5)), 0)
+        rows.append(Row(*key, offset, state))
+        offset += draw(st.sampled_from([1, 1, 2, 2**31]))
+    return rows
+
+
+def columns_of(rows: list[Row]) -> tuple[Any, ...]:
+    kinds: list[Any] = [np.uint64, np.uint64, np.int64, np.uint8]
+    columns = zip(*rows, strict=True) if rows else [[], [], [], []]
+    return tuple(np.array(list(c), kind) for c, kind in zip(columns, kinds, strict=True))
+
+
+def fingerprint(row: Row) -> int:
+    """Murmur's way of mixing, over both hashes and the offset."""
+    x = row.first ^ (row.offset * 0x9E3779B97F4A7C15 & MASK)
+    x ^= x >> 32
+    x = x * 0xD6E8FEB86659FD93 & MASK
+    x ^= row.second
+    x ^= x >> 32
+    x = x * 0xD6E8FEB86659FD93 & MASK
+    return x ^ x >> 32
+
+
+def marked(rows: list[Row]) -> list[Row]:
+    """C-7: only the latest record of a key stays in the map; an aborted one goes anyway."""
+    latest = {row.key: row.offset for row in rows if row.is_in_map}
+    found = []
+    for row in rows:
+        if row.is_in_map and latest[row.key] != row.offset:
+            if row.reason == ABORTED:
+                row = row._replace(state=row.state & ~IN_MAP)
+            else:
+                row = row._replace(state=row.state & ~REASON_BITS | SUPERSEDED)
+        found.append(row)
+    return found
+
+
+@given(parsed())
+def test_within_a_part_the_later_record_in_the_map_wins(rows: list[Row]) -> None:
+    columns, expected = columns_of(rows), marked(rows)
+    table = np.zeros(table_slots(len(rows)), np.int32)  # what it held does not count
+    count = mark_superseded(columns, 0, len(rows), table)
+    assert columns[3].tolist() == [row.state for row in expected]
+    assert count == sum(row.reason == SUPERSEDED for row in expected)
+
+
+@given(parsed())
+def test_fingerprints_are_summed_over_the_data_among_the_first_records(rows: list[Row]) -> None:
+    half = len(rows) // 2
+    data = [row for row in rows[:half] if not row.state & CONTROL_RECORD]
+    count, checksum = sum_fingerprints(columns_of(rows), half)
+    assert (count, int(checksum)) == (len(data), sum(map(fingerprint, data)) & MASK)
+
+
+@given(parsed(), st.integers(0, 3))
+def test_a_part_holds_what_may_survive_by_hash_partition(rows: list[Row], bits: int) -> None:
+    rows = marked(rows)
+    first_offset = rows[0].offset if rows else 0
+    rows = [row for row in rows if row.offset - first_offset < 2**32]  # what a part may span
+    entries = np.zeros((max(1, len(rows)), offset_map.ENTRY_WORDS), np.uint64)
+    starts = np.full(2**bits + 1, 99, np.uint64)
+    count, candidates, fingerprints = pack_part(
+        columns_of(rows), len(rows), first_offset, bits, entries, starts
+    )
+    held = [(i, row) for i, row in enumerate(rows) if row.has_entry]
+    may_stay = [row for row in rows if row.may_stay]
+    assert (count, candidates) == (len(held), len(may_stay))
+    assert int(fingerprints) == sum(map(fingerprint, may_stay)) & MASK
+    for partition in range(2**bits):
+        own = [(i, row) for i, row in held if row.first >> 64 - bits == partition or not bits]
+        start, end = starts[partition : partition + 2].tolist()
+        assert entries[start:end].tolist() == [list(entry(i, row, first_offset)) for i, row in own]
+
+
+def entry(ordinal: int, row: Row, first_offset: int) -> tuple[int, int, int]:
+    meta = (row.reason == EXPIRED) << 63 | (not row.is_in_map) << 62 | (row.reason == ABORTED) << 61
+    return row.first, row.second, meta | ordinal << 32 | row.offset - first_offset
+
+
+@st.composite
+def merged(draw: st.DrawFn) -> list[Row]:
+    """Entries of a hash partition in the order of the log: of a log's parts one after another."""
+    rows = [row for row in draw(parsed()) if row.has_entry]
+    return [row._replace(offset=number) for number, row in enumerate(rows)]
+
+
+def entries_of(rows: list[Row]) -> Any:
+    return np.array([entry(i, row, 0) for i, row in enumerate(rows)], np.uint64).reshape(-1, 3)
+
+
+@given(merged())
+def test_over_parts_the_latest_record_in_the_map_wins(rows: list[Row]) -> None:
+    """C-11.2: a record is compared by its offset, in the map or looked up; C-7.11: one that is only
+    looked up may be the later one, and stays.
+    """
+    latest = {row.key: row.offset for row in rows if row.is_in_map}
+    superseded = np.full(len(rows) + 1, 7, np.uint8)
+    table = np.full(table_slots(len(rows)), 123, np.uint64)
+    keys = merge_latest(entries_of(rows), len(rows), table, superseded)
+    assert keys == len(latest)
+    expected = [row.offset < latest.get(row.key, -1) for row in rows]
+    assert superseded[: len(rows)].tolist() == expected
+
+
+@given(merged(), st.data())
+def test_a_verdict_names_what_is_superseded_and_counts_what_is_expired(
+    rows: list[Row], data: st.DataObject
+) -> None:
+    flags = [data.draw(st.booleans()) for _ in rows]
+    first_offset = data.draw(st.sampled_from([0, 2**40]))
+    ordinals = np.zeros(len(rows), np.uint32)
+    count, expired, dropped = collect_verdict(
+        entries_of(rows), np.array(flags, np.uint8), first_offset, ordinals
+    )
+    absolute = [row._replace(offset=row.offset + first_offset) for row in rows]
+    judged = [(i, row) for i, row in enumerate(absolute) if row.may_stay]
+    gone = [row for i, row in judged if flags[i] or row.reason == EXPIRED]
+    assert ordinals[:count].tolist() == [i for i, _ in judged if flags[i]]
+    assert expired == len(gone) - count
+    assert int(dropped) == sum(map(fingerprint, gone)) & MASK
+
+
+@pytest.mark.parametrize("turns", [1, 2, 4])
+def test_turns_share_all_entries_out_by_the_second_hash(turns: int) -> None:
+    rows = [Row(1, second << 61, i, KEEP) for i, second in enumerate([0, 7, 3, 4, 4, 1, 6])]
+    source, seen = entries_of(rows), []
+    for turn in range(turns):
+        target = np.zeros((len(rows) + 1, 3), np.uint64)
+        shift = 64 - (turns.bit_length() - 1)
+        filled = select_entries(source, target, 1, shift, turn)
+        share = target[1:filled].tolist()
+        assert share == [e for e in source.tolist() if e[1] * turns >> 64 == turn]
+        seen += share
+    assert sorted(seen) == sorted(source.tolist())
+
+
+@pytest.mark.parametrize("entries", [0, 1, 10, 11, 100, 1 << 20])
+def test_a_table_is_a_power_of_two_and_not_full(entries: int) -> None:
+    slots = table_slots(entries)
+    assert slots & slots - 1 == 0
+    assert slots * 2 >= entries * 3
+    assert slots >= 16
+
+
+def test_a_hot_key_leaves_one_record() -> None:
+    rows = [Row(5, 6, offset, IN_MAP) for offset in range(5000)]
+    columns = columns_of(rows)
+    assert mark_superseded(columns, 0, 5000, np.zeros(table_slots(5000), np.int32)) == 4999
+    assert columns[3].tolist() == [SUPERSEDED | IN_MAP] * 4999 + [IN_MAP]

@@ -1,0 +1,53 @@
+"""Too few descriptors are told as what they are, before anything begins."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage.formats import clean_shutdown
+from tests.compactor.small_log import build, snapshot_of
+
+
+def limited(words: str, limit: str) -> subprocess.CompletedProcess[str]:
+    """Python with these words, in a shell with `ulimit` and those."""
+    line = f'ulimit {limit} && exec "{sys.executable}" {words}'
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("words", ["", "--dry-run"])
+def test_a_run_that_may_open_too_few_is_refused(tmp_path: Path, words: str) -> None:
+    log_dir = build(tmp_path / "log").parent
+    clean_shutdown.write(str(log_dir))
+    before = snapshot_of(log_dir)
+    done = limited(f"-m compactor run {log_dir} {words}", "-n 256")
+    verdict = json.loads(done.stdout)
+    assert (done.returncode, verdict["status"]) == (3, "refused")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("compactor: no more than 256 files may be open at once (ulimit -n), ")
+    assert "LimitNOFILE=4096" in line and line.endswith("Nothing was changed.")
+    assert snapshot_of(log_dir) == before and not (log_dir / ".lock").exists()
+
+
+def test_the_soft_limit_is_raised_as_far_as_it_may_be() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    code = "from compactor.command_line import cli; import resource; cli.main(['--version']); "
+    code += "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    done = limited(f'-c "{code}"', "-Sn 200")
+    assert done.stdout.splitlines()[-1] == str(hard)
+
+
+def test_a_limit_that_is_met_later_is_told_with_its_number(tmp_path: Path) -> None:
+    code = "import os; from compactor.exit_codes import error_line\n"
+    code += "try:\\n    while True: os.open('/dev/null', os.O_RDONLY)\\n"
+    code += "except OSError as error: print(error_line(error))"
+    script = tmp_path / "script.py"
+    script.write_text(code.replace("\\n", "\n"))
+    done = limited(str(script), "-n 40")
+    told = "/dev/null: Too many open files: no more than 40 may be at once (ulimit -n)\n"
+    assert (done.stdout, done.stderr) == (told, "")
+    assert os.listdir(tmp_path) == ["script.py"]

@@ -1,0 +1,53 @@
+"""Nothing that a name brings along reaches the terminal as anything but characters that print."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compactor.host.printable import one_line, printable, size_text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("orders-7", "orders-7"),
+        ("größe-1", "größe-1"),
+        ("a\x1b[2Jb", "a\\x1b[2Jb"),  # would clear the screen
+        ("a\rb", "a\\rb"),  # would hide what stands before it
+        ("a\nb", "a\\nb"),
+        ("a\u202eb", "a\\u202eb"),  # would reverse what follows
+        ("a\x9bb", "a\\x9bb"),  # an escape sequence in one byte
+        ("a\udcffb", "a\\udcffb"),  # a byte of a file name that is not UTF-8
+    ],
+)
+def test_what_does_not_print_is_escaped(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+@given(st.text(st.characters(codec=None)))
+def test_everything_shown_prints_and_can_be_encoded(text: str) -> None:
+    assert printable(text).isprintable()
+    assert one_line(text).isprintable()
+    printable(text).encode()
+
+
+def test_lines_become_one() -> None:
+    assert one_line("first \n  second\r\n\nthird") == "first second third"
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "shown"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (999_949, "999.9 kB"),
+        (999_951, "1.0 MB"),
+        (12_345_678, "12.3 MB"),
+        (5 * 10**11, "500.0 GB"),
+        (2 * 10**15, "2.0 PB"),
+        (7 * 10**18, "7,000 PB"),
+    ],
+)
+def test_sizes_are_decimal(size_bytes: int, shown: str) -> None:
+    assert size_text(size_bytes) == shown

@@ -1,0 +1,117 @@
+"""Every bound of one log by name, with what set it (C-4, C-23)."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from compactor.errors import ConfigError
+from compactor.inspect.explain import explain
+from compactor.views.explanation import explanation_document, explanation_view
+from storage.file_names import LOG, file_name
+from storage.formats import checkpoint
+from tests.compactor.plan_logs import (
+    NOW_MS,
+    Shape,
+    build,
+    clean_up_to,
+    open_transaction,
+    with_settings,
+)
+
+
+def bounds(log_dir: str, settings: dict[str, str]) -> dict[str, tuple[object, str]]:
+    document = explanation_document(explain([log_dir], "t-0", with_settings(settings), NOW_MS))
+    return {b["name"]: (b["value"], b["set_by"]) for b in document["bounds"]}
+
+
+def test_every_bound_has_a_name_a_value_and_a_cause(tmp_path: Path) -> None:
+    """E-14: log start 1 inside a segment; offsets 0-5, segments 0, 2, 4, checkpoint 2."""
+    log_dir = build(tmp_path / "d")
+    checkpoint.write(f"{log_dir}/{checkpoint.LOG_START}", {("t", 0): 1})
+    clean_up_to(tmp_path / "d", ("t", 0, 2))
+    found = bounds(log_dir, {"min.compaction.lag.ms": str(NOW_MS - 1999)})
+    assert found["log start offset"] == (1, "log-start-offset-checkpoint")
+    assert found["log end offset"] == (6, "last batch")
+    assert found["cleaner checkpoint"] == (2, "cleaner-offset-checkpoint")
+    assert found["first dirty offset"] == (2, "cleaner checkpoint")
+    assert found["high watermark"] == (6, "replication-offset-checkpoint")
+    assert found["active segment"] == (4, "base offset of the last of 3 segments")
+    assert found["min.compaction.lag.ms"] == (2, "the youngest record is 1 ms too young")
+    assert found["first uncleanable offset"][0] == 2
+    assert found["dirty ratio"][0] == 0.0
+    assert found["ms past max.compaction.lag.ms"][0] == 0
+
+
+@pytest.mark.parametrize("is_eligible", [True, False])
+def test_an_open_transaction_is_told_of_any_log(tmp_path: Path, is_eligible: bool) -> None:
+    """C-4.5, E-47: it bounds the range of a log that has too little to clean, too."""
+    log_dir = build(tmp_path / "d", Shape(producer_id=7))
+    open_transaction(tmp_path / "d" / "t-0", producer_id=7, first_offset=3, end_offset=6)
+    found = bounds(log_dir, {"min.cleanable.dirty.ratio": "0" if is_eligible else "1"})
+    assert found["open transaction"] == (3, "producer 7 has one open since offset 3")
+    assert found["last stable offset"] == (3, "start of the oldest open transaction")
+    assert found["first uncleanable offset"][0] == 2
+
+
+def test_without_open_transactions_the_high_watermark_is_stable(tmp_path: Path) -> None:
+    log_dir = build(tmp_path / "d")
+    clean_up_to(tmp_path / "d", ("t", 0, 4))
+    assert bounds(log_dir, {})["last stable offset"] == (6, "no transaction is open below it")
+    (tmp_path / "d" / "t-0" / file_name(4, LOG)).write_bytes(bytes(70))
+    assert bounds(log_dir, {})["last stable offset"][0] is None
+
+
+def test_retention_of_a_topic_that_is_not_compacted_is_left_to_the_broker(tmp_path: Path) -> None:
+    settings = with_settings({"cleanup.policy": "delete", "retention.ms": "1"})
+    found = explain([build(tmp_path / "d")], "t-0", settings, NOW_MS)
+    assert found.outcome == "passed-over"
+    assert found.reason == (
+        "cleanup.policy is delete, so it is not compacted (set by --set); "
+        "its retention is the broker's business, and nothing is deleted here"
+    )
+    assert found.retention.deleted.segments == 0
+
+
+@pytest.mark.parametrize(
+    ("entry", "cause"),
+    [
+        (None, "log start offset, for want of a cleaner checkpoint"),
+        (0, "log start offset, which the cleaner checkpoint is below"),
+        (9, "log start offset, as the cleaner checkpoint is past the log's end"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_is_told_with_its_repair(
+    tmp_path: Path, entry: int | None, cause: str
+) -> None:
+    """C-4.1: absent, below the log start 1, past the log end 6."""
+    log_dir = build(tmp_path / "d")
+    checkpoint.write(f"{log_dir}/{checkpoint.LOG_START}", {("t", 0): 1})
+    if entry is not None:
+        clean_up_to(tmp_path / "d", ("t", 0, entry))
+    found = bounds(log_dir, {})
+    assert found["cleaner checkpoint"][0] == entry
+    assert found["first dirty offset"] == (1, cause)
+
+
+def test_without_high_watermarks_the_log_end_is_taken(tmp_path: Path) -> None:
+    log_dir = build(tmp_path / "d")
+    (tmp_path / "d" / checkpoint.REPLICATION).unlink()
+    value, cause = bounds(log_dir, {})["high watermark"]
+    assert value is None
+    assert cause.startswith("taken to be the log end offset: there is no replication-offset")
+
+
+def test_a_person_sees_the_reason_first(tmp_path: Path) -> None:
+    found = explain([build(tmp_path / "d", Shape(segments=1))], "t-0", with_settings({}), NOW_MS)
+    out = io.StringIO()
+    Console(file=out, width=100).print(explanation_view(found))
+    assert out.getvalue().startswith("t-0 passed-over: only the active segment, of 79 bytes")
+
+
+@pytest.mark.parametrize("name", ["t", "t-1", "x-0"])
+def test_a_log_that_is_not_there_is_said_so(tmp_path: Path, name: str) -> None:
+    log_dir = build(tmp_path / "d")
+    with pytest.raises(ConfigError, match=r"no such partition|expected TOPIC-PARTITION"):
+        explain([log_dir], name, with_settings({}), NOW_MS)

@@ -1,0 +1,179 @@
+"""How a plan is shown: all of it as JSON, the gist of it on a terminal."""
+
+import io
+import json
+from pathlib import Path
+
+from rich.console import Console
+
+from compactor.config import load_config
+from compactor.planning.notices import ALL_LOG_DIRS
+from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.views.plan_table import plan_document, plan_view
+from storage.formats import checkpoint
+from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build, clean_up_to, with_settings
+
+
+def shown(plan: RoundPlan, width: int = 120) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width).print(plan_view(plan, width))
+    return out.getvalue()
+
+
+def mixed_plan(root: Path) -> RoundPlan:
+    """Cleaned once, never cleaned, with a high watermark that is low, with a leftover."""
+    log_dir = build(root / "d", Shape("once"), Shape("never"), Shape("low"), Shape("left"))
+    clean_up_to(root / "d", ("once", 0, 2), ("never", 0, 99))
+    ends = {("once", 0): 6, ("never", 0): 6, ("low", 0): 1, ("left", 0): 6}
+    checkpoint.write(str(root / "d" / checkpoint.REPLICATION), ends)
+    (root / "d" / "left-0" / "00000000000000000000.log.swap").write_bytes(b"")
+    return plan_round([log_dir], with_settings({"min.cleanable.dirty.ratio": "0.4"}), NOW_MS)
+
+
+def test_the_document_of_a_taken_log(tmp_path: Path) -> None:
+    plan = mixed_plan(tmp_path)
+    document = json.loads(json.dumps(plan_document(plan)))
+    first, second = document["logs"]
+    assert (first["topic"], second["topic"]) == ("never", "once")
+    assert second == {
+        "log_dir": str(tmp_path / "d"),
+        "topic": "once",
+        "partition": 0,
+        "log_start_offset": 0,
+        "log_end_offset": 6,
+        "last_stable_offset": 6,
+        "cleaner_checkpoint": 2,
+        "first_dirty_offset": 2,
+        "first_dirty_set_by": "cleaner checkpoint",
+        "first_uncleanable_offset": 4,
+        "bounds": [
+            {"name": "active segment", "offset": 4, "cause": ""},
+            {"name": "high watermark", "offset": 6, "cause": "replication-offset-checkpoint"},
+        ],
+        "clean_bytes": 79,
+        "cleanable_bytes": 79,
+        "dirty_ratio": 0.5,
+        "min_cleanable_dirty_ratio": 0.4,
+        "max_compaction_lag_ms": 2**63 - 1,
+        "compaction_delay_ms": 0,
+        "segments": 2,
+        "groups": [{"base_offset": 0, "segments": [0, 2], "log_bytes": 158}],
+        "active_producers": 0,
+        "notes": [],
+    }
+
+
+def test_the_document_of_the_rest(tmp_path: Path) -> None:
+    plan = mixed_plan(tmp_path)
+    document = json.loads(json.dumps(plan_document(plan)))
+    left, low = document["not_taken"]
+    assert (left["topic"], left["status"]) == ("left", "set-aside")
+    assert "bounds" not in left
+    assert (low["topic"], low["status"]) == ("low", "passed-over")
+    assert low["reason"] == plan.passed_over[1].reason
+    assert low["bounds"][1] == {
+        "name": "high watermark",
+        "offset": 1,
+        "cause": "replication-offset-checkpoint",
+    }
+    assert document["as_of_ms"] == NOW_MS
+    assert document["totals"] == {
+        "to_clean": 2,
+        "set_aside": 1,
+        "passed_over": 1,
+        "cleanable_bytes": 237,
+        "rewrite_bytes": 316,
+    }
+    repair = {"log_dir": str(tmp_path / "d"), "topic": "never", "partition": 0, "offset": 0}
+    assert document["checkpoint_repairs"] == [repair]
+    (log_dir,) = document["log_dirs"]
+    assert (log_dir["partitions"], log_dir["has_clean_shutdown"]) == (4, True)
+
+
+def test_the_table_tells_what_is_to_be_done_and_why_not(tmp_path: Path) -> None:
+    text = shown(mixed_plan(tmp_path))
+    rows = [line.split() for line in text.splitlines()]
+    assert ["never-0", "158", "B", "100.0%", "158", "B", "2", "→", "1", "0–4"] in rows
+    assert ["once-0", "79", "B", "50.0%", "158", "B", "2", "→", "1", "2–4"] in rows
+    assert "00000000000000000000.log.swap: left by a cleaning that was cut short" in text
+    assert "158 bytes from offset 0 on wait behind the high watermark 1" in text
+    assert f", set right by a run: 1 {ALL_LOG_DIRS} Logs: 2 to clean" in " ".join(text.split())
+    assert "Logs: 2 to clean, 1 set aside, 1 passed over. 237 B dirty, 316 B to read and" in text
+
+
+def test_the_table_says_what_else_matters(tmp_path: Path) -> None:
+    log_dir = build(tmp_path / "d", Shape("a"), Shape("b"))
+    (tmp_path / "d" / ".kafka_cleanshutdown").unlink()
+    (tmp_path / "d" / "scratch").mkdir()
+    config = load_config(
+        settings={"cleanup.policy": "compact,delete", "max.compaction.lag.ms": "1000"}
+    )
+    text = " ".join(shown(plan_round([log_dir], config, NOW_MS)).split())
+    assert "was not shut down cleanly, or a broker is running" in text
+    assert "scratch is not looked at: not named like a partition" in text
+    assert "Retention would delete" not in text
+    assert "100.0% overdue" in text
+
+
+def test_what_retention_would_delete_is_told_apart(tmp_path: Path) -> None:
+    """C-18: times 1000, 2000, 3000; at 4500 the first two are older than 2000."""
+    log_dir = build(tmp_path / "d", Shape("a"))
+    config = load_config(settings={"cleanup.policy": "compact,delete", "retention.ms": "2000"})
+    plan = plan_round([log_dir], config, 4500)
+    rows = [line.split() for line in shown(plan).splitlines()]
+    assert ["a-0", "2", "2", "158", "B", "4"] in rows  # by time, and by no other rule
+    (document,) = plan_document(plan)["retention"]
+    assert document == {
+        "log_dir": log_dir,
+        "topic": "a",
+        "partition": 0,
+        "high_watermark": 6,
+        "retention_ms": 2000,
+        "retention_bytes": None,
+        "log_start_offset": 4,
+        "log_start": {"segments": 0, "bytes": 0},
+        "size": {"segments": 0, "bytes": 0},
+        "time": {"segments": 2, "bytes": 158},
+    }
+
+
+def test_what_takes_reading_is_null_for_a_log_that_is_not_read(tmp_path: Path) -> None:
+    """Its names and checkpoints say that it is clean; nothing at its end could change that."""
+    log_dir = build(tmp_path / "d")
+    clean_up_to(tmp_path / "d", ("t", 0, 4))
+    config = with_settings({"max.compaction.lag.ms": "5"})
+    (document,) = plan_document(plan_round([log_dir], config, NOW_MS))["not_taken"]
+    names = ("log_end_offset", "last_stable_offset", "max_compaction_lag_ms")
+    assert [document[name] for name in names] == [None, None, 5]
+
+
+def test_a_policy_without_delete_has_no_retention(tmp_path: Path) -> None:
+    """C-18.1: neither time nor size, whatever retention.ms and retention.bytes say."""
+    log_dir = build(tmp_path / "d", Shape("a"))
+    config = with_settings({"retention.ms": "0", "retention.bytes": "0"})
+    assert plan_round([log_dir], config, NOW_MS).retention == ()
+
+
+def test_many_logs_do_not_flood_the_terminal(tmp_path: Path) -> None:
+    shapes = [Shape(f"topic-{number}", segments=1 + number % 2) for number in range(100)]
+    plan = plan_round([build(tmp_path / "d", *shapes)], COMPACT, NOW_MS)
+    text = shown(plan)
+    assert len(text.splitlines()) < 60
+    assert "… and 10 more (all: --format json)" in text
+    assert "only the active segment, of 79 bytes" in text
+    assert "topic-0-0, topic-10-0, topic-12-0 and 47 more" in text
+    assert len(plan_document(plan)["not_taken"]) == 50
+
+
+def test_a_narrow_terminal_and_hostile_names_are_survived(tmp_path: Path) -> None:
+    log_dir = build(tmp_path / "d", Shape("red\x1b[31m"), Shape("[bold]x"))
+    text = shown(plan_round([log_dir], COMPACT, NOW_MS), width=60)
+    assert "\x1b" not in text
+    assert "red\\x1b[31m-" in text
+    assert "[bold]x-0" in text
+    assert all(len(line) <= 60 for line in text.splitlines())
+
+
+def test_an_empty_plan_is_told_as_one(tmp_path: Path) -> None:
+    plan = plan_round([build(tmp_path / "d", Shape(segments=1))], COMPACT, NOW_MS)
+    assert "Logs: 0 to clean, 0 set aside, 1 passed over." in shown(plan)

@@ -1,0 +1,158 @@
+"""The report as JSON: the fields that a scheduler relies on."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from compactor.exit_codes import ExitCode
+from compactor.host.printable import iso_time
+from compactor.round_report import LogStatus, RetentionReport, SegmentCounts
+from compactor.views.report_json import (
+    report_document,
+    report_verdict,
+    to_line,
+    to_text,
+    verdict,
+)
+from tests.compactor.rounds import log, report
+
+
+def test_a_verdict_begins_every_document() -> None:
+    assert verdict("run", ExitCode.REFUSED, "locked") == {
+        "schema_version": 1,
+        "command": "run",
+        "status": "refused",
+        "exit_code": 3,
+        "error": "locked",
+    }
+
+
+def test_the_whole_report() -> None:
+    gone = RetentionReport(SegmentCounts(1, 10), SegmentCounts(2, 20), SegmentCounts(3, 30), 700)
+    cleaned = replace(log(0), retention=gone)
+    document = report_document(report(cleaned, log(1, LogStatus.SET_ASIDE, "bad")))
+    retention = {
+        "log_start": {"segments": 1, "bytes": 10},
+        "size": {"segments": 2, "bytes": 20},
+        "time": {"segments": 3, "bytes": 30},
+    }
+    counts = {
+        "records": {
+            "read": 1000,
+            "kept": 400,
+            "dropped": {
+                "superseded": 580,
+                "tombstone": 15,
+                "null_key": 5,
+                "aborted": 0,
+                "marker": 0,
+            },
+        },
+        "batches": {"read": 10, "kept": 9, "rebuilt": 6, "emptied": 1},
+    }
+    nothing = json.loads(json.dumps(counts), parse_int=lambda _: 0)
+    assert document == {
+        "schema_version": 1,
+        "command": "run",
+        "status": "partial",
+        "exit_code": 4,
+        "dry_run": False,
+        "run_id": "cafe",
+        "seconds": 4.0,
+        "totals": {
+            "logs": {
+                "cleaned": 1,
+                "would-clean": 0,
+                "passed-over": 0,
+                "set-aside": 1,
+                "failed": 0,
+            },
+            "segments_before": 7,
+            "segments_after": 2,
+            "bytes_before": 5_000_000,
+            "bytes_after": 2_000_000,
+            **counts,
+            "retention": retention,
+        },
+        "version": "1.2.3",
+        "as_of_ms": 1_700_000_000_123,
+        "as_of": "2023-11-14T22:13:20.123Z",
+        "started_at_ms": 1_700_000_001_000,
+        "started_at": "2023-11-14T22:13:21.000Z",
+        "warnings": [],
+        "notices": [],
+        "phases": [
+            {"name": "survey", "seconds": 0.01, "log_bytes": 0, "mb_per_second": None},
+            {"name": "scan", "seconds": 2.0, "log_bytes": 5_000_000, "mb_per_second": 2.5},
+        ],
+        "logs": [
+            {
+                "log_dir": "/data",
+                "topic": "orders",
+                "partition": 0,
+                "status": "cleaned",
+                "reason": None,
+                "notes": [],
+                "first_dirty_offset": 0,
+                "first_uncleanable_offset": 900,
+                "end_offset": 900,
+                "segments_before": 7,
+                "segments_after": 2,
+                "bytes_before": 5_000_000,
+                "bytes_after": 2_000_000,
+                **counts,
+                "retention": {"log_start_offset": 700, **retention},
+            },
+            {
+                "log_dir": "/data",
+                "topic": "orders",
+                "partition": 1,
+                "status": "set-aside",
+                "reason": "bad",
+                "notes": [],
+                "first_dirty_offset": None,
+                "first_uncleanable_offset": None,
+                "end_offset": None,
+                "segments_before": 0,
+                "segments_after": 0,
+                "bytes_before": 0,
+                "bytes_after": 0,
+                **nothing,
+                "retention": {
+                    "log_start_offset": None,
+                    **json.loads(json.dumps(retention), parse_int=lambda _: 0),
+                },
+            },
+        ],
+    }
+
+
+def test_the_verdict_is_the_beginning_of_the_report() -> None:
+    both = report(log(0))
+    document = report_document(both)
+    assert dict(list(document.items())[: len(report_verdict(both))]) == report_verdict(both)
+
+
+def test_names_that_are_no_utf8_make_valid_json() -> None:
+    line = to_line(report_document(report(log(topic="a\udcff\x1b\n"))))
+    assert line.isascii()
+    assert "\n" not in line
+    assert json.loads(line)["logs"][0]["topic"] == "a\udcff\x1b\n"
+
+
+def test_the_text_is_the_same_document() -> None:
+    document = report_document(report(log(0)))
+    assert json.loads(to_text(document)) == json.loads(to_line(document)) == document
+
+
+@pytest.mark.parametrize(
+    ("ms", "shown"),
+    [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (1_000_000_000_007, "2001-09-09T01:46:40.007Z"),
+        (2**63 - 1, str(2**63 - 1)),
+    ],
+)
+def test_times_are_utc(ms: int, shown: str) -> None:
+    assert iso_time(ms) == shown

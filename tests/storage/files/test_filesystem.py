@@ -1,0 +1,196 @@
+"""File access: what each operation promises."""
+
+import errno
+import os
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from storage.errors import CorruptFileError, UnsupportedBackendError
+from storage.files import filesystem
+
+
+def test_a_local_path_or_url_is_taken_as_an_absolute_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert filesystem.require_in_place("/var/logs") == "/var/logs"
+    assert filesystem.require_in_place("logs/../other") == str(tmp_path / "other")
+    assert filesystem.require_in_place("file:///var/logs") == "/var/logs"
+    assert filesystem.require_in_place("local:///var/logs/") == "/var/logs"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["s3://bucket/logs", "memory://logs", "hdfs://host/logs", "simplecache::s3://bucket/logs"],
+)
+def test_a_backend_without_the_promise_of_a_rename_is_refused(url: str) -> None:
+    with pytest.raises(UnsupportedBackendError, match="no stated promise of an atomic rename"):
+        filesystem.require_in_place(url)
+
+
+def test_a_backend_nobody_knows_is_refused() -> None:
+    with pytest.raises(UnsupportedBackendError, match="unknown backend 'gopher'"):
+        filesystem.require_in_place("gopher://host/logs")
+
+
+def test_a_listing_tells_size_time_and_inode(tmp_path: Path) -> None:
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "file").write_bytes(b"12345")
+    os.utime(tmp_path / "file", ns=(1, 1_700_000_000_123_456_789))
+    entries = {entry.name: entry for entry in filesystem.list_directory(str(tmp_path))}
+    assert entries.keys() == {"dir", "file"}
+    assert entries["dir"].is_dir and not entries["file"].is_dir
+    inode = (tmp_path / "file").stat().st_ino
+    assert entries["file"][2:] == (5, 1_700_000_000_123_456_789, inode, "")
+
+
+def test_a_listing_tells_what_is_no_file_and_follows_no_link(tmp_path: Path) -> None:
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "gone").symlink_to(tmp_path / "nothing")
+    (tmp_path / "into").symlink_to(tmp_path / "dir")
+    os.mkfifo(tmp_path / "pipe")
+    entries = {entry.name: entry for entry in filesystem.list_directory(str(tmp_path))}
+    special = {name: (entry.is_dir, entry.special) for name, entry in entries.items()}
+    link = (False, "a symbolic link")
+    assert special == {"dir": (True, ""), "gone": link, "into": link, "pipe": (False, "a pipe")}
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (os.mkfifo, "is a pipe, not a file"),
+        (os.mkdir, "is a directory, not a file"),
+        (lambda path: os.symlink("/etc/hostname", path), "is a symbolic link, not a file"),
+        (lambda path: os.symlink("nothing", path), "is a symbolic link, not a file"),
+        (make_socket, "is a socket, not a file"),
+    ],
+)
+def test_nothing_but_a_file_is_opened(
+    tmp_path: Path, make: Callable[[Path], None], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe would be waited for, for ever."""
+    monkeypatch.chdir(tmp_path)  # the name of a socket is short
+    make(Path("x"))
+    with pytest.raises(CorruptFileError, match=told):
+        filesystem.read_bytes("x")
+    with pytest.raises(CorruptFileError, match=told):
+        filesystem.read_range("x", 0, 1)
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_file_is_not_replaced_through_a_link(
+    tmp_path: Path, link: Callable[[Path, Path], None]
+) -> None:
+    (tmp_path / "theirs").write_bytes(b"theirs")
+    link(tmp_path / "theirs", tmp_path / "file.tmp")
+    filesystem.replace_file(str(tmp_path / "file"), b"ours")
+    assert (tmp_path / "theirs").read_bytes() == b"theirs"
+    assert (tmp_path / "file").read_bytes() == b"ours"
+    assert not (tmp_path / "file").is_symlink()
+
+
+def test_a_range_is_read_as_far_as_the_file_goes(tmp_path: Path) -> None:
+    path = str(tmp_path / "file")
+    Path(path).write_bytes(bytes(range(10)))
+    assert filesystem.read_range(path, 3, 4) == bytes([3, 4, 5, 6])
+    assert filesystem.read_range(path, 8, 4) == bytes([8, 9])
+    assert filesystem.read_range(path, 10, 4) == b""
+    assert filesystem.read_bytes(path) == bytes(range(10))
+
+
+def test_a_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    filesystem.replace_file(str(path), b"new")
+    assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_new_file_belongs_to_the_owner_of_its_directory(tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root may give a directory away")
+    os.chown(tmp_path, 1234, 5678)
+    filesystem.replace_file(str(tmp_path / "file"), b"new")
+    assert ((tmp_path / "file").stat().st_uid, (tmp_path / "file").stat().st_gid) == (1234, 5678)
+    os.chown(tmp_path / "file", 77, 88)
+    filesystem.replace_file(str(tmp_path / "file"), b"newer")
+    assert ((tmp_path / "file").stat().st_uid, (tmp_path / "file").stat().st_gid) == (77, 88)
+
+
+def test_a_replacement_is_synced_before_its_name_and_its_name_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # F-13.3
+    events: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def recorded_fsync(descriptor: int) -> None:
+        name = os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
+        size = os.fstat(descriptor).st_size
+        events.append(f"sync {name}" + (f" {size}" if name.endswith(".tmp") else ""))
+        fsync(descriptor)
+
+    def recorded_replace(source: str, target: str) -> None:
+        events.append(f"rename {os.path.basename(source)} {os.path.basename(target)}")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", recorded_fsync)
+    monkeypatch.setattr(os, "replace", recorded_replace)
+    filesystem.replace_file(str(tmp_path / "file"), b"new")
+    assert events == ["sync file.tmp 3", "rename file.tmp file", f"sync {tmp_path.name}"]
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        filesystem.replace_file(str(path), b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_rename_replaces_its_target_and_remove_wants_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"a")
+    (tmp_path / "b").write_bytes(b"b")
+    filesystem.rename(str(tmp_path / "a"), str(tmp_path / "b"))
+    assert os.listdir(tmp_path) == ["b"]
+    assert (tmp_path / "b").read_bytes() == b"a"
+    filesystem.remove(str(tmp_path / "b"))
+    with pytest.raises(FileNotFoundError):
+        filesystem.remove(str(tmp_path / "b"))
+    with pytest.raises(FileNotFoundError):
+        filesystem.rename(str(tmp_path / "a"), str(tmp_path / "b"))
+
+
+def test_the_modification_time_is_set_to_the_nanosecond(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"")
+    filesystem.set_mtime_ns(str(path), 1_700_000_000_123_000_000)
+    assert path.stat().st_mtime_ns == 1_700_000_000_123_000_000
+
+
+def test_only_what_is_there_can_be_synced(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"1")
+    filesystem.sync_file(str(tmp_path / "file"))
+    filesystem.sync_directory(str(tmp_path))
+    with pytest.raises(FileNotFoundError):
+        filesystem.sync_file(str(tmp_path / "none"))
+    with pytest.raises(NotADirectoryError):
+        filesystem.sync_directory(str(tmp_path / "file"))

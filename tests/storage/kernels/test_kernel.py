@@ -1,0 +1,76 @@
+"""A cached kernel is one of the source as it stands, with all that it was compiled from."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[3]
+
+CONSTANT = "UNIT = 1\n"
+HELPER = """
+from storage.kernels.kernel import inlined
+from {package}.constant import (
+    UNIT,
+)
+
+@inlined
+def times_unit(n):
+    return n * UNIT
+"""
+KERNEL = """
+from storage.kernels.kernel import kernel
+from {package} import helper
+from {package}.helper import times_unit
+
+@kernel
+def work(n):
+    return times_unit(n)
+"""
+CALL = """
+from {package}.work import work
+print(work(7), sum(work.stats.cache_hits.values()))
+"""
+PACKAGE = "cut_pieces"
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    folder = tmp_path / PACKAGE
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    for name, source in (("constant", CONSTANT), ("helper", HELPER), ("work", KERNEL)):
+        (folder / f"{name}.py").write_text(source.format(package=PACKAGE))
+    return folder
+
+
+def call(package: Path) -> str:
+    """The kernel's answer for 7, and how often it was found in the cache, in a new process."""
+    path = os.pathsep.join([str(package.parent), str(PROJECT)])
+    done = subprocess.run(
+        [sys.executable, "-c", CALL.format(package=PACKAGE)],
+        env=os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def change(source: Path, old: str, new: str) -> None:
+    """Edit a file and leave its time as it was."""
+    stat = source.stat()
+    source.write_text(source.read_text().replace(old, new))
+    os.utime(source, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def test_a_kernel_is_compiled_once_for_each_state_of_what_goes_into_it(package: Path) -> None:
+    """Else kernels of two states of the source would work on one log after an upgrade."""
+    assert call(package) == "7 0"
+    assert call(package) == "7 1"
+    change(package / "constant.py", "1", "3")  # imported by what the kernel imports
+    assert call(package) == "21 0"
+    change(package / "helper.py", "n * UNIT", "n - UNIT")
+    assert call(package) == "4 0"
