@@ -94,6 +94,16 @@ class PhaseReport:
 
 
 @dataclass(frozen=True, slots=True)
+class OriginalsReport:
+    """What a run has kept of what it replaced or deleted; the bytes are those of all files."""
+
+    path: str  # the run's own directory
+    files: int
+    linked_bytes: int  # which take the room that they had, and free it once they are discarded
+    copied_bytes: int  # which take as much once more
+
+
+@dataclass(frozen=True, slots=True)
 class CleaningReport:
     version: str  # of this project
     run_id: str
@@ -104,4 +114,5 @@ class CleaningReport:
     logs: tuple[LogReport, ...]  # in the order of the round, then those passed over
     phases: tuple[PhaseReport, ...]
     warnings: tuple[str, ...] = ()  # about no log, and yet to be looked at
+    originals: OriginalsReport | None = None  # None: none were to be kept
     notices: tuple[str, ...] = ()  # likewise, said each time

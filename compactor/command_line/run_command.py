@@ -108,6 +108,7 @@ def _clean(
 
     run_id = secrets.token_hex(4)
     with _keeper(wanted, places, run_id, plan) as originals:
+        progress.kept_in = originals.path if originals else None
         plan = split_overflowing(
             plan,
             lambda: _plan_with_room(wanted, places, problems),
@@ -127,7 +128,8 @@ def _clean(
         )
         if plan.logs:
             progress.stage(START_STAGE, 0)
-        return run_round(plan, settings, progress)
+        report = run_round(plan, settings, progress)
+        return replace(report, originals=originals.report() if originals else None)
 
 
 def _discard_expired(places: _Places, progress: ChangeWatch) -> None:

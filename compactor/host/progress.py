@@ -158,6 +158,7 @@ class ChangeWatch:
         self.retention_began = False
         self.recovered = False  # what was cut short before was settled, before anything else
         self.discarded_runs = 0  # whose kept originals had expired
+        self.kept_in: str | None = None  # what is replaced or deleted, if it is
         self.split_began = False  # of segments whose offsets lie too far apart, before the engine
 
     def stage(self, name: str, total: int) -> None:
@@ -183,11 +184,12 @@ class ChangeWatch:
         self.split_began = True
 
     def what_was_changed(self) -> str:
-        """The sentence that ends an error message."""
+        """The sentences that end an error message."""
+        kept = f" What was replaced is kept in {printable(self.kept_in)}." if self.kept_in else ""
         if self.retention_began:
             return (
                 "Every log that could be cleaned is; retention had begun, and a log that it came "
-                "to starts after the segments that are gone: run it again."
+                f"to starts after the segments that are gone: run it again.{kept}"
             )
         if not self.swap_began:
             told = []
@@ -198,11 +200,12 @@ class ChangeWatch:
                 told.append("for what was settled of a cleaning that had been cut short")
             if self.split_began:
                 told.append("for segments that were split first, batch by batch")
-            return f"Nothing was changed{' but ' if told else ''}{' and '.join(told)}."
+            changed = f"Nothing was changed{' but ' if told else ''}{' and '.join(told)}."
+            return changed + (kept if self.split_began else "")
         groups = "1 group" if self.swapped_groups == 1 else f"{self.swapped_groups} groups"
         return (
             f"{groups} of segments had been swapped in and stay; everything else is as it was, "
-            "and a log's checkpoint moves only when all of its groups are in."
+            f"and a log's checkpoint moves only when all of its groups are in.{kept}"
         )
 
 

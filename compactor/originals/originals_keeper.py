@@ -11,6 +11,7 @@ that has not happened, which `undo` sees by the files of the log.
 import contextlib
 import os
 import shutil
+import threading
 import time
 from collections.abc import Iterable, Sequence
 
@@ -29,6 +30,7 @@ from compactor.originals.kept_manifest import (
 from compactor.originals.kept_run_lock import hold
 from compactor.planning.round_plan import RoundPlan
 from compactor.retention.rules import Deletion
+from compactor.round_report import OriginalsReport
 from storage.file_names import SNAPSHOT, file_name
 from storage.files import filesystem
 from storage.formats import checkpoint
@@ -52,6 +54,8 @@ class OriginalsKeeper:
         self._log_starts = _entries(run.log_dirs, checkpoint.LOG_START)
         self._left: dict[str, dict[TopicPartition, int]] = {}  # cleaner entries after the round
         self._steps: dict[tuple[str, TopicPartition], int] = {}
+        self._counting = threading.Lock()
+        self._counted = OriginalsReport(self.path, 0, 0, 0)
         filesystem.make_directory(self.path)
         filesystem.replace_file(os.path.join(self.path, RUN_FILE), run_document(run))
         try:
@@ -63,6 +67,10 @@ class OriginalsKeeper:
     def close(self) -> None:
         """The run is over: what is kept may be discarded."""
         os.close(self._held)
+
+    def report(self) -> OriginalsReport:
+        """What is kept by now."""
+        return self._counted
 
     def keep_group(self, plan: LogPlan, group: StagedGroup) -> None:
         """Before a group is swapped. OSError: nothing was kept, and nothing may be swapped."""
@@ -109,6 +117,7 @@ class OriginalsKeeper:
         try:
             originals = _kept(path, kept, names)
             filesystem.sync_directory(kept)
+            sizes = _linked_and_copied(path, kept, originals)
             step = facts._replace(
                 number=number,
                 originals=originals,
@@ -120,6 +129,17 @@ class OriginalsKeeper:
             shutil.rmtree(kept, ignore_errors=True)  # a full disk gets its room back
             raise
         self._steps[log_dir, key] = number + 1
+        self._count(len(originals), *sizes)
+
+    def _count(self, files: int, linked_bytes: int, copied_bytes: int) -> None:
+        with self._counting:
+            before = self._counted
+            self._counted = OriginalsReport(
+                self.path,
+                before.files + files,
+                before.linked_bytes + linked_bytes,
+                before.copied_bytes + copied_bytes,
+            )
 
 
 def open_keeper(directory: str, run_id: str, plan: RoundPlan) -> OriginalsKeeper:
@@ -147,3 +167,14 @@ def _kept(path: str, directory: str, names: Iterable[str]) -> tuple[FileMark, ..
     return tuple(
         kept_files.keep(os.path.join(path, name), os.path.join(directory, name)) for name in names
     )
+
+
+def _linked_and_copied(path: str, kept: str, originals: Iterable[FileMark]) -> tuple[int, int]:
+    """How many bytes of the originals are where they were, and how many are there twice."""
+    linked, copied = 0, 0
+    for mark in originals:
+        if os.path.samefile(os.path.join(path, mark.name), os.path.join(kept, mark.name)):
+            linked += mark.size_bytes
+        else:
+            copied += mark.size_bytes
+    return linked, copied

@@ -7,6 +7,7 @@ any time.
 """
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from compactor.exit_codes import ExitCode, exit_code_of_report
@@ -53,6 +54,7 @@ def report_verdict(report: CleaningReport) -> JsonObject:
         "dry_run": report.dry_run,
         "run_id": report.run_id,
         "seconds": round(report.seconds, 3),
+        "originals": asdict(report.originals) if report.originals else None,
         "totals": {
             "logs": {status.value: totals.logs.get(status, 0) for status in LogStatus},
             "segments_before": totals.segments_before,

@@ -10,6 +10,7 @@ from rich.text import Text
 from compactor.host.printable import iso_time, one_line, printable, size_text
 from compactor.retention.rules import Rule
 from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus
+from compactor.views.originals_lines import originals_lines
 from compactor.views.report_json import mb_per_second
 from compactor.views.report_totals import (
     ReasonGroup,
@@ -53,6 +54,11 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
         parts.append(_phases_table(report))
     parts += [Text(one_line(notice)) for notice in report.notices]
     parts.append(Text(_summary(report, totals)))
+    if report.originals is not None:
+        parts += [
+            Text(printable(line), no_wrap=number > 0, overflow="ignore" if number else "fold")
+            for number, line in enumerate(originals_lines(report.originals))
+        ]
     return Group(*parts)
 
 

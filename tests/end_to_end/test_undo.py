@@ -22,6 +22,16 @@ def test_a_run_is_undone(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert snapshot_of(log_dir / "orders-0") != before
     run_id = verdict(done)["run_id"]
+    kept = [p for p in (originals / run_id).rglob("*") if p.is_file() and p.suffix != ".json"]
+    assert verdict(done)["originals"] == {
+        "path": str(originals / run_id),
+        "files": len(kept),
+        "linked_bytes": sum(path.stat().st_size for path in kept),
+        "copied_bytes": 0,
+    }
+    assert "the disk gets no emptier until they are discarded" in " ".join(done.stdout.split())
+    assert f"\n  to discard them: compactor undo --discard {originals / run_id}\n" in done.stdout
+    assert f"\n  to undo the run: compactor undo {originals / run_id}\n" in done.stdout
     assert [path.name for path in originals.iterdir()] == [run_id]
     undone = compactor("undo", originals / run_id)
     assert undone.returncode == 0, undone.stderr

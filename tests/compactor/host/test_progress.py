@@ -178,6 +178,18 @@ class TestChangeWatch:
             watch.what_was_changed() == f"Nothing was changed but {gone} and {settled} and {split}"
         )
 
+    def test_where_originals_are_kept_is_told_once_something_was_replaced(self) -> None:
+        watch = ChangeWatch(PlainProgress(StringIO(), lambda: 0.0))
+        watch.kept_in = "/originals/cafe"
+        told = " What was replaced is kept in /originals/cafe."
+        assert watch.what_was_changed() == "Nothing was changed."
+        watch.split()
+        assert watch.what_was_changed().endswith(f"batch by batch.{told}")
+        watch.swapped(1)
+        assert watch.what_was_changed().endswith(f"all of its groups are in.{told}")
+        watch.stage("retention", 0)
+        assert watch.what_was_changed().endswith(f"run it again.{told}")
+
     def test_in_the_swap_finished_groups_were(self) -> None:
         assert self.watch("rewrite", swapped=0).startswith("0 groups of segments had been")
         assert self.watch("rewrite", swapped=1).startswith("1 group of segments had been")

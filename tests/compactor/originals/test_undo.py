@@ -177,6 +177,12 @@ def test_originals_are_links_where_they_can_be(
         monkeypatch.setattr(os, "link", across)
     before = kept.files()
     kept.run()
+    assert local.originals is not None
+    found = [path for path in kept.run_dir.glob("0/*/*/*") if path.is_file()]
+    size, told = sum(path.stat().st_size for path in found), local.originals.report()
+    assert (told.path, told.files) == (str(kept.run_dir), len(found))
+    linked_and_copied = (size, 0) if same_file_system else (0, size)
+    assert (told.linked_bytes, told.copied_bytes) == linked_and_copied
     (copy,) = kept.run_dir.glob(f"0/orders-0/*/{file_name(0, LOG)}")
     assert (copy.stat().st_ino == inode) is same_file_system
     kept.undo()

@@ -60,6 +60,7 @@ def test_the_whole_report() -> None:
         "dry_run": False,
         "run_id": "cafe",
         "seconds": 4.0,
+        "originals": None,
         "totals": {
             "logs": {
                 "cleaned": 1,
