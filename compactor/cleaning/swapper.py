@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from cleaner_jobs.problems import WorkFileError, problem_of
 from cleaner_jobs.task_values import Rewritten, Source
-from cleaner_jobs.unchanged import LogChangedError, check_files_unchanged, check_unchanged
+from cleaner_jobs.unchanged import LogChangedError, check_unchanged
 from cleaner_jobs.undisturbed import undisturbed
+from compactor.cleaning.planned_files import PlannedFiles
 from compactor.cleaning.stages import FinishedGroup, LogOutcome
 from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
 from compactor.host.progress import ProgressSink
@@ -39,6 +40,7 @@ class _Queue:
 
     outcome: LogOutcome
     sources: list[tuple[Source, ...]]
+    files: PlannedFiles | None  # None: the plan does not know them
     finished: dict[int, FinishedGroup] = field(default_factory=dict)
     busy: bool = False  # a thread works at it
     removals: list[Future[None]] = field(default_factory=list)
@@ -80,7 +82,9 @@ class GroupSwapper:
             queue = self._queues.get(log_id)
             if queue is None:
                 self._progress.swapped(self._swapped)  # from now on something may change
-                queue = self._queues[log_id] = _Queue(outcome, sources_of(outcome.plan))
+                files = PlannedFiles(outcome.plan) if outcome.plan.files else None
+                queue = _Queue(outcome, sources_of(outcome.plan), files)
+                self._queues[log_id] = queue
             queue.finished[group.group] = group
             if not queue.busy:
                 queue.busy = True
@@ -119,9 +123,8 @@ class GroupSwapper:
             for source in chain.from_iterable(queue.sources):  # a log in use stays as it is
                 check_unchanged(source, os.stat(source.path))
             remove_cleaned(outcome.plan.path)
-        if outcome.plan.files:
-            first_offset = queue.sources[group.group][0].base_offset
-            check_files_unchanged(outcome.plan, first_offset if outcome.swapped_groups else 0)
+        if queue.files is not None:
+            queue.files.check(group.group)
         if not pieces[0].left_in_place:
             staged = self._staged(outcome, queue.sources[group.group], pieces)
             if self._originals is not None:

@@ -95,10 +95,25 @@ def list_directory(path: str) -> list[Entry]:
                 found = item.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
-            size_bytes, mtime_ns, inode = found.st_size, found.st_mtime_ns, found.st_ino
-            special = _special(found.st_mode)
-            entries.append(Entry(item.name, False, size_bytes, mtime_ns, inode, special))
+            entries.append(_entry(item.name, found))
     return entries
+
+
+def look_up(path: str) -> Entry | None:
+    """Give what a listing of its directory would tell of a name; None if there is no such name."""
+    name = os.path.basename(path)
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        return Entry(name, True, 0, 0, found.st_ino)
+    return _entry(name, found)
+
+
+def _entry(name: str, found: os.stat_result) -> Entry:
+    special = _special(found.st_mode)
+    return Entry(name, False, found.st_size, found.st_mtime_ns, found.st_ino, special)
 
 
 def _special(mode: int) -> str:

@@ -141,7 +141,7 @@ def list_partition(path: str, topic: str, partition: int) -> PartitionListing:
             special.append(f"{name}: is {entry.special or 'a directory'}, not a file")
         if entry.is_dir or entry.special:
             continue
-        if is_of_file(name) and not name.endswith(UNFINISHED_SUFFIXES):
+        if _is_live(name):
             files.append(entry)
         prefix, _, kind = name.partition(".")
         suffix = f".{kind}"
@@ -170,6 +170,16 @@ def list_partition(path: str, topic: str, partition: int) -> PartitionListing:
         tuple(sorted(special)),
         tuple(sorted(files)),
     )
+
+
+def list_files(path: str) -> list[Entry]:
+    """List the files of the log in a partition directory, in no order: PartitionListing.files."""
+    entries = filesystem.list_directory(path)
+    return [e for e in entries if not e.is_dir and not e.special and _is_live(e.name)]
+
+
+def _is_live(name: str) -> bool:
+    return is_of_file(name) and not name.endswith(UNFINISHED_SUFFIXES)
 
 
 def is_of_file(name: str) -> bool:

@@ -45,6 +45,8 @@ def test_a_listing_tells_size_time_and_inode(tmp_path: Path) -> None:
     assert entries.keys() == {"dir", "file"}
     assert entries["dir"].is_dir and not entries["file"].is_dir
     inode = (tmp_path / "file").stat().st_ino
+    found = {name: filesystem.look_up(str(tmp_path / name)) for name in ("dir", "file", "none")}
+    assert found == {**entries, "none": None}
     assert entries["file"][2:] == (5, 1_700_000_000_123_456_789, inode, "")
 
 
@@ -55,6 +57,7 @@ def test_a_listing_tells_what_is_no_file_and_follows_no_link(tmp_path: Path) -> 
     os.mkfifo(tmp_path / "pipe")
     entries = {entry.name: entry for entry in filesystem.list_directory(str(tmp_path))}
     special = {name: (entry.is_dir, entry.special) for name, entry in entries.items()}
+    assert {name: filesystem.look_up(str(tmp_path / name)) for name in entries} == entries
     link = (False, "a symbolic link")
     assert special == {"dir": (True, ""), "gone": link, "into": link, "pipe": (False, "a pipe")}
 

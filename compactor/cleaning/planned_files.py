@@ -1,0 +1,96 @@
+"""Whether the files of a log are those that its round was planned for, asked before each swap.
+
+Nobody else should be at work on a log. Whoever is, changes its end, or what is about to be
+swapped: those files are looked at by name before every group. The whole directory is listed before
+the first group and before the last, so that no checkpoint moves over a change that came before it,
+and in between as often as the number of groups pays for. To list it for every group would take the
+square of the number of segments.
+"""
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.unchanged import LogChangedError
+from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name, offset_of
+from storage.files import filesystem
+from storage.files.filesystem import Entry
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.log.log_dir import list_files
+
+LISTED_A_GROUP = 64  # files of the whole directory, on average; a group's own come on top
+
+
+class PlannedFiles:
+    """The files of one log, as they were when the round was planned."""
+
+    def __init__(self, plan: LogPlan) -> None:
+        self._path = plan.path
+        self._files = {entry.name: entry for entry in plan.files}
+        self._first_offsets = [group.base_offset for group in plan.groups]
+        self._of_group = _names_of_groups(plan)
+        self._of_end = _names_of_end(self._files)
+        self._groups_since_listing = 0
+
+    def check(self, group: int) -> None:
+        """Raise LogChangedError where a file is another, has gone or has come; OSError.
+
+        To be asked for each group of the round, in their order, before it is swapped in. What
+        stands below the group is what the round has made of it, and left out.
+        """
+        self._groups_since_listing += 1
+        is_paid_for = self._groups_since_listing * LISTED_A_GROUP >= len(self._files)
+        if is_paid_for or group in (0, len(self._first_offsets) - 1):
+            self._groups_since_listing = 0
+            self._check_all(self._first_offsets[group] if group else 0)
+        else:
+            self._check_names((*self._of_group[group], *self._of_end))
+
+    def _check_all(self, first_offset: int) -> None:
+        found = {entry.name: entry for entry in list_files(self._path)}
+        names = sorted(self._files.keys() | found.keys())
+        for name in names:
+            offset = offset_of(name)
+            if offset is None or offset >= first_offset:
+                self._compare(name, found.get(name))
+
+    def _check_names(self, names: Iterable[str]) -> None:
+        for name in names:
+            found = filesystem.look_up(os.path.join(self._path, name))
+            is_file = found is not None and not found.is_dir and not found.special
+            self._compare(name, found if is_file else None)
+
+    def _compare(self, name: str, now: Entry | None) -> None:
+        before = self._files.get(name)
+        if before != now:
+            what = "new" if before is None else "gone" if now is None else "changed"
+            problem = f"{what} since the round was planned: the log is in use"
+            raise LogChangedError(os.path.join(self._path, name), problem)
+
+
+def _names_of_groups(plan: LogPlan) -> list[set[str]]:
+    """For each group the files from its base offset to that of the next, and those of which its
+    segments have none."""
+    names = [
+        {name for s in group.segments for name in _names_at(s.base_offset)} for group in plan.groups
+    ]
+    first_offsets = [group.base_offset for group in plan.groups]
+    for entry in plan.files:
+        offset = offset_of(entry.name)
+        if offset is not None and offset < plan.first_uncleanable_offset:
+            names[max(0, bisect_right(first_offsets, offset) - 1)].add(entry.name)
+    return names
+
+
+def _names_of_end(files: Iterable[str]) -> set[str]:
+    """Where a broker is at work: from the active segment on, and what has no offset in its name."""
+    offsets = {name: offset_of(name) for name in files}
+    active = max((offset or 0 for name, offset in offsets.items() if name.endswith(LOG)), default=0)
+    names = {name for name, offset in offsets.items() if offset is None or offset >= active}
+    return {*names, *_names_at(active), LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA}
+
+
+def _names_at(base_offset: int) -> list[str]:
+    return [file_name(base_offset, kind) for kind in (*SEGMENT_SUFFIXES, SNAPSHOT)]

@@ -1,0 +1,175 @@
+"""What another writer does between two swaps is noticed; to look costs as the log is long."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.unchanged import LogChangedError
+from compactor.cleaning import swapper
+from compactor.cleaning.planned_files import LISTED_A_GROUP, PlannedFiles
+from compactor.cleaning.stages import LogOutcome
+from compactor.cleaning.swapper import GroupSwapper
+from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from storage.files import filesystem
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.log.log_dir import list_partition
+from tests.compactor.cleaning.test_swapper import finished
+from tests.support.local_round import NoProgress
+from tests.support.made_log import keyed, make_partition, plan_of
+
+GROUPS = 60
+FILES = 4 * (GROUPS + 1) + 1  # .log, .index, .timeindex and .snapshot of each segment; the epochs
+ROUND_TRIP = -(-FILES // LISTED_A_GROUP)  # groups between two listings
+assert 3 < ROUND_TRIP < GROUPS // 2
+ACTIVE = 2 * GROUPS
+
+
+def planned(root: Path, groups: int = GROUPS, segments_a_group: int = 1) -> LogPlan:
+    """Segments of two records each; the active one behind them."""
+    count = groups * segments_a_group
+    partition = make_partition(root, {2 * i: [keyed(2 * i, "ab")] for i in range(count + 1)})
+    (partition / LEADER_EPOCH_CHECKPOINT).write_text("0\n0\n")
+    bases = [2 * i for i in range(count)]
+    cut = [bases[i : i + segments_a_group] for i in range(0, count, segments_a_group)]
+    plan = plan_of(partition, cut, 2 * count)
+    return replace(plan, files=list_partition(plan.path, plan.topic, plan.partition).files)
+
+
+def noticed(plan: LogPlan, at: int, change: Callable[[], object]) -> tuple[int, str] | None:
+    """The group before which a change is noticed that comes before group `at`, and the words."""
+    files = PlannedFiles(plan)
+    for group in range(GROUPS):
+        if group == at:
+            change()
+        try:
+            files.check(group)
+        except LogChangedError as error:
+            return group, str(error)
+    return None
+
+
+def test_nothing_is_noticed_where_nothing_changes(tmp_path: Path) -> None:
+    """Nor what the round itself stages, swaps in and marks."""
+    plan = planned(tmp_path)
+
+    def swap() -> None:
+        path = Path(plan.path)
+        (path / f"{file_name(90, LOG)}.compactor-cafe-1").write_bytes(b"staged")
+        (path / file_name(10, LOG)).rename(path / f"{file_name(10, LOG)}.deleted")
+        (path / file_name(8, LOG)).write_bytes(b"cleaned")
+
+    assert noticed(plan, 6, swap) is None
+
+
+def grow(path: Path) -> None:
+    with path.open("ab") as out:
+        out.write(b"\0")
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "what"),
+    [
+        *((kind, grow, "changed") for kind in (LOG, INDEX, TIME_INDEX, SNAPSHOT)),
+        *((kind, Path.unlink, "gone") for kind in (LOG, INDEX, TIME_INDEX, SNAPSHOT)),
+        (TXN_INDEX, grow, "new"),
+    ],
+)
+@pytest.mark.parametrize("at", [0, 7, GROUPS - 1])
+def test_a_file_of_a_group_is_looked_at_right_before_its_swap(
+    tmp_path: Path, at: int, kind: str, change: Callable[[Path], None], what: str
+) -> None:
+    plan = planned(tmp_path)
+    path = Path(plan.path, file_name(2 * at, kind))
+    told = f"{path}: {what} since the round was planned: the log is in use"
+    assert noticed(plan, at, lambda: change(path)) == (at, told)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(file_name(ACTIVE, kind) for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT)),
+        LEADER_EPOCH_CHECKPOINT,
+        PARTITION_METADATA,
+    ],
+)
+@pytest.mark.parametrize("at", [1, 9])
+def test_where_a_broker_writes_is_looked_at_before_every_group(
+    tmp_path: Path, at: int, name: str
+) -> None:
+    plan = planned(tmp_path)
+    found = noticed(plan, at, lambda: grow(Path(plan.path, name)))
+    assert found is not None
+    assert found[0] == at and found[1].startswith(f"{plan.path}/{name}: ")
+
+
+@pytest.mark.parametrize("at", [1, 9, GROUPS - 1])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        (file_name(ACTIVE - 6, INDEX), grow),
+        (file_name(ACTIVE - 6, LOG), Path.unlink),
+        (file_name(ACTIVE + 2, LOG), grow),
+        (file_name(ACTIVE - 1, SNAPSHOT), grow),
+    ],
+)
+def test_any_other_change_is_noticed_soon_and_before_the_log_counts_as_cleaned(
+    tmp_path: Path, at: int, name: str, change: Callable[[Path], None]
+) -> None:
+    plan = planned(tmp_path)
+    found = noticed(plan, at, lambda: change(Path(plan.path, name)))
+    if at == GROUPS - 1 and name < file_name(ACTIVE - 2, ""):
+        assert found is None  # of a group that is swapped in already
+        return
+    assert found is not None
+    assert at <= found[0] <= at + ROUND_TRIP and found[1].startswith(f"{plan.path}/{name}: ")
+
+
+def test_what_stands_in_the_place_of_a_file_is_none(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    path = Path(plan.path, file_name(10, INDEX))
+
+    def link() -> None:
+        path.rename(tmp_path / "moved")
+        path.symlink_to(tmp_path / "moved")
+
+    found = noticed(plan, 5, link)
+    assert found == (5, f"{path}: gone since the round was planned: the log is in use")
+
+
+@pytest.mark.parametrize("segments_a_group", [1, 5])
+def test_the_files_looked_at_are_a_constant_number_for_each_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segments_a_group: int
+) -> None:
+    """Of a log four times as long four times as many, not sixteen times."""
+    looked_at = 0
+    list_directory, look_up = filesystem.list_directory, filesystem.look_up
+
+    def listed(path: str) -> list[filesystem.Entry]:
+        nonlocal looked_at
+        found = list_directory(path)
+        looked_at += len(found)
+        return found
+
+    def looked_up(path: str) -> filesystem.Entry | None:
+        nonlocal looked_at
+        looked_at += 1
+        return look_up(path)
+
+    plans = [planned(tmp_path / str(n), n // segments_a_group, segments_a_group) for n in (80, 320)]
+    monkeypatch.setattr(swapper, "swap_group", lambda *_: None)
+    monkeypatch.setattr(filesystem, "list_directory", listed)
+    monkeypatch.setattr(filesystem, "look_up", looked_up)
+    found = []
+    for plan in plans:
+        looked_at, outcome = 0, LogOutcome(plan)
+        with GroupSwapper("run", NoProgress()) as groups:
+            for number in range(len(plan.groups)):
+                groups.give(outcome, finished(number))
+            groups.finish()
+        assert (outcome.problem, outcome.swapped_groups) == (None, len(plan.groups))
+        found.append(looked_at)
+    assert found[1] < 4 * 1.2 * found[0]
