@@ -27,7 +27,7 @@ check: $(STAMP) ## format, lint, types, import contracts, unit tests: before eac
 	.venv/bin/ruff check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	$(PYTHON_OF_VENV) -m pytest -q tests/storage tests/cleaner_jobs tests/compactor
+	$(PYTHON_OF_VENV) -m pytest -q tests/test_*.py tests/storage tests/cleaner_jobs tests/compactor
 
 conformance: $(STAMP) ## hold 200 random logs against Kafka's own cleaner (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.conformance

@@ -6,7 +6,7 @@ the log end offset replayed, by their headers. Replayed producers do not expire.
 A segment whose `.index` is missing is recovered before: snapshots past its base offset go, those of
 the recovery take their place, and its `.txnindex` is what the replay finds. Source: Kafka,
 ProducerStateManager, ProducerAppendInfo, UnifiedLog.rebuildProducerState, LogLoader.recoverSegment,
-LogSegment.updateProducerState; spec C-23.4, C-23.5, F-14.3, F-14.4, F-16.1.
+LogSegment.updateProducerState; spec C-23.4, C-23.5, F-14.3 to F-14.5, F-16.1.
 """
 
 import os
