@@ -1,5 +1,8 @@
 """Settings of a round: Kafka's defaults, a TOML file, `--topic-configs`, flags; the later wins.
 
+But for cleanup.policy: what `--topic-configs` says of a topic stands, so that no flag compacts a
+topic that is not compacted by its own word.
+
 The TOML file is laid out as conf/compactor.toml, which tells of every setting. Nothing needs a
 file: the defaults are in the code (`compactor.topic_config`, and here).
 """
@@ -72,8 +75,16 @@ class Config:
         for pattern in self.patterns:
             if pattern.match.fullmatch(topic):
                 yield pattern.place, pattern.values
-        yield "--topic-configs", self.topics.get(topic, {})
-        yield "--set", self.overrides
+        own = self.topics.get(topic, {})
+        yield "--topic-configs", own
+        yield (
+            "--set",
+            {
+                name: value
+                for name, value in self.overrides.items()
+                if not (name == "cleanup.policy" and name in own)
+            },
+        )
 
 
 def load_config(

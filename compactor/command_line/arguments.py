@@ -48,10 +48,10 @@ def log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:
     return found
 
 
-def as_of_ms(text: str | None, now_ms: int) -> int:
+def as_of_ms(text: str | None) -> int | None:
     """Epoch milliseconds of `--as-of`: such a number, or ISO 8601, in UTC unless it has a zone."""
     if text is None:
-        return now_ms
+        return None
     time_ms = _time_ms(text.strip())
     if time_ms is None:
         problem = "expected epoch milliseconds or ISO 8601, like 2026-11-20T12:00:00Z"

@@ -20,7 +20,14 @@ from compactor.command_line.requests import (
     RoundArguments,
     VerifyArguments,
 )
-from compactor.command_line.round_setup import config_of, plan_of, recover_log_dirs, told, watched
+from compactor.command_line.round_setup import (
+    plan_of,
+    premises_of,
+    premises_of_round,
+    recover_log_dirs,
+    told,
+    watched,
+)
 from compactor.exit_codes import ExitCode, UsageError, exit_code_of_statuses
 from compactor.host.output import print_line
 from compactor.host.printable import printable, size_text
@@ -42,8 +49,9 @@ def plan(wanted: RoundArguments) -> Result:
     from compactor.views.plan_table import plan_document, plan_view
 
     log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=False)
+    premises = premises_of_round(wanted)
     remembered = RememberedLogs(log_dirs)
-    round_plan = plan_of(wanted, log_dirs, remembered.problems)
+    round_plan = plan_of(premises, log_dirs, remembered.problems)
     space = _space(round_plan) if round_plan.logs else None
     document = plan_document(round_plan, space) | {"warnings": told(remembered.warnings)}
     code = exit_code_of_statuses(log.status for log in round_plan.passed_over)
@@ -61,7 +69,7 @@ def recover(wanted: RoundArguments) -> Result:
 
     locks = lock_log_dirs(log_dirs, wanted.allowed_file_systems, after_unclean_shutdown=True)
     with locks, watched(open_progress(sys.stderr)) as progress:
-        recovered = recover_log_dirs(wanted, log_dirs, progress)
+        recovered = recover_log_dirs(log_dirs, premises_of(wanted), progress)
     document = recovery_document(recovered)
     if wanted.format is Format.TABLE:
         from compactor.views.recovery_table import recovery_view
@@ -79,9 +87,11 @@ def explain(wanted: RoundArguments, topic_partition: str) -> Result:
     from compactor.views.explanation import explanation_document, explanation_view
 
     log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=False)
-    as_of_ms = arguments.as_of_ms(wanted.as_of, time.time_ns() // 1_000_000)
+    premises = premises_of(wanted)
     remembered = RememberedLogs(log_dirs)
-    found = explained(log_dirs, topic_partition, config_of(wanted), as_of_ms, remembered.problems)
+    found = explained(
+        log_dirs, topic_partition, premises.config, premises.clock_ms(), remembered.problems
+    )
     begin = verdict("explain", ExitCode.PARTIAL if found.outcome == "set-aside" else ExitCode.OK)
     if wanted.format is Format.TABLE:
         show(lambda _: explanation_view(found))
@@ -134,7 +144,9 @@ def _compare(log_dir: str, wanted: VerifyArguments, progress: ProgressSink) -> "
     (before,) = arguments.log_dirs([wanted.against or ""], to_write=False)
     if os.path.realpath(before) == os.path.realpath(log_dir):
         raise UsageError(f"--against {wanted.against}: is LOG_DIR itself")
-    as_of_ms = arguments.as_of_ms(wanted.as_of, time.time_ns() // 1_000_000)
+    as_of_ms = arguments.as_of_ms(wanted.as_of)
+    if as_of_ms is None:
+        as_of_ms = time.time_ns() // 1_000_000
 
     from compactor.verification.verify_against import verify_against
 

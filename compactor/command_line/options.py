@@ -36,7 +36,8 @@ Setting = Annotated[
         "--set",
         metavar="NAME=VALUE",
         rich_help_panel=CONFIGURATION,
-        help="a topic configuration for every topic, over all files; may be repeated",
+        help="a topic configuration for every topic, over all files; may be repeated. "
+        "cleanup.policy: with --include only, and not of topics that --topic-configs gives one",
     ),
 ]
 Include = Annotated[

@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from compactor.command_line import arguments
+from compactor.command_line import arguments, guards
 from compactor.command_line.requests import RoundArguments, StoppedError
 from compactor.config import Config, load_config, with_filters
 from compactor.host.output import print_error
@@ -19,41 +19,54 @@ if TYPE_CHECKING:
     from compactor.recovery.log_dir_recovery import LogDirRecovery
 
 
-def config_of(wanted: RoundArguments) -> Config:
-    """The configuration, as files and words say it."""
+class Premises(NamedTuple):
+    """What a command goes by. Made once: a file of settings may be a pipe."""
+
+    config: Config
+    as_of_ms: int | None  # None: whatever time it is when the plan is made
+
+    def clock_ms(self) -> int:
+        return time.time_ns() // 1_000_000 if self.as_of_ms is None else self.as_of_ms
+
+
+def premises_of(wanted: RoundArguments) -> Premises:
+    """The configuration and the clock, as files and words say it."""
     settings = dict(arguments.setting(text) for text in wanted.settings)
     config = load_config(wanted.config, wanted.topic_configs, settings)
     config = with_filters(config, wanted.include, wanted.exclude)
     if wanted.assume_fully_replicated:
         config = replace(config, assume_fully_replicated=True)
-    return config
+    return Premises(config, arguments.as_of_ms(wanted.as_of))
+
+
+def premises_of_round(wanted: RoundArguments) -> Premises:
+    """Those of `plan` and `run`; UsageError where data would be lost by mistake."""
+    premises = premises_of(wanted)
+    guards.require_named_topics(premises.config)
+    return premises
 
 
 def plan_of(
-    wanted: RoundArguments, log_dirs: tuple[str, ...], problems: Mapping[str, str] | None = None
+    premises: Premises, log_dirs: tuple[str, ...], problems: Mapping[str, str] | None = None
 ) -> "RoundPlan":
     """The plan of a round. problems: of log directories and logs, by path, known before."""
-    config = config_of(wanted)
-    as_of_ms = arguments.as_of_ms(wanted.as_of, time.time_ns() // 1_000_000)
-
     from compactor.planning.round_plan import plan_round
 
-    return plan_round(log_dirs, config, as_of_ms, problems=problems)
+    return plan_round(log_dirs, premises.config, premises.clock_ms(), problems=problems)
 
 
 def recover_log_dirs(
-    wanted: RoundArguments, log_dirs: tuple[str, ...], progress: ChangeWatch
+    log_dirs: tuple[str, ...], premises: Premises | None, progress: ChangeWatch
 ) -> "list[LogDirRecovery]":
-    """What a run does first; with recover_first all that a broker does."""
+    """What a run does first; with premises, by which it is done, all that a broker does."""
     from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
 
     rules = None
-    if wanted.recover_first:
-        now_ms = arguments.as_of_ms(wanted.as_of, time.time_ns() // 1_000_000)
-        rules = LoadRules(config_of(wanted), now_ms)
+    if premises is not None:
+        rules = LoadRules(premises.config, premises.clock_ms())
     recovered = []
     for log_dir in log_dirs:
-        takes_long = wanted.recover_first and not clean_shutdown.exists(log_dir)
+        takes_long = rules is not None and not clean_shutdown.exists(log_dir)
         if takes_long:
             progress.stage(RECOVERY_STAGE, 0)
         advance = progress.advance if takes_long else None

@@ -6,16 +6,24 @@ The engine and whatever shows something are imported when they are needed.
 import secrets
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from compactor.command_line import arguments
 from compactor.command_line.console import show
 from compactor.command_line.own_places import require_temporary_elsewhere
 from compactor.command_line.requests import Format, OnCorrupt, Result, RoundArguments
-from compactor.command_line.round_setup import plan_of, recover_log_dirs, told, watched
+from compactor.command_line.round_setup import (
+    Premises,
+    plan_of,
+    premises_of_round,
+    recover_log_dirs,
+    told,
+    watched,
+)
 from compactor.exit_codes import UsageError
 from compactor.host import descriptor_limit
 from compactor.host.progress import START_STAGE, ChangeWatch, open_progress
@@ -80,17 +88,20 @@ def _round(wanted: RoundArguments, places: _Places, progress: ChangeWatch) -> Cl
     from compactor.remembered_logs import RememberedLogs
     from compactor.views.recovery_report import problems_of, with_recovery_noted
 
-    recovered = [] if wanted.dry_run else recover_log_dirs(wanted, places.log_dirs, progress)
+    premises = premises_of_round(wanted)  # before anything is changed
+    first = premises if wanted.recover_first else None
+    recovered = [] if wanted.dry_run else recover_log_dirs(places.log_dirs, first, progress)
     remembered = RememberedLogs(places.log_dirs, wanted.retry)
     problems = remembered.problems | problems_of(recovered)
     if not wanted.dry_run:
         _discard_expired(places, progress)
-    plan = _plan_with_room(wanted, places, problems)
+    plan_anew = partial(_plan_with_room, wanted, places, premises, problems)
+    plan = plan_anew()
     if wanted.on_corrupt is OnCorrupt.FAIL:
         from compactor.planning.uncleaned import stop_if_corrupt
 
         stop_if_corrupt((*remembered.still_corrupt(plan.passed_over), *plan.passed_over))
-    report = with_recovery_noted(_clean(wanted, places, problems, plan, progress), recovered)
+    report = with_recovery_noted(_clean(wanted, places, plan, plan_anew, progress), recovered)
     if not wanted.dry_run:
         remembered.update(report.logs, time.time_ns() // 1_000_000)
     return replace(report, warnings=tuple(told(remembered.warnings)))
@@ -99,8 +110,8 @@ def _round(wanted: RoundArguments, places: _Places, progress: ChangeWatch) -> Cl
 def _clean(
     wanted: RoundArguments,
     places: _Places,
-    problems: Mapping[str, str],
     plan: "RoundPlan",
+    plan_anew: Callable[[], "RoundPlan"],
     progress: ChangeWatch,
 ) -> CleaningReport:
     from compactor.cleaning.cleaner_manager import RunSettings, run_round
@@ -111,7 +122,7 @@ def _clean(
         progress.kept_in = originals.path if originals else None
         plan = split_overflowing(
             plan,
-            lambda: _plan_with_room(wanted, places, problems),
+            plan_anew,
             wanted.dry_run,
             originals,
             progress.split,
@@ -155,12 +166,12 @@ def _keeper(
 
 
 def _plan_with_room(
-    wanted: RoundArguments, places: _Places, problems: Mapping[str, str]
+    wanted: RoundArguments, places: _Places, premises: Premises, problems: Mapping[str, str]
 ) -> "RoundPlan":
     """What a run takes on."""
     from compactor.planning.room import space_of, with_room
 
-    found = plan_of(wanted, places.log_dirs, problems)
+    found = plan_of(premises, places.log_dirs, problems)
     if wanted.dry_run or not found.logs:
         return found
     all_staged = wanted.on_corrupt is OnCorrupt.FAIL  # until every one is known to be sound

@@ -29,7 +29,8 @@ def clean(scratch: Scratch, log_dir: Path, master: str, watch_memory: bool = Fal
 
 def command(verb: str, log_dir: Path, *options: str) -> list[str]:
     """The words of a command line; the clock and the topic configuration are every side's."""
-    settings = [
+    settings = ["--include", ".*"]
+    settings += [
         word for name, value in TOPIC_CONFIG.items() for word in ("--set", f"{name}={value}")
     ]
     return program(verb, str(log_dir), *settings, "--as-of", str(NOW_MS), *options)

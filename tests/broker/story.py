@@ -100,7 +100,9 @@ def write(broker: Broker) -> Written:
     workload.raise_segment_bytes(broker.bootstrap)
     seen = _look(broker)
     configs = clients.topic_configs(clients.admin(broker.bootstrap))
-    beside_the_broker = _compactor("run", broker.data, "--set", "cleanup.policy=compact")
+    beside_the_broker = _compactor(
+        "run", broker.data, "--include", ".*", "--set", "cleanup.policy=compact"
+    )
     broker.stop()
     return Written(
         writer=writer,

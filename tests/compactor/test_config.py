@@ -109,7 +109,20 @@ def test_what_set_the_policy_is_known(tmp_path: Path) -> None:
     assert config.topic("p").policy_source == "--topic-configs"
     assert config.topic("__consumer_offsets").policy_source == "Kafka's own for this topic"
     overridden = load_config(toml, topics, {"cleanup.policy": "delete"})
-    assert overridden.topic("p").policy_source == "--set"
+    assert overridden.topic("orders").policy_source == "--set"
+
+
+@pytest.mark.parametrize("policy", ["delete", "", "compact", "compact,delete"])
+def test_the_policy_of_a_topics_own_entry_stands(tmp_path: Path, policy: str) -> None:
+    """Neither --set nor the file makes a topic compacted that is not so by its own word."""
+    text = '[defaults]\ncleanup.policy = "compact"\n[[topics]]\nmatch = ".*"\n'
+    toml = write(tmp_path / "c.toml", text + 'cleanup.policy = "compact,delete"')
+    topics = write(tmp_path / "t.json", json.dumps({"p": {"cleanup.policy": policy}}))
+    settings = {"cleanup.policy": "compact", "segment.bytes": "7"}
+    config = load_config(toml, topics, settings).topic("p")
+    assert config.cleanup_policy == tuple(word for word in policy.split(",") if word)
+    assert (config.policy_source, config.segment_bytes) == ("--topic-configs", 7)
+    assert load_config(toml, topics, settings).topic("q").cleanup_policy == ("compact",)
 
 
 def test_the_brokers_own_topics_keep_theirs_against_defaults_but_not_against_a_pattern() -> None:

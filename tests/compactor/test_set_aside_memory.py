@@ -26,6 +26,7 @@ from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import make_partition
 
 COMPACTED = ("--set", "cleanup.policy=compact", "--set", "min.cleanable.dirty.ratio=0")
+OF_ALL = ("--include", ".*")  # which plan and run want beside it
 DAMAGED_AT = 100  # in the second batch
 
 
@@ -62,7 +63,8 @@ def compactor(
 
     def run(command: str, *words: object) -> Ended:
         monkeypatch.setattr(cleaner_manager, "run_round", here)
-        code = cli.main([command, *map(str, words), *COMPACTED, "--format", "json"])
+        options = [*COMPACTED, *(OF_ALL if command in ("plan", "run") else ())]
+        code = cli.main([command, *map(str, words), *options, "--format", "json"])
         said = capsys.readouterr()
         return Ended(code, json.loads(said.out.splitlines()[-1]), said.err)
 

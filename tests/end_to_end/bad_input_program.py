@@ -24,7 +24,10 @@ from tests.end_to_end.bad_input_tasks import Stall, misbehaving
 
 FIRST_SWAP = "first swap"  # of the names of stages
 HAND_OVER = "hand-over"  # of the first job, to the thread that waits for it
-COMPACTED = ("--set", "cleanup.policy=compact", "--set", "min.cleanable.dirty.ratio=0")
+COMPACTED = (
+    *("--include", ".*", "--set", "cleanup.policy=compact"),
+    *("--set", "min.cleanable.dirty.ratio=0"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ NOBODY = 65534
 # root, but held to the permissions of files as everybody else is
 WITHOUT_PRIVILEGES = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 UNPRIVILEGED = (*WITHOUT_PRIVILEGES, *LAUNCHER) if IS_ROOT else LAUNCHER
-COMPACTED = ("--set", "cleanup.policy=compact")
+COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
 
 
 @pytest.fixture

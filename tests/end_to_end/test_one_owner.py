@@ -11,7 +11,7 @@ import pytest
 
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
-from tests.end_to_end.test_cli import PROJECT, assert_refused, compactor, verdict
+from tests.end_to_end.test_cli import COMPACTED, PROJECT, assert_refused, compactor, verdict
 
 TOPICS = '{"orders": {"cleanup.policy": "compact"}}'
 ROUND = ("--as-of", "5000", "--master", "local[1]")
@@ -70,7 +70,7 @@ def test_if_one_of_two_directories_is_held_the_other_is_not_touched(
     before = contents(tmp_path)
     with open(tmp_path / place / ".lock", "w") as lock:
         fcntl.lockf(lock, fcntl.LOCK_EX)
-        done = compactor("run", first, second, "--set", "cleanup.policy=compact", *ROUND)
+        done = compactor("run", first, second, *COMPACTED, *ROUND)
         assert_refused(done, 3, f"{tmp_path / place}/.lock: locked")
     (tmp_path / place / ".lock").unlink()
     assert contents(tmp_path) == before

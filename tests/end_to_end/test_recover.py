@@ -10,7 +10,7 @@ import pytest
 from storage.file_names import LOG, TIME_INDEX, file_name
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build, snapshot_of
-from tests.end_to_end.test_cli import assert_refused, compactor, verdict
+from tests.end_to_end.test_cli import COMPACTED, assert_refused, compactor, verdict
 
 STAGED = ".compactor-0a1b2c3d-7"
 NOT_COMPACTED = ("--set", "cleanup.policy=delete")  # a round without Spark
@@ -139,7 +139,7 @@ class TestAfterAnUncleanShutdown:
         data = path.read_bytes()
         path.write_bytes(data[:100] + b"?" + data[101:])
         before = snapshot_of(killed / "orders-0")
-        compacted = ("--set", "cleanup.policy=compact", "--as-of", "5000")
+        compacted = (*COMPACTED, "--as-of", "5000")
         done = compactor("run", killed, "--recover-first", *compacted, "--format", "json")
         assert done.returncode == 4
         [log] = told(done.stdout)["logs"]
@@ -158,11 +158,10 @@ def test_a_run_settles_first_and_notes_it(cut_short: Path) -> None:
 
 def test_what_only_reads_settles_nothing(cut_short: Path) -> None:
     before = snapshot_of(cut_short)
-    compacted = ("--set", "cleanup.policy=compact")
     said = "left by a cleaning that was cut short; the next run settles it first"
     for words in (["plan", cut_short], ["run", cut_short, "--dry-run"]):
-        done = compactor(*words, *compacted, "--format", "json")
+        done = compactor(*words, *COMPACTED, "--format", "json")
         assert done.returncode == 4
         assert said in done.stdout
-    assert said in compactor("explain", cut_short, "orders-0", *compacted).stdout
+    assert said in compactor("explain", cut_short, "orders-0", *COMPACTED[2:]).stdout
     assert snapshot_of(cut_short) == before

@@ -15,7 +15,7 @@ from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
 
 PROJECT = Path(__file__).parents[2]
-COMPACTED = ("--set", "cleanup.policy=compact")
+COMPACTED = ("--include", ".*", "--set", "cleanup.policy=compact")
 
 
 @pytest.mark.parametrize("package", ["pyspark", "py4j", "pyarrow", "pandas"])

@@ -221,7 +221,8 @@ checkpoint.write(str(logs / checkpoint.REPLICATION), {("large", 0): 401})
 before = files_of(large)
 fill(2)
 out, error = io.StringIO(), io.StringIO()
-words = [str(logs), "--set", "cleanup.policy=compact", "--set", "min.cleanable.dirty.ratio=0"]
+words = [str(logs), "--include", ".*", "--set", "cleanup.policy=compact"]
+words += ["--set", "min.cleanable.dirty.ratio=0"]
 with contextlib.redirect_stderr(error), contextlib.redirect_stdout(out):
     plan = cli.main(["plan", *words, "--format", "json"])
     code = cli.main(["run", *words, "--work-dir", str(elsewhere)])

@@ -61,6 +61,7 @@ def compactor(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
 
 Compactor = Callable[..., Ended]
 Engine = Callable[[Round], None]
+COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
 
 
 class TestRun:
@@ -75,7 +76,7 @@ class TestRun:
 
         engine(run_round)
         options = ["--dry-run", "--as-of", "5000", "--master", "local[1]", "--debug"]
-        options += ["--work-dir", str(tmp_path / "w"), "--set", "cleanup.policy=compact"]
+        options += ["--work-dir", str(tmp_path / "w"), *COMPACTED]
         assert compactor("run", log_dir, *options).code == 0
         [(plan, settings)] = seen
         assert plan.as_of_ms == 5000
@@ -262,7 +263,7 @@ class TestRun:
 
 class TestPlan:
     def test_table_and_verdict(self, log_dir: Path, compactor: Compactor) -> None:
-        ended = compactor("plan", log_dir, "--set", "cleanup.policy=compact")
+        ended = compactor("plan", log_dir, *COMPACTED)
         assert ended.code == 0
         assert "orders-0" in ended.out
         assert ended.verdict["command"] == "plan"
@@ -277,19 +278,55 @@ class TestPlan:
     def test_a_damaged_log_is_set_aside(self, log_dir: Path, compactor: Compactor) -> None:
         path = max((log_dir / "orders-0").glob("*.log"))
         path.write_bytes(path.read_bytes()[:-5])
-        ended = compactor("plan", log_dir, "--set", "cleanup.policy=compact")
+        ended = compactor("plan", log_dir, *COMPACTED)
         assert (ended.code, ended.verdict["status"]) == (4, "partial")
         told = re.sub(r"\s", "", ended.out)  # the table breaks long paths
         assert re.search(re.escape(path.stem) + r"\.(log|index),byte\d+:", told)
 
     def test_settings_of_the_command_line_win(self, log_dir: Path, compactor: Compactor) -> None:
-        words = ["plan", log_dir, "--set", "cleanup.policy=compact"]
+        words = ["plan", log_dir, *COMPACTED]
         words += ["--set", "cleanup.policy=delete"]
         assert compactor(*words).verdict["totals"]["to_clean"] == 0
 
+    @pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+    @pytest.mark.parametrize("words", [["plan"], ["run"], ["run", "--dry-run"]])
+    def test_a_policy_for_every_topic_is_refused(
+        self, log_dir: Path, compactor: Compactor, words: list[str], policy: str
+    ) -> None:
+        """Of topics whose policy is delete, most would go."""
+        before = snapshot_of(log_dir)
+        ended = compactor(*words, log_dir, "--set", f"cleanup.policy={policy}")
+        assert (ended.code, ended.verdict["status"]) == (2, "usage")
+        assert f"--set cleanup.policy={policy}: would compact every topic" in ended.error
+        assert "--include REGEX" in ended.error and "--topic-configs FILE" in ended.error
+        assert snapshot_of(log_dir) == before
+
+    def test_one_that_compacts_nothing_needs_no_topics(
+        self, log_dir: Path, compactor: Compactor
+    ) -> None:
+        assert compactor("plan", log_dir, "--set", "cleanup.policy=delete").code == 0
+
+    @pytest.mark.parametrize("policy", ["delete", "compact"])
+    def test_a_topics_own_policy_stands(
+        self, log_dir: Path, compactor: Compactor, tmp_path: Path, policy: str
+    ) -> None:
+        topics = tmp_path / "topics.json"
+        topics.write_text(json.dumps({"orders": {"cleanup.policy": policy}}))
+        ended = compactor("plan", log_dir, *COMPACTED, "--topic-configs", topics)
+        assert ended.verdict["totals"]["to_clean"] == int(policy == "compact")
+
+    def test_one_named_to_explain_may_be_given_any_policy(
+        self, log_dir: Path, compactor: Compactor
+    ) -> None:
+        ended = compactor("explain", log_dir, "orders-0", "--set", "cleanup.policy=compact")
+        assert (ended.code, "orders-0 to-clean" in ended.out) == (0, True)
+
     def test_topics_can_be_left_out(self, log_dir: Path, compactor: Compactor) -> None:
         words = ["plan", log_dir, "--set", "cleanup.policy=compact"]
-        assert compactor(*words, "--exclude", "ord.*").verdict["totals"]["to_clean"] == 0
+        assert (
+            compactor(*words, "--include", ".*", "--exclude", "ord.*").verdict["totals"]["to_clean"]
+            == 0
+        )
         assert compactor(*words, "--include", "ord").verdict["totals"]["to_clean"] == 0
         assert compactor(*words, "--include", "ord.*").verdict["totals"]["to_clean"] == 1
 
@@ -297,7 +334,7 @@ class TestPlan:
         self, log_dir: Path, compactor: Compactor
     ) -> None:
         (log_dir / "replication-offset-checkpoint").write_text("0\n1\norders 0 0\n")
-        words = ["plan", log_dir, "--set", "cleanup.policy=compact"]
+        words = ["plan", log_dir, *COMPACTED]
         assert compactor(*words).verdict["totals"]["to_clean"] == 0
         assert compactor(*words, "--assume-fully-replicated").verdict["totals"]["to_clean"] == 1
 

@@ -107,7 +107,8 @@ def test_a_run_makes_no_temporary_directory_in_the_current_one(
     before = snapshot_of(nowhere_but_here)
     monkeypatch.setattr(cleaner_manager, "run_round", lambda *_: pytest.fail("the engine is asked"))
     more = [str(tmp_path / "work")] if words == ["--work-dir"] else []
-    assert cli.main(["run", ".", "--set", "cleanup.policy=compact", *words, *more]) == 2
+    compacted = ["--include", "orders", "--set", "cleanup.policy=compact"]
+    assert cli.main(["run", ".", *compacted, *words, *more]) == 2
     told = f"the temporary directory {nowhere_but_here}: inside of log directory"
     assert told in capsys.readouterr().err
     assert snapshot_of(nowhere_but_here) == before

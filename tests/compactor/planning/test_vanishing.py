@@ -98,7 +98,7 @@ def at_every_moment(root: Path, remove: Removal, command: Callable[[], None]) ->
 @pytest.mark.parametrize(
     "words",
     [
-        ("plan", "LOG_DIR", "--set", "cleanup.policy=compact,delete"),
+        ("plan", "LOG_DIR", "--include", "orders", "--set", "cleanup.policy=compact,delete"),
         ("explain", "LOG_DIR", "orders-0", "--set", "cleanup.policy=compact"),
         ("verify", "LOG_DIR"),
         ("verify", "LOG_DIR", "--against", "OTHER"),
