@@ -4,6 +4,7 @@ LOCK_STATE := $(firstword $(shell cksum requirements.lock))
 STAMP := .venv/.made-for-$(LOCK_STATE)
 STORAGE_STAMP := .venv-storage/.made-for-$(LOCK_STATE)
 PYTHON_OF_VENV := .venv/bin/python
+PAGES := tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-storage check conformance test-crash test-damage test-kill broker-test bench lock clean
@@ -27,7 +28,7 @@ check: $(STAMP) ## format, lint, types, import contracts, unit tests: before eac
 	.venv/bin/ruff check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	$(PYTHON_OF_VENV) -m pytest -q tests/test_*.py tests/storage tests/cleaner_jobs tests/compactor
+	$(PYTHON_OF_VENV) -m pytest -q $(PAGES) tests/storage tests/cleaner_jobs tests/compactor
 
 conformance: $(STAMP) ## hold 200 random logs against Kafka's own cleaner (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.conformance

@@ -13,7 +13,7 @@ from compactor.host.output import print_line
 ROOT = Path(__file__).parents[1]
 SPEC = ROOT / "docs" / "spec"
 RULE = re.compile(
-    r"(?<![\w.-])((?:C|F|E|EE|L)-\d+(?:\.\d+)*)(?: to ((?:C|F|E|EE|L)-\d+(?:\.\d+)*))?"
+    r"(?<![\w.-])((?:C|F|E|EE|L)-\d+(?:\.\d+)*)(?:\s+to\s+((?:C|F|E|EE|L)-\d+(?:\.\d+)*))?"
 )
 LAST_NUMBER = re.compile(r"\d+$")
 CASE = re.compile(r"""["'/]([cef])(\d+(?:\.\d+)?)-[a-z]""")  # a golden log, as e42-committed
@@ -54,13 +54,14 @@ def sources() -> Iterator[Path]:
 
 def citations(paths: Iterable[Path]) -> Iterator[Citation]:
     for path in paths:
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            for first, last in RULE.findall(line):
-                for rule in _range(first, last):
-                    yield Citation(rule, path, number)
-            if path.is_relative_to(ROOT / "tests" / "golden"):
-                for letter, digits in CASE.findall(line):
-                    yield Citation(f"{letter.upper()}-{digits.lstrip('0')}", path, number)
+        text = path.read_text(encoding="utf-8")
+        for found in RULE.finditer(text):
+            for rule in _range(found[1], found[2] or ""):
+                yield Citation(rule, path, text.count("\n", 0, found.start()) + 1)
+        if path.is_relative_to(ROOT / "tests" / "golden"):
+            for found in CASE.finditer(text):
+                rule = f"{found[1].upper()}-{found[2].lstrip('0')}"
+                yield Citation(rule, path, text.count("\n", 0, found.start()) + 1)
 
 
 def _range(first: str, last: str) -> list[str]:
