@@ -13,24 +13,29 @@ from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.filesystem import naming
 
 READ_BYTES = 8 << 20
+WHOLE = 1 << 63
 # another file system; one without links; another user's file, where links to it are forbidden
 CANNOT_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
-def mark_of(path: str, name: str | None = None) -> FileMark:
-    """How a file is known again, under its name or one that it is going to have."""
+def mark_of(path: str, name: str | None = None, up_to: int = WHOLE) -> FileMark:
+    """How a file is known again, under its name or one that it is going to have.
+
+    up_to: bytes of it that count; it may have fewer.
+    """
     digest, size_bytes = xxhash.xxh3_64(), 0
     with naming(path), open(path, "rb", buffering=0) as source:
-        while data := source.read(READ_BYTES):
+        while data := source.read(min(READ_BYTES, up_to - size_bytes)):
             digest.update(data)
             size_bytes += len(data)
     return FileMark(name or os.path.basename(path), size_bytes, digest.hexdigest())
 
 
-def keep(source: str, target: str) -> FileMark:
+def keep(source: str, target: str, known: FileMark | None = None) -> FileMark:
     """Give a file a second name, or copy it there with attributes and time; its mark.
 
-    Data that is copied is on disk; the name is once its directory is synced.
+    known: the mark, where the file has been read already. Data that is copied is on disk; the name
+    is once its directory is synced.
     """
     try:
         filesystem.link(source, target)
@@ -38,7 +43,7 @@ def keep(source: str, target: str) -> FileMark:
         if error.errno not in CANNOT_LINK:
             raise
         return _copy(source, target)
-    return mark_of(target)
+    return known or mark_of(target)
 
 
 def bring_back(mark: FileMark, source: str, target: str) -> None:

@@ -1,25 +1,30 @@
 """What a run that keeps originals writes down: which files it replaced by which. Pure.
 
     DIR/RUN/run.json                   the run, and its log directories by number
+    DIR/RUN/0/orders-7/log.json        that log before its first step: all of its segments
     DIR/RUN/0/orders-7/000003.json     the third step of that log: what is replaced by what
     DIR/RUN/0/orders-7/000003/         the files that were replaced
 
 A step is a segment group that is swapped, a segment that is split, or one that retention deletes.
-Each file is told by name, size and checksum, so that a log can be recognised after any of them.
+Each file is told by name, size and checksum, so that a log can be recognised after any of them, and
+by the segments that no step touched, too: a later cleaning may have gone over these alone.
 """
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from compactor.errors import RefusedError
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.file_names import OFFSET_DIGITS, SEGMENT_SUFFIXES, SNAPSHOT, offset_of
+from storage.file_names import LOG, OFFSET_DIGITS, SEGMENT_SUFFIXES, SNAPSHOT, offset_of
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 
-SCHEMA_VERSION = 1
-RUN_FORMAT, STEP_FORMAT = "compactor-originals", "compactor-originals-step"
+RUN_FORMAT, RUN_VERSION = "compactor-originals", 1
+LOG_FORMAT, LOG_VERSION = "compactor-originals-log", 1
+STEP_FORMAT, STEP_VERSION = "compactor-originals-step", 2
+OLDER_STEP_VERSION = 1  # without a LOG_FORMAT file beside it
 RUN_FILE = "run.json"
+LOG_FILE = "log.json"
 DISCARDED_FILE = "discarded.json"  # the same, of a run that is being discarded
 _STEP = re.compile(r"(\d{6})\.json", re.ASCII)
 _CHECKSUM = re.compile(r"[0-9a-f]{16}", re.ASCII)
@@ -39,21 +44,34 @@ class FileMark(NamedTuple):
     checksum: str  # XXH3, 64 bits
 
 
+class LogBefore(NamedTuple):
+    """A log as it was before the first step."""
+
+    topic_id: str | None  # None: an older broker wrote none
+    segments: tuple[FileMark, ...]  # every .log, by rising base offset; the last one was active
+    end_offset: int  # of the log
+    cleaner_offset: int | None  # the log's entry before the run; None: it had none
+    log_start_offset: int | None  # likewise
+
+
 class KeptStep(NamedTuple):
     """One change to a log, in the order in which they were made."""
 
     number: int
     originals: tuple[FileMark, ...]  # what stood in the log and does no longer; all are kept
     put: tuple[FileMark, ...]  # what stands in their place
-    cleaner_offset: int | None  # the log's entry before the run; None: it had none
-    log_start_offset: int | None  # likewise
-    cleaned_to: int  # the highest that the run leaves this entry at: beyond it is another cleaning
+    cleaned_to: int  # the highest that the run leaves the log's cleaner entry at
     deleted_up_to: int | None = None  # of retention: the log start that it set
     rolled_at: int | None = None  # base offset of an empty active segment that it made
 
 
 def run_document(run: KeptRun) -> bytes:
-    return _document({"format": RUN_FORMAT, "schema_version": SCHEMA_VERSION, **run._asdict()})
+    return _document(RUN_FORMAT, RUN_VERSION, run._asdict())
+
+
+def log_document(log: LogBefore) -> bytes:
+    segments = [mark._asdict() for mark in log.segments]
+    return _document(LOG_FORMAT, LOG_VERSION, log._asdict() | {"segments": segments})
 
 
 def step_document(step: KeptStep) -> bytes:
@@ -61,12 +79,12 @@ def step_document(step: KeptStep) -> bytes:
         "originals": [mark._asdict() for mark in step.originals],
         "put": [mark._asdict() for mark in step.put],
     }
-    return _document({"format": STEP_FORMAT, "schema_version": SCHEMA_VERSION, **fields})
+    return _document(STEP_FORMAT, STEP_VERSION, fields)
 
 
 def run_from(data: bytes, path: str) -> KeptRun:
-    """Raise CorruptFileError or UnsupportedFormatError where it is not what run_document made."""
-    fields = _fields(data, path, RUN_FORMAT)
+    """Raise CorruptFileError where it is not what run_document made."""
+    fields = _fields(data, path, RUN_FORMAT, RUN_VERSION)
     log_dirs = fields.get("log_dirs")
     if not isinstance(log_dirs, list) or not all(isinstance(name, str) for name in log_dirs):
         raise CorruptFileError(path, 0, "no list of log directories")
@@ -76,15 +94,31 @@ def run_from(data: bytes, path: str) -> KeptRun:
     return KeptRun(run_id, _number(fields, "started_at_ms", path), tuple(log_dirs))
 
 
+def log_from(data: bytes, path: str) -> LogBefore:
+    """Likewise, of log_document."""
+    fields = _fields(data, path, LOG_FORMAT, LOG_VERSION)
+    topic_id = fields.get("topic_id")
+    if topic_id is not None and not isinstance(topic_id, str):
+        raise CorruptFileError(path, 0, f"topic_id: {topic_id!r} is not a topic id")
+    segments = _marks(fields, "segments", path)
+    if not segments or not all(mark.name.endswith(LOG) for mark in segments):
+        raise CorruptFileError(path, 0, "segments: no list of .log files")
+    return LogBefore(
+        topic_id,
+        segments,
+        _number(fields, "end_offset", path),
+        _optional(fields, "cleaner_offset", path),
+        _optional(fields, "log_start_offset", path),
+    )
+
+
 def step_from(data: bytes, path: str) -> KeptStep:
-    """Likewise, of step_document."""
-    fields = _fields(data, path, STEP_FORMAT)
+    """Likewise, of step_document; RefusedError where an older version made it."""
+    fields = _fields(data, path, STEP_FORMAT, STEP_VERSION)
     return KeptStep(
         _number(fields, "number", path),
         _marks(fields, "originals", path),
         _marks(fields, "put", path),
-        _optional(fields, "cleaner_offset", path),
-        _optional(fields, "log_start_offset", path),
         _number(fields, "cleaned_to", path),
         _optional(fields, "deleted_up_to", path),
         _optional(fields, "rolled_at", path),
@@ -102,40 +136,28 @@ def step_number(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def states_of(steps: Sequence[KeptStep]) -> list[dict[str, FileMark | None]]:
-    """The log before the first step, and after each: its files by name, None for one not there.
-
-    Of the files alone that any of the steps tells of.
-    """
-    before: dict[str, FileMark | None] = {}
-    made: set[str] = set()
-    for step in steps:
-        for mark in step.originals:
-            if mark.name not in made:
-                before.setdefault(mark.name, mark)
-        made.update(mark.name for mark in step.put)
-    before = dict.fromkeys(made) | before
-    states = [before]
-    for step in steps:
-        gone = dict.fromkeys(mark.name for mark in step.originals)
-        states.append(states[-1] | gone | {mark.name: mark for mark in step.put})
-    return states
+def _document(kind: str, version: int, fields: dict[str, Any]) -> bytes:
+    return (
+        json.dumps({"format": kind, "schema_version": version, **fields}, indent=1) + "\n"
+    ).encode()
 
 
-def _document(fields: dict[str, Any]) -> bytes:
-    return (json.dumps(fields, indent=1) + "\n").encode()
-
-
-def _fields(data: bytes, path: str, expected: str) -> dict[str, Any]:
+def _fields(data: bytes, path: str, kind: str, version: int) -> dict[str, Any]:
     try:
         fields = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(path, 0, f"not JSON: {error}") from error
-    if not isinstance(fields, dict) or fields.get("format") != expected:
-        raise CorruptFileError(path, 0, f"not a {expected} file")
-    version = fields.get("schema_version")
-    if version != SCHEMA_VERSION:
-        raise UnsupportedFormatError(path, 0, f"version {version!r}, expected {SCHEMA_VERSION}")
+    if not isinstance(fields, dict) or fields.get("format") != kind:
+        raise CorruptFileError(path, 0, f"not a {kind} file")
+    found = fields.get("schema_version")
+    if (kind, found) == (STEP_FORMAT, OLDER_STEP_VERSION):
+        raise RefusedError(
+            f"{path}: kept by an older version of compactor, which did not note all that its run "
+            "left: whether the log was changed since cannot be told. Undo it with that version, or "
+            "drop it with --discard"
+        )
+    if found != version:
+        raise UnsupportedFormatError(path, 0, f"version {found!r}, expected {version}")
     return fields
 
 

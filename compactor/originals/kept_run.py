@@ -8,9 +8,12 @@ from typing import NamedTuple
 
 from compactor.originals.kept_manifest import (
     DISCARDED_FILE,
+    LOG_FILE,
     RUN_FILE,
     KeptRun,
     KeptStep,
+    LogBefore,
+    log_from,
     run_from,
     step_from,
     step_number,
@@ -30,6 +33,7 @@ class KeptLog(NamedTuple):
     log_dir: str
     key: TopicPartition
     path: str  # of what was kept
+    before: LogBefore | None  # None: no step was begun
     steps: tuple[KeptStep, ...]  # in the order of the run
 
     def file(self, step: KeptStep, name: str) -> str:
@@ -43,7 +47,10 @@ def read_run(path: str) -> KeptRun:
 
 
 def read_logs(path: str, run: KeptRun) -> list[KeptLog]:
-    """Every log of which something was kept, by log directory and name."""
+    """Every log of which something was kept, by log directory and name.
+
+    Raise OSError, CorruptFileError, or RefusedError where an older version has kept it.
+    """
     logs = []
     for number, log_dir in enumerate(run.log_dirs):
         directory = os.path.join(path, str(number))
@@ -53,8 +60,16 @@ def read_logs(path: str, run: KeptRun) -> list[KeptLog]:
             key = parse_partition_dir(entry.name)
             if key is not None and entry.is_dir:
                 log = os.path.join(directory, entry.name)
-                logs.append(KeptLog(log_dir, key, log, _steps(log)))
+                logs.append(KeptLog(log_dir, key, log, *_kept(log)))
     return logs
+
+
+def _kept(path: str) -> tuple[LogBefore | None, tuple[KeptStep, ...]]:
+    steps = _steps(path)  # first: those of an older version say so
+    manifest = os.path.join(path, LOG_FILE)
+    if not steps and not os.path.exists(manifest):
+        return None, ()
+    return log_from(filesystem.read_bytes(manifest), manifest), steps
 
 
 def _steps(path: str) -> tuple[KeptStep, ...]:

@@ -1,11 +1,12 @@
 """Keeps what a run replaces or deletes, so that it can be undone.
 
-1. files get a second name in the run's directory: links, or copies that are synced
-2. that directory is synced, then the manifest of the step is written and synced
-3. the swap or the deletion begins
+1. before the first step of a log all of its segments are read, and what they are is written down
+2. files get a second name in the run's directory: links, or copies that are synced
+3. that directory is synced, then the manifest of the step is written and synced
+4. the swap or the deletion begins
 
-After a crash in 1 there is a directory without a manifest, which nobody looks at; after 2 a step
-that has not happened, which `undo` sees by the files of the log.
+After a crash in 1 or 2 there is a directory without a manifest, which nobody looks at; after 3 a
+step that has not happened, which `undo` sees by the files of the log.
 """
 
 import contextlib
@@ -14,15 +15,19 @@ import shutil
 import threading
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from cleaner_jobs.plan import LogPlan
 from compactor.finalizer import SEGMENT_FILES, StagedGroup
 from compactor.originals import kept_files
 from compactor.originals.kept_manifest import (
+    LOG_FILE,
     RUN_FILE,
     FileMark,
     KeptRun,
     KeptStep,
+    LogBefore,
+    log_document,
     run_document,
     step_document,
     step_name,
@@ -31,11 +36,21 @@ from compactor.originals.kept_run_lock import hold
 from compactor.planning.round_plan import RoundPlan
 from compactor.retention.rules import Deletion
 from compactor.round_report import OriginalsReport
-from storage.file_names import SNAPSHOT, file_name
+from storage.file_names import LOG, SNAPSHOT, file_name
 from storage.files import filesystem
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.partition_metadata import topic_id_of
+from storage.log.log_dir import list_partition, log_end_offset
+
+
+@dataclass(slots=True)
+class _KeptSoFar:
+    """Of one log."""
+
+    marks: dict[str, FileMark]  # of the .log files that stand there by now
+    steps: int = 0
 
 
 class OriginalsKeeper:
@@ -53,7 +68,7 @@ class OriginalsKeeper:
         self._cleaner = _entries(run.log_dirs, checkpoint.CLEANER_OFFSET)
         self._log_starts = _entries(run.log_dirs, checkpoint.LOG_START)
         self._left: dict[str, dict[TopicPartition, int]] = {}  # cleaner entries after the round
-        self._steps: dict[tuple[str, TopicPartition], int] = {}
+        self._logs: dict[tuple[str, TopicPartition], _KeptSoFar] = {}
         self._counting = threading.Lock()
         self._counted = OriginalsReport(self.path, 0, 0, 0)
         filesystem.make_directory(self.path)
@@ -73,14 +88,17 @@ class OriginalsKeeper:
         return self._counted
 
     def keep_group(self, plan: LogPlan, group: StagedGroup) -> None:
-        """Before a group is swapped. OSError: nothing was kept, and nothing may be swapped."""
+        """Before a group is swapped.
+
+        OSError, CorruptFileError: nothing was kept, and nothing may be swapped.
+        """
         names = _names(group.path, [source.base_offset for source in group.sources])
         put = [
             kept_files.mark_of(staged, file_name(segment.base_offset, kind))
             for segment in group.destinations
             for kind, staged in segment.files.items()
         ]
-        facts = KeptStep(0, (), tuple(put), None, None, plan.end_offset)
+        facts = KeptStep(0, (), tuple(put), plan.end_offset)
         self._keep(plan.log_dir, (plan.topic, plan.partition), group.path, facts, names)
 
     def keep_deletion(
@@ -90,7 +108,7 @@ class OriginalsKeeper:
         if log_dir not in self._left:  # the cleaning is over
             self._left |= _entries([log_dir], checkpoint.CLEANER_OFFSET)
         cleaned_to, start = self._left[log_dir].get(key, 0), deletion.log_start_offset
-        facts = KeptStep(0, (), (), None, None, cleaned_to, start, deletion.rolls_at)
+        facts = KeptStep(0, (), (), cleaned_to, start, deletion.rolls_at)
         own = [LEADER_EPOCH_CHECKPOINT]
         for segment in deletion.segments:
             names = _names(path, [segment.base_offset])
@@ -106,30 +124,49 @@ class OriginalsKeeper:
         facts: KeptStep,
         names: Iterable[str],
     ) -> None:
-        number = self._steps.setdefault((log_dir, key), 0)
         log = os.path.join(self.path, str(self._numbers[log_dir]), f"{key[0]}-{key[1]}")
         for directory in (os.path.dirname(log), log):
             with contextlib.suppress(FileExistsError):
                 filesystem.make_directory(directory)
-        manifest = os.path.join(log, step_name(number))
+        so_far = self._logs.get((log_dir, key)) or self._begin(log_dir, key, path, log)
+        manifest = os.path.join(log, step_name(so_far.steps))
         kept = os.path.splitext(manifest)[0]
         filesystem.make_directory(kept)
         try:
-            originals = _kept(path, kept, names)
+            originals = tuple(
+                kept_files.keep(
+                    os.path.join(path, name), os.path.join(kept, name), so_far.marks.get(name)
+                )
+                for name in names
+            )
             filesystem.sync_directory(kept)
             sizes = _linked_and_copied(path, kept, originals)
-            step = facts._replace(
-                number=number,
-                originals=originals,
-                cleaner_offset=self._cleaner[log_dir].get(key),
-                log_start_offset=self._log_starts[log_dir].get(key),
-            )
+            step = facts._replace(number=so_far.steps, originals=originals)
             filesystem.replace_file(manifest, step_document(step))
         except OSError:
             shutil.rmtree(kept, ignore_errors=True)  # a full disk gets its room back
             raise
-        self._steps[log_dir, key] = number + 1
+        for mark in originals:
+            so_far.marks.pop(mark.name, None)
+        so_far.marks |= {mark.name: mark for mark in step.put if mark.name.endswith(LOG)}
+        so_far.steps += 1
         self._count(len(originals), *sizes)
+
+    def _begin(self, log_dir: str, key: TopicPartition, path: str, log: str) -> _KeptSoFar:
+        """Write down what the log is before its first step."""
+        listing = list_partition(path, *key)
+        names = [file_name(segment.base_offset, LOG) for segment in listing.segments]
+        before = LogBefore(
+            topic_id_of(path),
+            tuple(kept_files.mark_of(os.path.join(path, name)) for name in names),
+            log_end_offset(listing),
+            self._cleaner[log_dir].get(key),
+            self._log_starts[log_dir].get(key),
+        )
+        filesystem.replace_file(os.path.join(log, LOG_FILE), log_document(before))
+        so_far = _KeptSoFar({mark.name: mark for mark in before.segments})
+        self._logs[log_dir, key] = so_far
+        return so_far
 
     def _count(self, files: int, linked_bytes: int, copied_bytes: int) -> None:
         with self._counting:
@@ -161,12 +198,6 @@ def _names(path: str, base_offsets: Sequence[int]) -> list[str]:
     names = [file_name(base, kind) for base in base_offsets for kind in SEGMENT_FILES]
     names += [file_name(base, SNAPSHOT) for base in base_offsets]
     return [name for name in names if os.path.lexists(os.path.join(path, name))]
-
-
-def _kept(path: str, directory: str, names: Iterable[str]) -> tuple[FileMark, ...]:
-    return tuple(
-        kept_files.keep(os.path.join(path, name), os.path.join(directory, name)) for name in names
-    )
 
 
 def _linked_and_copied(path: str, kept: str, originals: Iterable[FileMark]) -> tuple[int, int]:

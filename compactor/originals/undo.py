@@ -42,8 +42,8 @@ from compactor.log_dir_lock import lock_log_dirs
 from compactor.originals import kept_files
 from compactor.originals.kept_manifest import FileMark, KeptStep
 from compactor.originals.kept_run import KeptLog, read_logs, read_run
+from compactor.originals.log_states import ChangedSinceError
 from compactor.originals.undo_judgement import (
-    ChangedSinceError,
     Checkpointed,
     UndoTask,
     judge,
@@ -136,22 +136,19 @@ def _restore_checkpoints(
     log_dir: str, checkpointed: Checkpointed, tasks: Iterable[UndoTask]
 ) -> None:
     """Step 2."""
-    steps = {task.log.key: task.log.steps[0] for task in tasks if task.log.steps}
+    logs = {task.log.key: task.log.before for task in tasks if task.log.before is not None}
     raised = {
-        task.log.key: step
-        for task in tasks
-        for step in task.log.steps
-        if step.deleted_up_to is not None
+        task.log.key for task in tasks for step in task.log.steps if step.deleted_up_to is not None
     }
     now = checkpointed.cleaner
-    before = {key: step.cleaner_offset for key, step in steps.items()}
+    before = {key: log.cleaner_offset for key, log in logs.items()}
     # a broker that truncates a log lowers its entry, too: what was appended since is not clean
     lower = {key: b for key, b in before.items() if b is None or b < now.get(key, 0)}
     _restore(os.path.join(log_dir, checkpoint.CLEANER_OFFSET), now, lower)
     _restore(
         os.path.join(log_dir, checkpoint.LOG_START),
         checkpointed.log_starts,
-        {key: step.log_start_offset for key, step in raised.items()},
+        {key: log.log_start_offset for key, log in logs.items() if key in raised},
     )
 
 

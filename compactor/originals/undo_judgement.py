@@ -1,16 +1,19 @@
 """Whether a log is as a run left it, or as it was on the way there: then the run can be undone."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from compactor.originals import kept_files
-from compactor.originals.kept_manifest import FileMark, KeptStep, states_of
+from compactor.originals.appended_since import check_appended
+from compactor.originals.kept_manifest import FileMark, KeptStep, LogBefore
 from compactor.originals.kept_run import KeptLog
+from compactor.originals.log_states import ChangedSinceError, State, difference, states_of
 from storage.file_names import LOG, SWAP, file_name
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
-from storage.log.log_dir import list_partition
+from storage.formats.partition_metadata import topic_id_of
+from storage.log.log_dir import PartitionListing, list_partition
 
 
 class UndoTask(NamedTuple):
@@ -19,10 +22,6 @@ class UndoTask(NamedTuple):
     log: KeptLog
     path: str  # the partition directory
     steps: tuple[KeptStep, ...]  # that are still to be undone, in the order of the run
-
-
-class ChangedSinceError(Exception):
-    """The log is not what the run left."""
 
 
 class Checkpointed(NamedTuple):
@@ -42,67 +41,80 @@ def judge(log: KeptLog, checkpointed: Checkpointed) -> UndoTask:
     """Find the state of a log. Raise ChangedSinceError, CorruptFileError or OSError."""
     topic, partition = log.key
     path = os.path.join(log.log_dir, f"{topic}-{partition}")
+    if log.before is None or not log.steps:
+        return UndoTask(log, path, ())
+    _check_topic_id(log.before.topic_id, path)
     listing = list_partition(path, topic, partition)
     swaps = [name for name in listing.unfinished if name.endswith(SWAP)]
     if swaps:
         raise ChangedSinceError(f"{swaps[0]} is of an unfinished swap: recover it first")
-    live = {file_name(segment.base_offset, LOG) for segment in listing.segments}
-    found: dict[str, FileMark | None] = {}
-    states = [
-        {name: mark for name, mark in state.items() if name.endswith(LOG)}
-        for state in states_of(log.steps)
-    ]
-    for name in states[0]:
-        found[name] = kept_files.mark_of(os.path.join(path, name)) if name in live else None
-    rolled = {file_name(s.rolled_at, LOG) for s in log.steps if s.rolled_at is not None}
-    done = next((n for n in range(len(states) - 1, -1, -1) if _is(found, states[n], rolled)), None)
-    if done is None:
-        raise ChangedSinceError(_difference(found, states[-1]))
-    _check_cleaner_offset(log, checkpointed.cleaner.get(log.key, 0))
-    _check_log_start(log, checkpointed.log_starts.get(log.key))
+    done = _steps_done(log.before, log.steps, listing)
+    check_appended(path, listing.segments, log.before)
+    _check_cleaner_offset(log.before, log.steps, checkpointed.cleaner.get(log.key, 0))
+    _check_log_start(log.before, log.steps, checkpointed.log_starts.get(log.key))
     return UndoTask(log, path, log.steps[:done])
 
 
-def _is(
-    found: Mapping[str, FileMark | None], state: Mapping[str, FileMark | None], rolled: set[str]
-) -> bool:
-    return all(found[name] == mark for name, mark in state.items() if name not in rolled)
+def _check_topic_id(kept: str | None, path: str) -> None:
+    """A topic that was deleted and created anew under the same name has another one."""
+    now = topic_id_of(path)
+    if now == kept:
+        return
+    known = None not in (now, kept)
+    means = "deleted and created anew" if known else "whether it is the same topic cannot be told"
+    told = f"its topic id is {now or 'missing'}, before the run it was {kept or 'missing'}"
+    raise ChangedSinceError(f"{told}: {means}")
 
 
-def _difference(
-    found: Mapping[str, FileMark | None], expected: Mapping[str, FileMark | None]
-) -> str:
-    """The first file that is not what the run left."""
-    for name in sorted(expected):
-        now, then = found[name], expected[name]
-        if now == then:
-            continue
-        if now is None:
-            return f"{name}, which the run left, is gone: deleted or cleaned again"
-        if then is None:
-            return f"{name}, which the run removed, is there again"
-        if now.size_bytes != then.size_bytes:
-            return f"{name} has {now.size_bytes} bytes, the run left {then.size_bytes}"
-        return f"{name} has other bytes than those that the run left"
-    raise AssertionError("the log is as the run left it")
+def _steps_done(before: LogBefore, steps: Sequence[KeptStep], listing: PartitionListing) -> int:
+    """How many steps of the run are in the log.
 
-
-def _check_cleaner_offset(log: KeptLog, now: int) -> None:
-    """A later cleaning may have dropped a tombstone, or a record, in groups that the run left as
-    they were: what that had hidden, and the run has removed, would come back to life.
+    All that the run left counts, and what it did not touch: a later cleaning may have dropped a
+    tombstone anywhere, and what that had hidden, and the run has removed, would come back to life.
     """
-    left_at = max((s.cleaned_to for s in log.steps), default=now)
-    if now > max(left_at, *(s.cleaner_offset or 0 for s in log.steps), 0):
+    states = states_of(before, steps)
+    found = _found(before.segments[-1], listing, states)
+    for done in range(len(steps), -1, -1):
+        if states[done] == found:
+            return done
+    removed = {mark.name for step in steps for mark in step.originals}
+    raise ChangedSinceError(difference(found, states[-1], removed))
+
+
+def _found(active: FileMark, listing: PartitionListing, states: Sequence[State]) -> State:
+    """What stands there, up to the end of the segment that was active, to which a broker appends.
+
+    Without a checksum where no state has files of these names and sizes.
+    """
+    sizes = {file_name(segment.base_offset, LOG): segment.log_bytes for segment in listing.segments}
+    sizes = {name: size for name, size in sizes.items() if name <= active.name}
+    if active.name in sizes:
+        sizes[active.name] = min(sizes[active.name], active.size_bytes)
+    if all(sizes != {name: mark.size_bytes for name, mark in s.items()} for s in states):
+        left = states[-1]
+        unread = {name: FileMark(name, size, "") for name, size in sizes.items()}
+        same = {name for name in left if sizes.get(name) == left[name].size_bytes}
+        return unread | {name: left[name] for name in same}
+    return {
+        name: kept_files.mark_of(os.path.join(listing.path, name), up_to=size)
+        for name, size in sizes.items()
+    }
+
+
+def _check_cleaner_offset(before: LogBefore, steps: Sequence[KeptStep], now: int) -> None:
+    """A later cleaning that found nothing to drop has left no trace but this."""
+    left_at = max(step.cleaned_to for step in steps)
+    if now > max(left_at, before.cleaner_offset or 0):
         raise ChangedSinceError(
             f"cleaned since: its cleaner checkpoint is at {now}, the run left it at {left_at}"
         )
 
 
-def _check_log_start(log: KeptLog, now: int | None) -> None:
-    for step in log.steps:
+def _check_log_start(before: LogBefore, steps: Sequence[KeptStep], now: int | None) -> None:
+    for step in steps:
         if step.deleted_up_to is not None and now not in (
             None,
-            step.log_start_offset,
+            before.log_start_offset,
             step.deleted_up_to,
         ):
             raise ChangedSinceError(f"the log start was moved since, to {now}")

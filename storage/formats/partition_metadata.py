@@ -9,6 +9,7 @@ PartitionMetadata, PartitionMetadataReadBuffer; spec F-13.5.
 
 import base64
 import binascii
+import os
 import re
 from typing import NamedTuple
 from uuid import UUID
@@ -76,6 +77,14 @@ def decode_uuid(text: str) -> UUID | None:
 def read(path: str) -> PartitionMetadata:
     """Read the file; FileNotFoundError if it is not there."""
     return decode(filesystem.read_bytes(path), path)
+
+
+def topic_id_of(partition_dir: str) -> str | None:
+    """Give the id of the topic in Kafka's text form; None where an older broker wrote none."""
+    try:
+        return encode_uuid(read(os.path.join(partition_dir, PARTITION_METADATA)).topic_id)
+    except FileNotFoundError:
+        return None
 
 
 def write(path: str, metadata: PartitionMetadata) -> None:

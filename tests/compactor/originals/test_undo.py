@@ -11,7 +11,6 @@ import pytest
 
 from compactor.cleaning.overflow import split_overflowing
 from compactor.config import Config, load_config
-from compactor.originals.kept_files import mark_of
 from compactor.originals.kept_manifest import RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
 from compactor.originals.undo import UndoReport, UndoStatus, undo_run
@@ -27,7 +26,7 @@ from tests.compactor.cleaning.test_overflow import partition
 from tests.compactor.small_rounds import flip
 from tests.golden import corpora
 from tests.support.local_round import LocalRound, open_local_round
-from tests.support.made_log import batch, keyed, make_partition, record, write_segment
+from tests.support.made_log import batch, keyed, make_partition, record
 from tests.support.reference_batch import encode
 
 COMPACT = load_config(settings={"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"})
@@ -257,10 +256,10 @@ def test_a_log_directory_that_only_the_plan_behind_a_split_takes_on_is_kept_too(
 
 
 def appended(partition: Path) -> None:
-    """By a broker, to the active segment, and a new one behind it."""
+    """By a broker, to the active segment, and a new one behind it, the end of which is torn."""
     with open(partition / file_name(18, LOG), "ab") as out:
-        out.write(b"whatever a broker writes")
-    (partition / file_name(30, LOG)).write_bytes(b"and a new active segment")
+        out.write(encode(keyed(19, "what a broker writes")))
+    (partition / file_name(39, LOG)).write_bytes(encode(keyed(39, "more")) + b"and no batch")
 
 
 def flipped(partition: Path) -> None:
@@ -315,38 +314,6 @@ def test_a_log_that_was_changed_since_is_left_and_the_others_go_on(
     assert entries == {("orders", 0): 18}
 
 
-def test_a_log_of_which_other_groups_were_cleaned_since_is_left(
-    local: LocalRound, tmp_path: Path
-) -> None:
-    """C-7: the tombstone that hid what the run has removed is gone; it would come back to life.
-
-    The run drops a of offset 0 for that of 4, later ones that for a tombstone, then the tombstone.
-    """
-    long = batch(*(record(i, b"k%d" % i, b"v" * 900) for i in range(1, 4)))
-    longer = batch(*(record(i, b"k%d" % i, b"v" * 900) for i in range(5, 8)))
-    log_dir, last = tmp_path / "logs", keyed(8, "z")
-    orders = make_partition(
-        log_dir, {0: [keyed(0, "a"), long], 4: [keyed(4, "a"), longer], 8: [last]}
-    )
-    kept = Kept(local, log_dir, SMALL_SEGMENTS)
-    kept.run()
-    in_place = mark_of(str(orders / file_name(0, LOG)))
-    assert len(list(kept.run_dir.rglob("0*.json"))) == 1  # the segment of 4 was left as it was
-    write_segment(orders, 10, [keyed(10, "A"), keyed(11, "yy")])
-    write_segment(orders, 20, [keyed(20, "z")])
-    kept.run(keep=False, now_ms=NOW_MS)
-    write_segment(orders, 30, [keyed(30, "z")])
-    kept.run(keep=False, now_ms=2_000_000_000_000)
-    assert mark_of(str(orders / file_name(0, LOG))) == in_place
-    before = kept.files()
-    values = b"".join(of[0] for name, of in before.items() if name.endswith(LOG))
-    assert b"a0" not in values and b"a4" not in values
-    (report,) = kept.undo()
-    assert report.status is UndoStatus.REFUSED, report
-    assert report.reason == "cleaned since: its cleaner checkpoint is at 30, the run left it at 8"
-    assert kept.files() == before
-
-
 def test_what_a_broker_has_appended_stays(local: LocalRound, tmp_path: Path) -> None:
     kept = Kept(local, merged(tmp_path / "logs"))
     before = kept.files()
@@ -355,7 +322,7 @@ def test_what_a_broker_has_appended_stays(local: LocalRound, tmp_path: Path) -> 
     assert [report.status for report in kept.undo()] == [UndoStatus.UNDONE] * 2
     assert {name.partition("/")[2] for name in different(before, kept.files())} == {
         file_name(18, LOG),
-        file_name(30, LOG),
+        file_name(39, LOG),
     }
 
 
@@ -395,7 +362,7 @@ def test_a_damaged_manifest_changes_nothing(local: LocalRound, tmp_path: Path) -
         *(data[:length] for length in range(len(data) - 1)),
         data.replace(b'"name": "0', b'"name": "../0'),
         data.replace(b'"number": 0', b'"number": 1'),
-        data.replace(b'"schema_version": 1', b'"schema_version": 2'),
+        data.replace(b'"schema_version": 2', b'"schema_version": 3'),
         data.replace(b'"size_bytes": ', b'"size_bytes": -'),
         b"[" * 100_000,
     ):

@@ -1,0 +1,328 @@
+"""`undo` tells by a log's files whether it is still what the run left; else it stays as it is."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from compactor.config import load_config
+from compactor.errors import RefusedError
+from compactor.originals import kept_run
+from compactor.originals.undo import UndoStatus
+from storage.codecs.compression import Codec
+from storage.file_names import LOG, file_name
+from storage.files import filesystem
+from storage.formats import checkpoint, partition_metadata
+from storage.formats.legacy_messages import encode_message_set
+from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
+from storage.formats.record import Record
+from tests.compactor.originals.test_undo import (
+    NOW_MS,
+    SMALL_SEGMENTS,
+    SOME,
+    Kept,
+    PowerLoss,
+    merged,
+)
+from tests.support.local_round import LocalRound, open_local_round
+from tests.support.made_log import batch, keyed, log_of, make_partition, record, write_segment
+from tests.support.reference_batch import ReferenceBatch
+
+LATER_MS = 2_000_000_000_000
+RETAINED = load_config(
+    settings={
+        "cleanup.policy": "compact,delete",
+        "min.cleanable.dirty.ratio": "0",
+        "segment.bytes": "600",
+        "retention.bytes": "2900",
+    }
+)
+
+
+@pytest.fixture
+def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
+    return open_local_round(tmp_path / "work", monkeypatch)
+
+
+def full(first: int) -> ReferenceBatch:
+    """So large that its segment stays one by itself."""
+    return batch(*(record(i, b"k%d" % i, b"v" * 900) for i in range(first, first + 3)))
+
+
+def retained(local: LocalRound, log_dir: Path) -> tuple[Kept, Path]:
+    """A run that has deleted the first segment, with an a, and left the others as they were."""
+    segments = {0: [keyed(0, "a"), full(1)], 4: [keyed(4, "b"), full(5)], 8: [keyed(8, "c")]}
+    orders = make_partition(log_dir, segments)
+    kept = Kept(local, log_dir, RETAINED)
+    kept.run()
+    assert [path.name for path in sorted(orders.glob("*.log"))] == [
+        file_name(4, LOG), file_name(8, LOG)
+    ]  # fmt: skip
+    assert len(list(kept.run_dir.rglob("0*.json"))) == 1
+    return kept, orders
+
+
+def lose_checkpoint(kept: Kept) -> None:
+    (kept.log_dir / checkpoint.CLEANER_OFFSET).unlink()
+
+
+def check_refused(kept: Kept, reason: str) -> None:
+    """Every log is left, to the byte."""
+    before = kept.files()
+    reports = kept.undo()
+    assert {(report.status, report.reason) for report in reports} == {(UndoStatus.REFUSED, reason)}
+    assert kept.files() == before
+
+
+# where retention has gone on
+
+
+def delete_first(partition: Path) -> None:
+    """As a broker does: log starts that are base offsets get no entry."""
+    first = min(partition.glob("*.log"))
+    for path in partition.glob(f"{first.stem}.*"):
+        path.unlink()
+    log_starts = str(partition.parent / checkpoint.LOG_START)
+    entries = checkpoint.read(log_starts)
+    entries.pop((partition.name[:-2], int(partition.name[-1])), None)
+    checkpoint.write(log_starts, entries)
+
+
+def test_what_retention_deleted_stays_gone_where_it_has_gone_on(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    """Else there would be a hole, and before it what may have been deleted in it."""
+    kept, orders = retained(local, tmp_path / "logs")
+    delete_first(orders)
+    told = "which the run left, is gone: deleted or cleaned again"
+    check_refused(kept, f"{file_name(4, LOG)}, {told}")
+
+
+def test_what_retention_deleted_stays_gone_where_all_has_gone_since(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    log_dir = tmp_path / "logs"
+    orders = make_partition(log_dir, {0: [keyed(0, "ab")], 2: [keyed(2, "ac")], 4: [keyed(4, "d")]})
+    everything = {"cleanup.policy": "compact,delete", "retention.ms": "1"}
+    kept = Kept(local, log_dir, load_config(settings=everything))
+    kept.run(now_ms=LATER_MS)
+    assert [path.name for path in orders.glob("*.log")] == [file_name(5, LOG)]
+    delete_first(orders)
+    write_segment(orders, 9, [keyed(9, "x")])
+    told = f"{file_name(9, LOG)}, written after the run: offsets 5 to 8 are missing"
+    check_refused(kept, f"cleaned or deleted since: {told}")
+
+
+# in the place of a deleted topic
+
+
+ONE, OTHER = UUID(int=1), UUID(int=2)
+
+
+def set_topic_id(partition: Path, topic_id: UUID | None) -> None:
+    path = partition / PARTITION_METADATA
+    path.unlink(missing_ok=True)
+    if topic_id is not None:
+        partition_metadata.write(str(path), PartitionMetadata(0, topic_id))
+
+
+def created_anew(partition: Path) -> None:
+    """What the run left is not there, and what it had deleted is not either."""
+    shutil.rmtree(partition)
+    make_partition(partition.parent, {0: [keyed(0, "new")]}, partition.name)
+
+
+def created_alike(partition: Path) -> None:
+    """Somebody has written the same to it."""
+
+
+@pytest.mark.parametrize("create", [created_anew, created_alike])
+@pytest.mark.parametrize("ids", [(ONE, OTHER), (ONE, None), (None, OTHER)])
+def test_nothing_comes_back_into_a_topic_that_was_created_anew(
+    local: LocalRound,
+    tmp_path: Path,
+    create: Callable[[Path], None],
+    ids: tuple[UUID | None, UUID | None],
+) -> None:
+    log_dir = tmp_path / "logs"
+    orders = make_partition(
+        log_dir, {8: [keyed(8, "ab")], 10: [keyed(10, "ac")], 12: [keyed(12, "d")]}
+    )
+    set_topic_id(orders, ids[0])
+    kept = Kept(local, log_dir, SOME)
+    kept.run()
+    assert len(list(orders.glob("*.log"))) < 3
+    create(orders)
+    set_topic_id(orders, ids[1])
+    texts = [partition_metadata.encode_uuid(i) if i else "missing" for i in ids]
+    means = "whether it is the same topic cannot be told"
+    if None not in ids:
+        means = "deleted and created anew"
+    check_refused(kept, f"its topic id is {texts[1]}, before the run it was {texts[0]}: {means}")
+
+
+@pytest.mark.parametrize("topic_id", [ONE, None])
+def test_a_topic_with_the_id_that_it_had_is_undone(
+    local: LocalRound, tmp_path: Path, topic_id: UUID | None
+) -> None:
+    """Of older brokers, that wrote none, the files alone decide."""
+    kept = Kept(local, merged(tmp_path / "logs"))
+    for name in ("orders-0", "prices-3"):
+        set_topic_id(kept.log_dir / name, topic_id)
+    before = kept.files()
+    kept.run()
+    assert [report.status for report in kept.undo()] == [UndoStatus.UNDONE] * 2
+    assert kept.files() == before
+
+
+# cleaned since, without an entry in the checkpoint that tells of it
+
+
+def test_a_log_that_was_cleaned_behind_what_the_run_replaced_is_left(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    """The tombstone that hid what the run has removed is gone; it would come back to life.
+
+    The run drops a of offset 0 for that of 4, later ones that for a tombstone, then the tombstone.
+    """
+    log_dir = tmp_path / "logs"
+    segments = {0: [keyed(0, "a"), full(1)], 4: [keyed(4, "a"), full(5)], 8: [keyed(8, "z")]}
+    orders = make_partition(log_dir, segments)
+    kept = Kept(local, log_dir, SMALL_SEGMENTS)
+    kept.run()
+    assert len(list(kept.run_dir.rglob("0*.json"))) == 1  # the segment of 4 was left as it was
+    write_segment(orders, 9, [keyed(9, "A"), keyed(10, "yy")])
+    write_segment(orders, 12, [keyed(12, "z")])
+    kept.run(keep=False)
+    write_segment(orders, 13, [keyed(13, "z")])
+    kept.run(keep=False, now_ms=LATER_MS)
+    assert b"a4" not in b"".join(path.read_bytes() for path in orders.glob("*.log"))
+    lose_checkpoint(kept)
+    check_refused(kept, f"{file_name(4, LOG)} has 2794 bytes, the run left 2865")
+
+
+def test_a_segment_that_was_active_and_has_been_cleaned_since_is_noticed(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    log_dir = tmp_path / "logs"
+    orders = make_partition(log_dir, {0: [keyed(0, "aa"), full(2)], 5: [keyed(5, "xx")]})
+    kept = Kept(local, log_dir, SMALL_SEGMENTS)
+    kept.run()
+    write_segment(orders, 7, [keyed(7, "z")])
+    kept.run(keep=False)
+    lose_checkpoint(kept)
+    check_refused(kept, f"{file_name(5, LOG)} has 71 bytes, the run left 81")
+
+
+def test_a_later_cleaning_that_dropped_nothing_is_told_by_its_checkpoint(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    log_dir = tmp_path / "logs"
+    orders = make_partition(log_dir, {0: [keyed(0, "aa"), full(2)], 5: [keyed(5, "xy")]})
+    kept = Kept(local, log_dir, SMALL_SEGMENTS)
+    kept.run()
+    write_segment(orders, 7, [keyed(7, "z")])
+    kept.run(keep=False)
+    check_refused(kept, "cleaned since: its cleaner checkpoint is at 7, the run left it at 5")
+
+
+@pytest.mark.parametrize(
+    ("rounds", "problem"),
+    [
+        (1, "cleaned since: {}: the batch at offset 9 has a delete horizon"),
+        (2, "cleaned or deleted since: {}: some of offsets 9 to 12 are missing"),
+    ],
+)
+def test_what_was_written_since_and_cleaned_is_noticed(
+    local: LocalRound, tmp_path: Path, rounds: int, problem: str
+) -> None:
+    """Of a segment that retention has deleted an a would come back, whose tombstone has gone."""
+    kept, orders = retained(local, tmp_path / "logs")
+    write_segment(orders, 9, [batch(record(9, b"a", None), *full(10).records)])
+    write_segment(orders, 13, [keyed(13, "z")])
+    again = Kept(local, orders.parent, SMALL_SEGMENTS)
+    for number in range(rounds):
+        again.run(keep=False, now_ms=(NOW_MS, LATER_MS)[number])
+        write_segment(orders, 14 + number, [keyed(14 + number, "z")])
+    lose_checkpoint(kept)
+    check_refused(kept, problem.format(f"{file_name(9, LOG)}, written after the run"))
+
+
+def test_a_run_that_was_killed_is_not_undone_over_what_a_later_one_has_done(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It knows of its first step alone; the later one has dropped what hid a tombstone."""
+    log_dir = tmp_path / "logs"
+    segments = {
+        0: [keyed(0, "ab"), full(2)],
+        5: [keyed(5, "A"), keyed(6, "ab"), full(8)],
+        11: [keyed(11, "z")],
+    }
+    make_partition(log_dir, segments)
+    kept = Kept(local, log_dir, SMALL_SEGMENTS)
+    with monkeypatch.context() as patches:
+        made: list[str] = []
+        replace = filesystem.replace_file
+
+        def second_step(path: str, data: bytes) -> None:
+            if path.endswith("000001.json"):
+                raise PowerLoss
+            made.append(path)
+            replace(path, data)
+
+        patches.setattr(filesystem, "replace_file", second_step)
+        with pytest.raises(PowerLoss):
+            kept.run()
+    assert any(path.endswith("000000.json") for path in made)
+    kept.run(keep=False)
+    lose_checkpoint(kept)
+    check_refused(kept, f"{file_name(5, LOG)} has 2876 bytes, the run left 2945")
+
+
+def test_messages_of_old_formats_count_as_written_since(local: LocalRound, tmp_path: Path) -> None:
+    """Those in a wrapper, too, whose first offset they alone tell."""
+    log_dir = tmp_path / "logs"
+    orders = make_partition(log_dir, {0: [keyed(0, "aa")], 2: [keyed(2, "x")]})
+    kept = Kept(local, log_dir)
+    before = kept.files()
+    kept.run()
+    records = [Record(offset, 1000, b"a", b"b") for offset in range(3, 7)]
+    written = encode_message_set(1, records[:1]) + encode_message_set(1, records[1:], Codec.GZIP)
+    name = f"orders-0/{file_name(2, LOG)}"
+    whole = before[name][0] + written
+    log_of(orders, 2).write_bytes(before[name][0] + encode_message_set(1, records[1:], Codec.GZIP))
+    told = f"{file_name(2, LOG)}, written after the run: offsets 3 to 3 are missing"
+    check_refused(kept, f"cleaned or deleted since: {told}")
+    log_of(orders, 2).write_bytes(whole)
+    assert [report.status for report in kept.undo()] == [UndoStatus.UNDONE]
+    now = kept.files()
+    assert now.pop(name)[0] == whole and before.pop(name)
+    assert now == before
+
+
+# what an older version has kept
+
+
+def test_what_an_older_version_has_kept_is_refused_in_words_and_may_be_dropped(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    kept = Kept(local, merged(tmp_path / "logs"))
+    kept.run()
+    for manifest in kept.run_dir.glob("0/*/*.json"):
+        fields = json.loads(manifest.read_text())
+        if manifest.name == "log.json":
+            manifest.unlink()
+            continue
+        assert fields["schema_version"] == 2
+        older = fields | {"schema_version": 1, "cleaner_offset": None, "log_start_offset": None}
+        manifest.write_text(json.dumps(older))
+    assert json.loads((kept.run_dir / "run.json").read_text())["schema_version"] == 1
+    before = kept.files()
+    with pytest.raises(RefusedError, match=r"000000\.json: kept by an older version of compactor"):
+        kept.undo()
+    assert kept.files() == before
+    kept_run.discard(str(kept.run_dir))
+    assert not kept.run_dir.exists()
