@@ -1,10 +1,13 @@
 """Logs whose data is wrong, remembered from one run to the next, in a file of the log directory.
 
-    {"version": 1, "logs": [{"topic", "partition", "reason", "runs", "first_ms", "last_ms",
-                             "files": digest of names, sizes and times of its files}]}
+    {"version": 2, "logs": [{"topic", "partition", "reason", "runs", "first_ms", "last_ms",
+                             "files": digest of names, sizes and times of its files,
+                             "topic_id": null where an older broker wrote none}]}
 
-A run does not read such a log again until one of its files has changed, or it is asked to. A broker
-looks at no file there that it does not know. Kafka's own cleaner keeps its marks in memory only
+A run does not read such a log again until one of its files has changed, or it is asked to. What was
+found in a topic that was deleted and created anew since, under another id, is forgotten. Version 1
+had no topic_id: there the files alone decide. A broker looks at no file there that it does not
+know. Kafka's own cleaner keeps its marks in memory only
 (uncleanable partitions; compaction C-17.4). A file that cannot be read counts as empty, and is left
 for the operator to look at: nothing is remembered in its place.
 """
@@ -20,10 +23,11 @@ from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files import filesystem
 from storage.formats.checkpoint import TopicPartition
+from storage.formats.partition_metadata import topic_id_of
 from storage.log.log_dir import is_of_file
 
 SET_ASIDE = "compactor-set-aside.json"
-VERSION = 1
+VERSION, OLDER_VERSION = 2, 1
 MAX_BYTES = 64 << 20  # a hundred thousand logs; what is longer was not written here
 
 _FIELDS = {
@@ -34,6 +38,7 @@ _FIELDS = {
     "first_ms": int,
     "last_ms": int,
     "files": str,
+    "topic_id": str,
 }
 
 
@@ -45,6 +50,11 @@ class SetAside(NamedTuple):
     first_ms: int
     last_ms: int
     files: str  # digest
+    topic_id: str | None = None  # None: an older broker, or an older version of this, wrote none
+
+    def is_of(self, path: str) -> bool:
+        """Whether the topic in a partition directory is the one that was set aside."""
+        return self.topic_id in (None, _topic_id(path))
 
 
 class Memory(NamedTuple):
@@ -81,8 +91,8 @@ def known_problems(memories: Iterable[Memory]) -> dict[str, str]:
         f"since, --retry takes it up again: {held.reason}"
         for memory in memories
         for (topic, partition), held in memory.logs.items()
-        if digest_of_files(path := os.path.join(memory.log_dir, f"{topic}-{partition}"))
-        == held.files
+        if held.is_of(path := os.path.join(memory.log_dir, f"{topic}-{partition}"))
+        and digest_of_files(path) == held.files
     }
 
 
@@ -90,7 +100,11 @@ def after_run(
     memory: Memory, reports: Iterable[LogReport], known: Mapping[str, str], now_ms: int
 ) -> dict[TopicPartition, SetAside]:
     """What is to be remembered after a run. known: the logs that it left alone."""
-    logs = dict(memory.logs)
+    logs = {
+        (topic, partition): held
+        for (topic, partition), held in memory.logs.items()
+        if held.is_of(os.path.join(memory.log_dir, f"{topic}-{partition}"))
+    }
     for report in reports:
         key = report.topic, report.partition
         path = os.path.join(memory.log_dir, f"{report.topic}-{report.partition}")
@@ -102,7 +116,8 @@ def after_run(
         if files is not None:
             held = logs.get(key)
             count, first_ms = (held.runs, held.first_ms) if held else (0, now_ms)
-            logs[key] = SetAside(report.reason or "", count + 1, first_ms, now_ms, files)
+            facts = count + 1, first_ms, now_ms, files, _topic_id(path)
+            logs[key] = SetAside(report.reason or "", *facts)
     return {
         (topic, partition): held
         for (topic, partition), held in logs.items()
@@ -150,11 +165,13 @@ def decode(data: bytes, path: str) -> dict[TopicPartition, SetAside]:
     except (RecursionError, ValueError) as error:  # brackets, digits without end
         raise CorruptFileError(path, 0, "not JSON that was written here") from error
     version = document.get("version") if isinstance(document, dict) else None
-    if version != VERSION:
+    if version not in (VERSION, OLDER_VERSION):
         raise UnsupportedFormatError(path, 0, f"version {version!r:.20}, expected {VERSION}")
     rows = document.get("logs")
     if not isinstance(rows, list):
         raise CorruptFileError(path, 0, "it has no list of logs")
+    if version == OLDER_VERSION:
+        rows = [row | {"topic_id": None} if isinstance(row, dict) else row for row in rows]
     return dict(_decode_row(row, number, path) for number, row in enumerate(rows))
 
 
@@ -162,6 +179,8 @@ def _decode_row(row: Any, number: int, path: str) -> tuple[TopicPartition, SetAs
     if not isinstance(row, dict) or row.keys() != _FIELDS.keys():
         raise CorruptFileError(path, 0, f"log {number}: the fields are not {', '.join(_FIELDS)}")
     for name, kind in _FIELDS.items():
+        if name == "topic_id" and row[name] is None:
+            continue
         is_negative = kind is int and type(row[name]) is int and row[name] < 0
         if type(row[name]) is not kind or is_negative:
             raise CorruptFileError(path, 0, f"log {number}: {name} is {row[name]!r:.40}")
@@ -184,6 +203,14 @@ def digest_of_files(path: str) -> str | None:
         if is_of_file(entry.name)
     )
     return sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _topic_id(path: str) -> str | None:
+    """None, too, where it cannot be read: that file counts among those that decide."""
+    try:
+        return topic_id_of(path)
+    except (CorruptFileError, OSError):
+        return None
 
 
 def _times(count: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import pytest
 
@@ -18,6 +19,8 @@ from compactor.round_report import CleaningReport
 from compactor.set_aside_memory import SET_ASIDE, SetAside, decode, encode
 from storage.errors import CorruptFileError
 from storage.file_names import file_name
+from storage.formats import partition_metadata
+from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from tests.compactor.cleaning.test_overflow import ACTIVE, ACTIVE_BASE, FAR, FAR_BASE, NEAR
 from tests.compactor.small_rounds import flip
 from tests.end_to_end import bad_input_logs
@@ -85,9 +88,9 @@ def log_dir(tmp_path: Path) -> Path:
 
 def remembered(log_dir: Path) -> list[dict[str, Any]]:
     path = log_dir / SET_ASIDE
-    empty: dict[str, Any] = {"version": 1, "logs": []}
+    empty: dict[str, Any] = {"version": 2, "logs": []}
     document: dict[str, Any] = json.loads(path.read_text()) if path.exists() else empty
-    assert document["version"] == 1
+    assert document["version"] == 2
     logs: list[dict[str, Any]] = document["logs"]
     return logs
 
@@ -191,8 +194,50 @@ def test_a_memory_that_is_a_pipe_is_not_waited_for(compactor: Compactor, log_dir
     assert "is a pipe, not a file" in warning
 
 
+def name_topic(log_dir: Path, number: int) -> None:
+    """Without a trace in what a listing shows: the files are as large, as old and the same."""
+    path = log_dir / "bad-0" / PARTITION_METADATA
+    metadata = partition_metadata.encode(PartitionMetadata(0, UUID(int=number)))
+    path.write_bytes(metadata)
+    os.utime(path, ns=(0, 0))
+
+
+def test_a_topic_that_was_created_anew_is_read_and_counted_anew(
+    compactor: Compactor, log_dir: Path
+) -> None:
+    name_topic(log_dir, 1)
+    compactor("run", log_dir)
+    compactor("run", log_dir, "--retry")
+    name_topic(log_dir, 1)
+    told = compactor("run", log_dir).log("bad")["reason"]
+    assert told.startswith("set aside since 20") and "(2 times)" in told
+    (before,) = remembered(log_dir)
+    assert (before["runs"], before["topic_id"]) == (2, "AAAAAAAAAAAAAAAAAAAAAQ")
+    name_topic(log_dir, 2)
+    assert [log["topic"] for log in compactor("plan", log_dir).document["logs"]] == ["bad"]
+    assert not compactor("run", log_dir).log("bad")["reason"].startswith("set aside since")
+    (entry,) = remembered(log_dir)
+    assert (entry["runs"], entry["topic_id"]) == (1, "AAAAAAAAAAAAAAAAAAAAAg")
+    assert entry["first_ms"] > before["first_ms"]
+
+
+def test_what_an_older_version_remembers_is_read(compactor: Compactor, log_dir: Path) -> None:
+    """It wrote no topic id: the files alone decide."""
+    name_topic(log_dir, 1)
+    compactor("run", log_dir)
+    (entry,) = remembered(log_dir)
+    del entry["topic_id"]
+    (log_dir / SET_ASIDE).write_text(json.dumps({"version": 1, "logs": [entry]}))
+    assert compactor("run", log_dir).log("bad")["reason"].startswith("set aside since 20")
+    compactor("run", log_dir, "--retry")
+    (entry,) = remembered(log_dir)
+    assert (entry["runs"], entry["topic_id"]) == (2, "AAAAAAAAAAAAAAAAAAAAAQ")
+
+
 ENTRIES = {
-    ("bad", 0): SetAside("a \u2026 \udcff reason", 3, 1_700_000_000_000, 1_700_000_000_001, "ab"),
+    ("bad", 0): SetAside(
+        "a \u2026 \udcff reason", 3, 1_700_000_000_000, 1_700_000_000_001, "ab", "AA"
+    ),
     ("worse", 12): SetAside("", 1, 5, 5, "cd"),
 }
 
