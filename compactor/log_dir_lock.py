@@ -8,13 +8,17 @@ nothing else here opens it. Source: log-format F-15.1; Kafka, LogManager.lockLog
 import contextlib
 import fcntl
 import os
+import sys
 from collections.abc import Collection, Iterator, Sequence
+from struct import Struct
 
 from compactor.errors import RefusedError
 from compactor.lock_support import require_working_locks
 from storage.formats import clean_shutdown
 
 LOCK_FILE = ".lock"
+_FLOCK = Struct("@hhqqi4x")  # of Linux: type, whence, start, length, process
+_held: set[tuple[int, int]] = set()  # device and inode of each lock of this process
 UNTIL_A_CLEAN_SHUTDOWN = "until a broker has started and stopped cleanly there"
 
 
@@ -34,11 +38,35 @@ def lock_log_dirs(
         for log_dir in log_dirs:
             locks.enter_context(_lock(log_dir))
             if not after_unclean_shutdown:
-                _require_clean_shutdown(log_dir)
+                require_clean_shutdown(log_dir)
         yield
 
 
-def _require_clean_shutdown(log_dir: str) -> None:
+def require_free(log_dir: str) -> None:
+    """Raise RefusedError where another process holds the lock. Takes none, and so keeps nobody out.
+
+    What this process holds is not looked at: to close the file would give it away.
+    """
+    if not sys.platform.startswith("linux"):  # where the answer may be laid out otherwise
+        return
+    path = os.path.join(log_dir, LOCK_FILE)
+    try:
+        found = os.lstat(path)
+        if (found.st_dev, found.st_ino) in _held:
+            return
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return
+    try:
+        answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, 0, 0, 0))
+    finally:
+        os.close(descriptor)
+    if _FLOCK.unpack(answer)[0] != fcntl.F_UNLCK:
+        raise _in_use(path)
+
+
+def require_clean_shutdown(log_dir: str) -> None:
+    """Raise RefusedError where the broker that was last at work did not stop cleanly."""
     if not clean_shutdown.exists(log_dir):
         raise RefusedError(
             f"{log_dir}: no {clean_shutdown.CLEAN_SHUTDOWN}: the broker did not stop cleanly, its "
@@ -57,19 +85,24 @@ def _lock(log_dir: str) -> Iterator[None]:
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as error:
-            raise RefusedError(
-                f"{path}: locked: a broker or another run works in this log directory. "
-                "Nothing was changed"
-            ) from error
+            raise _in_use(path) from error
         _require_same_file(descriptor, path)
         _give_to_owner_of(log_dir, descriptor)
+        own = os.fstat(descriptor)
+        _held.add((own.st_dev, own.st_ino))
         try:
             yield
         finally:
+            _held.discard((own.st_dev, own.st_ino))
             if not existed:  # as a broker that stops cleanly; while the lock is still held
                 os.unlink(path)
     finally:
         os.close(descriptor)
+
+
+def _in_use(path: str) -> RefusedError:
+    doing = "a broker or another run works in this log directory"
+    return RefusedError(f"{path}: locked: {doing}. Nothing was changed")
 
 
 def _give_to_owner_of(log_dir: str, descriptor: int) -> None:

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from compactor.command_line import arguments
@@ -33,6 +34,7 @@ from compactor.host.output import print_line
 from compactor.host.printable import printable, size_text
 from compactor.host.progress import ProgressSink, open_progress
 from compactor.log_dir_lock import lock_log_dirs
+from compactor.refusals import refusals, told_by
 from compactor.views.report_json import JsonObject, verdict
 from storage.files.filesystem import require_in_place
 
@@ -53,11 +55,12 @@ def plan(wanted: RoundArguments) -> Result:
     remembered = RememberedLogs(log_dirs)
     round_plan = plan_of(premises, log_dirs, remembered.problems)
     space = _space(round_plan) if round_plan.logs else None
-    document = plan_document(round_plan, space) | {"warnings": told(remembered.warnings)}
+    refused = _refusals(wanted, round_plan, space)
+    document = plan_document(round_plan, space, refused) | {"warnings": told(remembered.warnings)}
     code = exit_code_of_statuses(log.status for log in round_plan.passed_over)
     begin = verdict("plan", code) | {"totals": document["totals"]}
     if wanted.format is Format.TABLE:
-        show(lambda width: plan_view(round_plan, width, space))
+        show(lambda width: plan_view(round_plan, width, space, refused))
     return Result(begin | document, begin)
 
 
@@ -159,6 +162,15 @@ def _space(plan: "RoundPlan") -> "SpaceFacts":
 
     places = places_of(plan.logs)
     return places.rooms, plan_space(plan.logs, places, cores_of(None))
+
+
+def _refusals(wanted: RoundArguments, plan: "RoundPlan", space: "SpaceFacts | None") -> list[str]:
+    """Why a run over this plan would not be done, in its own words."""
+    from compactor.planning.room import with_room
+
+    found = told_by(partial(arguments.log_dirs, wanted.log_dirs, to_write=True))
+    found += refusals([log_dir.path for log_dir in plan.log_dirs])
+    return found + (told_by(partial(with_room, plan, space[1])) if space else [])
 
 
 def _show_verification(found: "Verification") -> None:

@@ -27,8 +27,16 @@ SHOWN_NAMES = 3
 _ALL = "all: --format json"
 
 
-def plan_view(plan: RoundPlan, width: int, space: SpaceFacts | None = None) -> RenderableType:
-    """The whole plan, to be printed on a console of that width."""
+def plan_view(
+    plan: RoundPlan,
+    width: int,
+    space: SpaceFacts | None = None,
+    refusals: Sequence[str] = (),
+) -> RenderableType:
+    """The whole plan, to be printed on a console of that width.
+
+    refusals: why a run would not be done, in its words.
+    """
     parts: list[RenderableType] = [
         Text(f"Plan as of {iso_time(plan.as_of_ms)}; nothing is written")
     ]
@@ -47,16 +55,20 @@ def plan_view(plan: RoundPlan, width: int, space: SpaceFacts | None = None) -> R
     parts += [Text(line) for line in _remarks(plan)]
     parts += [Text(line) for line in _space_lines(space)]
     parts += [Text(one_line(notice)) for notice in notices_of(plan)]
+    parts += [Text(f"A run would be refused: {one_line(why)}", "bold") for why in refusals]
     parts.append(Text(_summary(plan)))
     return Group(*parts)
 
 
-def plan_document(plan: RoundPlan, space: SpaceFacts | None = None) -> JsonObject:
+def plan_document(
+    plan: RoundPlan, space: SpaceFacts | None = None, refusals: Sequence[str] = ()
+) -> JsonObject:
     """Everything that is known: the fields of the plan's JSON after those of the verdict."""
     return {
         "as_of_ms": plan.as_of_ms,
         "totals": _totals(plan),
         "notices": list(notices_of(plan)),
+        "refusals": list(refusals),
         "logs": [_taken(log, facts) for log, facts in zip(plan.logs, plan.facts, strict=False)],
         "not_taken": _not_taken(plan),
         "retention": [
@@ -142,10 +154,6 @@ def _remarks(plan: RoundPlan) -> list[str]:
     """What else an operator should know before the round is run."""
     remarks = []
     for log_dir in plan.log_dirs:
-        if not log_dir.has_clean_shutdown:
-            remarks.append(
-                f"{printable(log_dir.path)} was not shut down cleanly, or a broker is running"
-            )
         remarks += [
             f"{printable(log_dir.path)}: {printable(name)} is not looked at: {one_line(reason)}"
             for name, reason in log_dir.ignored[:SHOWN_NAMES]

@@ -200,7 +200,19 @@ class TestWithoutPermission:
         forbid(log_dir, 0o555)
         done = compactor("run", log_dir, launcher=UNPRIVILEGED)
         assert_refused(done, 2, "no permission to write; --dry-run and plan only read")
-        assert compactor("plan", log_dir, *COMPACTED, launcher=UNPRIVILEGED).returncode == 0
+        planned = compactor("plan", log_dir, *COMPACTED, launcher=UNPRIVILEGED)
+        assert planned.returncode == 0
+        said = " ".join(planned.stdout.split())
+        assert "A run would be refused: " + done.stderr.partition(": ")[2].partition(".")[0] in said
+
+    def test_to_lock(self, log_dir: Path) -> None:
+        (log_dir / ".lock").touch()
+        forbid(log_dir / ".lock", 0o444)
+        planned = compactor("plan", log_dir, "--format", "json", launcher=UNPRIVILEGED)
+        [told] = verdict(planned)["refusals"]
+        assert told == f"{log_dir}/.lock: Permission denied"
+        done = compactor("run", log_dir, launcher=UNPRIVILEGED)
+        assert (done.returncode, f"compactor: {told}. Nothing" in done.stderr) == (1, True)
 
     def test_to_read_a_partition(self, log_dir: Path) -> None:
         forbid(log_dir / "orders-0", 0o000)

@@ -228,10 +228,12 @@ with contextlib.redirect_stderr(error), contextlib.redirect_stdout(out):
     code = cli.main(["run", *words, "--work-dir", str(elsewhere)])
 lines = out.getvalue().splitlines()
 same = files_of(large) == before
-print(json.dumps([plan, json.loads(lines[0])["space"], code, error.getvalue(), same]))
+told = json.loads(lines[0])
+print(json.dumps([plan, told["space"], told["refusals"], code, error.getvalue(), same]))
 """
-    plan, space, code, error, same = on_small_disk(disk, code)
+    plan, space, refusals, code, error, same = on_small_disk(disk, code)
     assert (plan, code, same) == (0, 3, True)
     assert "compactor: no room: up to " in error and "Nothing was changed" in error
+    assert f"compactor: {refusals[0]}. Nothing was changed." in error
     [left_out] = space["left_out"]
     assert (left_out["topic"], left_out["partition"]) == ("large", 0)

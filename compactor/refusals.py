@@ -1,0 +1,45 @@
+"""Why a run on log directories would be refused, for who only reads: no lock is taken.
+
+In the words of the run itself, which stops at the first of them.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+
+from compactor.errors import ConfigError, RefusedError
+from compactor.exit_codes import error_line
+from compactor.host import descriptor_limit
+from compactor.lock_support import require_working_locks
+from compactor.log_dir_lock import LOCK_FILE, require_clean_shutdown, require_free
+
+_UNCHANGED = ". Nothing was changed"
+
+
+def refusals(log_dirs: Sequence[str], allowed_file_systems: Collection[str] = ()) -> list[str]:
+    """A line for each reason, without a full stop."""
+    found = told_by(descriptor_limit.require_enough)
+    for log_dir in log_dirs:
+        found += told_by(partial(require_working_locks, [log_dir], allowed_file_systems))
+        of_lock = told_by(partial(_require_lock, log_dir))
+        # a broker that is running has taken the marker away
+        found += of_lock or told_by(partial(require_clean_shutdown, log_dir))
+    return found
+
+
+def told_by(check: Callable[[], object]) -> list[str]:
+    """What a check of the run says, if it does."""
+    try:
+        check()
+    except (RefusedError, ConfigError, OSError) as error:
+        return [error_line(error).removesuffix(_UNCHANGED)]
+    return []
+
+
+def _require_lock(log_dir: str) -> None:
+    """Whether it could be had. OSError where it could not even be asked for."""
+    path = os.path.join(log_dir, LOCK_FILE)
+    if os.path.lexists(path) and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    require_free(log_dir)

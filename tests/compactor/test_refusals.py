@@ -1,0 +1,146 @@
+"""`plan` says why a run would be refused, in the words of the run; no lock is taken for it."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compactor.command_line import cli
+from compactor.host import descriptor_limit
+from compactor.log_dir_lock import lock_log_dirs, require_free
+from storage.files import filesystem, mount_table
+from storage.formats import clean_shutdown
+from tests.compactor.small_log import build, snapshot_of
+from tests.compactor.test_log_dir_lock import other_process
+
+NOT_COMPACTED = ("--set", "cleanup.policy=delete")  # a round without Spark
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    directory = build(tmp_path / "log").parent
+    clean_shutdown.write(str(directory))
+    return directory
+
+
+def plan(capsys: pytest.CaptureFixture[str], log_dir: Path, *words: str) -> dict[str, Any]:
+    capsys.readouterr()
+    assert cli.main(["plan", str(log_dir), *NOT_COMPACTED, *words, "--format", "json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def refusal_of_run(capsys: pytest.CaptureFixture[str], log_dir: Path) -> str:
+    capsys.readouterr()
+    assert cli.main(["run", str(log_dir), *NOT_COMPACTED]) == 3
+    line = capsys.readouterr().err.splitlines()[-1]
+    return line.removeprefix("compactor: ").removesuffix(". Nothing was changed.")
+
+
+@contextmanager
+def locked(log_dir: Path, _: pytest.MonkeyPatch) -> Iterator[None]:
+    with other_process(log_dir / ".lock"):
+        yield
+
+
+@contextmanager
+def not_shut_down_cleanly(log_dir: Path, _: pytest.MonkeyPatch) -> Iterator[None]:
+    (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+    yield
+
+
+@contextmanager
+def on_a_network(_: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    mount = mount_table.Mount("/", "nfs4", frozenset())
+    monkeypatch.setattr(filesystem, "mount_of", lambda _: mount)
+    yield
+
+
+@contextmanager
+def with_few_descriptors(_: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(descriptor_limit, "limit", lambda: 256)
+    yield
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (locked, ".lock: locked: a broker or another run works in this log directory"),
+        (not_shut_down_cleanly, "Give each run --recover-first"),
+        (on_a_network, "--allow-file-system nfs4"),
+        (with_few_descriptors, "no more than 256 files may be open at once"),
+    ],
+)
+def test_plan_says_what_a_run_says(
+    log_dir: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    state: Any,
+    words: str,
+) -> None:
+    assert plan(capsys, log_dir)["refusals"] == []
+    before = snapshot_of(log_dir / "orders-0")
+    in_state: AbstractContextManager[None] = state(log_dir, monkeypatch)
+    with in_state:
+        [told] = plan(capsys, log_dir)["refusals"]
+        assert told == refusal_of_run(capsys, log_dir)
+        assert words in told
+        assert cli.main(["plan", str(log_dir), *NOT_COMPACTED]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert f"A run would be refused: {told}" in shown
+    assert snapshot_of(log_dir / "orders-0") == before
+
+
+def test_all_there_is_is_told(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each directory; but that a running broker has not shut down is no news."""
+    with locked(log_dir, monkeypatch), on_a_network(log_dir, monkeypatch):
+        (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+        first, second = plan(capsys, log_dir)["refusals"]
+    assert "nfs4" in first and "locked" in second
+
+
+def test_no_lock_is_taken_and_none_is_left(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that starts just then would fail."""
+
+    def taken(*_: object) -> None:
+        pytest.fail("a lock was taken")
+
+    monkeypatch.setattr(fcntl, "lockf", taken)
+    monkeypatch.setattr(fcntl, "flock", taken)
+    for exists in (False, True):
+        assert plan(capsys, log_dir)["refusals"] == []
+        assert (log_dir / ".lock").exists() is exists
+        (log_dir / ".lock").touch()
+
+
+def test_to_look_at_a_lock_of_our_own_does_not_give_it_away(log_dir: Path) -> None:
+    with lock_log_dirs([str(log_dir)]):
+        require_free(str(log_dir))
+        with other_process(log_dir / ".lock") as said:
+            assert said == "refused"
+
+
+def test_a_lock_that_is_a_pipe_is_not_waited_for(log_dir: Path) -> None:
+    os.mkfifo(log_dir / ".lock")
+    require_free(str(log_dir))
+
+
+def test_a_lock_that_is_a_link_is_told_as_a_run_tells_it(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (log_dir / ".lock").symlink_to("elsewhere")
+    (log_dir / "elsewhere").touch()
+    [told] = plan(capsys, log_dir)["refusals"]
+    assert told == f"{log_dir}/.lock: Too many levels of symbolic links"
+    capsys.readouterr()
+    assert cli.main(["run", str(log_dir), *NOT_COMPACTED]) == 1
+    assert f"compactor: {told}. " in capsys.readouterr().err
