@@ -14,8 +14,6 @@ from cleaner_jobs.plan import ActiveProducer
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BASE_TIMESTAMP,
-    CONTROL,
-    DELETE_HORIZON,
     DISCARDABLE,
     LAST_OFFSET,
     LEGACY,
@@ -28,6 +26,7 @@ from storage.formats.batch_columns import (
     ByteArray,
     Int64Array,
 )
+from storage.formats.batch_header import CONTROL, DELETE_HORIZON
 from storage.kernels.kernel import inlined, kernel
 
 DROP, COPY, REBUILD, REBUILD_WITH_HORIZON, EMPTY = range(5)

@@ -21,13 +21,8 @@ from storage.formats.batch_columns import (
     BASE_OFFSET,
     BASE_SEQUENCE,
     BASE_TIMESTAMP,
-    BATCH_HEADER_BYTES,
-    CONTROL,
-    DELETE_HORIZON,
     LAST_OFFSET,
     LEGACY,
-    LOG_APPEND_TIME,
-    LOG_OVERHEAD_BYTES,
     MAX_TIMESTAMP,
     OK,
     POSITION,
@@ -38,10 +33,35 @@ from storage.formats.batch_columns import (
     RECORDS_END,
     RECORDS_START,
     SIZE,
-    TRANSACTIONAL,
     ByteArray,
     Int64Array,
     read_varint,
+)
+from storage.formats.batch_header import (
+    ATTRIBUTES_AT,
+    ATTRIBUTES_BYTES,
+    BASE_SEQUENCE_AT,
+    BASE_TIMESTAMP_AT,
+    BATCH_HEADER_BYTES,
+    CODEC_MASK,
+    CONTROL,
+    DELETE_HORIZON,
+    LAST_OFFSET_DELTA_AT,
+    LEADER_EPOCH_AT,
+    LENGTH_AT,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    MAGIC_AT,
+    MAX_TIMESTAMP_AT,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    PRODUCER_EPOCH_AT,
+    PRODUCER_ID_AT,
+    RECORDS_COUNT_AT,
+    TRANSACTIONAL,
 )
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import copy_bytes, store_be_int16, store_be_int32, store_be_int64
@@ -55,8 +75,9 @@ NOT_CANONICAL = 1
 GROWTH_BYTES_PER_RECORD = 13
 # A legacy message has no such header, and its record a few fields of ten bytes at most each.
 GROWTH_BYTES_PER_MESSAGE = BATCH_HEADER_BYTES + 40
-PRESERVED_ATTRIBUTES = 0x07 | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
+PRESERVED_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 MAX_VARINT_BYTES = 5
+FLAGS_AT = ATTRIBUTES_AT + ATTRIBUTES_BYTES - 1  # the byte that holds all attribute bits
 RESULT_COLUMNS = 8  # of rebuild_payloads
 
 
@@ -233,21 +254,21 @@ def write_header(
     times: tuple[int, int, bool],
     records_count: int,
 ) -> None:
-    """Write the 61-byte header of a rebuilt batch, all but its checksum.
+    """Write the header of a rebuilt batch, all but its checksum.
 
     What is not named here is the source batch's, whose header stands at source_at. size: of the
     whole batch. times: base timestamp, max timestamp, whether the base is a delete horizon.
     """
     base_timestamp, max_timestamp, has_horizon = times
     copy_bytes(out, at, source, source_at, BATCH_HEADER_BYTES)
-    store_be_int32(out, at + 8, size - LOG_OVERHEAD_BYTES)
-    out[at + 21] = 0
-    out[at + 22] = np.uint8(source[source_at + 22] & np.uint8(PRESERVED_ATTRIBUTES))
+    store_be_int32(out, at + LENGTH_AT, size - LOG_OVERHEAD_BYTES)
+    out[at + ATTRIBUTES_AT] = 0
+    out[at + FLAGS_AT] = np.uint8(source[source_at + FLAGS_AT] & np.uint8(PRESERVED_ATTRIBUTES))
     if has_horizon:
-        out[at + 22] |= np.uint8(DELETE_HORIZON)
-    store_be_int64(out, at + 27, base_timestamp)
-    store_be_int64(out, at + 35, max_timestamp)
-    store_be_int32(out, at + 57, records_count)
+        out[at + FLAGS_AT] |= np.uint8(DELETE_HORIZON)
+    store_be_int64(out, at + BASE_TIMESTAMP_AT, base_timestamp)
+    store_be_int64(out, at + MAX_TIMESTAMP_AT, max_timestamp)
+    store_be_int32(out, at + RECORDS_COUNT_AT, records_count)
 
 
 @inlined
@@ -264,17 +285,17 @@ def _write_converted_header(
     if has_horizon:
         attributes |= DELETE_HORIZON
     store_be_int64(out, at, first_offset)
-    store_be_int32(out, at + 8, size - LOG_OVERHEAD_BYTES)
-    store_be_int32(out, at + 12, -1)  # leader epoch
-    out[at + 16] = np.uint8(2)
-    store_be_int16(out, at + 21, attributes)
-    store_be_int32(out, at + 23, last_offset - first_offset)
-    store_be_int64(out, at + 27, base_timestamp)
-    store_be_int64(out, at + 35, max_timestamp)
-    store_be_int64(out, at + 43, -1)  # producer id
-    store_be_int16(out, at + 51, -1)
-    store_be_int32(out, at + 53, -1)
-    store_be_int32(out, at + 57, count)
+    store_be_int32(out, at + LENGTH_AT, size - LOG_OVERHEAD_BYTES)
+    store_be_int32(out, at + LEADER_EPOCH_AT, NO_LEADER_EPOCH)
+    out[at + MAGIC_AT] = np.uint8(MAGIC)
+    store_be_int16(out, at + ATTRIBUTES_AT, attributes)
+    store_be_int32(out, at + LAST_OFFSET_DELTA_AT, last_offset - first_offset)
+    store_be_int64(out, at + BASE_TIMESTAMP_AT, base_timestamp)
+    store_be_int64(out, at + MAX_TIMESTAMP_AT, max_timestamp)
+    store_be_int64(out, at + PRODUCER_ID_AT, NO_PRODUCER_ID)
+    store_be_int16(out, at + PRODUCER_EPOCH_AT, NO_PRODUCER_EPOCH)
+    store_be_int32(out, at + BASE_SEQUENCE_AT, NO_SEQUENCE)
+    store_be_int32(out, at + RECORDS_COUNT_AT, count)
 
 
 @kernel
@@ -284,7 +305,7 @@ def write_empty_batch(
     """Write a batch without records in the place of the one at source_at (C-11.9), no checksum."""
     write_header(source, source_at, out, at, BATCH_HEADER_BYTES, (-1, max_timestamp, False), 0)
     kept_bits = np.uint8(LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
-    store_be_int16(out, at + 21, np.int64(source[source_at + 22] & kept_bits))
+    store_be_int16(out, at + ATTRIBUTES_AT, np.int64(source[source_at + FLAGS_AT] & kept_bits))
 
 
 @kernel

@@ -25,9 +25,7 @@ from storage.formats.batch_columns import (
     BAD_MAGIC,
     BASE_OFFSET,
     BATCH_COLUMNS,
-    BATCH_HEADER_BYTES,
     CHECKSUM,
-    CODEC_MASK,
     LAST_OFFSET,
     LEGACY,
     OK,
@@ -44,8 +42,15 @@ from storage.formats.batch_columns import (
     problem_text,
     walk_batches,
 )
+from storage.formats.batch_header import (
+    BATCH_HEADER_BYTES,
+    CHECKED_AT,
+    CODEC_MASK,
+    FRAME_BYTES,
+    MAGIC_AT,
+    entry_bytes,
+)
 from storage.formats.legacy_upgrade import Entries, has_legacy, upgrade
-from storage.formats.record_batch import CHECKED_POSITION, MAGIC_POSITION
 from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.kernels.crc32c import crc32c
 
@@ -150,7 +155,7 @@ class WindowReader:
     def _larger_window(self, buffer: ByteArray, position: int, got: int, end: int) -> int:
         """The size of the batch at position, which did not fit; an error where it cannot end."""
         left = end - position
-        size = int.from_bytes(buffer[8:12].tobytes(), "big") + 12 if got >= 17 else 17
+        size = entry_bytes(buffer) if got >= FRAME_BYTES else FRAME_BYTES
         if size > left:
             file_bytes = self.stat().st_size
             if end < file_bytes:
@@ -188,7 +193,7 @@ def check_checksums(window: Window) -> None:
     starts = rows[:, POSITION] - window.file_position
     ends = (starts + rows[:, SIZE]).tolist()
     legacy = rows[:, ATTRIBUTES] & LEGACY != 0
-    starts += np.where(legacy, MAGIC_POSITION, CHECKED_POSITION)
+    starts += np.where(legacy, MAGIC_AT, CHECKED_AT)
     computed = [
         crc32(view[s:e]) if is_legacy else crc32c(view[s:e])
         for s, e, is_legacy in zip(starts.tolist(), ends, legacy.tolist(), strict=True)

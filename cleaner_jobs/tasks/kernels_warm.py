@@ -10,6 +10,7 @@ from cleaner_jobs.kernels import kept_batches, offset_map, rebuild
 from cleaner_jobs.tasks import map_capacity, txn_flags
 from storage.codecs.snappy_block import compress_small_block
 from storage.formats import batch_columns, legacy_upgrade, segment_indexes
+from storage.formats.batch_header import BATCH_HEADER_BYTES
 
 
 def warm() -> None:
@@ -51,8 +52,8 @@ def warm() -> None:
     )
     verdict = actions, kept_records, superseded
     rebuild.rewrite_batches((window, window), 0, rows[:0], verdict, -1, window, bounds)
-    header = np.zeros(batch_columns.BATCH_HEADER_BYTES, np.uint8)
-    rebuild.write_header(header, 0, window, 0, 61, (0, 0, False), 0)
+    header = np.zeros(BATCH_HEADER_BYTES, np.uint8)
+    rebuild.write_header(header, 0, window, 0, BATCH_HEADER_BYTES, (0, 0, False), 0)
     empty = np.zeros(0, np.int64)
     segment_indexes.build_indexes(0, empty, empty, empty, 4096)
     compress_small_block(b"warm")

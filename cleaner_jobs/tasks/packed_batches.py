@@ -25,13 +25,8 @@ from storage.formats.batch_columns import (
     BASE_OFFSET,
     BASE_SEQUENCE,
     BASE_TIMESTAMP,
-    BATCH_HEADER_BYTES,
-    CODEC_MASK,
-    DELETE_HORIZON,
     LAST_OFFSET,
     LEGACY,
-    LOG_APPEND_TIME,
-    LOG_OVERHEAD_BYTES,
     MAX_TIMESTAMP,
     OK,
     POSITION,
@@ -41,14 +36,24 @@ from storage.formats.batch_columns import (
     SLACK_BYTES,
     Int64Array,
 )
+from storage.formats.batch_header import (
+    BATCH_HEADER_BYTES,
+    CODEC_MASK,
+    DELETE_HORIZON,
+    LEADER_EPOCH_AT,
+    LEADER_EPOCH_BYTES,
+    LOG_APPEND_TIME,
+    MAGIC,
+    MIN_BATCH_LENGTH,
+    NO_LEADER_EPOCH,
+)
 from storage.kernels.crc32c import crc32c
 
 HEAD = Struct(">qi4sbI")  # base offset, length, leader epoch as it stands, magic, checksum
 TAIL = Struct(">hiqqqhii")  # what the checksum covers: attributes to records count
 assert HEAD.size + TAIL.size == BATCH_HEADER_BYTES
-LEADER_EPOCH = slice(12, 16)
-MAGIC = 2
-NO_LEADER_EPOCH = b"\xff\xff\xff\xff"
+LEADER_EPOCH = slice(LEADER_EPOCH_AT, LEADER_EPOCH_AT + LEADER_EPOCH_BYTES)
+NO_EPOCH = NO_LEADER_EPOCH.to_bytes(LEADER_EPOCH_BYTES, "big", signed=True)
 
 
 class Chosen(NamedTuple):
@@ -90,7 +95,7 @@ def rebuild_packed(
                 yield RebuiltBatch(_emptied(row))
                 continue
             payload = compress(Codec(row[ATTRIBUTES] & CODEC_MASK), plain[start:end])
-            leader_epoch = NO_LEADER_EPOCH
+            leader_epoch = NO_EPOCH
             if not row[ATTRIBUTES] & LEGACY:
                 at = row[POSITION] - window.file_position
                 leader_epoch = bytes(window.buffer.data[at : at + BATCH_HEADER_BYTES][LEADER_EPOCH])
@@ -104,7 +109,7 @@ def rebuild_packed(
 def _emptied(row: list[int]) -> bytes:
     """A batch without records in the place of a legacy one, which has no such form (C-11.14)."""
     facts = row[ATTRIBUTES] & LOG_APPEND_TIME, -1, row[MAX_TIMESTAMP], 0
-    return _batch(row, NO_LEADER_EPOCH, facts, b"")
+    return _batch(row, NO_EPOCH, facts, b"")
 
 
 def _filter(
@@ -139,7 +144,7 @@ def _batch(
         row[BASE_SEQUENCE],
         records_count,
     )
-    length = BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES + len(payload)
+    length = MIN_BATCH_LENGTH + len(payload)
     checksum = crc32c(payload, crc32c(tail))
     head = HEAD.pack(row[BASE_OFFSET], length, leader_epoch, MAGIC, checksum)
     return b"".join((head, tail, payload))

@@ -32,9 +32,6 @@ from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.errors import CorruptFileError
 from storage.formats.batch_columns import (
     ATTRIBUTES,
-    CODEC_MASK,
-    CONTROL,
-    DELETE_HORIZON,
     LEGACY,
     POSITION,
     REASON_MASK,
@@ -44,8 +41,15 @@ from storage.formats.batch_columns import (
     ByteArray,
     Int64Array,
 )
+from storage.formats.batch_header import CHECKED_AT, CODEC_MASK, CONTROL, CRC_AT, DELETE_HORIZON
 from storage.formats.java_text import through_java
-from storage.formats.record_batch import BatchOptions, decode_header, decode_records, encode_batch
+from storage.formats.record_batch import (
+    CRC,
+    BatchOptions,
+    decode_header,
+    decode_records,
+    encode_batch,
+)
 from storage.kernels.crc32c import crc32c
 
 OUTPUT_BYTES = 24 << 20
@@ -264,4 +268,4 @@ def _seal_batches(out: ByteArray, spans: Int64Array) -> None:
 
 def _seal_batch(view: memoryview, start: int, end: int) -> None:
     """Give the batch at start:end the checksum of what it holds (F-4.2)."""
-    view[start + 17 : start + 21] = crc32c(view[start + 21 : end]).to_bytes(4, "big")
+    CRC.pack_into(view, start + CRC_AT, crc32c(view[start + CHECKED_AT : end]))

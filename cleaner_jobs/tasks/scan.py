@@ -35,7 +35,6 @@ from storage.formats.batch_columns import (
     ATTRIBUTES,
     BASE_OFFSET,
     CONTROL_RECORD,
-    DELETE_HORIZON,
     EXPIRED,
     KEEP,
     LAST_OFFSET,
@@ -50,6 +49,7 @@ from storage.formats.batch_columns import (
     TOMBSTONE,
     Int64Array,
 )
+from storage.formats.batch_header import DELETE_HORIZON
 
 PART_RECORDS = 1 << 20
 MAX_PART_OFFSETS = 1 << 32

@@ -21,18 +21,16 @@ from storage.formats.batch_columns import (
     ATTRIBUTES,
     BASE_OFFSET,
     BASE_TIMESTAMP,
-    CONTROL,
-    DELETE_HORIZON,
     DISCARDABLE,
     LAST_OFFSET,
     POSITION,
     PRODUCER_ID,
     RECORDS_COUNT,
-    TRANSACTIONAL,
     TXN_FLAGS,
     Int64Array,
     UInt64Array,
 )
+from storage.formats.batch_header import CONTROL, DELETE_HORIZON, TRANSACTIONAL
 from storage.formats.control_record import ControlType
 from storage.kernels.kernel import kernel
 

@@ -31,10 +31,11 @@ from storage.formats import (
     time_index,
     txn_index,
 )
+from storage.formats.batch_header import MAGIC
 from storage.formats.control_record import decode_coordinator_epoch, decode_type
 from storage.formats.legacy_messages import decode_records
 from storage.formats.record import MalformedRecordError, Record
-from storage.formats.record_batch import MAGIC, BatchHeader
+from storage.formats.record_batch import BatchHeader
 from storage.log.segment_reader import read_batches
 
 Row = dict[str, Any]  # by names that are the same in both formats; `kind` comes first

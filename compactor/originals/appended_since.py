@@ -14,7 +14,8 @@ from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
 from storage.files import filesystem
 from storage.formats import legacy_messages
-from storage.formats.record_batch import MAGIC, BatchHeader
+from storage.formats.batch_header import MAGIC
+from storage.formats.record_batch import BatchHeader
 from storage.formats.segment import Segment
 from storage.log.segment_reader import read_batch_headers
 

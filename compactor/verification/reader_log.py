@@ -25,20 +25,20 @@ from storage.codecs.compression import decompress
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
 from storage.formats import legacy_messages, record
-from storage.formats.control_record import ControlType, decode_type
-from storage.formats.record import MalformedRecordError, Record
-from storage.formats.record_batch import (
-    CHECKED_POSITION,
+from storage.formats.batch_header import (
+    BATCH_HEADER_BYTES,
+    CHECKED_AT,
     CODEC_MASK,
     CONTROL,
-    HEADER_BYTES,
-    LENGTH_OVERHEAD,
     LOG_APPEND_TIME,
+    LOG_OVERHEAD_BYTES,
     MAGIC,
-    MAGIC_POSITION,
+    MAGIC_AT,
     MAX_LAST_OFFSET,
     TRANSACTIONAL,
 )
+from storage.formats.control_record import ControlType, decode_type
+from storage.formats.record import MalformedRecordError, Record
 from storage.formats.segment import Segment
 from storage.kernels.crc32c import crc32c
 
@@ -48,6 +48,8 @@ MIN_RECORD_BYTES = 7
 READERS_BITS = TRANSACTIONAL | CONTROL | LOG_APPEND_TIME  # what of the attributes a reader sees
 NO_MARKER = -2
 
+# The layout of the header once more, apart from `formats.batch_header` on purpose: a mistake
+# there is not repeated by the reader that proves what was made with it.
 HEADER = np.dtype(
     [
         ("base_offset", ">i8"),
@@ -65,7 +67,7 @@ HEADER = np.dtype(
         ("records_count", ">i4"),
     ]
 )
-assert HEADER.itemsize == HEADER_BYTES
+assert HEADER.itemsize == BATCH_HEADER_BYTES
 BATCH = np.dtype(
     [(name, np.int64) for name in ("segment", "position", "size", "last_offset", "marker")]
     + [(name, np.int64) for name in HEADER.names or ()]
@@ -133,14 +135,14 @@ class LogReader:
             NO_MARKER,
         )
         pieces: list[bytes] = []
-        bounds = np.stack([at + HEADER_BYTES, at + batches["size"]], axis=1)
+        bounds = np.stack([at + BATCH_HEADER_BYTES, at + batches["size"]], axis=1)
         end = int(at[-1] + batches["size"][-1])
         length = end
         columns = (at, *(batches[name] for name in ("size", "magic", "attributes", "crc")))
         facts = zip(*(column.tolist() for column in columns), strict=True)
         for row, (where, size, magic, attributes, crc) in enumerate(facts):
             entry = buffer.data[where : where + size]
-            if magic != MAGIC or size < HEADER_BYTES or crc32c(entry[CHECKED_POSITION:]) != crc:
+            if magic != MAGIC or size < BATCH_HEADER_BYTES or crc32c(entry[CHECKED_AT:]) != crc:
                 _check_legacy(batches[row], entry, path)
             elif attributes & CONTROL:
                 batches[row]["marker"] = _marker(batches[row], entry, path)
@@ -234,10 +236,10 @@ def _framed(path: str) -> Iterator[tuple[ByteArray, int, Int64Array]]:
                 yield buffer, position, positions[:count]
             position += framed
             wanted = READ_BYTES
-            if is_bad or (position < stop and stop - position < MAGIC_POSITION + 1):
+            if is_bad or (position < stop and stop - position < MAGIC_AT + 1):
                 raise CorruptFileError(path, position, "no batch begins here")
             if not count:
-                wanted = int.from_bytes(buffer[8:12].tobytes(), "big") + LENGTH_OVERHEAD
+                wanted = int.from_bytes(buffer[8:12].tobytes(), "big") + LOG_OVERHEAD_BYTES
                 if wanted > stop - position:
                     raise CorruptFileError(path, position, "the batch is cut short")
 
@@ -253,12 +255,12 @@ def _read_into(log: int, view: memoryview, position: int, path: str) -> None:
 
 def _headers(buffer: ByteArray, at: Int64Array) -> Batches:
     """A row for each entry; of a legacy one, only what every format has in the same place."""
-    raw = buffer[np.minimum(at[:, None] + np.arange(HEADER_BYTES), len(buffer) - 1)]
+    raw = buffer[np.minimum(at[:, None] + np.arange(BATCH_HEADER_BYTES), len(buffer) - 1)]
     header = np.ascontiguousarray(raw).view(HEADER).reshape(-1)
     batches = np.empty(len(at), BATCH)
     for name in HEADER.names or ():
         batches[name] = header[name]
-    batches["size"] = batches["length"] + LENGTH_OVERHEAD
+    batches["size"] = batches["length"] + LOG_OVERHEAD_BYTES
     batches["last_offset"] = batches["base_offset"] + batches["last_offset_delta"]
     return batches
 
@@ -278,7 +280,7 @@ def _payload(batch: np.void, entry: memoryview, path: str) -> bytes:
         if not batch["records_count"]:
             return b""
         codec = int(batch["attributes"]) & CODEC_MASK
-        return decompress(codec, entry[HEADER_BYTES:], path, position)
+        return decompress(codec, entry[BATCH_HEADER_BYTES:], path, position)
     header = legacy_messages.decode_header(entry, position, path)
     records = legacy_messages.decode_records(entry, header, path, position)
     for name in ("leader_epoch", "producer_id", "producer_epoch", "base_sequence"):

@@ -26,16 +26,16 @@ from compactor.verification.verify_batches import Finding
 from storage.file_names import LOG, file_name
 from storage.files import filesystem
 from storage.formats import legacy_messages
-from storage.formats.control_record import ControlType, decode_type
-from storage.formats.java_text import through_java
-from storage.formats.record import Record
-from storage.formats.record_batch import (
+from storage.formats.batch_header import (
     CONTROL,
     DELETE_HORIZON,
     LOG_APPEND_TIME,
     MAGIC,
     TRANSACTIONAL,
 )
+from storage.formats.control_record import ControlType, decode_type
+from storage.formats.java_text import through_java
+from storage.formats.record import Record
 from storage.formats.segment import Segment
 from storage.log import segment_reader
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compactor.verification.reader_log import Batches
+from storage.formats.batch_header import CONTROL, TRANSACTIONAL
 from storage.formats.control_record import ControlType
-from storage.formats.record_batch import CONTROL, TRANSACTIONAL
 from storage.formats.txn_index import AbortedTxn
 
 BoolArray = NDArray[np.bool_]

@@ -17,12 +17,9 @@ from storage.formats import batch_columns
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BATCH_COLUMNS,
-    BATCH_HEADER_BYTES,
     CHECKSUM,
-    CODEC_MASK,
     LAST_OFFSET,
     LEGACY,
-    LOG_OVERHEAD_BYTES,
     MAX_TIMESTAMP,
     POSITION,
     RECORDS_COUNT,
@@ -36,8 +33,14 @@ from storage.formats.batch_columns import (
     problem_text,
     walk_batches,
 )
+from storage.formats.batch_header import (
+    BATCH_HEADER_BYTES,
+    CHECKED_AT,
+    CODEC_MASK,
+    MAGIC_AT,
+    entry_bytes,
+)
 from storage.formats.legacy_upgrade import Entries, has_legacy, take_fresh, upgrade
-from storage.formats.record_batch import CHECKED_POSITION, MAGIC_POSITION
 from storage.kernels.crc32c import crc32c
 
 CHUNK_BYTES = 8 * 1024 * 1024
@@ -121,11 +124,11 @@ class SegmentCheck:
                 if error == batch_columns.OFFSETS_NOT_ASCENDING:
                     self._previous_offset = detail - 1  # told once; the order starts anew here
                 elif error in _FRAMED:
-                    position += _entry_bytes(chunk, framed_bytes)
+                    position += entry_bytes(chunk, framed_bytes)
                 else:
                     return
             elif not framed_bytes:  # a batch that is longer than the chunk, or than the file
-                wanted = _entry_bytes(chunk, 0) if length > MAGIC_POSITION else 0
+                wanted = entry_bytes(chunk, 0) if length > MAGIC_AT else 0
                 if not length < wanted <= size - position:
                     whole = f" of {wanted}" if wanted else ""
                     self._find(position, f"batch is cut short: {size - position}{whole} bytes")
@@ -139,9 +142,9 @@ class SegmentCheck:
         for position, size, attributes, expected in rows[:, wanted].tolist():
             at = position - chunk_position
             if attributes & LEGACY:
-                found = crc32(view[at + MAGIC_POSITION : at + size])
+                found = crc32(view[at + MAGIC_AT : at + size])
             else:
-                found = crc32c(view[at + CHECKED_POSITION : at + size])
+                found = crc32c(view[at + CHECKED_AT : at + size])
             if found != expected:
                 problem = f"batch has CRC {expected:#010x}, its bytes give {found:#010x}"
                 self._find(position, problem)
@@ -267,7 +270,3 @@ def _read(log: int, position: int, size: int) -> tuple[ByteArray, int]:
             break
         length += read
     return chunk, length
-
-
-def _entry_bytes(chunk: ByteArray, at: int) -> int:
-    return int.from_bytes(chunk[at + 8 : at + 12].tobytes(), "big") + LOG_OVERHEAD_BYTES

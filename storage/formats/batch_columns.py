@@ -13,15 +13,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.formats.record_batch import MAX_LAST_OFFSET
+from storage.formats.batch_header import (
+    ATTRIBUTES_AT,
+    BASE_SEQUENCE_AT,
+    BASE_TIMESTAMP_AT,
+    BATCH_HEADER_BYTES,
+    CODEC_MASK,
+    CONTROL,
+    CRC_AT,
+    DELETE_HORIZON,
+    FRAME_BYTES,
+    LAST_OFFSET_DELTA_AT,
+    LEGACY_ATTRIBUTES_AT,
+    LEGACY_CRC_AT,
+    LENGTH_AT,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    MAGIC_AT,
+    MAX_LAST_OFFSET,
+    MAX_TIMESTAMP_AT,
+    MIN_LEGACY_LENGTH,
+    PRODUCER_EPOCH_AT,
+    PRODUCER_ID_AT,
+    RECORDS_COUNT_AT,
+)
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.key_hash import hash_key
 from storage.kernels.memory_access import load_be_int16, load_be_int32, load_be_int64
 
 SLACK_BYTES = 64  # readable bytes that every buffer has behind its last batch
-BATCH_HEADER_BYTES = 61
 MIN_MESSAGE_BYTES = 26  # of format v0; v1 has eight more
-LOG_OVERHEAD_BYTES = 12  # base offset and length, which the length does not count
 
 # columns of a batch row
 POSITION, SIZE, BASE_OFFSET, LAST_OFFSET, ATTRIBUTES, BASE_TIMESTAMP, MAX_TIMESTAMP = range(7)
@@ -35,13 +57,7 @@ ABORTED_FOR_CLEANING = 0x02  # its records go
 DISCARDABLE = 0x04  # a control batch without data of its transaction before it
 UNREAD = ABORTED_FOR_MAP | ABORTED_FOR_CLEANING  # with both, nobody looks at the records (C-10.3)
 
-# attribute bits, F-4.3
-CODEC_MASK = 0x07
-LOG_APPEND_TIME = 0x08
-TRANSACTIONAL = 0x10
-CONTROL = 0x20
-DELETE_HORIZON = 0x40
-# and what the 16 bits of the format have no place for
+# attributes of a row: those of the batch header, and what their 16 bits have no place for
 LEGACY = 1 << 16  # of format v0 or v1
 MAGIC_ZERO = 1 << 17  # of format v0
 LEGACY_EXPIRED = 1 << 18  # its tombstones are past their horizon (compaction C-6.1)
@@ -95,25 +111,25 @@ def walk_batches(
     """
     count = 0
     at = 0
-    while count < rows.shape[0] and at + 17 <= end:
-        size = load_be_int32(buffer, at + 8) + LOG_OVERHEAD_BYTES
-        magic = load_be_int16(buffer, at + 16) >> 8
-        if size < LOG_OVERHEAD_BYTES + 14:
+    while count < rows.shape[0] and at + FRAME_BYTES <= end:
+        size = load_be_int32(buffer, at + LENGTH_AT) + LOG_OVERHEAD_BYTES
+        magic = load_be_int16(buffer, at + MAGIC_AT) >> 8
+        if size < LOG_OVERHEAD_BYTES + MIN_LEGACY_LENGTH:
             return count, at, BAD_SIZE, size - LOG_OVERHEAD_BYTES
-        if magic < 0 or magic > 2:
+        if magic < 0 or magic > MAGIC:
             return count, at, BAD_MAGIC, magic
-        if size < (BATCH_HEADER_BYTES if magic == 2 else MIN_MESSAGE_BYTES + 8 * magic):
+        if size < (BATCH_HEADER_BYTES if magic == MAGIC else MIN_MESSAGE_BYTES + 8 * magic):
             return count, at, BAD_SIZE, size - LOG_OVERHEAD_BYTES
         if at + size > end:
             break
         row = rows[count]
         base_offset = load_be_int64(buffer, at)
-        if magic < 2:
+        if magic < MAGIC:
             if base_offset <= previous_offset:
                 return count, at, OFFSETS_NOT_ASCENDING, base_offset
             if base_offset > MAX_LAST_OFFSET:
                 return count, at, NO_NEXT_OFFSET, base_offset
-            codec: Any = np.int64(buffer[at + 17]) & CODEC_MASK
+            codec: Any = np.int64(buffer[at + LEGACY_ATTRIBUTES_AT]) & CODEC_MASK
             if codec > 3:
                 return count, at, BAD_CODEC, codec
             _fill_legacy_row(buffer, at, magic, row)
@@ -123,9 +139,9 @@ def walk_batches(
             at += size
             count += 1
             continue
-        last_offset_delta = load_be_int32(buffer, at + 23)
-        attributes = load_be_int16(buffer, at + 21)
-        records_count = load_be_int32(buffer, at + 57)
+        last_offset_delta = load_be_int32(buffer, at + LAST_OFFSET_DELTA_AT)
+        attributes = load_be_int16(buffer, at + ATTRIBUTES_AT)
+        records_count = load_be_int32(buffer, at + RECORDS_COUNT_AT)
         if base_offset <= previous_offset:
             return count, at, OFFSETS_NOT_ASCENDING, base_offset
         if last_offset_delta < 0:
@@ -141,13 +157,13 @@ def walk_batches(
         row[BASE_OFFSET] = base_offset
         row[LAST_OFFSET] = base_offset + last_offset_delta
         row[ATTRIBUTES] = attributes & 0xFFFF
-        row[BASE_TIMESTAMP] = load_be_int64(buffer, at + 27)
-        row[MAX_TIMESTAMP] = load_be_int64(buffer, at + 35)
-        row[PRODUCER_ID] = load_be_int64(buffer, at + 43)
-        row[PRODUCER_EPOCH] = load_be_int16(buffer, at + 51)
-        row[BASE_SEQUENCE] = load_be_int32(buffer, at + 53)
+        row[BASE_TIMESTAMP] = load_be_int64(buffer, at + BASE_TIMESTAMP_AT)
+        row[MAX_TIMESTAMP] = load_be_int64(buffer, at + MAX_TIMESTAMP_AT)
+        row[PRODUCER_ID] = load_be_int64(buffer, at + PRODUCER_ID_AT)
+        row[PRODUCER_EPOCH] = load_be_int16(buffer, at + PRODUCER_EPOCH_AT)
+        row[BASE_SEQUENCE] = load_be_int32(buffer, at + BASE_SEQUENCE_AT)
         row[RECORDS_COUNT] = records_count
-        row[CHECKSUM] = load_be_int32(buffer, at + 17) & 0xFFFFFFFF
+        row[CHECKSUM] = load_be_int32(buffer, at + CRC_AT) & 0xFFFFFFFF
         row[TXN_FLAGS] = 0
         row[RECORDS_START] = row[RECORDS_END] = 0
         previous_offset = row[LAST_OFFSET]
@@ -162,13 +178,13 @@ def _fill_legacy_row(buffer: ByteArray, at: int, magic: Any, row: Int64Array) ->
     kept_bits = CODEC_MASK | LOG_APPEND_TIME if magic == 1 else CODEC_MASK
     timestamp = load_be_int64(buffer, at + 18) if magic == 1 else np.int64(-1)
     row[BASE_OFFSET] = row[LAST_OFFSET] = load_be_int64(buffer, at)
-    row[ATTRIBUTES] = np.int64(buffer[at + 17]) & kept_bits | LEGACY
+    row[ATTRIBUTES] = np.int64(buffer[at + LEGACY_ATTRIBUTES_AT]) & kept_bits | LEGACY
     if magic == 0:
         row[ATTRIBUTES] |= MAGIC_ZERO
     row[BASE_TIMESTAMP] = row[MAX_TIMESTAMP] = timestamp
     row[PRODUCER_ID] = row[PRODUCER_EPOCH] = row[BASE_SEQUENCE] = -1
     row[RECORDS_COUNT] = 1 if row[ATTRIBUTES] & CODEC_MASK == 0 else 0
-    row[CHECKSUM] = load_be_int32(buffer, at + 12) & 0xFFFFFFFF
+    row[CHECKSUM] = load_be_int32(buffer, at + LEGACY_CRC_AT) & 0xFFFFFFFF
     row[TXN_FLAGS] = row[RECORDS_START] = row[RECORDS_END] = 0
 
 

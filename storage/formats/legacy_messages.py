@@ -17,19 +17,22 @@ from storage.codecs.compression import Bytes, Codec, compress, decompress
 from storage.codecs.lz4_frame import with_header_checksum, with_legacy_header_checksum
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats import record_batch
-from storage.formats.record import Record
-from storage.formats.record_batch import (
+from storage.formats.batch_header import (
     CODEC_MASK,
-    LENGTH_OVERHEAD,
+    LEGACY_ATTRIBUTES_AT,
+    LENGTH_AT,
     LOG_APPEND_TIME,
-    MAGIC_POSITION,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    MAGIC_AT,
     NO_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
-    BatchHeader,
 )
+from storage.formats.record import Record
+from storage.formats.record_batch import BatchHeader
 
 FRAMING = Struct(">qiI")  # offset, size, CRC
 HEADS = (Struct(">bb"), Struct(">bbq"))  # by magic: magic, attributes, timestamp
@@ -43,7 +46,7 @@ assert MIN_BYTES == (26, 34)
 
 def is_legacy(data: Bytes) -> bool:
     """Whether the entry at the start of data is of format v0 or v1."""
-    return len(data) > MAGIC_POSITION and data[MAGIC_POSITION] in (0, 1)
+    return len(data) > MAGIC_AT and data[MAGIC_AT] in (0, 1)
 
 
 def decode_header(data: Bytes, position: int, path: str) -> BatchHeader:
@@ -55,15 +58,15 @@ def decode_header(data: Bytes, position: int, path: str) -> BatchHeader:
     if not is_legacy(data):
         return record_batch.decode_header(data, position, path)
     offset, size, crc = FRAMING.unpack_from(data)
-    magic = data[MAGIC_POSITION]
-    if size + LENGTH_OVERHEAD < MIN_BYTES[magic]:
-        problem = f"entry length {size}, expected at least {MIN_BYTES[magic] - LENGTH_OVERHEAD}"
+    magic = data[MAGIC_AT]
+    if size + LOG_OVERHEAD_BYTES < MIN_BYTES[magic]:
+        problem = f"entry length {size}, expected at least {MIN_BYTES[magic] - LOG_OVERHEAD_BYTES}"
         raise CorruptFileError(path, position, problem)
     if len(data) < FRAMING.size + HEADS[magic].size:
         raise CorruptFileError(path, position, f"message header has only {len(data)} bytes")
-    attributes, timestamp = data[MAGIC_POSITION + 1], NO_TIMESTAMP
+    attributes, timestamp = data[LEGACY_ATTRIBUTES_AT], NO_TIMESTAMP
     if magic:
-        timestamp = HEADS[1].unpack_from(data, MAGIC_POSITION)[2]
+        timestamp = HEADS[1].unpack_from(data, MAGIC_AT)[2]
     codec = attributes & CODEC_MASK
     if codec > Codec.LZ4:
         raise UnsupportedFormatError(path, position, f"codec {codec} is not one of format v{magic}")
@@ -89,10 +92,10 @@ def decode_header(data: Bytes, position: int, path: str) -> BatchHeader:
 
 def check_crc(entry: Bytes, header: BatchHeader, path: str, position: int) -> None:
     """Raise CorruptFileError if the bytes of a whole entry do not match its CRC."""
-    if header.magic == record_batch.MAGIC:
+    if header.magic == MAGIC:
         record_batch.check_crc(entry, header, path, position)
         return
-    found = crc32(memoryview(entry)[MAGIC_POSITION:])
+    found = crc32(memoryview(entry)[MAGIC_AT:])
     if found != header.crc:
         problem = f"message has CRC {header.crc:#010x}, its bytes give {found:#010x}"
         raise CorruptFileError(path, position, problem)
@@ -100,7 +103,7 @@ def check_crc(entry: Bytes, header: BatchHeader, path: str, position: int) -> No
 
 def decode_records(entry: Bytes, header: BatchHeader, path: str, position: int) -> list[Record]:
     """Return the records of a whole entry of any format, with absolute offsets and timestamps."""
-    if header.magic == record_batch.MAGIC:
+    if header.magic == MAGIC:
         return record_batch.decode_records(entry, header, path, position)
     outer = _decode_message(entry, path, position)
     if not header.codec:
@@ -132,18 +135,18 @@ def decode_records(entry: Bytes, header: BatchHeader, path: str, position: int) 
 def _messages(data: bytes, path: str, position: int) -> Iterator[tuple[int, Record]]:
     """Yield magic and content of the messages in a wrapper; what is cut at the end is left out."""
     at = 0
-    while at + LENGTH_OVERHEAD <= len(data):
-        size = LENGTH.unpack_from(data, at + 8)[0] + LENGTH_OVERHEAD
+    while at + LOG_OVERHEAD_BYTES <= len(data):
+        size = LENGTH.unpack_from(data, at + LENGTH_AT)[0] + LOG_OVERHEAD_BYTES
         if size < MIN_BYTES[0]:
             raise CorruptFileError(path, position, f"a message of {size} bytes in the wrapper")
         if at + size > len(data):
             return
         message = data[at : at + size]
-        magic = message[MAGIC_POSITION]
+        magic = message[MAGIC_AT]
         if magic > 1 or size < MIN_BYTES[magic]:
             problem = f"a message of {size} bytes with magic {magic} in the wrapper"
             raise CorruptFileError(path, position, problem)
-        if message[MAGIC_POSITION + 1] & CODEC_MASK:
+        if message[LEGACY_ATTRIBUTES_AT] & CODEC_MASK:
             raise CorruptFileError(path, position, "a compressed message in the wrapper")
         yield magic, _decode_message(message, path, position)
         at += size
@@ -151,9 +154,9 @@ def _messages(data: bytes, path: str, position: int) -> Iterator[tuple[int, Reco
 
 def _decode_message(message: Bytes, path: str, position: int) -> Record:
     offset, *_ = FRAMING.unpack_from(message)
-    head = HEADS[message[MAGIC_POSITION]]
-    _, _, *timestamp = head.unpack_from(message, MAGIC_POSITION)
-    key, at = _nullable(message, MAGIC_POSITION + head.size, path, position)
+    head = HEADS[message[MAGIC_AT]]
+    _, _, *timestamp = head.unpack_from(message, MAGIC_AT)
+    key, at = _nullable(message, MAGIC_AT + head.size, path, position)
     value, _ = _nullable(message, at, path, position)
     return Record(offset, timestamp[0] if timestamp else NO_TIMESTAMP, key, value)
 

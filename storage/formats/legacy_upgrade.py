@@ -28,11 +28,8 @@ from storage.formats.batch_columns import (
     BAD_RECORD_OFFSET,
     BASE_OFFSET,
     BASE_TIMESTAMP,
-    CODEC_MASK,
     LAST_OFFSET,
     LEGACY,
-    LOG_APPEND_TIME,
-    LOG_OVERHEAD_BYTES,
     MAGIC_ZERO,
     MAX_TIMESTAMP,
     MIN_MESSAGE_BYTES,
@@ -47,6 +44,14 @@ from storage.formats.batch_columns import (
     SLACK_BYTES,
     ByteArray,
     Int64Array,
+)
+from storage.formats.batch_header import (
+    CODEC_MASK,
+    LEGACY_ATTRIBUTES_AT,
+    LENGTH_AT,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD_BYTES,
+    MAGIC_AT,
 )
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import copy_bytes, load_be_int32, load_be_int64
@@ -282,10 +287,10 @@ def upgrade_wrapper(
     out_at = start
     position = np.int64(0)
     for j in range(count):
-        end = position + LOG_OVERHEAD_BYTES + load_be_int32(inner, position + 8)
+        end = position + LOG_OVERHEAD_BYTES + load_be_int32(inner, position + LENGTH_AT)
         key_at = position + MIN_MESSAGE_BYTES - 8
         timestamp = np.int64(-1)
-        if inner[position + 16] == 1:
+        if inner[position + MAGIC_AT] == 1:
             timestamp = row[MAX_TIMESTAMP] if is_stamped else load_be_int64(inner, position + 18)
             key_at += 8
         if j == 0:
@@ -315,17 +320,17 @@ def _walk_inner(inner: ByteArray, length: int) -> tuple[Any, Any, Any]:
     last = np.int64(0)
     at = np.int64(0)
     while at + LOG_OVERHEAD_BYTES <= length:
-        size = load_be_int32(inner, at + 8) + LOG_OVERHEAD_BYTES
+        size = load_be_int32(inner, at + LENGTH_AT) + LOG_OVERHEAD_BYTES
         if size < MIN_MESSAGE_BYTES:
             return count, last, BAD_MESSAGE
         if size > length - at:
             break
-        magic = inner[at + 16]
+        magic = inner[at + MAGIC_AT]
         if magic > 1:
             return count, last, BAD_INNER_MAGIC
         if size < MIN_MESSAGE_BYTES + 8 * np.int64(magic):
             return count, last, BAD_MESSAGE
-        if inner[at + 17] & np.uint8(CODEC_MASK) != 0:
+        if inner[at + LEGACY_ATTRIBUTES_AT] & np.uint8(CODEC_MASK) != 0:
             return count, last, COMPRESSED_INSIDE
         last = load_be_int64(inner, at)
         at += size

@@ -13,30 +13,37 @@ from typing import NamedTuple
 from storage.codecs.compression import Bytes, Codec, compress, decompress
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats import record as record_format
+from storage.formats.batch_header import (
+    BATCH_HEADER_BYTES,
+    CHECKED_AT,
+    CODEC_MASK,
+    CONTROL,
+    CRC_AT,
+    DELETE_HORIZON,
+    FRAME_BYTES,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    MAGIC_AT,
+    MAX_LAST_OFFSET,
+    MIN_BATCH_LENGTH,
+    MIN_LEGACY_LENGTH,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+)
 from storage.formats.record import MalformedRecordError, Record
 from storage.formats.varint import MalformedVarintError
 from storage.kernels.crc32c import crc32c
 
 HEADER = Struct(">qiibIhiqqqhii")  # the fields of BatchHeader, in order
-HEADER_BYTES = 61
-assert HEADER.size == HEADER_BYTES
+assert HEADER.size == BATCH_HEADER_BYTES
 FRAMING = Struct(">qiib")  # of every entry: offset, length, leader epoch or CRC, magic
-MAGIC_POSITION = 16
-MIN_LEGACY_LENGTH = 14
+assert FRAMING.size == FRAME_BYTES
 CRC = Struct(">I")
-CRC_POSITION = 17
-CHECKED_POSITION = 21  # where the bytes under the CRC start
-LENGTH_OVERHEAD = 12  # bytes of a batch that its length does not count
-MAX_LAST_OFFSET = 2**63 - 2  # the log's next offset has to fit 64 bits, too
-
-MAGIC = 2
-NO_TIMESTAMP = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_SEQUENCE = NO_LEADER_EPOCH = -1
-
-CODEC_MASK = 0x07
-LOG_APPEND_TIME = 0x08
-TRANSACTIONAL = 0x10
-CONTROL = 0x20
-DELETE_HORIZON = 0x40
 
 
 class BatchHeader(NamedTuple):
@@ -56,7 +63,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        return self.batch_length + LENGTH_OVERHEAD
+        return self.batch_length + LOG_OVERHEAD_BYTES
 
     @property
     def last_offset(self) -> int:
@@ -100,14 +107,14 @@ def decode_header(data: Bytes, position: int, path: str) -> BatchHeader:
     Raise CorruptFileError where it cannot be one, UnsupportedFormatError for another message format
     or an unknown codec. Unknown attribute bits are ignored, as Kafka's readers do (F-4.3).
     """
-    if len(data) < HEADER_BYTES:
+    if len(data) < BATCH_HEADER_BYTES:
         _check_framing(data, position, path)
-        problem = f"batch header has {len(data)} of {HEADER_BYTES} bytes"
+        problem = f"batch header has {len(data)} of {BATCH_HEADER_BYTES} bytes"
         raise CorruptFileError(path, position, problem)
     header = BatchHeader(*HEADER.unpack_from(data))
-    if header.magic != MAGIC or header.batch_length < HEADER_BYTES - LENGTH_OVERHEAD:
+    if header.magic != MAGIC or header.batch_length < MIN_BATCH_LENGTH:
         _check_framing(data, position, path)
-        problem = f"batch length {header.batch_length}, expected at least 49"
+        problem = f"batch length {header.batch_length}, expected at least {MIN_BATCH_LENGTH}"
         raise CorruptFileError(path, position, problem)
     if header.attributes & CODEC_MASK > Codec.ZSTD:
         problem = f"codec {header.attributes & CODEC_MASK} is not known"
@@ -131,7 +138,7 @@ def require_next_offset(last_offset: int, position: int, path: str) -> None:
 
 def _check_framing(data: Bytes, position: int, path: str) -> None:
     """Raise what is wrong with the bytes that entries of every message format have in common."""
-    if len(data) <= MAGIC_POSITION:
+    if len(data) <= MAGIC_AT:
         return
     _, length, _, magic = FRAMING.unpack_from(data)
     if length < MIN_LEGACY_LENGTH:  # also where a file was preallocated and holds zeros
@@ -144,7 +151,7 @@ def _check_framing(data: Bytes, position: int, path: str) -> None:
 
 def check_crc(batch: Bytes, header: BatchHeader, path: str, position: int) -> None:
     """Raise CorruptFileError if the bytes of a whole batch do not match its CRC."""
-    found = crc32c(memoryview(batch)[CHECKED_POSITION:])
+    found = crc32c(memoryview(batch)[CHECKED_AT:])
     if found != header.crc:
         problem = f"batch has CRC {header.crc:#010x}, its bytes give {found:#010x}"
         raise CorruptFileError(path, position, problem)
@@ -156,7 +163,7 @@ def decode_records(batch: Bytes, header: BatchHeader, path: str, position: int) 
     Strict: there are as many as the header says and nothing follows them (F-4.8); otherwise
     CorruptFileError. Records of a batch with log append time all have its max timestamp (F-4.4).
     """
-    payload = memoryview(batch)[HEADER_BYTES : header.size_bytes]
+    payload = memoryview(batch)[BATCH_HEADER_BYTES : header.size_bytes]
     if header.codec and header.records_count:
         payload = memoryview(decompress(header.codec, payload, path, position))
     records, at = [], 0
@@ -257,8 +264,8 @@ def empty_batch(header: BatchHeader) -> bytes:
 
 def seal(header: BatchHeader, payload: bytes) -> bytes:
     """Return header and payload as one batch; its length and CRC are computed, not taken."""
-    length = HEADER_BYTES - LENGTH_OVERHEAD + len(payload)
+    length = MIN_BATCH_LENGTH + len(payload)
     batch = bytearray(HEADER.pack(*header._replace(batch_length=length)))
     batch += payload
-    CRC.pack_into(batch, CRC_POSITION, crc32c(memoryview(batch)[CHECKED_POSITION:]))
+    CRC.pack_into(batch, CRC_AT, crc32c(memoryview(batch)[CHECKED_AT:]))
     return bytes(batch)

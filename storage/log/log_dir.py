@@ -28,12 +28,12 @@ from storage.file_names import (
 from storage.files import filesystem
 from storage.files.filesystem import Entry
 from storage.formats import offset_index
+from storage.formats.batch_header import MAGIC
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES
 from storage.formats.offset_index import OffsetPosition
 from storage.formats.partition_metadata import PARTITION_METADATA
-from storage.formats.record_batch import MAGIC
 from storage.formats.segment import Segment
 from storage.log import segment_reader
 

@@ -27,14 +27,13 @@ from storage.formats import (
     partition_metadata,
     producer_snapshot,
 )
+from storage.formats.batch_header import BATCH_HEADER_BYTES, LOG_APPEND_TIME
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.record import Record
 from storage.formats.record_batch import (
-    HEADER_BYTES,
-    LOG_APPEND_TIME,
     BatchHeader,
     BatchOptions,
     decode_header,
@@ -121,7 +120,7 @@ class LogWriter:
         header = decode_header(batch, self._segment.size_bytes, self.path)
         attributes = header.attributes | LOG_APPEND_TIME
         stamped = header._replace(attributes=attributes, max_timestamp=append_time_ms)
-        return seal(stamped, batch[HEADER_BYTES:])
+        return seal(stamped, batch[BATCH_HEADER_BYTES:])
 
     def append_batch(self, batch: bytes) -> None:
         """Append a batch as a follower does: with the offsets and the leader epoch that it has."""

@@ -18,10 +18,11 @@ from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
 from storage.files import filesystem
 from storage.formats import offset_index, producer_snapshot, record_batch
+from storage.formats.batch_header import NO_PRODUCER_EPOCH, NO_TIMESTAMP
 from storage.formats.control_record import ControlType, decode_coordinator_epoch, decode_type
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.record import MalformedRecordError
-from storage.formats.record_batch import NO_PRODUCER_EPOCH, NO_TIMESTAMP, BatchHeader
+from storage.formats.record_batch import BatchHeader
 from storage.formats.segment import Segment
 from storage.formats.txn_index import AbortedTxn
 from storage.log import segment_reader

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from storage.errors import CorruptFileError
 from storage.files.filesystem import open_file
+from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.formats.legacy_messages import check_crc, decode_header
-from storage.formats.record_batch import HEADER_BYTES, BatchHeader
+from storage.formats.record_batch import BatchHeader
 
 _HEADER_WINDOW_BYTES = 32 * 1024  # takes in many small batches, and costs little for a large one
 _CHUNK_BYTES = 1024 * 1024
@@ -28,10 +29,10 @@ def read_batch_headers(
         window, window_start, position = b"", start, start
         while position < stop:
             at = position - window_start
-            if at + HEADER_BYTES > len(window):
+            if at + BATCH_HEADER_BYTES > len(window):
                 size = min(_HEADER_WINDOW_BYTES, stop - position)
                 window, window_start, at = os.pread(log.fileno(), size, position), position, 0
-            header = decode_header(window[at : at + HEADER_BYTES], position, log_path)
+            header = decode_header(window[at : at + BATCH_HEADER_BYTES], position, log_path)
             _require_whole(header, position, stop, log_path)
             yield position, header
             position += header.size_bytes
@@ -49,9 +50,9 @@ def read_batches(
         chunk, chunk_start, position = memoryview(b""), 0, 0
         while position < stop:
             at = position - chunk_start
-            if at + HEADER_BYTES > len(chunk):
+            if at + BATCH_HEADER_BYTES > len(chunk):
                 chunk, chunk_start, at = _read_chunk(log.fileno(), position, 0, stop), position, 0
-            header = decode_header(chunk[at : at + HEADER_BYTES], position, log_path)
+            header = decode_header(chunk[at : at + BATCH_HEADER_BYTES], position, log_path)
             _require_whole(header, position, stop, log_path)
             if at + header.size_bytes > len(chunk):
                 chunk = _read_chunk(log.fileno(), position, header.size_bytes, stop)

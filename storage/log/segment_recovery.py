@@ -12,8 +12,9 @@ from itertools import islice
 import numpy as np
 
 from storage.errors import CorruptFileError
+from storage.formats.batch_header import MAGIC
 from storage.formats.leader_epoch_checkpoint import EpochEntry
-from storage.formats.record_batch import MAGIC, BatchHeader
+from storage.formats.record_batch import BatchHeader
 from storage.formats.segment_indexes import IndexBuilder, SegmentIndexes
 from storage.log.segment_reader import read_batch_headers, read_batches
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.formats import offset_index, time_index
-from storage.formats.record_batch import NO_TIMESTAMP, BatchHeader
+from storage.formats.batch_header import NO_TIMESTAMP
+from storage.formats.record_batch import BatchHeader
 from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.formats.segment_indexes import build_indexes
 

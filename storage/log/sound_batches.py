@@ -13,20 +13,21 @@ from zlib import crc32
 import numpy as np
 
 from storage.files import filesystem
-from storage.formats.record_batch import (
-    CHECKED_POSITION,
-    CRC_POSITION,
-    HEADER_BYTES,
-    LENGTH_OVERHEAD,
+from storage.formats.batch_header import (
+    BATCH_HEADER_BYTES,
+    CHECKED_AT,
+    CRC_AT,
+    LEGACY_CRC_AT,
+    LENGTH_AT,
+    LOG_OVERHEAD_BYTES,
     MAGIC,
-    MAGIC_POSITION,
+    MAGIC_AT,
     MIN_LEGACY_LENGTH,
 )
 from storage.kernels.crc32c import crc32c
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 _FRAMING = Struct(">qiiB")  # offset, length, leader epoch or CRC, magic
-_LEGACY_CRC_POSITION = 12
 # candidates that look like a batch and are none may cost so many bytes of checksums in all
 _CHECKED_AT_MOST = 1 << 30
 
@@ -45,7 +46,7 @@ def first_sound_batch(path: str, start: int, base_offset: int) -> int | None:
         for at in _candidates(chunk, base_offset):
             candidate = position + int(at)
             offset, length, _, magic = _FRAMING.unpack_from(chunk, at)
-            end = candidate + length + LENGTH_OVERHEAD
+            end = candidate + length + LOG_OVERHEAD_BYTES
             if offset < base_offset or end > size_bytes:
                 continue
             budget -= end - candidate
@@ -67,20 +68,20 @@ def _candidates(chunk: bytes, base_offset: int) -> "np.typing.NDArray[np.intp]":
         for i, byte in enumerate(prefix):
             one &= data[i : i + places] == byte
         matches |= one
-    matches &= data[8 : 8 + places] < 0x80  # the length is not negative
+    matches &= data[LENGTH_AT : LENGTH_AT + places] < 0x80  # the length is not negative
     found = np.flatnonzero(matches)
-    lengths = sum(data[found + 8 + i].astype(np.int64) << (24 - 8 * i) for i in range(4))
+    lengths = sum(data[found + LENGTH_AT + i].astype(np.int64) << (24 - 8 * i) for i in range(4))
     return found[lengths >= MIN_LEGACY_LENGTH]
 
 
 def _is_sound(path: str, start: int, end: int, magic: int) -> bool:
-    if magic >= MAGIC and end - start < HEADER_BYTES:
+    if magic >= MAGIC and end - start < BATCH_HEADER_BYTES:
         return False
     batch = memoryview(filesystem.read_range(path, start, end - start))
     if len(batch) < end - start:
         return False
     if magic >= MAGIC:
-        told, found = batch[CRC_POSITION:CHECKED_POSITION], crc32c(batch[CHECKED_POSITION:])
+        told, found = batch[CRC_AT:CHECKED_AT], crc32c(batch[CHECKED_AT:])
     else:
-        told, found = batch[_LEGACY_CRC_POSITION:MAGIC_POSITION], crc32(batch[MAGIC_POSITION:])
+        told, found = batch[LEGACY_CRC_AT:MAGIC_AT], crc32(batch[MAGIC_AT:])
     return bytes(told) == found.to_bytes(4, "big")

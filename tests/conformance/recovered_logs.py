@@ -22,8 +22,9 @@ from compactor.host.output import print_line
 from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, parse_partition_dir
 from storage.formats import checkpoint, clean_shutdown, leader_epoch_checkpoint, producer_snapshot
+from storage.formats.batch_header import LOG_OVERHEAD_BYTES
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.formats.record_batch import FRAMING, LENGTH_OVERHEAD
+from storage.formats.record_batch import FRAMING
 from tests.golden import corpora
 from tests.oracle import kafka
 
@@ -38,7 +39,7 @@ def batch_starts(data: bytes) -> list[int]:
     starts, position = [], 0
     while position < len(data):
         starts.append(position)
-        position += FRAMING.unpack_from(data, position)[1] + LENGTH_OVERHEAD
+        position += FRAMING.unpack_from(data, position)[1] + LOG_OVERHEAD_BYTES
     return [*starts, position]
 
 

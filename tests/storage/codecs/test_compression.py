@@ -22,13 +22,14 @@ from storage.codecs.compression import (
     decompress_into,
 )
 from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.formats.record import Record
-from storage.formats.record_batch import HEADER_BYTES, BatchOptions, encode_batch
+from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.kernels.crc32c import crc32c
 from tests.storage.kafka_batches import two_records
 
 CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
-PLAIN = two_records("NONE")[HEADER_BYTES:]
+PLAIN = two_records("NONE")[BATCH_HEADER_BYTES:]
 MEBIBYTE = 1 << 20
 
 # One record of that many bytes of text(), key "k", 1000 ms, as Kafka 4.3.1 wrote it: size and CRC
@@ -101,7 +102,7 @@ def into(codec: Codec, payload: bytes, room: int, at: int = 0) -> bytes | None:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_the_golden_payload_is_written_and_read(codec: Codec) -> None:
-    payload = two_records(codec.name)[HEADER_BYTES:]
+    payload = two_records(codec.name)[BATCH_HEADER_BYTES:]
     assert compress(codec, PLAIN) == payload
     assert decompress(codec, payload, "0.log", 61) == PLAIN
 
