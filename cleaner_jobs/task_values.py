@@ -158,6 +158,7 @@ class LogRules(NamedTuple):
     active_producers: tuple[ActiveProducer, ...]
     verdicts: tuple[Verdict, ...]  # of all its hash partitions
     discardable_file: str = ""  # base offsets of control batches that may go; "" where none may
+    directory_inode: int | None = None  # of path: nothing is staged in another; None: in any
 
 
 class Rewritten(NamedTuple):

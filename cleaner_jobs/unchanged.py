@@ -4,6 +4,7 @@ import os
 
 from cleaner_jobs.task_values import Source
 from storage.errors import LogCompactionError
+from storage.files.filesystem import Entry
 
 
 class LogChangedError(LogCompactionError):
@@ -15,6 +16,13 @@ class LogChangedError(LogCompactionError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.problem}"
+
+
+def check_same(path: str, before: Entry | None, now: Entry | None) -> None:
+    """Raise LogChangedError where a file is another, has gone or has come. None: not there."""
+    if before != now:
+        what = "new" if before is None else "gone" if now is None else "changed"
+        raise LogChangedError(path, f"{what} since the round was planned: the log is in use")
 
 
 def check_unchanged(source: Source, found: os.stat_result) -> None:

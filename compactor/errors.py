@@ -11,6 +11,13 @@ class RefusedError(LogCompactionError):
     """It is not safe to work here: lock held, unclean shutdown. Exit code 3."""
 
 
+class LockLostError(LogCompactionError):
+    """The lock of a log directory is somebody else's by now; nothing more is changed. Exit code 1.
+
+    Not 3, which says that nothing was: something may have been by then.
+    """
+
+
 class CorruptLogError(LogCompactionError):
     """A log's data is wrong, and the round was to end at the first such log. Exit code 1."""
 

@@ -3,7 +3,7 @@
 | code | word | when |
 |---|---|---|
 | 0 | ok | every eligible log was cleaned, or none was eligible |
-| 1 | failed | the round, or every log that was tried; or what it had to tell was not written |
+| 1 | failed | the round or every log that was tried; the lock was lost; a report was not written |
 | 2 | usage | wrong arguments or configuration; LOG_DIR is missing, unreadable, not one |
 | 3 | refused | lock held or without force, unclean shutdown, no room, a backend without a promise |
 | 4 | partial | logs failed or were set aside, or findings; what could be done is done |

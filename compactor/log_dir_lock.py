@@ -2,7 +2,9 @@
 
 A POSIX record lock on `.lock`, as a broker takes: a running broker makes us refuse, and we make a
 starting one refuse. Closing any descriptor of the file in this process would drop the lock, so
-nothing else here opens it. Source: log-format F-15.1; Kafka, LogManager.lockLogDirs.
+nothing else here opens it. The file can be removed all the same, and be made anew and locked by
+somebody else: so it is looked at, by its name, before each change. Source: log-format F-15.1;
+Kafka, LogManager.lockLogDirs.
 """
 
 import contextlib
@@ -12,8 +14,9 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from struct import Struct
 
-from compactor.errors import RefusedError
+from compactor.errors import LockLostError, RefusedError
 from compactor.lock_support import require_working_locks
+from storage.files.held_directories import hold_log_dir
 from storage.formats import clean_shutdown
 
 LOCK_FILE = ".lock"
@@ -30,6 +33,8 @@ def lock_log_dirs(
 ) -> Iterator[None]:
     """Hold the locks of all these directories, or raise RefusedError and hold none.
 
+    While they are held, a change by `storage.files` in one of them raises LockLostError if its lock
+    is another's, and DirectoryExchangedError if the directory that it is in is another.
     allowed_file_systems: types beside the local ones on which a lock is said to be good.
     after_unclean_shutdown: whether a directory that no broker has left in good order is taken too.
     """
@@ -86,16 +91,22 @@ def _lock(log_dir: str) -> Iterator[None]:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as error:
             raise _in_use(path) from error
-        _require_same_file(descriptor, path)
+        if not _is_named(descriptor, path):
+            # a stopping broker unlinks it: then this is a file that no broker will look at
+            raise RefusedError(
+                f"{path}: removed while it was being locked: a broker is stopping. "
+                "Nothing was changed"
+            )
         _give_to_owner_of(log_dir, descriptor)
         own = os.fstat(descriptor)
         _held.add((own.st_dev, own.st_ino))
         try:
-            yield
+            with hold_log_dir(log_dir, lambda: _require_own(descriptor, path)):
+                yield
         finally:
             _held.discard((own.st_dev, own.st_ino))
-            if not existed:  # as a broker that stops cleanly; while the lock is still held
-                os.unlink(path)
+            if not existed and _is_named(descriptor, path):
+                os.unlink(path)  # as a broker that stops cleanly; while the lock is still held
     finally:
         os.close(descriptor)
 
@@ -113,12 +124,21 @@ def _give_to_owner_of(log_dir: str, descriptor: int) -> None:
             os.fchown(descriptor, model.st_uid, model.st_gid)
 
 
-def _require_same_file(descriptor: int, path: str) -> None:
-    """A stopping broker unlinks the file: then the lock is on one that no broker will look at."""
+def _require_own(descriptor: int, path: str) -> None:
+    if not _is_named(descriptor, path):
+        raise LockLostError(
+            f"{path}: not the file that was locked at the beginning: it was removed, or made anew, "
+            "and a broker or another run may be at work in this log directory, which is left alone "
+            "from here on. See who works there first; what was cut short is settled by a broker "
+            "that starts, by compactor recover and by the next run"
+        )
+
+
+def _is_named(descriptor: int, path: str) -> bool:
+    """Whether a path is that of an open file. It is not opened: see above."""
     held = os.fstat(descriptor)
     try:
         named = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
-        named = None
-    if named is None or (held.st_dev, held.st_ino) != (named.st_dev, named.st_ino):
-        raise RefusedError(f"{path}: removed while it was being locked: a broker is stopping")
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)

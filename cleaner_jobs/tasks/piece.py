@@ -38,6 +38,7 @@ from cleaner_jobs.unchanged import check_unchanged
 from cleaner_jobs.work_file import read_checked
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
+from storage.files import filesystem
 from storage.files.file_attributes import FileAttributes, attributes_of
 from storage.files.filesystem import naming, private, read_bytes
 from storage.formats import segment_indexes
@@ -250,7 +251,7 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
         model = attributes_of(piece.sources[-1].path)
         counts = _write_log(log_file, piece, log, context, model)
         if os.path.getsize(log_file) > segment_indexes.MAX_LOG_BYTES:
-            os.remove(log_file)
+            filesystem.remove(log_file)
             return _write_part_of_group(piece, log, context)  # the driver cuts it
         making = _indexes_in_making(piece, log)
         cleaned = read_back(log_file, base_offset, context.settings, context.buffers, making.add)
@@ -262,8 +263,8 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
             write_like(path, content, model)
     except BaseException:
         for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(name)
+            with contextlib.suppress(OSError):  # the first error counts; the round sweeps it
+                filesystem.remove(name)
         raise
     result = _result(piece, Files(*names), cleaned.log_bytes, counts)
     return _checked(result, cleaned)._replace(

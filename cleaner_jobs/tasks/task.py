@@ -6,7 +6,8 @@ and what it left counts only when the driver has its rows.
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from cleaner_jobs.task_values import (
     REWRITE,
     REWRITTEN,
     VERDICT,
+    LogRules,
     Part,
     Piece,
     Rewritten,
@@ -40,6 +42,7 @@ from cleaner_jobs.tasks.told import Teller, ToldRows
 from cleaner_jobs.tasks.worker_buffers import WORKER_BUFFERS
 from cleaner_jobs.unchanged import LogChangedError
 from storage.errors import CorruptFileError
+from storage.files.held_directories import hold_directory
 
 
 def run_task(work_dir: str, stage: str, number: int, attempt: str) -> Iterator[Row]:
@@ -103,6 +106,7 @@ def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
     told_before = _ToldPieces(settings.work_dir, tried.number)
     failed: set[int] = set()
     with (
+        _held(logs.values()),
         PartFiles() as part_files,
         VerdictFiles() as verdict_files,
         Teller(settings.work_dir, REWRITE, tried.number, tried.attempt) as teller,
@@ -130,6 +134,15 @@ def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
             tried.heartbeat.advance(sum(part.log_bytes for part in piece.parts))
         for log_id, failure in syncs.failures().items():
             yield PROBLEM, problem_of(log_id, failure)
+
+
+@contextmanager
+def _held(logs: Iterable[LogRules]) -> Iterator[None]:
+    """Stage files in the very directories that the round was planned for."""
+    with ExitStack() as held:
+        for log in logs:
+            held.enter_context(hold_directory(log.path, log.directory_inode))
+        yield
 
 
 class _ToldPieces:

@@ -34,6 +34,7 @@ from cleaner_jobs.work_file import read_checked
 from compactor.finalizer import StagedGroup, StagedSegment
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
+from storage.files import filesystem
 from storage.files.file_attributes import FileAttributes, attributes_of
 from storage.files.filesystem import naming, private, sync_file
 from storage.formats import segment_indexes, txn_index
@@ -113,8 +114,8 @@ def join_pieces(
                     sync_file(name)
     except BaseException:
         for name in (name for staged in names for name in staged.files.values()):
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(name)
+            with contextlib.suppress(OSError):  # the first error counts; the round sweeps it
+                filesystem.remove(name)
         raise
     return StagedGroup(plan.path, sources, tuple(names))
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from compactor.planning.round_plan import RoundPlan
 from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError
+from storage.files.held_directories import require_unchanged
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 
@@ -28,8 +29,10 @@ def write_checkpoints(plan: RoundPlan, reports: Sequence[LogReport]) -> list[Log
     """Write what the reports on all logs of the plan call for.
 
     Returns the reports. A log whose entry cannot be written has failed: what was cleaned stays,
-    and is cleaned again by the next round.
+    and is cleaned again by the next round. So has one in whose place another directory stands: an
+    entry would be taken for that one's.
     """
+    reports = [_failed(report, _why_not_in_place(report)) for report in reports]
     left_alone = {_name(report) for report in reports if report.status in _LEFT_ALONE}
     news: dict[str, dict[TopicPartition, int]] = defaultdict(dict)
     stale: dict[str, dict[TopicPartition, str]] = defaultdict(dict)  # to where the log stands
@@ -56,6 +59,17 @@ def write_checkpoints(plan: RoundPlan, reports: Sequence[LogReport]) -> list[Log
         problem = _why_not_written(log_dir, set(), added) if added else ""
         failed.update({(log_dir, *key): problem for key in added if problem})
     return [_failed(report, failed.get(_name(report), "")) for report in reports]
+
+
+def _why_not_in_place(report: LogReport) -> str:
+    if report.status is not LogStatus.CLEANED:
+        return ""
+    path = os.path.join(report.log_dir, f"{report.topic}-{report.partition}")
+    try:
+        require_unchanged(path)
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    return ""
 
 
 def _why_not_written(

@@ -45,6 +45,7 @@ from compactor.planning.uncleaned import problem_report, stop_if_corrupt
 from compactor.retention.retention_round import apply_retention, estimate_retention
 from compactor.round_report import CleaningReport, LogReport, PhaseReport
 from storage.errors import CorruptFileError
+from storage.files.held_directories import DirectoryExchangedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -189,7 +190,8 @@ def _staged_files_swept(plan: RoundPlan, facts: RoundSettings) -> Iterator[None]
 
 def _sweep(plan: RoundPlan) -> None:
     for log in plan.logs:
-        with suppress(FileNotFoundError):  # a directory that is gone fails its own log, no other
+        # a directory that is gone, or another, fails its own log, no other
+        with suppress(FileNotFoundError, DirectoryExchangedError):
             sweep_staged(log.path, STAGED_MARKER)
 
 

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.unchanged import LogChangedError
+from cleaner_jobs.unchanged import check_same
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name, offset_of
 from storage.files import filesystem
 from storage.files.filesystem import Entry
@@ -63,11 +63,7 @@ class PlannedFiles:
             self._compare(name, found if is_file else None)
 
     def _compare(self, name: str, now: Entry | None) -> None:
-        before = self._files.get(name)
-        if before != now:
-            what = "new" if before is None else "gone" if now is None else "changed"
-            problem = f"{what} since the round was planned: the log is in use"
-            raise LogChangedError(os.path.join(self._path, name), problem)
+        check_same(os.path.join(self._path, name), self._files.get(name), now)
 
 
 def _names_of_groups(plan: LogPlan) -> list[set[str]]:

@@ -23,6 +23,7 @@ from cleaner_jobs.tasks.sink import write_whole
 from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
+from storage.files import filesystem
 from storage.files.file_attributes import FileAttributes, attributes_of
 from storage.files.filesystem import naming, open_file, private, sync_file
 from storage.formats import txn_index
@@ -85,8 +86,8 @@ def split_segment(log: LogPlan, source: Source, originals: "OriginalsKeeper | No
         swap_group(group)
     except BaseException:
         for path in (path for names in staged for path in names.files.values()):
-            with suppress(FileNotFoundError):
-                os.remove(path)
+            with suppress(OSError):  # the first error counts; the next run removes it
+                filesystem.remove(path)
         raise
 
 

@@ -37,6 +37,7 @@ from compactor.planning import layout
 from compactor.planning.planner import with_map_end
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG
+from storage.files import held_directories
 from storage.formats import offset_index
 
 if TYPE_CHECKING:
@@ -320,6 +321,7 @@ def _rules(outcome: LogOutcome) -> LogRules:
         plan.active_producers,
         tuple(outcome.verdicts),
         outcome.discardable_file,
+        held_directories.inode_of(plan.path),
     )
 
 

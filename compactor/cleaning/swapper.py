@@ -19,6 +19,7 @@ from cleaner_jobs.unchanged import LogChangedError, check_unchanged
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.planned_files import PlannedFiles
 from compactor.cleaning.stages import FinishedGroup, LogOutcome
+from compactor.errors import LockLostError
 from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
 from compactor.host.progress import ProgressSink
 from compactor.originals.kept_files import mark_of
@@ -61,6 +62,7 @@ class GroupSwapper:
         self._queues: dict[int, _Queue] = {}
         self._working: list[Future[None]] = []
         self._stop = threading.Event()
+        self._lock_lost: LockLostError | None = None
         self._threads = ThreadPoolExecutor(SWAP_THREADS)
         # a large file takes as long to remove as the rest of its swap
         self._removers = ThreadPoolExecutor(SWAP_THREADS)
@@ -76,7 +78,12 @@ class GroupSwapper:
             self._removers.shutdown()
 
     def give(self, outcome: LogOutcome, group: FinishedGroup) -> None:
-        """Take a finished group; it is swapped in as soon as those before it are."""
+        """Take a finished group; it is swapped in as soon as those before it are.
+
+        Raise LockLostError if one of those that are being swapped in has met it.
+        """
+        if self._lock_lost is not None:
+            raise self._lock_lost
         log_id = outcome.plan.log_id
         with self._lock:
             queue = self._queues.get(log_id)
@@ -109,6 +116,10 @@ class GroupSwapper:
             except (CorruptFileError, LogChangedError, OSError) as error:
                 _fail(queue.outcome, error)
                 queue.outcome.swap_broke_off = _is_between_swaps(queue.outcome.plan.path)
+            except LockLostError as error:
+                self._lock_lost = error
+                self._stop.set()
+                raise
 
     def _next(self, queue: _Queue) -> FinishedGroup | None:
         with self._lock:

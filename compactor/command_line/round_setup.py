@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from compactor.command_line import arguments, guards
 from compactor.command_line.requests import RoundArguments, StoppedError
 from compactor.config import Config, load_config, with_filters
+from compactor.errors import ConfigError
 from compactor.host.output import print_error
 from compactor.host.printable import printable
 from compactor.host.progress import RECOVERY_STAGE, ChangeWatch, ProgressSink
+from storage.errors import CorruptFileError
 from storage.formats import clean_shutdown
 
 if TYPE_CHECKING:
@@ -70,7 +72,13 @@ def recover_log_dirs(
         if takes_long:
             progress.stage(RECOVERY_STAGE, 0)
         advance = progress.advance if takes_long else None
-        recovered.append(recover_log_dir(log_dir, rules, advance))
+        try:
+            recovered.append(recover_log_dir(log_dir, rules, advance))
+        except (CorruptFileError, ConfigError):
+            raise  # before anything was changed
+        except BaseException:
+            progress.recovery_broke_off = True
+            raise
         progress.recovered |= bool(recovered[-1].logs)
     return recovered
 

@@ -157,6 +157,7 @@ class ChangeWatch:
         self.swapped_groups = 0
         self.retention_began = False
         self.recovered = False  # what was cut short before was settled, before anything else
+        self.recovery_broke_off = False  # it was being settled
         self.discarded_runs = 0  # whose kept originals had expired
         self.kept_in: str | None = None  # what is replaced or deleted, if it is
         self.split_began = False  # of segments whose offsets lie too far apart, before the engine
@@ -196,7 +197,12 @@ class ChangeWatch:
             if self.discarded_runs:
                 runs = "1 run" if self.discarded_runs == 1 else f"{self.discarded_runs} runs"
                 told.append(f"for originals of {runs}, kept until now, that had expired")
-            if self.recovered:
+            if self.recovery_broke_off:
+                told.append(
+                    "perhaps for what was just being settled of a cleaning that had been cut "
+                    "short, which recover or the next run goes on with"
+                )
+            elif self.recovered:
                 told.append("for what was settled of a cleaning that had been cut short")
             if self.split_began:
                 told.append("for segments that were split first, batch by batch")

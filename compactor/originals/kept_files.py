@@ -1,5 +1,6 @@
 """Keeps a file under a second name: a hard link where it can be, else a copy, synced."""
 
+import contextlib
 import errno
 import os
 
@@ -10,7 +11,7 @@ from compactor.originals.kept_manifest import FileMark
 from storage.errors import CorruptFileError
 from storage.files import filesystem
 from storage.files.file_attributes import attributes_of, give_attributes
-from storage.files.filesystem import naming
+from storage.files.filesystem import naming, open_file, private
 
 READ_BYTES = 8 << 20
 WHOLE = 1 << 63
@@ -24,7 +25,7 @@ def mark_of(path: str, name: str | None = None, up_to: int = WHOLE) -> FileMark:
     up_to: bytes of it that count; it may have fewer.
     """
     digest, size_bytes = xxhash.xxh3_64(), 0
-    with naming(path), open(path, "rb", buffering=0) as source:
+    with naming(path), open(open_file(path), "rb", buffering=0) as source:
         while data := source.read(min(READ_BYTES, up_to - size_bytes)):
             digest.update(data)
             size_bytes += len(data)
@@ -62,7 +63,11 @@ def _copy(source: str, target: str) -> FileMark:
     digest, size_bytes = xxhash.xxh3_64(), 0
     model = attributes_of(source)
     try:
-        with naming(target), open(source, "rb", 0) as old, open(target, "xb", 0) as new:
+        with (
+            naming(target),
+            open(open_file(source), "rb", 0) as old,
+            open(target, "xb", 0, opener=private) as new,
+        ):
             while data := old.read(READ_BYTES):
                 digest.update(data)
                 size_bytes += len(data)
@@ -71,7 +76,7 @@ def _copy(source: str, target: str) -> FileMark:
             os.utime(new.fileno(), ns=(model.mtime_ns, model.mtime_ns))
             os.fsync(new.fileno())
     except OSError:
-        if os.path.lexists(target):
+        with contextlib.suppress(OSError):  # the first error counts
             filesystem.remove(target)
         raise
     return FileMark(os.path.basename(target), size_bytes, digest.hexdigest())

@@ -22,6 +22,7 @@ So it can be run again at any time, and ends the same.
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from itertools import groupby
 from typing import NamedTuple
@@ -127,7 +128,8 @@ def _undo_in(log_dir: str, logs: Sequence[KeptLog]) -> list[UndoReport]:
         try:
             reports[task.log.key] = _undo(task)
         except _PROBLEMS as error:
-            sweep_staged(task.path, STAGED_MARKER)
+            with suppress(OSError):  # the first error counts; the next run sweeps it
+                sweep_staged(task.path, STAGED_MARKER)
             reports[task.log.key] = _failed(task.log, error)
     return [reports[log.key] for log in logs]
 

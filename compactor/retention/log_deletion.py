@@ -32,6 +32,8 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, Epo
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.log.log_dir import PartitionListing
 
+ROLLED = (SNAPSHOT, INDEX, TIME_INDEX, LOG)  # what step 1 makes, in its order
+
 
 def roll(
     log: PartitionListing, base_offset: int, producers: Callable[[], Sequence[ProducerEntry]]
@@ -43,7 +45,7 @@ def roll(
     if base_offset not in log.snapshot_offsets:
         snapshot_path = os.path.join(log.path, file_name(base_offset, SNAPSHOT))
         producer_snapshot.write(snapshot_path, producers())
-    for kind in (INDEX, TIME_INDEX, LOG):
+    for kind in ROLLED[1:]:
         filesystem.replace_file(os.path.join(log.path, file_name(base_offset, kind)), b"")
 
 

@@ -5,11 +5,14 @@ directory are raised in one write, once the new active segments stand and before
 steps, and what a crash leaves, are told in `log_deletion`.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from cleaner_jobs.unchanged import LogChangedError, check_same
 from compactor.retention.log_deletion import (
+    ROLLED,
     check_leader_epochs,
     delete_segments,
     raise_log_starts,
@@ -19,14 +22,16 @@ from compactor.retention.log_retention import LogRetention, deletion_of
 from compactor.retention.rules import Deletion, Rule
 from compactor.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from storage.errors import CorruptFileError
+from storage.file_names import file_name
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.segment import Segment
-from storage.log.log_dir import PartitionListing, list_partition
+from storage.log.log_dir import PartitionListing, list_files, list_partition
 from storage.log.producer_state import load_producer_state
 
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper
 
+_PROBLEMS = CorruptFileError, LogChangedError, OSError
 _LEFT_ALONE = (LogStatus.FAILED, LogStatus.SET_ASIDE)
 
 _LogName = tuple[str, str, int]  # log directory, topic, partition
@@ -59,7 +64,7 @@ def apply_retention(
             continue
         try:
             found = _doomed(retention, originals)
-        except (CorruptFileError, OSError) as error:
+        except _PROBLEMS as error:
             by_name[name] = _failed(report, error)
             continue
         if found is not None:
@@ -124,29 +129,47 @@ def _producers(
     return [entry for _, entry in sorted(state.entries.items())]
 
 
-def _delete_in(log_dir: str, doomed: Sequence[_Doomed], reports: dict[_LogName, LogReport]) -> None:
-    names = [(log_dir, each.log.topic, each.log.partition) for each in doomed]
-    try:
-        raise_log_starts(
-            log_dir,
-            {(d.log.topic, d.log.partition): d.deletion.log_start_offset for d in doomed},
-        )
-    except (CorruptFileError, OSError) as error:
-        reports.update((name, _failed(reports[name], error)) for name in names)
+def _delete_in(log_dir: str, doomed: Iterable[_Doomed], reports: dict[_LogName, LogReport]) -> None:
+    unchanged: dict[_LogName, _Doomed] = {}
+    for each in doomed:
+        name = log_dir, each.log.topic, each.log.partition
+        try:
+            _require_unchanged(each)
+        except _PROBLEMS as error:
+            reports[name] = _failed(reports[name], error)
+        else:
+            unchanged[name] = each
+    if not unchanged:
         return
-    for name, each in zip(names, doomed, strict=True):
+    log_starts = {name[1:]: each.deletion.log_start_offset for name, each in unchanged.items()}
+    try:
+        raise_log_starts(log_dir, log_starts)
+    except _PROBLEMS as error:
+        reports.update((name, _failed(reports[name], error)) for name in unchanged)
+        return
+    for name, each in unchanged.items():
         try:
             delete_segments(each.log, each.deletion)
-        except (CorruptFileError, OSError) as error:
+        except _PROBLEMS as error:
             reports[name] = _failed(reports[name], error)
         else:
             counted = retention_report(each.deletion)
             reports[name] = replace(reports[name], retention=counted)
 
 
-def _failed(report: LogReport, error: CorruptFileError | OSError) -> LogReport:
+def _require_unchanged(each: _Doomed) -> None:
+    """What was decided of the log has to be true of it when its start is raised."""
+    log, rolls_at = each.log, each.deletion.rolls_at
+    before = {entry.name: entry for entry in log.files}
+    found = {entry.name: entry for entry in list_files(log.path)}
+    made = {file_name(rolls_at, kind) for kind in ROLLED} if rolls_at is not None else set()
+    for name in sorted((before.keys() | found.keys()) - made):
+        check_same(os.path.join(log.path, name), before.get(name), found.get(name))
+
+
+def _failed(report: LogReport, error: Exception) -> LogReport:
     """A cleaning that is done stays done; what comes after it is not."""
-    problem = str(error) if isinstance(error, CorruptFileError) else _of_system(error)
+    problem = _of_system(error) if isinstance(error, OSError) else str(error)
     done = "cleaned, but " if report.status is LogStatus.CLEANED else ""
     return replace(report, status=LogStatus.FAILED, reason=f"{done}retention stopped: {problem}")
 

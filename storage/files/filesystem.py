@@ -6,8 +6,12 @@ ones with POSIX semantics included) give them through the calls below, which are
 system's own: fsspec's local backend never syncs, and its move may copy. No other fsspec backend
 states these promises, so none is taken for in-place work (spec C-15.4, F-13.3).
 
+A file in a directory that is held (`held_directories`) is reached in that very directory or not at
+all: nothing is listed, read or changed in what was put in its place.
+
 Errors are the operating system's (OSError, with the path in it), but for UnsupportedBackendError,
-and for CorruptFileError where something stands in the place of a file.
+for CorruptFileError where something stands in the place of a file, and for what the owner of a held
+directory raises.
 """
 
 import contextlib
@@ -20,9 +24,11 @@ from typing import NamedTuple
 from storage.errors import CorruptFileError, UnsupportedBackendError
 from storage.files import mount_table
 from storage.files.file_attributes import attributes_of, give_attributes
+from storage.files.held_directories import open_directory
 from storage.files.mount_table import Mount
 
 _LOCAL_PROTOCOLS = ("file", "local")
+_READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class Entry(NamedTuple):
@@ -45,6 +51,56 @@ def naming(path: str) -> Iterator[None]:
         if not isinstance(error.filename, str):
             error.filename = path
         raise
+
+
+@contextlib.contextmanager
+def _reached(path: str, to_change: bool) -> Iterator[tuple[str, int | None]]:
+    """What a file is called for a call of the system, and the directory that this is relative to.
+
+    An error of such a call gets the file's path.
+    """
+    directory, name = os.path.split(path)
+    descriptor = open_directory(directory, to_change)
+    if descriptor is None:
+        yield path, None
+        return
+    try:
+        yield name, descriptor
+    except OSError as error:
+        if error.filename == name:
+            error.filename = path
+        raise
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _both_reached(
+    source: str, target: str
+) -> Iterator[tuple[tuple[str, int | None], tuple[str, int | None]]]:
+    directory, new_name = os.path.split(target)
+    is_same = os.path.dirname(source) == directory
+    with (
+        _reached(source, to_change=True) as old,
+        contextlib.nullcontext() if is_same else _reached(target, to_change=True) as apart,
+    ):
+        own = (target if old[1] is None else new_name), old[1]
+        try:
+            yield old, apart or own
+        except OSError as error:
+            error.filename, error.filename2 = source, target
+            raise
+
+
+@contextlib.contextmanager
+def _listed(path: str) -> Iterator["Iterator[os.DirEntry[str]]"]:
+    descriptor = open_directory(path)
+    try:
+        with os.scandir(path if descriptor is None else descriptor) as names:
+            yield names
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def require_in_place(url: str) -> str:
@@ -86,7 +142,7 @@ def list_directory(path: str) -> list[Entry]:
     Promises no snapshot: a name that comes or goes during the call may be there or not.
     """
     entries = []
-    with os.scandir(path) as names:
+    with _listed(path) as names:
         for item in names:
             try:
                 if item.is_dir(follow_symlinks=False):
@@ -103,7 +159,8 @@ def look_up(path: str) -> Entry | None:
     """Give what a listing of its directory would tell of a name; None if there is no such name."""
     name = os.path.basename(path)
     try:
-        found = os.lstat(path)
+        with _reached(path, to_change=False) as (reached, directory):
+            found = os.stat(reached, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return None
     if stat.S_ISDIR(found.st_mode):
@@ -131,7 +188,7 @@ def list_names(path: str) -> tuple[list[str], list[str]]:
     """
     directories: list[str] = []
     others: list[str] = []
-    with os.scandir(path) as names:
+    with _listed(path) as names:
         for item in names:
             (directories if item.is_dir(follow_symlinks=False) else others).append(item.name)
     return directories, others
@@ -144,7 +201,8 @@ def open_file(path: str) -> int:
     waits for the other end of a pipe.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with _reached(path, to_change=False) as (name, directory):
+            descriptor = os.open(name, _READING, dir_fd=directory)
     except OSError as error:
         special = {errno.ELOOP: "a symbolic link", errno.ENXIO: "a socket"}.get(error.errno or 0)
         if special is None:
@@ -160,7 +218,16 @@ def open_file(path: str) -> int:
 
 def private(path: str, flags: int) -> int:
     """An opener: what it makes only this user can read, until it is given another mode."""
-    return os.open(path, flags, 0o600)
+    return _open_to_change(path, flags, 0o600)
+
+
+def _public(path: str, flags: int) -> int:
+    return _open_to_change(path, flags, 0o666)
+
+
+def _open_to_change(path: str, flags: int, mode: int) -> int:
+    with _reached(path, to_change=True) as (name, directory):
+        return os.open(name, flags, mode, dir_fd=directory)
 
 
 def read_bytes(path: str) -> bytes:
@@ -194,16 +261,16 @@ def replace_file(path: str, data: bytes) -> None:
     temporary = f"{path}.tmp"  # beside its target, so that the rename stays on one file system
     try:
         with contextlib.suppress(FileNotFoundError):
-            os.remove(temporary)  # it could be a link, or have another name somewhere else
-        with naming(temporary), open(temporary, "xb") as out:
+            _remove(temporary)  # it could be a link, or have another name somewhere else
+        with naming(temporary), open(temporary, "xb", opener=_public) as out:
             out.write(data)
             out.flush()
             _adopt(out.fileno(), path)
             os.fsync(out.fileno())  # the bytes, before the name points at them
-        os.replace(temporary, path)
+        _rename(temporary, path)
     except OSError:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(temporary)
+        with contextlib.suppress(OSError):  # the first error counts
+            _remove(temporary)
         raise
     sync_directory(os.path.dirname(path))  # the name
 
@@ -226,7 +293,7 @@ def _adopt_owner_of_directory(descriptor: int, path: str) -> None:
 
 def truncate_file(path: str, size_bytes: int) -> None:
     """Cut a file off, and return once that is on disk. A crash leaves the old length or the new."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
+    descriptor = _open_to_change(path, os.O_WRONLY | os.O_NOFOLLOW, 0)
     try:
         with naming(path):
             os.ftruncate(descriptor, size_bytes)
@@ -237,16 +304,20 @@ def truncate_file(path: str, size_bytes: int) -> None:
 
 def sync_file(path: str) -> None:
     """Return once the bytes of the file are on disk. Says nothing of its name."""
-    _sync(path, os.O_RDONLY)
+    with _reached(path, to_change=False) as (name, directory):
+        descriptor = os.open(name, _READING, dir_fd=directory)
+    _sync(path, descriptor)
 
 
 def sync_directory(path: str) -> None:
     """Return once the names in the directory are on disk, with every rename and removal so far."""
-    _sync(path or ".", os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = open_directory(path)
+    if descriptor is None:
+        descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
+    _sync(path, descriptor)
 
 
-def _sync(path: str, flags: int) -> None:
-    descriptor = os.open(path, flags)
+def _sync(path: str, descriptor: int) -> None:
     try:
         with naming(path):
             os.fsync(descriptor)
@@ -259,7 +330,12 @@ def rename(source: str, target: str) -> None:
 
     Both must be on one file system: across two the call fails and changes nothing.
     """
-    os.replace(source, target)
+    _rename(source, target)
+
+
+def _rename(source: str, target: str) -> None:
+    with _both_reached(source, target) as ((old, of_old), (new, of_new)):
+        os.replace(old, new, src_dir_fd=of_old, dst_dir_fd=of_new)
 
 
 def link(source: str, target: str) -> None:
@@ -267,7 +343,8 @@ def link(source: str, target: str) -> None:
 
     OSError where the file system has no hard links, or the names are on two.
     """
-    os.link(source, target, follow_symlinks=False)
+    with _both_reached(source, target) as ((old, of_old), (new, of_new)):
+        os.link(old, new, src_dir_fd=of_old, dst_dir_fd=of_new, follow_symlinks=False)
 
 
 def make_directory(path: str) -> None:
@@ -278,9 +355,9 @@ def make_directory(path: str) -> None:
 
 def remove(path: str) -> None:
     """Remove a file. On disk only after sync_directory; FileNotFoundError if it is not there."""
-    os.remove(path)
+    _remove(path)
 
 
-def set_mtime_ns(path: str, mtime_ns: int) -> None:
-    """Set the modification time, and the access time with it."""
-    os.utime(path, ns=(mtime_ns, mtime_ns))
+def _remove(path: str) -> None:
+    with _reached(path, to_change=True) as (name, directory):
+        os.remove(name, dir_fd=directory)

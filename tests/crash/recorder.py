@@ -94,10 +94,15 @@ class Recorder:
             with self._operating():
                 pass
 
-    def _place(self, path: Any) -> Place | None:
-        """Where a path is in the log directory; None for one that is elsewhere."""
+    def _place(self, path: Any, relative_to: int | None = None) -> Place | None:
+        """Where a path is in the log directory; None for one that is elsewhere.
+
+        relative_to: the descriptor of a directory.
+        """
         if not isinstance(path, str | os.PathLike):
             return None
+        if relative_to is not None:
+            path = os.path.join(os.readlink(f"/proc/self/fd/{relative_to}"), path)
         directory, name = os.path.split(os.path.abspath(os.fspath(path)))
         directory = os.path.realpath(directory)
         if directory != self._root and not directory.startswith(self._root + os.sep):
@@ -108,7 +113,7 @@ class Recorder:
     def _operating(self) -> Iterator[None]:
         """One operation at a time, after what was written since the last one."""
         with self._lock:
-            self._mine.inside = True
+            outer, self._mine.inside = getattr(self._mine, "inside", False), True
             try:
                 for place, file in self._names.items():
                     if file in self._written:
@@ -118,7 +123,7 @@ class Recorder:
                             self._add(Write(file, content))
                 yield
             finally:
-                self._mine.inside = False
+                self._mine.inside = outer
 
     def _add(self, operation: Operation) -> None:
         self.record.operations.append(operation)
@@ -136,7 +141,7 @@ class Recorder:
 
     def _opening(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def opening(path: Any, *arguments: Any, **named: Any) -> Any:
-            place = self._place(path)
+            place = self._place(path, named.get("dir_fd"))
             how = arguments[0] if arguments else named.get("flags", named.get("mode", "r"))
             writes = how & WRITING if isinstance(how, int) else set(how) & set("wax+")
             if place is None or not writes:
@@ -157,7 +162,8 @@ class Recorder:
 
     def _renaming(self, original: Callable[..., None]) -> Callable[..., None]:
         def renaming(source: Any, target: Any, **named: Any) -> None:
-            old, new = self._place(source), self._place(target)
+            old = self._place(source, named.get("src_dir_fd"))
+            new = self._place(target, named.get("dst_dir_fd"))
             if old is None and new is None:
                 original(source, target, **named)
                 return
@@ -171,7 +177,8 @@ class Recorder:
 
     def _linking(self, original: Callable[..., None]) -> Callable[..., None]:
         def linking(source: Any, target: Any, **named: Any) -> None:
-            old, new = self._place(source), self._place(target)
+            old = self._place(source, named.get("src_dir_fd"))
+            new = self._place(target, named.get("dst_dir_fd"))
             with self._operating():
                 original(source, target, **named)
                 if new is not None and old is not None:
@@ -188,7 +195,7 @@ class Recorder:
 
     def _removing(self, original: Callable[..., None]) -> Callable[..., None]:
         def removing(path: Any, **named: Any) -> None:
-            place = None if named.get("dir_fd") is not None else self._place(path)
+            place = self._place(path, named.get("dir_fd"))
             if place is None:
                 original(path, **named)
                 return
@@ -217,8 +224,11 @@ class Recorder:
     def _watch(self, event: str, arguments: tuple[Any, ...]) -> None:
         if getattr(self._mine, "inside", False):
             return
-        paths = arguments[:2] if event in ("os.rename", "os.link") else arguments[:1]
+        count = 2 if event in ("os.rename", "os.link") else 1
+        paths, behind = arguments[:count], arguments[count : 2 * count]
         if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & WRITING):
             return
-        if any(self._place(path) for path in paths):
+        tells_of = event in ("os.rename", "os.link", "os.remove")  # directories, -1: none
+        directories = [None if not tells_of or fd == -1 else fd for fd in behind]
+        if any(map(self._place, paths, directories)):
             self.unseen.append(f"{event} {arguments}")

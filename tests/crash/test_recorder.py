@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from storage.files import filesystem
+from storage.files.held_directories import hold_log_dir
 from tests.crash.operations import (
     Content,
     Create,
@@ -108,3 +109,23 @@ def test_the_audit_hook_of_a_recorder_is_silent_when_it_has_ended(log_dir: Path)
     subprocess.run([sys.executable, "-c", ""], check=True)
     (log_dir / "t-0" / "new").write_bytes(b"")
     assert recorder.unseen == []
+
+
+def test_names_relative_to_a_directory_are_found(log_dir: Path) -> None:
+    """As `storage.files.held_directories` names them; by a function that was bound before, too."""
+    recorder, bound = Recorder(log_dir), os.unlink
+    with recorder.recording(), hold_log_dir(str(log_dir), lambda: None):
+        old, new = str(log_dir / "t-0" / "old"), str(log_dir / "t-0" / "new")
+        filesystem.rename(old, new)
+        filesystem.link(new, old)
+        filesystem.remove(new)
+        filesystem.replace_file(new, b"1")
+        directory = os.open(log_dir / "t-0", os.O_RDONLY)
+        bound("old", dir_fd=directory)
+        os.close(directory)
+    temporary = Place("t-0", "new.tmp")
+    *others, write, sync, rename, directory_sync = recorder.record.operations
+    assert others == [Rename(OLD, NEW, 0), Create(OLD, 0), Unlink(NEW, 0), Create(temporary, 1)]
+    assert (data_of(write), sync) == (b"1", Sync(1))
+    assert (rename, directory_sync) == (Rename(temporary, NEW, 1), SyncDirectory("t-0"))
+    assert len(recorder.unseen) == 1 and "old" in recorder.unseen[0]

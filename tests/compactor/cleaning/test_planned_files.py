@@ -168,7 +168,7 @@ def test_the_files_looked_at_are_a_constant_number_for_each_segment(
         looked_at, outcome = 0, LogOutcome(plan)
         with GroupSwapper("run", NoProgress()) as groups:
             for number in range(len(plan.groups)):
-                groups.give(outcome, finished(number))
+                groups.give(outcome, finished(number, tmp_path))
             groups.finish()
         assert (outcome.problem, outcome.swapped_groups) == (None, len(plan.groups))
         found.append(looked_at)

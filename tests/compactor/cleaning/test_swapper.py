@@ -42,10 +42,12 @@ def outcome_in(root: Path) -> LogOutcome:
     return LogOutcome(plan_of(logs_in(root), THREE, 12))
 
 
-def finished(number: int) -> FinishedGroup:
+def finished(number: int, root: Path) -> FinishedGroup:
     parts: Sequence[Part] = ()
-    empty = xxhash.xxh3_64_intdigest(b"")
-    piece = rewritten(group=number, log_file=os.devnull, log_bytes=0, log_checksum=empty)
+    empty = root / "empty"
+    empty.touch()
+    checksum = xxhash.xxh3_64_intdigest(b"")
+    piece = rewritten(group=number, log_file=str(empty), log_bytes=0, log_checksum=checksum)
     return FinishedGroup(number, parts, [piece])
 
 
@@ -57,7 +59,7 @@ def test_groups_go_in_in_ascending_order_however_they_are_finished(
     outcome = outcome_in(tmp_path)
     with GroupSwapper("run", NoProgress()) as groups:
         for number in order:
-            groups.give(outcome, finished(number))
+            groups.give(outcome, finished(number, tmp_path))
         groups.finish()
     assert swapped == [0, 4, 8]
     assert (outcome.swapped_groups, outcome.problem) == (3, None)
@@ -91,8 +93,8 @@ def test_what_stands_behind_a_group_that_is_missing_stays_out(
 ) -> None:
     outcome = outcome_in(tmp_path)
     with GroupSwapper("run", NoProgress()) as groups:
-        groups.give(outcome, finished(2))
-        groups.give(outcome, finished(0))
+        groups.give(outcome, finished(2, tmp_path))
+        groups.give(outcome, finished(0, tmp_path))
         groups.finish()
     assert swapped == [0]
     assert outcome.swapped_groups == 1
@@ -109,7 +111,7 @@ def test_no_group_follows_one_that_failed(tmp_path: Path, monkeypatch: pytest.Mo
     outcome = outcome_in(tmp_path)
     with GroupSwapper("run", NoProgress()) as groups:
         for number in range(3):
-            groups.give(outcome, finished(number))
+            groups.give(outcome, finished(number, tmp_path))
         groups.finish()
     assert tried == [0]
     assert outcome.problem is not None and "Input/output error" in outcome.problem.problem
@@ -138,7 +140,7 @@ def test_an_interrupt_lets_the_group_end_that_is_begun_and_begins_no_other(
     monkeypatch.setattr(groups._stop, "set", stopped)
     with pytest.raises(KeyboardInterrupt), groups:
         for number in range(3):
-            groups.give(outcome, finished(number))
+            groups.give(outcome, finished(number, tmp_path))
         assert begun.wait(60)
         raise KeyboardInterrupt
     assert (ended, outcome.swapped_groups) == ([0], 1)

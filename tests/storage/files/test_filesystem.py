@@ -143,9 +143,9 @@ def test_a_replacement_is_synced_before_its_name_and_its_name_after(
         events.append(f"sync {name}" + (f" {size}" if name.endswith(".tmp") else ""))
         fsync(descriptor)
 
-    def recorded_replace(source: str, target: str) -> None:
+    def recorded_replace(source: str, target: str, **directories: int | None) -> None:
         events.append(f"rename {os.path.basename(source)} {os.path.basename(target)}")
-        replace(source, target)
+        replace(source, target, **directories)
 
     monkeypatch.setattr(os, "fsync", recorded_fsync)
     monkeypatch.setattr(os, "replace", recorded_replace)
@@ -180,13 +180,6 @@ def test_rename_replaces_its_target_and_remove_wants_the_file(tmp_path: Path) ->
         filesystem.remove(str(tmp_path / "b"))
     with pytest.raises(FileNotFoundError):
         filesystem.rename(str(tmp_path / "a"), str(tmp_path / "b"))
-
-
-def test_the_modification_time_is_set_to_the_nanosecond(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"")
-    filesystem.set_mtime_ns(str(path), 1_700_000_000_123_000_000)
-    assert path.stat().st_mtime_ns == 1_700_000_000_123_000_000
 
 
 def test_only_what_is_there_can_be_synced(tmp_path: Path) -> None:

@@ -1,0 +1,119 @@
+"""Directories that something is changed in: each is held to be the one that it was at first.
+
+Between a look at a directory and a change in it somebody may put a link in its place, or another
+directory, or take the log directory over. So whoever is going to change something holds the
+directories first. From then on `filesystem` reaches a file in one of them by a descriptor of the
+directory, which is opened without following a link and compared with what was noted; and before
+each change the owner is asked whether he still is.
+
+What is compared is opened anew for each operation: ten thousand directories take no descriptors.
+A directory that nobody holds, such as a run's own work directory, is reached by its path.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+EXCHANGED = (
+    "another directory, or a link, has taken its place since the work began, and was left alone"
+)
+CAME_LATER = "this directory has come since the work began, and was left alone"
+
+
+class DirectoryExchangedError(OSError):
+    """Another directory, or a link, stands in the place of one that is held, or it came later."""
+
+
+class _Held(NamedTuple):
+    inode: int
+    device: int | None  # None: not known; on another host it has another number
+    is_log_dir: bool  # its name may be that of a link
+    require_owner: Callable[[], object]
+
+
+_held: dict[str, _Held] = {}  # by path, as whoever holds it names it
+_log_dirs: set[str] = set()  # of which every directory in it is held
+
+
+@contextmanager
+def hold_log_dir(path: str, require_owner: Callable[[], object]) -> Iterator[None]:
+    """Hold a log directory and every directory that stands in it now; those that come are none.
+
+    require_owner: is called before each change, and raises where nothing may be changed any more.
+    """
+    found = os.stat(path)
+    held = {path: _Held(found.st_ino, found.st_dev, True, require_owner)}
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                try:
+                    found = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                own = _Held(found.st_ino, found.st_dev, False, require_owner)
+                held[os.path.join(path, entry.name)] = own
+    _held.update(held)
+    _log_dirs.add(path)
+    try:
+        yield
+    finally:
+        _log_dirs.remove(path)
+        for name in held:
+            del _held[name]
+
+
+@contextmanager
+def hold_directory(path: str, inode: int | None) -> Iterator[None]:
+    """Hold one directory, known by an inode alone, unless it is held already, or is not known."""
+    if inode is None or path in _held:
+        yield
+        return
+    _held[path] = _Held(inode, None, False, lambda: None)
+    try:
+        yield
+    finally:
+        del _held[path]
+
+
+def inode_of(path: str) -> int | None:
+    """What a held directory is known by on any host; None for one that is not held."""
+    held = _held.get(path)
+    return None if held is None else held.inode
+
+
+def require_unchanged(path: str) -> None:
+    """Raise DirectoryExchangedError, or OSError, where a directory is not the one that is held."""
+    descriptor = open_directory(path)
+    if descriptor is not None:
+        os.close(descriptor)
+
+
+def open_directory(path: str, to_change: bool = False) -> int | None:
+    """A descriptor of a held directory, for the caller to close; None for one that nobody holds.
+
+    to_change: whether the owner is asked. Raise what he raises, DirectoryExchangedError or OSError.
+    """
+    held = _held.get(path)
+    if held is None:
+        if os.path.dirname(path) in _log_dirs:
+            raise DirectoryExchangedError(errno.ESTALE, CAME_LATER, path)
+        return None
+    flags = os.O_RDONLY | os.O_DIRECTORY | (0 if held.is_log_dir else os.O_NOFOLLOW)
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+            raise
+        raise DirectoryExchangedError(errno.ESTALE, EXCHANGED, path) from error
+    try:
+        found = os.fstat(descriptor)
+        if found.st_ino != held.inode or held.device not in (None, found.st_dev):
+            raise DirectoryExchangedError(errno.ESTALE, EXCHANGED, path)
+        if to_change:
+            held.require_owner()
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
