@@ -56,6 +56,8 @@ class Config:
     producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
     include: re.Pattern[str] | None = None  # over whole names of topics; None: every one
     exclude: re.Pattern[str] | None = None  # wins over include
+    include_place: str = "--include"  # where each stands, for people
+    exclude_place: str = "--exclude"
     assume_fully_replicated: bool = False  # the high watermark is the log end offset (C-23.2)
 
     def topic(self, name: str) -> TopicConfig:
@@ -115,9 +117,11 @@ def load_config(
 def with_filters(config: Config, include: str | None, exclude: str | None) -> Config:
     """Put the filters of the command line in place of those of the file."""
     if include is not None:
-        config = replace(config, include=_regex(include, "--include"))
+        pattern = _regex(include, "--include")
+        config = replace(config, include=pattern, include_place="--include")
     if exclude is not None:
-        config = replace(config, exclude=_regex(exclude, "--exclude"))
+        pattern = _regex(exclude, "--exclude")
+        config = replace(config, exclude=pattern, exclude_place="--exclude")
     return config
 
 
@@ -208,6 +212,7 @@ def _round_fields(values: Mapping[str, object], place: str) -> dict[str, Any]:
         if not isinstance(text, str):
             raise ConfigError(f"{place}: {name} = {text!r}: expected a regular expression")
         fields[name] = _regex(text, f"{place}: {name}") if text else None
+        fields[f"{name}_place"] = f"{place}: {name}"
     assume = values.get("assume_fully_replicated", False)
     if not isinstance(assume, bool):
         raise ConfigError(f"{place}: assume_fully_replicated = {assume!r}: expected true or false")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from compactor.errors import RefusedError
 from storage.errors import CorruptFileError
-from storage.file_names import LOG, TIME_INDEX, file_name
+from storage.file_names import LOG, TIME_INDEX, file_name, parse_partition_dir
 from storage.files import filesystem
 from storage.formats import checkpoint, time_index
 from storage.formats.checkpoint import TopicPartition
@@ -51,6 +51,12 @@ def survey_log_dirs(paths: Iterable[str]) -> list[LogDirSurvey]:
     for path in paths:
         distinct.setdefault(os.path.realpath(path), path)
     return [survey_log_dir(path) for path in distinct.values()]
+
+
+def topics_in(log_dirs: Iterable[str]) -> set[str]:
+    """The topics that there are partitions of, by the names in these directories alone."""
+    keys = (parse_partition_dir(name) for path in log_dirs for name in os.listdir(path))
+    return {key[0] for key in keys if key is not None}
 
 
 def survey_log_dir(path: str) -> LogDirSurvey:

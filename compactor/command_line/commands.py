@@ -51,16 +51,19 @@ def plan(wanted: RoundArguments) -> Result:
     from compactor.views.plan_table import plan_document, plan_view
 
     log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=False)
-    premises = premises_of_round(wanted)
+    premises = premises_of_round(wanted, log_dirs)
     remembered = RememberedLogs(log_dirs)
     round_plan = plan_of(premises, log_dirs, remembered.problems)
     space = _space(round_plan) if round_plan.logs else None
     refused = _refusals(wanted, round_plan, space)
-    document = plan_document(round_plan, space, refused) | {"warnings": told(remembered.warnings)}
+    warnings = [*premises.warnings, *remembered.warnings]
+    document = plan_document(round_plan, space, refused) | {
+        "warnings": told(warnings, wanted.format is Format.TABLE)
+    }
     code = exit_code_of_statuses(log.status for log in round_plan.passed_over)
     begin = verdict("plan", code) | {"totals": document["totals"]}
     if wanted.format is Format.TABLE:
-        show(lambda width: plan_view(round_plan, width, space, refused))
+        show(lambda width: plan_view(round_plan, width, space, refused, warnings))
     return Result(begin | document, begin)
 
 

@@ -1,7 +1,7 @@
 """What `plan`, `run`, `recover` and `explain` have in common: configuration, plan, recovery."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,6 +26,7 @@ class Premises(NamedTuple):
 
     config: Config
     as_of_ms: int | None  # None: whatever time it is when the plan is made
+    warnings: tuple[str, ...] = ()
 
     def clock_ms(self) -> int:
         return time.time_ns() // 1_000_000 if self.as_of_ms is None else self.as_of_ms
@@ -41,11 +42,20 @@ def premises_of(wanted: RoundArguments) -> Premises:
     return Premises(config, arguments.as_of_ms(wanted.as_of))
 
 
-def premises_of_round(wanted: RoundArguments) -> Premises:
-    """Those of `plan` and `run`; UsageError where data would be lost by mistake."""
+def premises_of_round(wanted: RoundArguments, log_dirs: tuple[str, ...]) -> Premises:
+    """Those of `plan` and `run`.
+
+    UsageError where data would be lost by mistake; ConfigError where topics are asked for of which
+    there is none.
+    """
+    from compactor.planning.unmatched import require_include, unmatched
+    from compactor.survey import topics_in
+
     premises = premises_of(wanted)
     guards.require_named_topics(premises.config)
-    return premises
+    topics = topics_in(log_dirs)
+    require_include(premises.config, topics)
+    return premises._replace(warnings=tuple(unmatched(premises.config, topics)))
 
 
 def plan_of(
@@ -94,8 +104,8 @@ def watched(progress: AbstractContextManager[ProgressSink]) -> Iterator[ChangeWa
             raise StoppedError(error, watch.what_was_changed()) from error
 
 
-def told(warnings: list[str]) -> list[str]:
-    """The same warnings, told on standard error."""
-    for warning in warnings:
+def told(warnings: Sequence[str], in_table: bool = False) -> list[str]:
+    """The same warnings, told on standard error unless a table is to show them."""
+    for warning in () if in_table else warnings:
         print_error(f"compactor: warning: {printable(warning)}")
-    return warnings
+    return list(warnings)

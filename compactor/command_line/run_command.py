@@ -88,7 +88,7 @@ def _round(wanted: RoundArguments, places: _Places, progress: ChangeWatch) -> Cl
     from compactor.remembered_logs import RememberedLogs
     from compactor.views.recovery_report import problems_of, with_recovery_noted
 
-    premises = premises_of_round(wanted)  # before anything is changed
+    premises = premises_of_round(wanted, places.log_dirs)  # before anything is changed
     first = premises if wanted.recover_first else None
     recovered = [] if wanted.dry_run else recover_log_dirs(places.log_dirs, first, progress)
     remembered = RememberedLogs(places.log_dirs, wanted.retry)
@@ -104,7 +104,8 @@ def _round(wanted: RoundArguments, places: _Places, progress: ChangeWatch) -> Cl
     report = with_recovery_noted(_clean(wanted, places, plan, plan_anew, progress), recovered)
     if not wanted.dry_run:
         remembered.update(report.logs, time.time_ns() // 1_000_000)
-    return replace(report, warnings=tuple(told(remembered.warnings)))
+    warnings = [*premises.warnings, *remembered.warnings]
+    return replace(report, warnings=tuple(told(warnings, wanted.format is Format.TABLE)))
 
 
 def _clean(

@@ -32,6 +32,7 @@ def plan_view(
     width: int,
     space: SpaceFacts | None = None,
     refusals: Sequence[str] = (),
+    warnings: Sequence[str] = (),
 ) -> RenderableType:
     """The whole plan, to be printed on a console of that width.
 
@@ -55,6 +56,7 @@ def plan_view(
     parts += [Text(line) for line in _remarks(plan)]
     parts += [Text(line) for line in _space_lines(space)]
     parts += [Text(one_line(notice)) for notice in notices_of(plan)]
+    parts += [Text(f"Warning: {one_line(warning)}", "bold") for warning in warnings]
     parts += [Text(f"A run would be refused: {one_line(why)}", "bold") for why in refusals]
     parts.append(Text(_summary(plan)))
     return Group(*parts)

@@ -53,6 +53,7 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
     if report.phases:
         parts.append(_phases_table(report))
     parts += [Text(one_line(notice)) for notice in report.notices]
+    parts += [Text(f"Warning: {one_line(warning)}", "bold") for warning in report.warnings]
     parts.append(Text(_summary(report, totals)))
     if report.originals is not None:
         parts += [

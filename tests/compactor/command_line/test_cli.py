@@ -327,8 +327,34 @@ class TestPlan:
             compactor(*words, "--include", ".*", "--exclude", "ord.*").verdict["totals"]["to_clean"]
             == 0
         )
-        assert compactor(*words, "--include", "ord").verdict["totals"]["to_clean"] == 0
         assert compactor(*words, "--include", "ord.*").verdict["totals"]["to_clean"] == 1
+
+    @pytest.mark.parametrize("command", ["plan", "run"])
+    def test_filters_that_match_nothing(
+        self, log_dir: Path, engine: Engine, compactor: Compactor, tmp_path: Path, command: str
+    ) -> None:
+        engine(lambda *_: report())
+        before = snapshot_of(log_dir)
+        ended = compactor(command, log_dir, "--include", "ord")
+        problem = "--include 'ord': matches no topic here: it has to match the whole name, and "
+        problem += "matches only a part of orders"
+        assert (ended.code, ended.verdict["error"]) == (2, problem)
+        assert ended.error == f"compactor: {problem}. Nothing was changed.\n"
+        assert snapshot_of(log_dir) == before
+        topics = tmp_path / "topics.json"
+        topics.write_text('{"orders": {"cleanup.policy": "delete"}, "prices": {}}')
+        words = [command, log_dir, "--exclude", "ordres", "--topic-configs", topics]
+        warnings = [
+            "--exclude 'ordres': matches no topic here; did you mean orders?",
+            "--topic-configs: not here are 1 of its 2 topics: prices",
+        ]
+        shown = compactor(*words)
+        for warning in warnings:
+            assert f"\nWarning: {warning}\n" in shown.out
+        assert (shown.code, "arning" in shown.error) == (0, False)
+        ended = compactor(*words, "--format", "json")
+        assert ended.verdict["warnings"] == warnings
+        assert ended.error == "".join(f"compactor: warning: {line}\n" for line in warnings)
 
     def test_the_high_watermark_can_be_looked_past(
         self, log_dir: Path, compactor: Compactor

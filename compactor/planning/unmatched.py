@@ -1,0 +1,70 @@
+"""What is said of topics that are not there: filters and settings without an effect. Pure.
+
+Nothing is wrong with each by itself, and a mistyped one is done without for ever.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
+
+from compactor.config import Config
+from compactor.errors import ConfigError
+
+SHOWN_TOPICS = 3
+PAIRS = 20_000  # of names, to be held against each other: a tenth of a second
+_SYNTAX = re.compile(r"[\\^$.*+?()\[\]{}|]")
+
+
+def require_include(config: Config, topics: Collection[str]) -> None:
+    """Raise ConfigError where the topics to include are none of these: nothing would be done."""
+    include = config.include
+    if include is not None and not any(map(include.fullmatch, topics)):
+        hint = _hint(include, topics)
+        raise ConfigError(
+            f"{config.include_place} {include.pattern!r}: matches no topic here{hint}"
+        )
+
+
+def unmatched(config: Config, topics: Collection[str]) -> Iterator[str]:
+    """Yield a warning, without a full stop, for each other thing that is said of no topic here."""
+    exclude = config.exclude
+    filters = [] if exclude is None else [(f"{config.exclude_place} {exclude.pattern!r}", exclude)]
+    filters += [(pattern.place, pattern.match) for pattern in config.patterns]
+    for place, match in filters:
+        if not any(map(match.fullmatch, topics)):
+            yield f"{place}: matches no topic here{_hint(match, topics)}"
+    absent = sorted(config.topics.keys() - topics)
+    if absent:
+        count = f"{len(absent):,} of its {len(config.topics):,} topics"
+        yield f"--topic-configs: not here are {count}: {_names(absent, topics)}"
+
+
+def _hint(match: re.Pattern[str], topics: Collection[str]) -> str:
+    """What may have been meant."""
+    if not topics:
+        return ", where there is none"
+    within = sorted(filter(match.search, topics))
+    if within:
+        return f": it has to match the whole name, and matches only a part of {_some(within)}"
+    close = get_close_matches(_SYNTAX.sub("", match.pattern), topics, SHOWN_TOPICS)
+    return f"; did you mean {_some(close)}?" if close else f"; there are {_some(sorted(topics))}"
+
+
+def _names(absent: list[str], topics: Collection[str]) -> str:
+    """The first few, those before that look like a topic that is there."""
+    looked_at = absent[: max(SHOWN_TOPICS, PAIRS // max(1, len(topics)))]
+    close = {name: get_close_matches(name, topics, 1, 0.8) for name in looked_at}
+    told = [
+        f"{name} (did you mean {close[name][0]}?)" if close[name] else name
+        for name in sorted(looked_at, key=lambda name: not close[name])
+    ]
+    return _more(told[:SHOWN_TOPICS], len(absent))
+
+
+def _some(topics: list[str]) -> str:
+    return _more(topics[:SHOWN_TOPICS], len(topics))
+
+
+def _more(told: list[str], count: int) -> str:
+    more = f" and {count - len(told):,} more" if count > len(told) else ""
+    return ", ".join(told) + more
