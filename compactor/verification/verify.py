@@ -1,9 +1,9 @@
 """`compactor verify`: is everything in a log directory as a broker, and its readers, rely on?
 
-Every checksum, the order of offsets, that records decode, indexes against their logs, producer
-snapshots, checkpoints and metadata files. Reads only, and beside a live broker too: files that
-vanish meanwhile are left out. What Kafka mends by itself when it starts is a finding as well, and
-says so.
+Every checksum, the order of offsets, those that are missing, that records decode, indexes against
+their logs, producer snapshots, checkpoints and metadata files. Reads only, and beside a live broker
+too: files that vanish meanwhile are left out. What Kafka mends by itself when it starts is a
+finding as well, and says so.
 """
 
 import os
@@ -13,10 +13,11 @@ from typing import Any
 
 from compactor.exit_codes import UsageError
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
+from compactor.verification.missing_offsets import Gap, check_gaps, gap_behind
 from compactor.verification.verify_batches import Finding
 from compactor.verification.verify_segment import check_segment
 from storage.errors import CorruptFileError
-from storage.file_names import CLEANED, SNAPSHOT, SWAP, file_name, is_special_dir
+from storage.file_names import CLEANED, LOG, SNAPSHOT, SWAP, file_name, is_special_dir
 from storage.formats import (
     checkpoint,
     leader_epoch_checkpoint,
@@ -49,6 +50,15 @@ class Verification:
     findings: list[Finding] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Offsets:
+    """Of one log."""
+
+    end: int | None = None  # None: it could not be told
+    gaps: list[Gap] = field(default_factory=list)  # between segments
+    last_missing: int = -1  # inside of segments
+
+
 def verify(log_dir: str, only: str | None, progress: ProgressSink) -> Verification:
     """Check a log directory, or the one partition of it that `only` names (TOPIC-PARTITION).
 
@@ -60,11 +70,15 @@ def verify(log_dir: str, only: str | None, progress: ProgressSink) -> Verificati
         raise UsageError(f"TOPIC-PARTITION {only}: there is no such partition in {log_dir}")
     found = Verification()
     progress.stage(VERIFY_STAGE, sum(len(p.segments) for p in partitions))
+    first_dirty_of = _first_dirty_offsets(log_dir)
     end_offsets = {}
     for partition in partitions:
-        end_offset = _verify_partition(partition, found, progress)
-        if end_offset is not None:
-            end_offsets[partition.topic, partition.partition] = end_offset
+        offsets = _verify_partition(partition, found, progress)
+        if offsets.end is not None:
+            end_offsets[partition.topic, partition.partition] = offsets.end
+            first_dirty_offset = first_dirty_of(partition, offsets.end)
+            if first_dirty_offset is not None and offsets.last_missing < first_dirty_offset:
+                found.findings += _check_gaps(partition, offsets.gaps, first_dirty_offset)
     if only is None:
         found.findings += _check_log_dir(listing)
     found.findings += _check_checkpoints(log_dir, end_offsets, others_too=only is None)
@@ -91,15 +105,15 @@ def finding_document(finding: Finding) -> dict[str, Any]:
 
 def _verify_partition(
     partition: PartitionListing, found: Verification, progress: ProgressSink
-) -> int | None:
-    """Check one partition; its log end offset, or None where that could not be told."""
+) -> _Offsets:
+    """Check one partition; what there is of its offsets."""
     found.partitions += 1
     found.findings += _check_names(partition)
     if partition.special:  # what stands where its files should be is not opened
-        return None
+        return _Offsets()
     found.findings += _check_metadata_files(partition)
     bases = [segment.base_offset for segment in partition.segments]
-    end_offset = None
+    offsets = _Offsets()
     for segment, next_base in zip(partition.segments, [*bases[1:], None], strict=False):
         try:
             findings, columns = check_segment(partition.path, segment, next_base)
@@ -107,7 +121,7 @@ def _verify_partition(
             continue
         except OSError as error:
             found.findings.append(_unreadable(error, partition.path))
-            end_offset = None
+            offsets.end = None
             continue
         found.findings += findings
         found.segments += 1
@@ -116,12 +130,45 @@ def _verify_partition(
         found.log_bytes += columns.log_bytes
         if columns.end_position >= segment.log_bytes:
             empty = not len(columns.last_offsets)
-            end_offset = segment.base_offset if empty else int(columns.last_offsets[-1]) + 1
+            offsets.end = segment.base_offset if empty else int(columns.last_offsets[-1]) + 1
         else:
-            end_offset = None
+            offsets.end = None
+        path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
+        gap = None if findings else gap_behind(path, segment, columns, next_base)
+        offsets.gaps += [] if gap is None else [gap]
+        offsets.last_missing = max(offsets.last_missing, columns.last_missing_offset)
         progress.advance(found.segments)
     found.findings += _check_snapshots(partition)
-    return end_offset
+    return offsets
+
+
+def _first_dirty_offsets(log_dir: str) -> Callable[[PartitionListing, int], int | None]:
+    """Tells where the dirty part of a log begins; None where a checkpoint is not sound."""
+    names = checkpoint.CLEANER_OFFSET, checkpoint.LOG_START
+    try:
+        cleaned, starts = (checkpoint.read(os.path.join(log_dir, name)) for name in names)
+    except (CorruptFileError, OSError):  # a finding of its own
+        return lambda *_: None
+
+    def of(partition: PartitionListing, end_offset: int) -> int | None:
+        key = partition.topic, partition.partition
+        start = max(starts.get(key, 0), partition.segments[0].base_offset)
+        entry = cleaned.get(key, start)
+        return entry if start <= entry <= end_offset else start
+
+    return of
+
+
+def _check_gaps(
+    partition: PartitionListing, gaps: list[Gap], first_dirty_offset: int
+) -> Iterator[Finding]:
+    bases = [segment.base_offset for segment in partition.segments]
+    try:
+        yield from check_gaps(partition.path, bases, gaps, first_dirty_offset)
+    except FileNotFoundError:  # deleted meanwhile
+        return
+    except OSError as error:
+        yield _unreadable(error, partition.path)
 
 
 def _check_names(partition: PartitionListing) -> Iterator[Finding]:

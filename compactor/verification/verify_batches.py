@@ -5,8 +5,8 @@ cannot, the rest of the file is not looked at. Rules: log-format F-3.3, F-4.1 to
 """
 
 import os
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -16,6 +16,7 @@ from storage.files.filesystem import open_file
 from storage.formats import batch_columns
 from storage.formats.batch_columns import (
     ATTRIBUTES,
+    BASE_OFFSET,
     BATCH_COLUMNS,
     CHECKSUM,
     LAST_OFFSET,
@@ -55,6 +56,9 @@ _FRAMED = (  # problems of a batch whose length is all right
 )
 
 
+TakeRecords = Callable[[Int64Array, Any], None]  # rows of batches, and the columns of their records
+
+
 class Finding(NamedTuple):
     """Something that is not as it should be, and where it was noticed."""
 
@@ -75,17 +79,27 @@ class SegmentColumns(NamedTuple):
     end_position: int  # exclusive: how far the file could be framed
     log_bytes: int  # of the framed batches
     records: int
+    last_missing_offset: int  # below the last one that is there; -1: they are all there
 
 
 class SegmentCheck:
     """One pass over a `.log` file; findings gather in `findings`."""
 
-    def __init__(self, path: str, base_offset: int) -> None:
+    def __init__(
+        self,
+        path: str,
+        base_offset: int,
+        limits: tuple[int, int, int] = (0, 0, 0),
+        take: TakeRecords | None = None,
+    ) -> None:
+        """limits: of parse_records. take: is given what it has made of some batches."""
         self.path = path
+        self._limits, self._take = limits, take
         self.findings: list[Finding] = []
         self._previous_offset = base_offset - 1  # the last of what was framed
         self._offset_before = base_offset - 1  # the last before the rows that are at hand
         self._records = 0
+        self._last_missing = -1
         self._payloads = np.empty(0, np.uint8)
 
     def run(self) -> SegmentColumns:
@@ -97,13 +111,29 @@ class SegmentCheck:
             for rows, chunk, chunk_position in self._frames(log.fileno(), size):
                 self._check_checksums(rows, chunk, chunk_position)
                 self._check_records(rows, chunk, chunk_position)
+                self._look_for_gaps(rows)
                 framed.append(rows[:, (POSITION, LAST_OFFSET, MAX_TIMESTAMP)])
                 end_position = int(rows[-1, POSITION] + rows[-1, SIZE])
                 log_bytes += int(rows[:, SIZE].sum())
         positions, last_offsets, max_timestamps = np.concatenate(framed).T
         return SegmentColumns(
-            positions, last_offsets, max_timestamps, end_position, log_bytes, self._records
+            positions,
+            last_offsets,
+            max_timestamps,
+            end_position,
+            log_bytes,
+            self._records,
+            self._last_missing,
         )
+
+    def _look_for_gaps(self, rows: Int64Array) -> None:
+        """Before batches and in them; rows are completed."""
+        first_offsets, last_offsets = rows[:, BASE_OFFSET], rows[:, LAST_OFFSET]
+        before = np.concatenate(([self._offset_before], last_offsets[:-1]))
+        gaps = first_offsets[first_offsets != before + 1] - 1
+        holes = last_offsets[rows[:, RECORDS_COUNT] != last_offsets - first_offsets + 1]
+        missing = int(np.max(np.concatenate((gaps, holes)), initial=-1))
+        self._last_missing = max(self._last_missing, missing)
 
     def _frames(self, log: int, size: int) -> Iterator[tuple[Int64Array, ByteArray, int]]:
         """Yield rows of framed batches, the buffer they are in, and its place in the file."""
@@ -231,9 +261,11 @@ class SegmentCheck:
             )
             secret = np.uint64(0), np.uint64(0)
             filled, bad, error, detail = parse_records(
-                payloads, bounds, rows, (0, 0, 0), secret, columns, 0
+                payloads, bounds, rows, self._limits, secret, columns, 0
             )
             self._records += filled
+            if self._take is not None and bad < 0:
+                self._take(rows, columns)
             if bad < 0:
                 return
             self._find(int(rows[bad, POSITION]), problem_text(error, detail))
