@@ -23,6 +23,7 @@ from cleaner_jobs.tasks.heartbeat import wait_for_silence
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.cleaner_checkpoints import noted, write_checkpoints
 from compactor.cleaning.log_report import log_report
+from compactor.cleaning.null_keys import why_keys_are_missed
 from compactor.cleaning.proof import (
     check_offsets,
     why_group_is_wrong,
@@ -41,7 +42,7 @@ from compactor.host.version import version
 from compactor.planning.layout import sources_of
 from compactor.planning.notices import notices_of
 from compactor.planning.round_plan import RoundPlan
-from compactor.planning.uncleaned import problem_report, stop_if_corrupt
+from compactor.planning.uncleaned import NULL_KEYS, problem_report, stop_if_corrupt
 from compactor.retention.retention_round import apply_retention, estimate_retention
 from compactor.round_report import CleaningReport, LogReport, PhaseReport
 from storage.errors import CorruptFileError
@@ -66,6 +67,7 @@ class RunSettings:
     map_capacity: int | None = None  # keys of a map, to stop where Kafka's cleaner would
     run_id: str = field(default_factory=lambda: secrets.token_hex(4))
     originals: "OriginalsKeeper | None" = None  # keeps what is replaced or deleted
+    drop_null_keys: bool = False  # though most of what would go has no key
     fail_on_corrupt: bool = False  # end the round at a log whose data is wrong, set none aside
 
 
@@ -211,6 +213,8 @@ def _clean(
         stages.resolve()
         _prove_scan(stages)  # some logs may have been scanned once more
         _prove_verdicts(stages)
+    if not settings.drop_null_keys:
+        _spare_null_keys(stages)
     if settings.fail_on_corrupt:  # every checksum was looked at
         _stop_if_corrupt(stages)
     _rewrite_and_swap(stages, settings, clock, progress)
@@ -240,6 +244,14 @@ def _prove_verdicts(stages: Stages) -> None:
         problem = why_verdicts_are_wrong(outcome.parts, outcome.verdicts)
         if problem:
             outcome.set_aside("proof", problem)
+
+
+def _spare_null_keys(stages: Stages) -> None:
+    for outcome in stages.sound():
+        dropped = outcome.decisions.control_records_dropped if outcome.decisions else {}
+        problem = why_keys_are_missed(outcome.parts, outcome.verdicts, sum(dropped.values()))
+        if problem is not None:
+            outcome.set_aside(NULL_KEYS, problem)
 
 
 def _rewrite_and_swap(

@@ -105,6 +105,15 @@ Retry = Annotated[
         help="take logs up again that earlier runs have set aside, though they have not changed",
     ),
 ]
+DropNullKeys = Annotated[
+    bool,
+    typer.Option(
+        "--drop-null-keys",
+        rich_help_panel=LOGS,
+        help="clean a log, too, if more than half of the records that go have no key; without it "
+        "such a log is set aside, since it may be no compacted one",
+    ),
+]
 CorruptPolicy = Annotated[
     OnCorrupt,
     typer.Option(

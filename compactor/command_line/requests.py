@@ -41,6 +41,7 @@ class RoundArguments:
     map_capacity: int | None = None
     on_corrupt: OnCorrupt = OnCorrupt.SET_ASIDE
     retry: bool = False
+    drop_null_keys: bool = False
     allowed_file_systems: tuple[str, ...] = ()
     keep_originals: str | None = None
     keep_for: str | None = None

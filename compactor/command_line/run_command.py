@@ -136,6 +136,7 @@ def _clean(
             map_capacity=wanted.map_capacity,
             run_id=run_id,
             originals=originals,
+            drop_null_keys=wanted.drop_null_keys,
             fail_on_corrupt=wanted.on_corrupt is OnCorrupt.FAIL,
         )
         if plan.logs:

@@ -8,17 +8,19 @@ from cleaner_jobs.task_values import TaskProblem
 from compactor.errors import CorruptLogError
 from compactor.round_report import LogReport, LogStatus
 
-# An error of the log's own data sets it aside; anything else is a failure to be looked into.
-_STATUS = {"corrupt": LogStatus.SET_ASIDE, "unsupported": LogStatus.SET_ASIDE}
+NULL_KEYS = "null-keys"
+# What the log's own data says sets it aside; anything else is a failure to be looked into.
+_SET_ASIDE = ("corrupt", "unsupported", NULL_KEYS)
 DATA_PROBLEMS = ("corrupt", "unsupported", "proof")  # nothing but another log would end otherwise
 
 
 def problem_report(plan: LogPlan, problem: TaskProblem, swapped_groups: int = 0) -> LogReport:
     where = f"{problem.path}, byte {problem.position}" if problem.position >= 0 else problem.path
     groups = _groups(swapped_groups)
+    status = LogStatus.SET_ASIDE if problem.kind in _SET_ASIDE else LogStatus.FAILED
     note = f"{groups} swapped in by then; the checkpoint was not moved"
     return replace(
-        untouched_report(plan, _STATUS.get(problem.kind, LogStatus.FAILED)),
+        untouched_report(plan, status),
         reason=f"{where}: {problem.problem}" if where else problem.problem,
         notes=(note,) if swapped_groups else (),
         is_data_problem=problem.kind in DATA_PROBLEMS,

@@ -56,6 +56,7 @@ class LocalRound:
     before: dict[str, Callable[[], None]] = field(default_factory=dict)
     after: dict[str, Callable[[Rows], Rows]] = field(default_factory=dict)
     originals: OriginalsKeeper | None = None
+    drop_null_keys: bool = True  # as Kafka's cleaner does
     stages: list[tuple[str, int]] = field(default_factory=list)  # as they ran, and their tasks
     _attempts: "itertools.count[int]" = field(default_factory=itertools.count)
 
@@ -66,7 +67,11 @@ class LocalRound:
             sparkContext=SimpleNamespace(defaultParallelism=self.cores), log_round=self
         )
         settings = RunSettings(
-            dry_run, str(self.work_dir), map_capacity=map_capacity, originals=self.originals
+            dry_run,
+            str(self.work_dir),
+            map_capacity=map_capacity,
+            originals=self.originals,
+            drop_null_keys=self.drop_null_keys,
         )
         return cleaner_manager.run_round(plan, settings, NoProgress(), spark)
 

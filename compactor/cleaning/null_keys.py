@@ -1,0 +1,26 @@
+"""The guard against compacting what is no compacted topic: pure.
+
+Brokers take no record without a key into a compacted topic, so the few that a cleaner finds there
+are from before its policy was changed. Where most of what would go has no key, the policy is
+rather a mistake, and the topic one of events that nobody meant to lose.
+"""
+
+from collections.abc import Sequence
+
+from cleaner_jobs.task_values import Part, Verdict
+
+
+def why_keys_are_missed(
+    parts: Sequence[Part], verdicts: Sequence[Verdict], markers_dropped: int
+) -> str | None:
+    """Say why a log is not to be cleaned: it is resolved, and nothing of it is rewritten yet."""
+    null_keys = sum(part.null_keys for part in parts)
+    gone = null_keys + markers_dropped
+    gone += sum(part.superseded + part.aborted for part in parts)
+    gone += sum(verdict.superseded + verdict.expired for verdict in verdicts)
+    if 2 * null_keys <= gone:
+        return None
+    return (
+        f"of {gone} records that would go, {null_keys} have no key, which a broker takes into no "
+        "compacted topic: is it one? Nothing was changed; --drop-null-keys cleans it all the same"
+    )
