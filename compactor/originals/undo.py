@@ -47,7 +47,9 @@ from compactor.originals.log_states import ChangedSinceError
 from compactor.originals.undo_judgement import (
     Checkpointed,
     UndoTask,
+    check_not_moving,
     judge,
+    moves_to,
     read_checkpointed,
 )
 from compactor.recovery.log_dir_recovery import recover_log_dir
@@ -95,17 +97,20 @@ def undo_run(path: str, allowed_file_systems: Collection[str] = ()) -> list[Undo
     with lock_log_dirs(found, allowed_file_systems, after_unclean_shutdown=True):
         for log_dir in found:
             recover_log_dir(log_dir)  # what cannot be settled is refused below
+        moves = moves_to(run.log_dirs)
         for log_dir, of_log_dir in groupby(logs, key=lambda log: log.log_dir):
             own = list(of_log_dir)
             if log_dir in found:
-                reports += _undo_in(log_dir, own)
+                reports += _undo_in(log_dir, own, moves)
             else:
                 reason = f"{log_dir}: No such file or directory"
                 reports += [_report(log, UndoStatus.FAILED, reason) for log in own]
     return reports
 
 
-def _undo_in(log_dir: str, logs: Sequence[KeptLog]) -> list[UndoReport]:
+def _undo_in(
+    log_dir: str, logs: Sequence[KeptLog], moves: Mapping[TopicPartition, str]
+) -> list[UndoReport]:
     try:
         checkpointed = read_checkpointed(log_dir)
     except _PROBLEMS as error:
@@ -114,6 +119,7 @@ def _undo_in(log_dir: str, logs: Sequence[KeptLog]) -> list[UndoReport]:
     tasks = []
     for log in logs:
         try:
+            check_not_moving(log, moves)
             tasks.append(judge(log, checkpointed))
         except ChangedSinceError as error:
             reports[log.key] = _report(log, UndoStatus.REFUSED, str(error))

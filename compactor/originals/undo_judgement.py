@@ -1,7 +1,7 @@
 """Whether a log is as a run left it, or as it was on the way there: then the run can be undone."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from compactor.originals import kept_files
@@ -9,7 +9,8 @@ from compactor.originals.appended_since import check_appended
 from compactor.originals.kept_manifest import FileMark, KeptStep, LogBefore
 from compactor.originals.kept_run import KeptLog
 from compactor.originals.log_states import ChangedSinceError, State, difference, states_of
-from storage.file_names import LOG, SWAP, file_name
+from storage.file_names import LOG, SWAP, file_name, parse_future_dir
+from storage.files import filesystem
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.partition_metadata import topic_id_of
@@ -35,6 +36,25 @@ def read_checkpointed(log_dir: str) -> Checkpointed:
     """Raise CorruptFileError or OSError."""
     names = checkpoint.CLEANER_OFFSET, checkpoint.LOG_START
     return Checkpointed(*(checkpoint.read(os.path.join(log_dir, name)) for name in names))
+
+
+def moves_to(log_dirs: Iterable[str]) -> dict[TopicPartition, str]:
+    """By log that a broker has begun to move: the log directory that it copies it to."""
+    return {
+        key: log_dir
+        for log_dir in filter(os.path.isdir, log_dirs)
+        for name in filesystem.list_names(log_dir)[0]
+        if (key := parse_future_dir(name)) is not None
+    }
+
+
+def check_not_moving(log: KeptLog, moves: Mapping[TopicPartition, str]) -> None:
+    """Raise ChangedSinceError where a broker would put a copy in the place of what came back."""
+    if log.key in moves:
+        raise ChangedSinceError(
+            f"it is being moved to {moves[log.key]}: what came back would go again with the copy "
+            "there (-future); undo it when a broker has ended the move, or called it off"
+        )
 
 
 def judge(log: KeptLog, checkpointed: Checkpointed) -> UndoTask:

@@ -178,6 +178,24 @@ def test_a_topic_with_the_id_that_it_had_is_undone(
     assert kept.files() == before
 
 
+# while it is being moved
+
+
+def test_a_log_that_is_being_moved_is_left_until_that_is_over(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    """The copy has none of what the run has deleted, and is put in the place of the log."""
+    kept, orders = retained(local, tmp_path / "logs")
+    copy = orders.with_name("orders-0.0123456789abcdef0123456789abcdef-future")
+    shutil.copytree(orders, copy)
+    (report,) = kept.undo()
+    assert report.status is UndoStatus.REFUSED
+    assert f"it is being moved to {orders.parent}: " in (report.reason or "")
+    shutil.rmtree(copy)
+    (report,) = kept.undo()
+    assert report.status is UndoStatus.UNDONE
+
+
 # cleaned since, without an entry in the checkpoint that tells of it
 
 
