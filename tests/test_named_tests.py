@@ -1,4 +1,4 @@
-"""Every test that docs/safety.md and docs/differences.md name exists: else nothing holds a row."""
+"""Every test that the promises and the differences name exists: else nothing holds a row."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ def files_named(name: str) -> list[Path]:
     return [ROOT / name] if (ROOT / name).exists() else [*(ROOT / "tests").rglob(name)]
 
 
-@pytest.mark.parametrize(("page", "least"), [("safety.md", 80), ("differences.md", 40)])
+@pytest.mark.parametrize(("page", "least"), [("promises.md", 80), ("differences.md", 40)])
 def test_every_test_that_is_named_is_there(page: str, least: int) -> None:
     """A name without a file is of the last file before it."""
     missing, named, files = [], 0, list[Path]()
