@@ -27,6 +27,7 @@ from compactor.topic_config import (
     topic_config,
 )
 
+CLOCKS_DIFFER_MS = 5 * 60_000  # those of two hosts, at most
 PRODUCER_ID_EXPIRATION_MS = 86_400_000  # what a broker has unless told otherwise (C-20.1)
 BROKER_SETTINGS: Mapping[str, Setting] = {
     "producer.id.expiration.ms": Setting(PRODUCER_ID_EXPIRATION_MS, 1, MAX_INT),
@@ -58,6 +59,7 @@ class Config:
     exclude: re.Pattern[str] | None = None  # wins over include
     include_place: str = "--include"  # where each stands, for people
     exclude_place: str = "--exclude"
+    checks_clock: bool = False  # a log written after the round's clock is left
     assume_fully_replicated: bool = False  # the high watermark is the log end offset (C-23.2)
 
     def topic(self, name: str) -> TopicConfig:

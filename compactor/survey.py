@@ -168,15 +168,20 @@ def largest_timestamp_ms(partition: PartitionListing, segment: Segment) -> int:
         headers = (header for _, header in segment_reader.read_batch_headers(log_path))
         largest_ms = max((header.max_timestamp for header in headers), default=-1)
         return largest_ms if largest_ms >= 0 else segment.log_mtime_ns // 1_000_000
+    last_ms = last_time_entry_ms(partition, segment)
+    return last_ms if last_ms >= 0 else segment.log_mtime_ns // 1_000_000
+
+
+def last_time_entry_ms(partition: PartitionListing, segment: Segment) -> int:
+    """Give the time of the last entry in the time index of an inactive segment; -1: none."""
     entries = (segment.time_index_bytes or 0) // time_index.ENTRY.itemsize
-    if entries:
-        path = os.path.join(partition.path, file_name(segment.base_offset, TIME_INDEX))
-        position = (entries - 1) * time_index.ENTRY.itemsize
-        data = filesystem.read_range(path, position, time_index.ENTRY.itemsize)
-        last = time_index.last(time_index.decode(data, path), segment.base_offset)
-        if last.timestamp_ms is not None and last.timestamp_ms >= 0:
-            return last.timestamp_ms
-    return segment.log_mtime_ns // 1_000_000
+    if not entries:
+        return -1
+    path = os.path.join(partition.path, file_name(segment.base_offset, TIME_INDEX))
+    position = (entries - 1) * time_index.ENTRY.itemsize
+    data = filesystem.read_range(path, position, time_index.ENTRY.itemsize)
+    last = time_index.last(time_index.decode(data, path), segment.base_offset)
+    return -1 if last.timestamp_ms is None else last.timestamp_ms
 
 
 def first_batch_timestamp_ms(partition: PartitionListing, segment: Segment) -> int | None:

@@ -68,7 +68,9 @@ def split_overflowing(
     if split:
         plan = plan_again()
     logs = [
-        replace(log, notes=split.get(log.path, ())) for log in plan.logs if log.path not in told
+        replace(log, notes=(*log.notes, *split.get(log.path, ())))
+        for log in plan.logs
+        if log.path not in told
     ]
     return replace(plan, logs=tuple(logs), passed_over=(*plan.passed_over, *told.values()))
 

@@ -51,7 +51,7 @@ def plan(wanted: RoundArguments) -> Result:
     from compactor.views.plan_table import plan_document, plan_view
 
     log_dirs = arguments.log_dirs(wanted.log_dirs, to_write=False)
-    premises = premises_of_round(wanted, log_dirs)
+    premises = premises_of_round(wanted, log_dirs, to_write=False)
     remembered = RememberedLogs(log_dirs)
     round_plan = plan_of(premises, log_dirs, remembered.problems)
     space = _space(round_plan) if round_plan.logs else None

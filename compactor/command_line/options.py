@@ -59,6 +59,15 @@ AsOf = Annotated[
         "zone); by default now",
     ),
 ]
+AnyClock = Annotated[
+    bool,
+    typer.Option(
+        "--any-clock",
+        rich_help_panel=LOGS,
+        help="take the clock of the round as it is: --as-of in 1970 or ahead of this machine's "
+        "clock, or a log written more than five minutes after it",
+    ),
+]
 AssumeFullyReplicated = Annotated[
     bool,
     typer.Option(

@@ -35,6 +35,7 @@ class RoundArguments:
     include: str | None = None
     exclude: str | None = None
     as_of: str | None = None
+    any_clock: bool = False
     assume_fully_replicated: bool = False
     work_dir: str | None = None
     master: str | None = None

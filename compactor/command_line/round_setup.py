@@ -10,6 +10,7 @@ from compactor.command_line import arguments, guards
 from compactor.command_line.requests import RoundArguments, StoppedError
 from compactor.config import Config, load_config, with_filters
 from compactor.errors import ConfigError
+from compactor.exit_codes import UsageError
 from compactor.host.output import print_error
 from compactor.host.printable import printable
 from compactor.host.progress import RECOVERY_STAGE, ChangeWatch, ProgressSink
@@ -37,15 +38,19 @@ def premises_of(wanted: RoundArguments) -> Premises:
     settings = dict(arguments.setting(text) for text in wanted.settings)
     config = load_config(wanted.config, wanted.topic_configs, settings)
     config = with_filters(config, wanted.include, wanted.exclude)
+    config = replace(config, checks_clock=not wanted.any_clock)
     if wanted.assume_fully_replicated:
         config = replace(config, assume_fully_replicated=True)
     return Premises(config, arguments.as_of_ms(wanted.as_of))
 
 
-def premises_of_round(wanted: RoundArguments, log_dirs: tuple[str, ...]) -> Premises:
+def premises_of_round(
+    wanted: RoundArguments, log_dirs: tuple[str, ...], to_write: bool
+) -> Premises:
     """Those of `plan` and `run`.
 
-    UsageError where data would be lost by mistake; ConfigError where topics are asked for of which
+    UsageError where data would be lost by mistake, or, if nothing is written, a warning where it is
+    the clock's; ConfigError where topics are asked for of which
     there is none.
     """
     from compactor.planning.unmatched import require_include, unmatched
@@ -53,9 +58,20 @@ def premises_of_round(wanted: RoundArguments, log_dirs: tuple[str, ...]) -> Prem
 
     premises = premises_of(wanted)
     guards.require_named_topics(premises.config)
+    doubt = None if wanted.any_clock else _doubt_of_clock(wanted, premises)
+    if doubt is not None and to_write:
+        raise UsageError(doubt)
     topics = topics_in(log_dirs)
     require_include(premises.config, topics)
-    return premises._replace(warnings=tuple(unmatched(premises.config, topics)))
+    warnings = [doubt] if doubt is not None else []
+    return premises._replace(warnings=(*warnings, *unmatched(premises.config, topics)))
+
+
+def _doubt_of_clock(wanted: RoundArguments, premises: Premises) -> str | None:
+    if wanted.as_of is None or premises.as_of_ms is None:
+        return None
+    now_ms = time.time_ns() // 1_000_000
+    return guards.why_as_of_is_doubtful(wanted.as_of, premises.as_of_ms, now_ms)
 
 
 def plan_of(

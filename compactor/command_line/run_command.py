@@ -88,7 +88,8 @@ def _round(wanted: RoundArguments, places: _Places, progress: ChangeWatch) -> Cl
     from compactor.remembered_logs import RememberedLogs
     from compactor.views.recovery_report import problems_of, with_recovery_noted
 
-    premises = premises_of_round(wanted, places.log_dirs)  # before anything is changed
+    # before anything is changed
+    premises = premises_of_round(wanted, places.log_dirs, to_write=not wanted.dry_run)
     first = premises if wanted.recover_first else None
     recovered = [] if wanted.dry_run else recover_log_dirs(places.log_dirs, first, progress)
     remembered = RememberedLogs(places.log_dirs, wanted.retry)

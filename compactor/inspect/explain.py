@@ -38,6 +38,7 @@ class Explanation(NamedTuple):
     retention: RetentionReport
     notes: tuple[str, ...]
     notices: tuple[str, ...]
+    as_of_ms: int
 
 
 def explain(
@@ -73,6 +74,7 @@ def explain(
         _retention(plan, key),
         facts.notes if facts else (),
         notices_of(plan),
+        plan.as_of_ms,
     )
 
 

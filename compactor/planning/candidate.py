@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from cleaner_jobs.plan import ActiveProducer
 from compactor.planning import selection
+from compactor.planning.clock_check import YOUNGER_RECORDS, has_younger_records
 from compactor.planning.selection import Bound, BoundName, CleanableRange, FirstDirty
 from compactor.survey import LogOffsets, first_batch_timestamp_ms, largest_timestamp_ms
 from compactor.topic_config import TopicConfig
@@ -33,6 +34,7 @@ class Clock:
 
     now_ms: int
     producer_id_expiration_ms: int
+    is_checked: bool = False  # held against what says when a log was written
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Prepared:
     to_rewrite: tuple[Segment, ...]  # index files that are missing have the size of rebuilt ones
     # of all segments without .index: base offset, and the entries that a broker's recovery finds
     rebuilt_txn_indexes: tuple[tuple[int, tuple[AbortedTxn, ...]], ...]
+    notes: tuple[str, ...] = ()
 
 
 def defect(partition: PartitionListing) -> str | None:
@@ -175,10 +178,13 @@ def prepare(judgement: Judgement, clock: Clock, clean_shutdown: bool) -> Prepare
     )
     refusal = _refusal(judgement)
     to_rewrite: tuple[Segment, ...] = ()
+    notes: tuple[str, ...] = ()
     if refusal is None and judgement.is_eligible:
+        if clock.is_checked and has_younger_records(partition, judgement.to_rewrite, clock.now_ms):
+            notes = (YOUNGER_RECORDS,)
         to_rewrite = tuple(_with_indexes(judgement, s) for s in judgement.to_rewrite)
     rebuilt = tuple(state.rebuilt_txn_indexes.items())
-    return Prepared(judgement, producers, refusal, to_rewrite, rebuilt)
+    return Prepared(judgement, producers, refusal, to_rewrite, rebuilt, notes)
 
 
 def _compaction_delay_ms(

@@ -14,6 +14,7 @@ from cleaner_jobs.plan import LogPlan
 from compactor import survey as log_dir_survey
 from compactor.config import Config, with_filters
 from compactor.planning.candidate import Clock, Judgement, Prepared, defect, judge, prepare
+from compactor.planning.clock_check import why_clock_is_behind
 from compactor.planning.planner import SegmentLimits, group_segments
 from compactor.planning.reasons import why_not_compacted, why_not_eligible
 from compactor.planning.selection import dirtiest_first, legacy_horizon_ms
@@ -93,6 +94,12 @@ class _Outcome(NamedTuple):
     retention: LogRetention | None = None
     stray: StrayEntries | None = None
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known of the log beside its outcome."""
+        own = self.prepared.notes if self.prepared else ()
+        return own if self.stray is None else (self.stray.note, *own)
+
 
 def plan_round(
     log_dirs: Iterable[str],
@@ -143,7 +150,7 @@ def _round_plan(
     left = [outcome for outcome in outcomes if outcome.refusal is not None]
     reports = [_report(outcome) for outcome in left]
     reports += [report for survey in surveys for report in _unlisted(survey)]
-    notes = {o.partition.path: (o.stray.note,) for o in outcomes if o.stray is not None}
+    notes = {o.partition.path: o.notes for o in outcomes}
     facts = [_facts(prepared.judgement, None, notes) for prepared in taken]
     facts += [_facts(o.judgement, o.refusal, notes) for o in left if o.judgement is not None]
     return RoundPlan(
@@ -169,7 +176,7 @@ class _Planner:
         problems: Mapping[str, str],
     ) -> None:
         self._config, self._problems = config, problems
-        self._clock = Clock(now_ms, config.producer_id_expiration_ms)
+        self._clock = Clock(now_ms, config.producer_id_expiration_ms, config.checks_clock)
         self._conflicts = log_dir_survey.conflicts(surveys)
         self._moves = log_dir_survey.moves(surveys)
         self._stray_entries = log_dir_survey.stray_entries(surveys)
@@ -222,6 +229,9 @@ class _Planner:
             return _Refusal(LogStatus.PASSED_OVER, "it has no segment, so no records")
         if key in self._moves:
             return _Refusal(LogStatus.PASSED_OVER, self._moves[key])
+        behind = why_clock_is_behind(partition, self._clock.now_ms)
+        if behind is not None and self._clock.is_checked:
+            return _Refusal(LogStatus.PASSED_OVER, behind)
         return None
 
     def _judged(self, partition: PartitionListing, survey: LogDirSurvey) -> _Outcome:
@@ -315,6 +325,7 @@ def _log_plan(log_id: int, prepared: Prepared) -> LogPlan:
             rebuilt for rebuilt in prepared.rebuilt_txn_indexes if rebuilt[1]
         ),
         files=partition.files,
+        notes=prepared.notes,
         legacy_horizon_ms=legacy_horizon_ms(
             partition.segments, judgement.first_dirty.offset, config.delete_retention_ms
         ),

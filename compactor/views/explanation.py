@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from compactor.host.printable import one_line, printable
+from compactor.host.printable import iso_time, one_line, printable
 from compactor.inspect.explain import Explanation
 from compactor.views.report_json import JsonObject, retention_document
 
@@ -24,6 +24,7 @@ def explanation_view(found: Explanation) -> RenderableType:
     lines = [f"Retention would delete {gone:,} segments now"] if gone else []
     lines += [one_line(note) for note in (*found.notes, *found.notices)]
     parts: list[RenderableType] = [Text(f"{name} {found.outcome}{reason}")]
+    lines.insert(0, f"As of {iso_time(found.as_of_ms)}")
     parts += [table] if found.bounds else []
     return Group(*parts, *(Text(line) for line in lines))
 
@@ -40,4 +41,6 @@ def explanation_document(found: Explanation) -> JsonObject:
         "retention": retention_document(found.retention),
         "notes": list(found.notes),
         "notices": list(found.notices),
+        "as_of_ms": found.as_of_ms,
+        "as_of": iso_time(found.as_of_ms),
     }

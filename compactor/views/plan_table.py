@@ -68,6 +68,7 @@ def plan_document(
     """Everything that is known: the fields of the plan's JSON after those of the verdict."""
     return {
         "as_of_ms": plan.as_of_ms,
+        "as_of": iso_time(plan.as_of_ms),
         "totals": _totals(plan),
         "notices": list(notices_of(plan)),
         "refusals": list(refusals),

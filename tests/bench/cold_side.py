@@ -33,7 +33,7 @@ def command(verb: str, log_dir: Path, *options: str) -> list[str]:
     settings += [
         word for name, value in TOPIC_CONFIG.items() for word in ("--set", f"{name}={value}")
     ]
-    return program(verb, str(log_dir), *settings, "--as-of", str(NOW_MS), *options)
+    return program(verb, str(log_dir), *settings, "--as-of", str(NOW_MS), "--any-clock", *options)
 
 
 def program(*words: str) -> list[str]:

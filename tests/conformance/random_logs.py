@@ -52,7 +52,7 @@ def run_compactor(
 ) -> None:
     """One round in a process of its own; what it printed is kept beside the log directory."""
     options = ["--topic-configs", str(topic_configs), "--as-of", str(now_ms)]
-    options += ["--drop-null-keys"]  # as Kafka's cleaner does
+    options += ["--any-clock", "--drop-null-keys"]  # as Kafka's cleaner does
     if map_capacity is not None:
         options += ["--map-capacity", str(map_capacity)]
     argv = [sys.executable, "-m", "compactor", "run", str(log_dir), *options]

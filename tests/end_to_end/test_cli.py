@@ -258,7 +258,7 @@ class TestRound:
 
     def test_dry_run_run_and_nothing_left_to_do(self, log_dir: Path, tmp_path: Path) -> None:
         before = snapshot_of(log_dir)
-        common = [log_dir, *COMPACTED, "--as-of", "5000", "--master", "local[1]"]
+        common = [log_dir, *COMPACTED, "--as-of", "5000", "--any-clock", "--master", "local[1]"]
         dry = compactor("run", *common, "--dry-run", "--format", "json")
         assert dry.returncode == 0, dry.stderr
         assert snapshot_of(log_dir) == before
@@ -298,7 +298,7 @@ class TestRound:
                 env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
             )
 
-        done = submitted("run", log_dir, *COMPACTED, "--as-of", "5000")
+        done = submitted("run", log_dir, *COMPACTED, "--as-of", "5000", "--any-clock")
         assert done.returncode == 0, done.stderr
         assert verdict(done)["totals"]["records"]["kept"] == 4
         wrong = submitted("run", log_dir, "--as-of", "x")

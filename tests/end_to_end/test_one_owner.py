@@ -14,7 +14,7 @@ from tests.compactor.small_log import build
 from tests.end_to_end.test_cli import COMPACTED, PROJECT, assert_refused, compactor, verdict
 
 TOPICS = '{"orders": {"cleanup.policy": "compact"}}'
-ROUND = ("--as-of", "5000", "--master", "local[1]")
+ROUND = ("--as-of", "5000", "--any-clock", "--master", "local[1]")
 
 
 def contents(log_dir: Path) -> dict[str, tuple[bytes, int]]:

@@ -139,7 +139,7 @@ class TestAfterAnUncleanShutdown:
         data = path.read_bytes()
         path.write_bytes(data[:100] + b"?" + data[101:])
         before = snapshot_of(killed / "orders-0")
-        compacted = (*COMPACTED, "--as-of", "5000")
+        compacted = (*COMPACTED, "--as-of", "5000", "--any-clock")
         done = compactor("run", killed, "--recover-first", *compacted, "--format", "json")
         assert done.returncode == 4
         [log] = told(done.stdout)["logs"]

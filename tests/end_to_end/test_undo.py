@@ -11,7 +11,7 @@ def test_a_run_is_undone(tmp_path: Path) -> None:
     log_dir, originals = build(tmp_path / "log").parent, tmp_path / "originals"
     clean_shutdown.write(str(log_dir))
     before = snapshot_of(log_dir / "orders-0")
-    words = [log_dir, *COMPACTED, "--as-of", "5000", "--master", "local[1]"]
+    words = [log_dir, *COMPACTED, "--as-of", "5000", "--any-clock", "--master", "local[1]"]
     expired = originals / "00000000"
     expired.mkdir(parents=True)
     (expired / "run.json").write_text(

@@ -140,7 +140,7 @@ class Range:
         cluster = self.cluster if chance.random() < ON_CLUSTER else None
         target, phase = chance.choice(TARGETS[cluster is not None]), chance.choice(MOMENTS)
         words = [str(status), "run", str(log_dir), "--topic-configs", str(self.configs)]
-        words += ["--as-of", str(logs.NOW_MS), "--work-dir", str(work_dir)]
+        words += ["--as-of", str(logs.NOW_MS), "--any-clock", "--work-dir", str(work_dir)]
         argv = [sys.executable, "-m", "tests.kill.victim", *words, "--master", "local[2]"]
         if cluster is not None:
             argv = cluster.submit(Path(victim.__file__), *words, conf={})

@@ -75,7 +75,7 @@ class TestRun:
             return report()
 
         engine(run_round)
-        options = ["--dry-run", "--as-of", "5000", "--master", "local[1]", "--debug"]
+        options = ["--dry-run", "--as-of", "5000", "--any-clock", "--master", "local[1]", "--debug"]
         options += ["--work-dir", str(tmp_path / "w"), *COMPACTED]
         assert compactor("run", log_dir, *options).code == 0
         [(plan, settings)] = seen

@@ -1,0 +1,41 @@
+"""The clock of a round held against what says when a log was written.
+
+Delete horizons are dated by it: dated too early, a tombstone goes before its time. A file's time of
+modification is a clock's of its own, and nobody cleans a log before it is written. The times of
+records are whatever producers gave, so that they are only told of.
+"""
+
+from collections.abc import Iterable
+
+from compactor.config import CLOCKS_DIFFER_MS
+from compactor.host.printable import iso_time
+from compactor.survey import last_time_entry_ms
+from storage.file_names import LOG, file_name
+from storage.formats.segment import Segment
+from storage.log.log_dir import PartitionListing
+
+YOUNGER_RECORDS = (
+    "it has records with timestamps later than the clock of the round: lags and retention wait "
+    "until that time"
+)
+
+
+def why_clock_is_behind(partition: PartitionListing, clock_ms: int) -> str | None:
+    """Say which segment was written after the time that a round goes by; None if none was."""
+    for segment in partition.segments:
+        ahead_ms = segment.log_mtime_ns // 1_000_000 - clock_ms
+        if ahead_ms > CLOCKS_DIFFER_MS:
+            return (
+                f"{file_name(segment.base_offset, LOG)} was written {ahead_ms // 1000} s after the "
+                f"clock of the round, {iso_time(clock_ms)}: tombstones would be dated too early, "
+                "and go too soon. Set the clock, or --as-of, right; --any-clock takes it as it is"
+            )
+    return None
+
+
+def has_younger_records(
+    partition: PartitionListing, segments: Iterable[Segment], clock_ms: int
+) -> bool:
+    """Say whether a time index ends with a time after that of the round. segments: inactive."""
+    latest_ms = clock_ms + CLOCKS_DIFFER_MS
+    return any(last_time_entry_ms(partition, segment) > latest_ms for segment in segments)
