@@ -17,14 +17,19 @@ from compactor.log_dir_lock import LOCK_FILE, require_clean_shutdown, require_fr
 _UNCHANGED = ". Nothing was changed"
 
 
-def refusals(log_dirs: Sequence[str], allowed_file_systems: Collection[str] = ()) -> list[str]:
-    """A line for each reason, without a full stop."""
+def refusals(
+    log_dirs: Sequence[str],
+    allowed_file_systems: Collection[str] = (),
+    after_unclean_shutdown: bool = False,
+) -> list[str]:
+    """A line for each reason, without a full stop; of a run with the same arguments."""
     found = told_by(descriptor_limit.require_enough)
     for log_dir in log_dirs:
         found += told_by(partial(require_working_locks, [log_dir], allowed_file_systems))
         of_lock = told_by(partial(_require_lock, log_dir))
-        # a broker that is running has taken the marker away
-        found += of_lock or told_by(partial(require_clean_shutdown, log_dir))
+        if not (of_lock or after_unclean_shutdown):  # a running broker has taken the marker away
+            found += told_by(partial(require_clean_shutdown, log_dir))
+        found += of_lock
     return found
 
 

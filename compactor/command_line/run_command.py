@@ -105,6 +105,8 @@ def _round(wanted: RoundArguments, places: _Places, progress: ChangeWatch) -> Cl
     report = with_recovery_noted(_clean(wanted, places, plan, plan_anew, progress), recovered)
     if not wanted.dry_run:
         remembered.update(report.logs, time.time_ns() // 1_000_000)
+    else:
+        report = replace(report, notices=(*report.notices, *_refusals(wanted, places)))
     warnings = [*premises.warnings, *remembered.warnings]
     return replace(report, warnings=tuple(told(warnings, wanted.format is Format.TABLE)))
 
@@ -144,6 +146,14 @@ def _clean(
             progress.stage(START_STAGE, 0)
         report = run_round(plan, settings, progress)
         return replace(report, originals=originals.report() if originals else None)
+
+
+def _refusals(wanted: RoundArguments, places: _Places) -> list[str]:
+    """Why what a dry run has shown would not be done."""
+    from compactor.refusals import refusals
+
+    known = wanted.allowed_file_systems, wanted.recover_first
+    return [f"A run would be refused: {why}" for why in refusals(places.log_dirs, *known)]
 
 
 def _discard_expired(places: _Places, progress: ChangeWatch) -> None:

@@ -144,3 +144,19 @@ def test_a_lock_that_is_a_link_is_told_as_a_run_tells_it(
     capsys.readouterr()
     assert cli.main(["run", str(log_dir), *NOT_COMPACTED]) == 1
     assert f"compactor: {told}. " in capsys.readouterr().err
+
+
+def test_a_dry_run_says_so_too_by_its_own_options(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(*words: str) -> list[str]:
+        capsys.readouterr()
+        dry_run = ["run", str(log_dir), "--dry-run", *NOT_COMPACTED, "--format", "json"]
+        assert cli.main([*dry_run, *words]) == 0
+        notices: list[str] = json.loads(capsys.readouterr().out)["notices"]
+        return [line for line in notices if line.startswith("A run would be refused: ")]
+
+    assert told() == []
+    with on_a_network(log_dir, monkeypatch), not_shut_down_cleanly(log_dir, monkeypatch):
+        assert len(told()) == 2
+        assert told("--recover-first", "--allow-file-system", "nfs4") == []
