@@ -14,12 +14,12 @@ from cleaner_jobs.spark import first_use
 from cleaner_jobs.spark.class_archive import cache_dir
 from compactor.errors import CleaningFailedError
 from compactor.host.java import use_java
-from tests.bench import docs, machine, measured, plan_side, recover_side, table
+from tests.bench import docs, machine, measured, plan_side, recover_side, swap_side, table
 from tests.bench.errors import BenchError
 from tests.bench.results import FleetResult, Results, from_json, merged, to_json
 from tests.bench.scratch import Scratch, default_root, open_scratch
 from tests.bench.turns import Setup, measure
-from tests.bench.workloads import NAMES, PLAN, RECOVER, Fleet, choose
+from tests.bench.workloads import NAMES, PLAN, RECOVER, SWAP, Fleet, choose, swap_shapes
 from tests.oracle.jars import OracleUnavailableError
 
 REPETITIONS = 3
@@ -107,6 +107,11 @@ def _measure(wanted: argparse.Namespace) -> Results:
         if wanted.only is None or RECOVER in wanted.only:
             recovered = _over_fleet(recover_side.measure, RECOVER, setup, wanted.quick)
             results = replace(results, recovery=recovered)
+            _keep(results, wanted.json)
+        if wanted.only is None or SWAP in wanted.only:
+            tell(f"{SWAP}: logs of many small segments")
+            swaps = swap_side.measure(scratch, swap_shapes(wanted.quick), repetitions)
+            results = replace(results, swaps=tuple(swaps))
             _keep(results, wanted.json)
     return results
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.bench.results import WORKERS, Results
+from tests.bench.results import WORKERS, Results, SwapResult
 from tests.bench.workloads import COLD, GROWTH_LONG, GROWTH_SHORT, KAFKA, MAIN, SMALL, TXN, WARM
 
 MIB = 1024 * 1024
@@ -57,6 +57,9 @@ def goals(results: Results) -> Iterator[Goal]:
     if results.recovery:
         what = f"recovery of {results.recovery.partitions:,} partitions after a kill"
         yield Goal(what, results.recovery.seconds(), 20, 10, "s")
+    for a_group, more in swap_growth_percent(results).items():
+        what = f"swap, {a_group} a group: CPU seconds a segment, longest log against shortest"
+        yield Goal(what, more, 20, 5, "%")
     workers = worker_peak_mib(results)
     if workers is not None:
         yield Goal("largest Python worker, resident, over all logs", workers, 700, 400, "MiB")
@@ -64,6 +67,19 @@ def goals(results: Results) -> Iterator[Goal]:
     if growth is not None:
         what = f"CPU seconds per GB, {GROWTH_LONG} against {GROWTH_SHORT}: growth"
         yield Goal(what, growth, 20, 5, "%")
+
+
+def swap_growth_percent(results: Results) -> dict[int, float]:
+    """How much more a segment of the longest log costs than one of the shortest, by their number
+    in a group."""
+    by_shape: dict[int, list[SwapResult]] = {}
+    for swap in sorted(results.swaps, key=lambda swap: swap.segments):
+        by_shape.setdefault(swap.segments_a_group, []).append(swap)
+    return {
+        a_group: 100 * (swaps[-1].cpu_ms_a_segment() / swaps[0].cpu_ms_a_segment() - 1)
+        for a_group, swaps in by_shape.items()
+        if swaps[0].segments < swaps[-1].segments
+    }
 
 
 def worker_peak_mib(results: Results) -> float | None:

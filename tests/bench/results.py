@@ -95,6 +95,21 @@ class FleetResult:
 
 
 @dataclass(frozen=True, slots=True)
+class SwapResult:
+    """Of the swap of one log."""
+
+    segments: int
+    segments_a_group: int
+    samples: list[Sample]
+
+    def seconds(self) -> float:
+        return median(sample.seconds for sample in self.samples)
+
+    def cpu_ms_a_segment(self) -> float:
+        return 1000 * median(sample.cpu_seconds for sample in self.samples) / self.segments
+
+
+@dataclass(frozen=True, slots=True)
 class Results:
     """Everything of a run."""
 
@@ -103,6 +118,7 @@ class Results:
     logs: tuple[LogResult, ...] = ()
     plan: FleetResult | None = None
     recovery: FleetResult | None = None
+    swaps: tuple[SwapResult, ...] = ()
 
     def log(self, name: str) -> LogResult | None:
         return next((log for log in self.logs if log.name == name), None)
@@ -126,6 +142,7 @@ def merged(runs: Sequence[Results]) -> Results:
             logs=(*kept, *later.values()),
             plan=run.plan or first.plan,
             recovery=run.recovery or first.recovery,
+            swaps=run.swaps or first.swaps,
         )
     return first
 
@@ -145,13 +162,18 @@ def from_json(text: str) -> Results:
         tuple(_log(fields) for fields in document["logs"]),
         _fleet(document["plan"]),
         _fleet(document.get("recovery")),
+        tuple(SwapResult(**_with_samples(fields)) for fields in document.get("swaps", ())),
     )
 
 
 def _fleet(fields: dict[str, Any] | None) -> FleetResult | None:
     if fields is None:
         return None
-    return FleetResult(**{**fields, "samples": [Sample(*s) for s in fields["samples"]]})
+    return FleetResult(**_with_samples(fields))
+
+
+def _with_samples(fields: dict[str, Any]) -> dict[str, Any]:
+    return {**fields, "samples": [Sample(*sample) for sample in fields["samples"]]}
 
 
 def _log(fields: dict[str, Any]) -> LogResult:

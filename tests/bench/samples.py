@@ -11,6 +11,7 @@ from tests.bench.results import (
     Peak,
     Results,
     Sample,
+    SwapResult,
 )
 
 MIB = 1024 * 1024
@@ -44,4 +45,6 @@ def log_result(name: str = "100b-none", log_bytes: int = 500_000_000) -> LogResu
 def results(*logs: LogResult, quick: bool = False) -> Results:
     plan = FleetResult(10_000, 60_000, [Sample(4, 3), Sample(6, 5), Sample(5, 4)], 250 * MIB)
     recovery = FleetResult(9_000, 54_000, [Sample(8, 5), Sample(7, 6), Sample(9, 7)], 90 * MIB)
-    return Results({"machine": "two cores"}, quick, logs or (log_result(),), plan, recovery)
+    swaps = tuple(SwapResult(n, 1, [Sample(n / 100, n / 500)] * 3) for n in (1_000, 4_000))
+    log_results = logs or (log_result(),)
+    return Results({"machine": "two cores"}, quick, log_results, plan, recovery, swaps)

@@ -13,6 +13,7 @@ from tests.bench.results import (
     Peak,
     Ratio,
     Results,
+    SwapResult,
     medians,
 )
 from tests.bench.workloads import COLD, COPY, GROWTH_LONG, GROWTH_SHORT, KAFKA, SIDES, WARM
@@ -62,6 +63,8 @@ def _sections(results: Results) -> Iterator[str]:
         yield "### `plan`\n\n" + _fleet(results.plan)
     if results.recovery:
         yield "### `recover`\n\n" + _fleet(results.recovery)
+    if results.swaps:
+        yield "### Swap of one log\n\n" + _swaps(results.swaps)
 
 
 def _speed(logs: Sequence[LogResult]) -> str:
@@ -138,6 +141,15 @@ def _fleet(found: FleetResult) -> str:
     head = ["partitions", "segments", "seconds", "CPU seconds", "peak memory, MiB"]
     numbers = [_number(found.seconds()), _number(cpu), f"{found.peak_rss_bytes / MIB:,.0f}"]
     return markdown(head, [[f"{found.partitions:,}", f"{found.segments:,}", *numbers]])
+
+
+def _swaps(swaps: Sequence[SwapResult]) -> str:
+    head = ["segments", "in a group", "seconds", "CPU ms a segment"]
+    rows = []
+    for swap in swaps:
+        numbers = map(_number, (swap.seconds(), swap.cpu_ms_a_segment()))
+        rows.append([f"{swap.segments:,}", str(swap.segments_a_group), *numbers])
+    return markdown(head, rows)
 
 
 def _speed_mb(log: LogResult, side: str) -> float | None:

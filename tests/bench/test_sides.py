@@ -15,6 +15,7 @@ from tests.bench import (
     kafka_side,
     recover_side,
     scratch,
+    swap_side,
     turns,
     warm_side,
 )
@@ -23,7 +24,7 @@ from tests.bench.plan_side import SEGMENT_BYTES, write_fleet
 from tests.bench.results import JVM, Outcome, Peak, Sample
 from tests.bench.scratch import Scratch
 from tests.bench.turns import Setup, measure
-from tests.bench.workloads import NOW_MS, TOPIC_CONFIG, Fleet, Workload
+from tests.bench.workloads import NOW_MS, TOPIC_CONFIG, Fleet, SwapShape, Workload
 
 KAFKAS = {
     "cleaned": True, "end_offset": 50, "first_uncleanable_offset": 50, "messages_read": 50,
@@ -75,6 +76,16 @@ def test_what_a_killed_run_left_is_recovered(tmp_path: Path) -> None:
         logs = sorted(path.name for path in (tmp_path / "log" / name).glob("*.log"))
         assert logs == ["00000000000000000000.log", "00000000000002000000.log"]
     assert recover_log_dir(str(tmp_path / "log")).logs == ()
+
+
+@pytest.mark.parametrize(("segments_a_group", "groups"), [(1, 7), (3, 3)])
+def test_a_swap_is_of_all_groups(tmp_path: Path, segments_a_group: int, groups: int) -> None:
+    shape = SwapShape(7, segments_a_group)
+    outcome, finished = swap_side.write(tmp_path / "log", shape)
+    assert len(finished) == len(outcome.plan.groups) == groups
+    (result,) = swap_side.measure(Scratch(tmp_path / "s"), [shape], 2)
+    assert (result.segments, len(result.samples)) == (7, 2)
+    assert not list((tmp_path / "s").rglob("*.log"))
 
 
 class Sides:

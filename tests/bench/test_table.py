@@ -76,6 +76,14 @@ def test_recovery() -> None:
     assert row == ["9,000", "54,000", "8.00", "6.00", "90"]
 
 
+def test_swaps() -> None:
+    assert rows_of(document(results()), "Swap of one log") == [
+        ["segments", "in a group", "seconds", "CPU ms a segment"],
+        ["1,000", "1", "10.0", "2.00"],
+        ["4,000", "1", "40.0", "2.00"],
+    ]
+
+
 def test_growth() -> None:
     run = results(log_result("100b-0.8gb", 1_000), log_result("100b-4gb", 800))
     assert "- ours warm: +25.0 %" in document(run)

@@ -18,7 +18,8 @@ TOPIC_CONFIG = {"cleanup.policy": "compact"}  # for both cleaners; everything el
 KAFKA, COPY, COLD, WARM = "kafka", "cp", "cold", "warm"
 SIDES = (KAFKA, COPY, COLD, WARM)  # in the order of a turn
 
-MAIN, SMALL, PLAN, RECOVER = "100b-none", "small", "plan", "recover"
+MAIN, SMALL = "100b-none", "small"
+PLAN, RECOVER, SWAP = "plan", "recover", "swap"
 TXN, MANY_TXN = "100b-txn", "100k-txn"
 GROWTH_SHORT, GROWTH_LONG = "100b-0.8gb", "100b-4gb"
 QUICK_SHARE = 200  # quick logs have one batch of so many,
@@ -106,6 +107,20 @@ class Fleet:
         return replace(self, partitions=max(1, self.partitions // QUICK_SHARE))
 
 
+@dataclass(frozen=True, slots=True)
+class SwapShape:
+    """A log of small segments, each group of which is swapped in."""
+
+    segments: int
+    segments_a_group: int
+
+
+def swap_shapes(quick: bool) -> list[SwapShape]:
+    """The shortest and the longest are held against each other."""
+    lengths = (20, 40) if quick else (1_000, 4_000, 16_000)
+    return [SwapShape(segments, a_group) for a_group in (1, 10) for segments in lengths]
+
+
 WORKLOADS: tuple[Workload, ...] = (
     Workload(SMALL, 300, 100, 6_000, 100, segment_bytes=1024 * 1024, sides=(KAFKA, COPY, COLD)),
     Workload(MAIN, 60_000, 110, 1_500_000, 100),
@@ -128,7 +143,7 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload(GROWTH_SHORT, 63_000, 110, 900_000, 100),
     Workload(GROWTH_LONG, 315_000, 110, 4_500_000, 100),
 )
-NAMES = (*(workload.name for workload in WORKLOADS), PLAN, RECOVER)
+NAMES = (*(workload.name for workload in WORKLOADS), PLAN, RECOVER, SWAP)
 
 
 def choose(names: Sequence[str] | None, quick: bool) -> list[Workload]:
