@@ -81,6 +81,7 @@ class LogReport:
     # what went after the cleaning, and apart from it
     retention: RetentionReport = field(default_factory=RetentionReport)
     end_offset: int | None = None  # exclusive; what the map covered: the checkpoint after the round
+    delete_retention_ms: int | None = None  # of its topic; None: the log was not looked into
     is_data_problem: bool = False  # set aside or failed for what is in its files
 
 

@@ -332,6 +332,15 @@ def verify(
         ),
     ] = None,
     as_of: AsOf = None,
+    run_report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=LOGS,
+            help="with --against: the report of the run in between (run --report), to hold every "
+            "delete horizon against its clock and delete.retention.ms",
+        ),
+    ] = None,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
@@ -341,9 +350,9 @@ def verify(
 
     [dim]compactor verify /data/kafka orders-7[/]
 
-    [dim]compactor verify /data/kafka --against /backup/kafka-before[/]
+    [dim]compactor verify /data/kafka --against /backup/kafka-before --run-report last.json[/]
     """
-    wanted = VerifyArguments(log_dir, topic_partition, against, as_of, format_)
+    wanted = VerifyArguments(log_dir, topic_partition, against, as_of, run_report, format_)
     return Request("verify", lambda: commands.verify(wanted), format_, report, debug)
 
 

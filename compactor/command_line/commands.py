@@ -40,6 +40,7 @@ from storage.files.filesystem import require_in_place
 
 if TYPE_CHECKING:
     from compactor.planning.round_plan import RoundPlan
+    from compactor.verification.cleaning_clock import CleaningClock
     from compactor.verification.verify import Verification
     from compactor.verification.verify_against import Comparison
     from compactor.views.plan_table import SpaceFacts
@@ -123,6 +124,10 @@ def verify(wanted: VerifyArguments) -> Result:
     (log_dir,) = arguments.log_dirs([wanted.log_dir], to_write=False)
     if wanted.against is None and wanted.as_of is not None:
         raise UsageError(f"--as-of {wanted.as_of}: goes with --against, whose horizons it is for")
+    if wanted.against is None and wanted.run_report is not None:
+        raise UsageError(f"--run-report {wanted.run_report}: goes with --against")
+    if wanted.as_of is not None and wanted.run_report is not None:
+        raise UsageError("--as-of: the report of the run (--run-report) tells its clock")
 
     from compactor.verification import verify as verifier
 
@@ -150,13 +155,22 @@ def _compare(log_dir: str, wanted: VerifyArguments, progress: ProgressSink) -> "
     (before,) = arguments.log_dirs([wanted.against or ""], to_write=False)
     if os.path.realpath(before) == os.path.realpath(log_dir):
         raise UsageError(f"--against {wanted.against}: is LOG_DIR itself")
-    as_of_ms = arguments.as_of_ms(wanted.as_of)
-    if as_of_ms is None:
-        as_of_ms = time.time_ns() // 1_000_000
+    clock = _clock(wanted)
 
     from compactor.verification.verify_against import verify_against
 
-    return verify_against(log_dir, before, wanted.topic_partition, as_of_ms, progress)
+    return verify_against(log_dir, before, wanted.topic_partition, clock, progress)
+
+
+def _clock(wanted: VerifyArguments) -> "CleaningClock":
+    from compactor.verification.cleaning_clock import CleaningClock, read_run_report
+
+    if wanted.run_report is not None:
+        return read_run_report(wanted.run_report)
+    as_of_ms = arguments.as_of_ms(wanted.as_of)
+    if as_of_ms is not None:
+        return CleaningClock(as_of_ms, is_exact=True)
+    return CleaningClock(time.time_ns() // 1_000_000)
 
 
 def _space(plan: "RoundPlan") -> "SpaceFacts":

@@ -61,6 +61,7 @@ class VerifyArguments(NamedTuple):
     topic_partition: str | None
     against: str | None
     as_of: str | None
+    run_report: str | None
     format: Format
 
 

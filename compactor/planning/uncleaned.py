@@ -48,6 +48,7 @@ def untouched_report(plan: LogPlan, status: LogStatus) -> LogReport:
         segments_after=plan.segment_count,
         bytes_before=plan.log_bytes,
         bytes_after=plan.log_bytes,
+        delete_retention_ms=plan.delete_retention_ms,
     )
 
 

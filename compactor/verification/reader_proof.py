@@ -7,10 +7,12 @@ Rules: compaction C-7.5, C-8, C-10.4, C-11.2, C-11.3, C-11.12.
 """
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from compactor.verification.cleaning_clock import Clock
 from compactor.verification.reader_bounds import Bounds, Side
 from compactor.verification.reader_kernels import (
     HAS_KEY,
@@ -21,8 +23,9 @@ from compactor.verification.reader_kernels import (
 )
 from compactor.verification.reader_log import READERS_BITS, Batches, LogReader, Records, decoded
 from compactor.verification.reader_transactions import BoolArray, ConsumerView, MarkerView
-from compactor.verification.reader_window import END, NOTHING, Cursor, Window
+from compactor.verification.reader_window import END, NOTHING, Cursor, DataLeft, Window
 from compactor.verification.verify_batches import Finding
+from compactor.verification.written_batches import BatchProblem, WrittenBatches
 from storage.file_names import LOG, file_name
 from storage.files import filesystem
 from storage.formats import legacy_messages
@@ -31,7 +34,6 @@ from storage.formats.batch_header import (
     DELETE_HORIZON,
     LOG_APPEND_TIME,
     MAGIC,
-    TRANSACTIONAL,
 )
 from storage.formats.control_record import ControlType, decode_type
 from storage.formats.java_text import through_java
@@ -87,15 +89,19 @@ class Proof:
 class PartitionProof:
     """Holds one partition against its copy from before."""
 
-    def __init__(self, sides: tuple[Side, Side], bounds: Bounds, secret: Secret, as_of_ms: int):
+    def __init__(self, sides: tuple[Side, Side], bounds: Bounds, secret: Secret, clock: Clock):
         before, after = sides
-        self._before, self._after, self._bounds, self._as_of_ms = before, after, bounds, as_of_ms
+        self._before, self._after, self._bounds, self._as_of_ms = (
+            before,
+            after,
+            bounds,
+            clock.as_of_ms,
+        )
+        self._written = WrittenBatches(clock)
         self._readers = [LogReader(s.listing.path, _reached(s, bounds), secret) for s in sides]
         self._latest = LatestOffsets()
         self._markers = MarkerView()
-        self._marker_offsets: dict[int, int] = {}  # producer id -> its last marker before
-        # producer id, whether hidden from readers of committed records -> last such batch after
-        self._data_left: dict[tuple[int, bool], int] = {}
+        self._data_left = DataLeft()
         entries = before.producers.entries.values()
         self._last_of_producer = {e.producer_id: e.last_offset for e in entries}
         self._epochs = {e.producer_id: e.producer_epoch for e in entries}
@@ -114,6 +120,7 @@ class PartitionProof:
             new.fill(taken_to)
             taken_to = min(old.covered_to, new.covered_to)
             self._compare(old.take(taken_to), new.take(taken_to))
+        self._tell(self._written.horizons.problems(self._bounds.is_cut_short))
         return self.proof
 
     def _read_before(self) -> None:
@@ -155,9 +162,15 @@ class PartitionProof:
         self._check_kept(old, new, at[matched], matched)
         is_gone = np.ones(len(old.records.offsets), np.bool_)
         is_gone[at[matched]] = False
-        self._count_markers(old, new, is_gone)
+        data_left = self._data_left.before_markers(old, new)
+        self._count_markers(old, is_gone, data_left)
         self._check_gone(old, is_gone)
         self._check_batches(old, new)
+        self._tell(self._written.check(old, new, data_left))
+
+    def _tell(self, problems: Iterable[BatchProblem]) -> None:
+        for place, problem in problems:
+            self.proof.find(self._readers[1].path(place.segment), place.position, problem)
 
     def _check_new(self, new: Window, is_new: BoolArray) -> None:
         for row in np.flatnonzero(is_new)[: MAX_FINDINGS + 1].tolist():
@@ -227,6 +240,8 @@ class PartitionProof:
         left = is_data
         for reason, holds in reasons:
             self.proof.gone[reason] += int((left & holds).sum())
+            if reason == EXPIRED:
+                self._written.horizons.note_reached(batch[left & holds])
             left = left & ~holds
         for row in np.flatnonzero(left)[: MAX_FINDINGS + 1].tolist():
             self._find_gone(old, np.flatnonzero(is_gone)[row], bool(in_map[row] and has_key[row]))
@@ -249,46 +264,29 @@ class PartitionProof:
         expired |= (batch["magic"] != MAGIC) & (times[batch["segment"]] <= clock)
         return expired
 
-    def _count_markers(self, old: Window, new: Window, is_gone: BoolArray) -> None:
-        """Go through transactions on both sides; a marker that is gone had no data left."""
+    def _count_markers(self, old: Window, is_gone: BoolArray, data_left: Int64Array) -> None:
+        """A marker that is gone had no data left."""
         disputed = self._markers.of(old.batches) != old.own_aborted
         disputed &= old.batches["base_offset"] >= self._bounds.log_start_offset
         self.proof.disputed_batches += int(disputed.sum())
-        is_data = new.batches["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL
-        data = [
-            (int(batch["base_offset"]), (int(batch["producer_id"]), hidden))
-            for batch, hidden in zip(
-                new.batches[is_data], new.own_aborted[is_data].tolist(), strict=True
-            )
-        ]
         is_control = old.all_batches["attributes"] & CONTROL != 0
         rows = old.records.batches
         gone_rows = set(rows[is_gone & is_control[rows]].tolist())
-        at = 0
         for row in np.flatnonzero(old.batches["attributes"] & CONTROL).tolist():
-            batch = old.batches[row]
-            offset = int(batch["base_offset"])
-            while at < len(data) and data[at][0] < offset:
-                self._data_left[data[at][1]] = data[at][0]
-                at += 1
             if old.first + row in gone_rows:
-                self._check_gone_marker(batch)
-            self._marker_offsets[int(batch["producer_id"])] = offset
-        self._data_left.update((whose, offset) for offset, whose in data[at:])
+                self._check_gone_marker(old.batches[row], int(data_left[row]))
 
-    def _check_gone_marker(self, batch: np.void) -> None:
-        offset, producer_id = int(batch["base_offset"]), int(batch["producer_id"])
+    def _check_gone_marker(self, batch: np.void, data: int) -> None:
+        offset = int(batch["base_offset"])
         if offset < self._bounds.log_start_offset:
             self.proof.gone[RETENTION] += int(batch["records_count"])
             return
         is_marker = batch["marker"] in (ControlType.ABORT, ControlType.COMMIT)
         has_horizon = batch["attributes"] & DELETE_HORIZON != 0
-        is_abort = bool(batch["marker"] == ControlType.ABORT)
-        data = self._data_left.get((producer_id, is_abort), -1)
         problem = ""
         if not is_marker:
             problem = "a control record that is no marker is gone"
-        elif data > self._marker_offsets.get(producer_id, -1):
+        elif data >= 0:
             problem = f"a marker is gone, and data of its transaction is left at offset {data}"
         elif not has_horizon or batch["base_timestamp"] > self._as_of_ms:
             problem = "a marker is gone before its delete horizon"
@@ -297,6 +295,7 @@ class PartitionProof:
             self.proof.find(path, int(batch["position"]), f"offset {offset}: {problem}")
         else:
             self.proof.gone[MARKERS] += 1
+            self._written.horizons.note_reached(batch.reshape(1))
 
     def _check_batches(self, old: Window, new: Window) -> None:
         """No batch is new, and none is gone that is the last of its producer (C-10.4)."""

@@ -4,8 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compactor.verification.reader_kernels import Int64Array
 from compactor.verification.reader_log import BATCH, Batches, Chunk, LogReader, Records
 from compactor.verification.reader_transactions import BoolArray, ConsumerView
+from storage.formats.batch_header import CONTROL, TRANSACTIONAL
+from storage.formats.control_record import ControlType
 
 END = 2**63 - 1  # behind every log
 
@@ -72,3 +75,37 @@ def _nothing() -> Window:
 
 
 NOTHING = _nothing()
+
+
+class DataLeft:
+    """Which data of a transaction a cleaning has left before its marker."""
+
+    def __init__(self) -> None:
+        # producer id, whether hidden from readers of committed records -> last such batch after
+        self._data: dict[tuple[int, bool], int] = {}
+        self._markers: dict[int, int] = {}  # producer id -> its last marker before
+
+    def before_markers(self, old: Window, new: Window) -> Int64Array:
+        """For each batch of old that begins in the window, and is a control batch, where the last
+        such data stands; -1 where there is none. To be called with all windows, in their order."""
+        is_data = new.batches["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL
+        hidden = new.own_aborted[is_data].tolist()
+        data = [
+            (int(batch["base_offset"]), (int(batch["producer_id"]), is_hidden))
+            for batch, is_hidden in zip(new.batches[is_data], hidden, strict=True)
+        ]
+        left = np.full(len(old.batches), -1, np.int64)
+        at = 0
+        for row in np.flatnonzero(old.batches["attributes"] & CONTROL).tolist():
+            batch = old.batches[row]
+            offset, producer_id = int(batch["base_offset"]), int(batch["producer_id"])
+            while at < len(data) and data[at][0] < offset:
+                self._data[data[at][1]] = data[at][0]
+                at += 1
+            is_abort = bool(batch["marker"] == ControlType.ABORT)
+            found = self._data.get((producer_id, is_abort), -1)
+            if found > self._markers.get(producer_id, -1):
+                left[row] = found
+            self._markers[producer_id] = offset
+        self._data.update((whose, offset) for offset, whose in data[at:])
+        return left

@@ -14,6 +14,7 @@ import numpy as np
 
 from compactor.exit_codes import UsageError
 from compactor.host.progress import AGAINST_STAGE, ProgressSink
+from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.reader_bounds import (
     Checkpoints,
     bounds_of,
@@ -62,7 +63,7 @@ class Comparison:
 
 
 def verify_against(
-    log_dir: str, before: str, only: str | None, as_of_ms: int, progress: ProgressSink
+    log_dir: str, before: str, only: str | None, clock: CleaningClock, progress: ProgressSink
 ) -> Comparison:
     """Hold each partition that both have; with `only`, that one.
 
@@ -83,7 +84,7 @@ def verify_against(
         return found
     if only is None:
         found.findings += check_checkpoints(*checkpoints, log_dir)
-    comparer = _Comparer(was, checkpoints, as_of_ms, found)
+    comparer = _Comparer(was, checkpoints, clock, found)
     both = sorted(old.keys() & new.keys())
     progress.stage(AGAINST_STAGE, len(both))
     for done, name in enumerate(both, start=1):
@@ -132,11 +133,11 @@ class _Comparer:
         self,
         before: LogDirListing,
         checkpoints: tuple[Checkpoints, Checkpoints],
-        as_of_ms: int,
+        clock: CleaningClock,
         found: Comparison,
     ) -> None:
         self._clean_shutdown = before.has_clean_shutdown
-        self._checkpoints, self._as_of_ms, self._found = checkpoints, as_of_ms, found
+        self._checkpoints, self._clock, self._found = checkpoints, clock, found
         words = np.frombuffer(secrets.token_bytes(16), np.uint64)  # nobody forges a collision
         self._secret: Secret = words[0], words[1]
 
@@ -153,15 +154,16 @@ class _Comparer:
 
     def _hold_changed(self, old: PartitionListing, new: PartitionListing) -> None:
         before, after = (
-            read_side(listing, checkpoints, self._as_of_ms, self._clean_shutdown)
+            read_side(listing, checkpoints, self._clock.as_of_ms, self._clean_shutdown)
             for listing, checkpoints in zip((old, new), self._checkpoints, strict=True)
         )
         bounds = bounds_of(before, after)
         findings = self._found.findings
-        findings += check_offsets(before, after, self._as_of_ms)
+        findings += check_offsets(before, after, self._clock.as_of_ms)
         findings += check_log_start(before, after, self._checkpoints[1])
         findings += check_untouched(before, after, bounds)
-        proof = PartitionProof((before, after), bounds, self._secret, self._as_of_ms).run()
+        clock = self._clock.of(new.topic, new.partition)
+        proof = PartitionProof((before, after), bounds, self._secret, clock).run()
         findings += proof.findings
         self._found.partitions.append(
             Compared(

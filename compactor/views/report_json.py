@@ -93,6 +93,7 @@ def _log(log: LogReport) -> JsonObject:
         "first_dirty_offset": log.first_dirty_offset,
         "first_uncleanable_offset": log.first_uncleanable_offset,
         "end_offset": log.end_offset,
+        "delete_retention_ms": log.delete_retention_ms,
         "segments_before": log.segments_before,
         "segments_after": log.segments_after,
         "bytes_before": log.bytes_before,

@@ -37,6 +37,7 @@ def log(
         2_000_000,
         COUNTS,
         end_offset=900,
+        delete_retention_ms=60_000,
     )
 
 

@@ -5,16 +5,19 @@ everything else in the directory as it was; the time of modification of `.log` (
 millisecond; the entry in `cleaner-offset-checkpoint`. The reader's proof holds for both results.
 """
 
+import json
 from pathlib import Path
 
 import pytest
 
+from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.verify_against import verify_against
 from tests.conformance.fleet import Kafkas, Verdict
 from tests.conformance.random_logs import run_compactor
 from tests.golden import corpora
 from tests.support.local_round import NoProgress
 
+DAY_MS = 86_400_000  # Kafka's default of delete.retention.ms
 Outcome = tuple[list[str], dict[str, Verdict]]
 
 
@@ -51,7 +54,13 @@ def test_the_readers_proof_holds(outcome: Outcome, actual: Path, whose: str) -> 
     assert outcome  # ours is there
     fleet = corpora.extracted()
     after = fleet.after if whose == "Kafka's" else actual
-    found = verify_against(str(after), str(fleet.before), None, fleet.now_ms, NoProgress())
+    configs: dict[str, dict[str, str]] = json.loads(fleet.topic_configs.read_text())
+    retention = {
+        (topic, 0): int(config.get("delete.retention.ms", DAY_MS))
+        for topic, config in configs.items()
+    }
+    clock = CleaningClock(fleet.now_ms, is_exact=True, delete_retention_ms=retention)
+    found = verify_against(str(after), str(fleet.before), None, clock, NoProgress())
     assert [str(finding) for finding in found.findings] == []
     assert len(found.partitions) + found.untouched == len(corpora.partitions())
     assert len(found.partitions) > 400

@@ -25,6 +25,7 @@ from compactor.log_dir_lock import lock_log_dirs
 from compactor.planning.round_plan import plan_round
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.round_report import LogStatus
+from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.verify import verify
 from compactor.verification.verify_against import verify_against
 from storage.file_names import SNAPSHOT, UNFINISHED_SUFFIXES
@@ -188,7 +189,9 @@ class Range:
             killed.problems.append("cleaner-offset-checkpoint is another")
 
     def _lies(self, log_dir: Path) -> Iterator[str]:
-        compared = verify_against(str(log_dir), str(self.before), None, logs.NOW_MS, NoProgress())
+        compared = verify_against(
+            str(log_dir), str(self.before), None, CleaningClock(logs.NOW_MS, True), NoProgress()
+        )
         yield from map(str, compared.findings)
         yield from map(str, verify(str(log_dir), None, NoProgress()).findings)
         for path in log_dir.rglob("*"):

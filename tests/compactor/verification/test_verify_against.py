@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.verify_against import Comparison, verify_against
 from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
 from storage.formats import checkpoint, producer_snapshot
@@ -33,11 +34,20 @@ from tests.support.reference_batch import HORIZON, ReferenceBatch, ReferenceReco
 Batches = dict[str, bytes]
 NAME = ("orders", 0)
 CLEANED_TO, END = 20, 22
+AT_NOW = CleaningClock(NOW_MS)
 ABORTED_TXN = index_entry(8, 5, 7, 8)
 
 
 def with_horizon(made: ReferenceBatch, horizon_ms: int) -> bytes:
     return encode(replace(made, attributes=HORIZON, base_timestamp=horizon_ms))
+
+
+def left(made: ReferenceBatch, first: int, end: int | None = None) -> ReferenceBatch:
+    """C-11.10: rebuilt of some of its records."""
+    records = made.records[first:end]
+    latest = max(record.timestamp for record in records)
+    base = records[0].timestamp
+    return replace(made, base_timestamp=base, max_timestamp=latest, records=records)
 
 
 def emptied(made: ReferenceBatch) -> bytes:
@@ -69,7 +79,7 @@ def before() -> dict[int, list[bytes]]:
 def after() -> Batches:
     """The one cleaned segment, by name of what its batches come from."""
     return {
-        "plain": encode(replace(PLAIN, base_timestamp=110, records=PLAIN.records[1:])),
+        "plain": encode(left(PLAIN, 1)),
         "idempotent": emptied(IDEMPOTENT),  # superseded, last of producer 7
         "aborted": emptied(ABORTED),  # last of producer 8
         "abort": ABORT,
@@ -87,8 +97,8 @@ class Pair(NamedTuple):
     old: Path
     new: Path
 
-    def hold(self, as_of_ms: int = NOW_MS) -> Comparison:
-        return verify_against(str(self.new), str(self.old), None, as_of_ms, NoProgress())
+    def hold(self, clock: CleaningClock = AT_NOW) -> Comparison:
+        return verify_against(str(self.new), str(self.old), None, clock, NoProgress())
 
     def found(self) -> str:
         """The one finding, without the directory."""
@@ -169,7 +179,7 @@ def resequenced(**fields: int) -> Callable[[Batches], None]:
 
 LIES = {
     "a lone record is dropped": (
-        put("plain", replace(PLAIN, records=PLAIN.records[2:])),
+        put("plain", left(PLAIN, 2)),
         "before/orders-0/00000000000000000000.log, byte 0: offset 1: the latest record of its key "
         "is gone without a reason",
     ),
@@ -254,8 +264,8 @@ def test_a_wrong_entry_hides_a_committed_record(pair: Pair, entry: bytes, proble
 def test_an_index_that_lied_before_is_told_and_no_finding(tmp_path: Path) -> None:
     """E-53: consumers saw aborted records before, and do so now."""
     batches = after()
-    batches["plain"] = encode(replace(PLAIN, records=PLAIN.records[2:]))  # a and b are superseded
-    batches["aborted"] = encode(replace(ABORTED, records=ABORTED.records[1:]))
+    batches["plain"] = encode(left(PLAIN, 2))  # a and b are superseded
+    batches["aborted"] = encode(left(ABORTED, 1))
     pair = write_sides(tmp_path, batches)
     for root in pair:
         (root / "orders-0" / file_name(0, TXN_INDEX)).unlink()
@@ -285,12 +295,12 @@ def test_a_producer_that_aborted_commits_again(tmp_path: Path) -> None:
 class TestWhatMaySupersede:
     def test_an_aborted_record_does_not(self, pair: Pair) -> None:
         """C-7.10: b at offset 1 has only an aborted successor, at 6."""
-        pair.write(after() | {"plain": encode(replace(PLAIN, records=PLAIN.records[2:]))})
+        pair.write(after() | {"plain": encode(left(PLAIN, 2))})
         assert "offset 1: the latest record of its key is gone" in pair.found()
 
     def test_a_record_behind_the_end_does_not(self, pair: Pair) -> None:
         """C-7.5: c at offset 2 has a successor in the active segment."""
-        pair.write(after() | {"plain": encode(replace(PLAIN, records=PLAIN.records[1:2]))})
+        pair.write(after() | {"plain": encode(left(PLAIN, 1, 2))})
         assert "offset 2: the latest record of its key is gone" in pair.found()
 
     def test_a_partial_round_ends_inside_a_segment(self, tmp_path: Path) -> None:
@@ -312,7 +322,7 @@ class TestWhatMaySupersede:
 @pytest.mark.parametrize(("as_of_ms", "count"), [(NOW_MS, 0), (NOW_MS - 1, 2)])
 def test_a_horizon_is_reached_to_the_millisecond(pair: Pair, as_of_ms: int, count: int) -> None:
     """C-11.7 d: the tombstone at 10 and the marker at 16."""
-    assert len(pair.hold(as_of_ms).findings) == count
+    assert len(pair.hold(CleaningClock(as_of_ms)).findings) == count
 
 
 class TestOffsetsAndFiles:

@@ -1,0 +1,283 @@
+"""How the batches that a cleaning leaves are written: each field of a header follows from the batch
+before and the records that stay.
+
+A batch of which nothing goes is left as it is, byte for byte; one that loses records, or must be
+given a delete horizon, is rebuilt; one that loses all and has to stay is emptied. A batch is given
+a delete horizon where a tombstone stays in it, or where it is a marker of a transaction that had no
+data before it in the log before; from then on it keeps it. All that one cleaning sets in a log are
+the same moment: its clock and the topic's `delete.retention.ms`.
+Rules: compaction C-8.5, C-11.6 to C-11.12.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from compactor.verification.cleaning_clock import MAX_LONG, Clock
+from compactor.verification.reader_kernels import TOMBSTONE, Int64Array
+from compactor.verification.reader_log import READERS_BITS, Batches
+from compactor.verification.reader_transactions import BoolArray
+from compactor.verification.reader_window import Window
+from storage.formats.batch_header import (
+    CODEC_MASK,
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    MAGIC,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+)
+from storage.formats.control_record import ControlType
+
+KEPT_BITS = CODEC_MASK | READERS_BITS  # of the attributes, in a batch that is rebuilt
+_SAME_BYTES = ("crc", "size", "attributes", "base_timestamp", "max_timestamp", "records_count")
+_HEADER = (
+    "attributes",
+    "base_timestamp",
+    "max_timestamp",
+    "records_count",
+    "base_offset",
+    "last_offset",
+)
+
+
+class BatchPlace(NamedTuple):
+    segment: int
+    position: int
+    offset: int
+
+
+class BatchProblem(NamedTuple):
+    place: BatchPlace
+    problem: str
+
+
+class MarkerBooks:
+    """Which markers of the log before have no data at all before them: those get a delete horizon.
+
+    Kafka's own books also say so of some whose `.txnindex` and markers contradict one another.
+    """
+
+    def __init__(self) -> None:
+        self._data: dict[int, int] = {}  # producer -> last offset of a transactional batch
+        self._markers: dict[tuple[int, int], int] = {}  # producer, kind -> last offset
+
+    def read(self, old: Window) -> BoolArray:
+        """Of each batch that begins in the window."""
+        alone = np.zeros(len(old.batches), np.bool_)
+        attributes = old.batches["attributes"]
+        for row in np.flatnonzero(attributes & (TRANSACTIONAL | CONTROL)).tolist():
+            batch = old.batches[row]
+            producer_id, offset = int(batch["producer_id"]), int(batch["base_offset"])
+            kind = int(batch["marker"])
+            if not attributes[row] & CONTROL:
+                self._data[producer_id] = offset
+            elif kind in (ControlType.ABORT, ControlType.COMMIT):
+                last = self._markers.get((producer_id, kind), -1)
+                alone[row] = self._data.get(producer_id, -1) <= last
+                self._markers[producer_id, kind] = offset
+        return alone
+
+
+@dataclass(slots=True)
+class Horizons:
+    """The delete horizons of one log that its cleaning has set, or has taken for reached."""
+
+    clock: Clock
+    set: dict[int, BatchPlace] = field(default_factory=dict)  # the first batch with each
+    missing: BatchPlace | None = None  # the first batch that needs one and has none
+    latest_reached_ms: int = -1  # of what is gone for it
+
+    def note_reached(self, gone: Batches) -> None:
+        """Of batches something is gone since their delete horizon was reached."""
+        if len(gone):
+            latest = int(gone["base_timestamp"].max())
+            self.latest_reached_ms = max(self.latest_reached_ms, latest)
+
+    def problems(self, is_cut_short: bool) -> Iterator[BatchProblem]:
+        """What no clock explains. is_cut_short: some of the log may not have been cleaned."""
+        expected = self.clock.horizon_ms
+        is_one = len(self.set) == 1
+        for horizon_ms, place in self.set.items():
+            at = f"offset {place.offset}: delete horizon {horizon_ms}"
+            if expected is not None and horizon_ms != expected:
+                yield BatchProblem(place, f"{at}, the cleaning set {expected}")
+            elif self.clock.is_exact and horizon_ms < self.clock.as_of_ms:
+                problem = f"{at} lies before the cleaning, which was at {self.clock.as_of_ms}"
+                yield BatchProblem(place, problem)
+            elif horizon_ms < self.latest_reached_ms:
+                problem = (
+                    f"{at} lies before {self.latest_reached_ms}, which the cleaning had reached"
+                )
+                yield BatchProblem(place, problem)
+            elif not is_one:
+                others = ", ".join(str(other) for other in self.set if other != horizon_ms)
+                yield BatchProblem(place, f"{at}, other batches were given {others}: it sets one")
+        is_set = bool(self.set) if expected is None else expected <= MAX_LONG
+        if self.missing is not None and is_set and not is_cut_short:
+            problem = (
+                f"offset {self.missing.offset}: no delete horizon, and a tombstone, or a marker "
+                "whose transaction has no data"
+            )
+            yield BatchProblem(self.missing, problem)
+
+
+class _Kept(NamedTuple):
+    """What the records of each batch that begins in a window tell."""
+
+    counts: Int64Array
+    first_timestamp: Int64Array
+    latest_timestamp: Int64Array
+    first_offset: Int64Array
+    last_offset: Int64Array
+    has_null_value: BoolArray
+
+
+class WrittenBatches:
+    """Holds the headers of one log against those before, a window at a time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.horizons = Horizons(clock)
+        self._books = MarkerBooks()
+
+    def check(self, old: Window, new: Window, data_left: Int64Array) -> Iterator[BatchProblem]:
+        """What is wrong with the batches that begin in a window. Those that were not there before,
+        and whose offsets or producers differ, are for others to tell.
+
+        data_left: as DataLeft gives it.
+        """
+        must = self._books.read(old)
+        is_marker = np.isin(old.batches["marker"], (ControlType.ABORT, ControlType.COMMIT))
+        may = is_marker & (data_left < 0)
+        now = new.batches
+        if not len(now) or not len(old.all_batches):
+            return
+        kept = _kept(new)
+        was, is_known, is_marker_of, needs_as_marker = _matched(old, now, may, must)
+        had = (was["attributes"] & DELETE_HORIZON != 0) & (was["magic"] == MAGIC)
+        may_be_set = ~had & (kept.has_null_value | is_marker_of)
+        needs = ~had & (kept.has_null_value | needs_as_marker)
+        expected = _expected(was, now, kept, had)
+        is_same = np.logical_and.reduce([was[name] == now[name] for name in _SAME_BYTES])
+        is_same &= was["magic"] == MAGIC
+        self._note_horizons(now, is_known & (kept.counts > 0), had, needs)
+        sets = (now["attributes"] & DELETE_HORIZON != 0) & ~had
+        is_whole = (
+            (was["magic"] == MAGIC) & (kept.counts == was["records_count"]) & (kept.counts > 0)
+        )
+        for row in np.flatnonzero(is_known & ~is_same).tolist():
+            problem = _difference(expected[row], now[row])
+            if not problem and sets[row] and not may_be_set[row]:
+                problem = "has a delete horizon, and neither a tombstone nor a reason as a marker"
+            if not problem and is_whole[row] and not sets[row] and not needs[row]:
+                problem = "was written anew, and nothing of it had to change"
+            if problem:
+                place = _place(now[row])
+                yield BatchProblem(place, f"offset {place.offset}: the batch {problem}")
+
+    def _note_horizons(
+        self, now: Batches, is_known: BoolArray, had: BoolArray, needs: BoolArray
+    ) -> None:
+        has = now["attributes"] & DELETE_HORIZON != 0
+        values, first = np.unique(now["base_timestamp"][is_known & has & ~had], return_index=True)
+        rows = np.flatnonzero(is_known & has & ~had)[first]
+        for value, row in zip(values.tolist(), rows.tolist(), strict=True):
+            self.horizons.set.setdefault(value, _place(now[row]))
+        missing = np.flatnonzero(is_known & ~has & needs)
+        if len(missing) and self.horizons.missing is None:
+            self.horizons.missing = _place(now[missing[0]])
+
+
+def _matched(
+    old: Window, now: Batches, may: BoolArray, must: BoolArray
+) -> tuple[Batches, BoolArray, BoolArray, BoolArray]:
+    """For each batch the one before, whether there is one, and what holds of it as a marker.
+
+    A batch of v2 is what became of the one with its offset; or of the legacy wrapper around it.
+    """
+    same = np.searchsorted(old.batches["base_offset"], now["base_offset"])
+    same = np.minimum(same, max(len(old.batches) - 1, 0))
+    around = np.searchsorted(old.all_batches["base_offset"], now["base_offset"], side="right") - 1
+    around = np.maximum(around, 0)
+    was = old.all_batches[around]
+    is_known = (was["magic"] != MAGIC) & (was["last_offset"] >= now["last_offset"])
+    is_known &= was["base_offset"] <= now["base_offset"]
+    none = np.zeros(len(now), np.bool_)
+    if not len(old.batches):
+        return was, is_known & (now["magic"] == MAGIC), none, none
+    is_same = (old.batches["base_offset"][same] == now["base_offset"]) & (
+        old.batches["magic"][same] == MAGIC
+    )
+    was = np.where(is_same, old.batches[same], was)
+    is_known = np.where(is_same, was["last_offset"] == now["last_offset"], is_known)
+    is_known &= now["magic"] == MAGIC
+    return was, is_known, may[same] & is_same, must[same] & is_same
+
+
+def _kept(window: Window) -> _Kept:
+    """Records of batches that begin before the window are left out: such a batch is not sound."""
+    rows = window.records.batches - window.first
+    own = (rows >= 0) & (rows < len(window.batches))
+    records, rows = window.records.of(own), rows[own]
+    count = np.bincount(rows, minlength=len(window.batches)).astype(np.int64)
+    first = np.minimum(np.cumsum(count) - count, max(len(rows) - 1, 0))
+    latest = np.full(len(count), NO_TIMESTAMP, np.int64)
+    np.maximum.at(latest, rows, records.timestamps)
+    null_values = rows[records.kinds & TOMBSTONE != 0]
+    has_null_value = np.bincount(null_values, minlength=len(count)) > 0
+    if not len(rows):
+        nothing = np.full(len(count), NO_TIMESTAMP, np.int64)
+        return _Kept(count, nothing, latest, nothing, nothing, has_null_value)
+    last = np.minimum(first + np.maximum(count - 1, 0), len(rows) - 1)
+    return _Kept(
+        count,
+        records.timestamps[first],
+        latest,
+        records.offsets[first],
+        records.offsets[last],
+        has_null_value,
+    )
+
+
+def _expected(was: Batches, now: Batches, kept: _Kept, had: BoolArray) -> Batches:
+    """The headers of batches that are rebuilt or emptied; a horizon that is set stands as it is."""
+    is_empty, stamped = kept.counts == 0, was["attributes"] & LOG_APPEND_TIME != 0
+    keeps_horizon = had & (was["base_timestamp"] >= 0) & ~is_empty
+    sets_horizon = ~had & (now["attributes"] & DELETE_HORIZON != 0) & ~is_empty
+    expected = now.copy()
+    bits = np.where(is_empty, READERS_BITS, KEPT_BITS)
+    expected["attributes"] = was["attributes"] & bits
+    expected["attributes"] |= np.where(keeps_horizon | sets_horizon, DELETE_HORIZON, 0)
+    expected["max_timestamp"] = np.where(
+        is_empty | stamped, was["max_timestamp"], kept.latest_timestamp
+    )
+    expected["base_timestamp"] = np.select(
+        [is_empty, keeps_horizon, sets_horizon],
+        [NO_TIMESTAMP, was["base_timestamp"], now["base_timestamp"]],
+        kept.first_timestamp,
+    )
+    expected["records_count"] = kept.counts
+    legacy = (was["magic"] != MAGIC) & ~is_empty
+    expected["base_offset"] = np.where(legacy, kept.first_offset, was["base_offset"])
+    expected["last_offset"] = np.where(legacy, kept.last_offset, was["last_offset"])
+    return expected
+
+
+def _difference(expected: np.void, found: np.void) -> str:
+    """The first field of a header that is not what it has to be; "" if all are."""
+    if expected["attributes"] & DELETE_HORIZON:
+        horizon_ms = expected["base_timestamp"]
+        if not found["attributes"] & DELETE_HORIZON:
+            return f"has lost its delete horizon {horizon_ms}"
+        if found["base_timestamp"] != horizon_ms:
+            return f"has delete horizon {found['base_timestamp']}, before {horizon_ms}"
+    for name in _HEADER:
+        if expected[name] != found[name]:
+            return f"has {name.replace('_', ' ')} {found[name]}, expected {expected[name]}"
+    return ""
+
+
+def _place(batch: np.void) -> BatchPlace:
+    return BatchPlace(int(batch["segment"]), int(batch["position"]), int(batch["base_offset"]))
