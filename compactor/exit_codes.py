@@ -3,13 +3,13 @@
 | code | word | when |
 |---|---|---|
 | 0 | ok | every eligible log was cleaned, or none was eligible |
-| 1 | failed | the round or every log that was tried; the lock was lost; a report was not written |
-| 2 | usage | wrong arguments or configuration; LOG_DIR is missing, unreadable, not one |
-| 3 | refused | lock held or without force, unclean shutdown, no room, a backend without a promise |
-| 4 | partial | logs failed or were set aside, or findings; what could be done is done |
+| 1 | failed | the round, or every log that was tried; or its result could not be written |
+| 2 | usage | wrong arguments or configuration; LOG_DIR is missing, unreadable or not one |
+| 3 | refused | lock held, or may not exclude a broker; unclean shutdown; no room; no local files |
+| 4 | partial | some logs failed or were set aside, or findings; what can be done is done |
 | 130 | interrupted | Ctrl-C (SIGTERM: 143, SIGHUP: 129) |
 
-5 (a threshold that was asked for is exceeded) is not used yet.
+5 is reserved for a threshold that was asked for and is exceeded. Nothing uses it yet.
 """
 
 import errno
