@@ -247,6 +247,6 @@ def save_task(path: str, task: dict[str, Any]) -> None:
 
 
 def load_task(path: str) -> dict[str, Any]:
-    with open(path, encoding="utf-8") as source:
+    with naming(path), open(path, encoding="utf-8") as source:
         task: dict[str, Any] = json.load(source)
     return task

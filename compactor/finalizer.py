@@ -131,7 +131,7 @@ def _moves(group: StagedGroup) -> list[list[_Move]]:
         return [missing, *ascending]
     if not lowest.txn_index_file and not os.path.getsize(lowest.log_file):
         stand_in = _stand_in(group, TXN_INDEX)
-        if os.path.lexists(stand_in.live):
+        if filesystem.exists(stand_in.live):
             ascending[0].append(stand_in)
     return ascending
 
@@ -218,14 +218,14 @@ def mark_deleted(
     for base_offset in base_offsets:
         for kind in kinds:
             live = os.path.join(path, file_name(base_offset, kind))
-            if os.path.lexists(live):
+            if filesystem.exists(live):
                 filesystem.rename(live, live + DELETED)
                 deleted.append(live + DELETED)
     return deleted
 
 
 def _remove(path: str) -> None:
-    if os.path.lexists(path):
+    if filesystem.exists(path):
         filesystem.remove(path)
 
 

@@ -16,6 +16,8 @@ from struct import Struct
 
 from compactor.errors import LockLostError, RefusedError
 from compactor.lock_support import require_working_locks
+from storage.files import filesystem
+from storage.files.filesystem import naming
 from storage.files.held_directories import hold_log_dir
 from storage.formats import clean_shutdown
 
@@ -84,11 +86,12 @@ def require_clean_shutdown(log_dir: str) -> None:
 @contextlib.contextmanager
 def _lock(log_dir: str) -> Iterator[None]:
     path = os.path.join(log_dir, LOCK_FILE)
-    existed = os.path.lexists(path)
+    existed = filesystem.exists(path)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     try:
         try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with naming(path):
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as error:
             raise _in_use(path) from error
         if not _is_named(descriptor, path):

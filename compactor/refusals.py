@@ -13,6 +13,7 @@ from compactor.exit_codes import error_line
 from compactor.host import descriptor_limit
 from compactor.lock_support import require_working_locks
 from compactor.log_dir_lock import LOCK_FILE, require_clean_shutdown, require_free
+from storage.files import filesystem
 
 _UNCHANGED = ". Nothing was changed"
 
@@ -45,6 +46,6 @@ def told_by(check: Callable[[], object]) -> list[str]:
 def _require_lock(log_dir: str) -> None:
     """Whether it could be had. OSError where it could not even be asked for."""
     path = os.path.join(log_dir, LOCK_FILE)
-    if os.path.lexists(path) and not os.access(path, os.W_OK):
+    if filesystem.exists(path) and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     require_free(log_dir)

@@ -121,7 +121,7 @@ def after_run(
     return {
         (topic, partition): held
         for (topic, partition), held in logs.items()
-        if os.path.isdir(os.path.join(memory.log_dir, f"{topic}-{partition}"))
+        if filesystem.is_directory(os.path.join(memory.log_dir, f"{topic}-{partition}"))
     }
 
 

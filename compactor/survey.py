@@ -66,7 +66,7 @@ def survey_log_dir(path: str) -> LogDirSurvey:
     except OSError as error:
         raise RefusedError(f"{path}: {error.strerror}") from error
     try:
-        has_high_watermarks = os.path.lexists(os.path.join(path, checkpoint.REPLICATION))
+        has_high_watermarks = filesystem.exists(os.path.join(path, checkpoint.REPLICATION))
         return LogDirSurvey(
             listing,
             checkpoint.read(os.path.join(path, checkpoint.CLEANER_OFFSET)),

@@ -23,7 +23,7 @@ from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.task_values import FINGERPRINT_RANGE, Part, Verdict
 from cleaner_jobs.tasks.sink import write_whole
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
-from storage.files.filesystem import naming
+from storage.files.filesystem import naming, read_from
 
 # of a part: where its ordinals start, their checksum, records dropped, their fingerprints
 INDEX_WORDS = 4
@@ -71,7 +71,8 @@ class PartFile:
         return np.frombuffer(bytearray(data[8 * (2 * partitions + 1) :]), np.uint8)
 
     def _read(self, at: int, length: int) -> bytes:
-        data = os.pread(self._descriptor, length, at)
+        with naming(self._path):
+            data = read_from(self._descriptor, at, length)
         if len(data) != length:
             raise WorkFileError(self._path, at, f"{len(data)} of {length} bytes are there")
         return data
@@ -229,7 +230,8 @@ class VerdictFiles:
     def _read(self, verdict: Verdict, at: int, length: int) -> bytes:
         if verdict.file not in self._descriptors:
             self._descriptors[verdict.file] = os.open(verdict.file, os.O_RDONLY)
-        data = os.pread(self._descriptors[verdict.file], length, at)
+        with naming(verdict.file):
+            data = read_from(self._descriptors[verdict.file], at, length)
         if len(data) != length:
             raise WorkFileError(verdict.file, at, f"{len(data)} of {length} bytes are there")
         return data

@@ -55,7 +55,8 @@ class ToldRows:
         for name in sorted(os.listdir(self._directory)):
             if name.startswith(self._prefix):
                 start = self._read_bytes.get(name, 0)
-                with open(os.path.join(self._directory, name), "rb") as source:
+                path = os.path.join(self._directory, name)
+                with naming(path), open(path, "rb") as source:
                     source.seek(start)
                     data = source.read()
                 whole = data[: data.rfind(b"\n") + 1]

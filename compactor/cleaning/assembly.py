@@ -36,7 +36,7 @@ from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
 from storage.files.file_attributes import FileAttributes, attributes_of
-from storage.files.filesystem import naming, private, sync_file
+from storage.files.filesystem import naming, private, read_from, sync_file
 from storage.formats import segment_indexes, txn_index
 from storage.formats.txn_index import AbortedTxn
 
@@ -213,7 +213,7 @@ def _append(source: int, target: int, log_bytes: int) -> bool:
 
 
 def _add_to(digest: xxhash.xxh3_64, descriptor: int, position: int, count: int) -> None:
-    data = os.pread(descriptor, count, position)  # cut short: the digest is another
+    data = read_from(descriptor, position, count)  # cut short: the digest is another
     digest.update(data)
     # has the kernel begin to write them, or all would wait for the sync at the end
     os.posix_fadvise(descriptor, position, count, os.POSIX_FADV_DONTNEED)

@@ -16,6 +16,7 @@ from dataclasses import replace
 from compactor.planning.round_plan import RoundPlan
 from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError
+from storage.files import filesystem
 from storage.files.held_directories import require_unchanged
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
@@ -91,7 +92,7 @@ def _why_not_written(
 
 def _is_hosted(log_dir: str, key: TopicPartition) -> bool:
     topic, partition = key
-    return os.path.isdir(os.path.join(log_dir, f"{topic}-{partition}"))
+    return filesystem.is_directory(os.path.join(log_dir, f"{topic}-{partition}"))
 
 
 def _failed(report: LogReport, problem: str) -> LogReport:

@@ -37,7 +37,7 @@ from compactor.planning import layout
 from compactor.planning.planner import with_map_end
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG
-from storage.files import held_directories
+from storage.files import filesystem, held_directories
 from storage.formats import offset_index
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ def _rules(outcome: LogOutcome) -> LogRules:
 def _index_positions(log_path: str) -> Sequence[int]:
     """Positions that the offset index knows, none where there is no index."""
     path = log_path.removesuffix(LOG) + INDEX
-    if not os.path.exists(path):
+    if not filesystem.exists(path):
         return ()
     entries = offset_index.read(path)
     offset_index.check(entries, os.path.getsize(log_path), path)

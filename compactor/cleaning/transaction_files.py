@@ -24,6 +24,7 @@ from compactor.cleaning.transactions import (
 )
 from compactor.cleaning.txn_index_check import Marker
 from storage.file_names import INDEX, LOG, TXN_INDEX, file_name
+from storage.files import filesystem
 from storage.formats import offset_index, txn_index
 from storage.formats.control_record import ControlType
 from storage.log.log_dir import list_partition
@@ -118,7 +119,7 @@ def map_start(plan: LogPlan) -> tuple[int, int]:
     if base_offset >= offset or not segments[number].index_bytes:
         return number, 0
     path = os.path.join(plan.path, file_name(base_offset, INDEX))
-    if os.path.exists(path):
+    if filesystem.exists(path):
         entries = offset_index.read(path)
     else:
         log_path = os.path.join(plan.path, file_name(base_offset, LOG))

@@ -13,7 +13,7 @@ from compactor.command_line.own_places import PROBLEM, log_dir_around, require_e
 from compactor.exit_codes import UsageError
 from compactor.originals.kept_manifest import DISCARDED_FILE, RUN_FILE
 from storage.file_names import LOG, parse_partition_dir
-from storage.files.filesystem import require_in_place
+from storage.files.filesystem import exists, is_directory, require_in_place
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES
 from storage.formats.partition_metadata import PARTITION_METADATA
@@ -86,9 +86,9 @@ def report_file(path: str | None) -> str | None:
         expected = ", ".join(REPORT_EXTENSIONS)
         raise UsageError(f"--report {path}: unknown extension {extension!r}, expected {expected}")
     folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
+    if not is_directory(folder):
         raise UsageError(f"--report {path}: there is no directory {folder}")
-    if os.path.isdir(path):
+    if is_directory(path):
         raise UsageError(f"--report {path}: is a directory")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"--report {path}: no permission to write in {folder}")
@@ -134,7 +134,7 @@ def kept_run(path: str, to_discard: bool = False) -> str:
 
 def _own_directory(option: str, path: str, in_log_dirs: Sequence[str]) -> str:
     local = require_in_place(path)
-    if os.path.exists(local) and not os.path.isdir(local):
+    if exists(local) and not is_directory(local):
         raise UsageError(f"{option} {path}: is not a directory")
     found = log_dir_around(local, in_log_dirs)
     if found is not None:
@@ -167,7 +167,7 @@ def _is_partition(path: str, name: str) -> bool:
     try:
         with os.scandir(os.path.join(path, name)) as entries:
             return any(e.name.endswith(LOG) or e.name in _PARTITION_FILES for e in entries)
-    except OSError:  # not a directory, or not to be read
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return False
 
 
@@ -191,6 +191,6 @@ def _time_ms(text: str) -> int | None:
 
 
 def _nearest_existing(path: str) -> str:
-    while not os.path.exists(path) and os.path.dirname(path) != path:
+    while not exists(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     return path

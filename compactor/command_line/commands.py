@@ -36,6 +36,7 @@ from compactor.host.progress import ProgressSink, open_progress
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.refusals import refusals, told_by
 from compactor.views.report_json import JsonObject, verdict
+from storage.files import filesystem
 from storage.files.filesystem import require_in_place
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def explain(wanted: RoundArguments, topic_partition: str) -> Result:
 def dump(wanted: DumpArguments, emit: Callable[[str], bool]) -> None:
     """Every line of the dump to emit, which says whether it wants more; no more is read then."""
     path = require_in_place(wanted.path)
-    if not os.path.exists(path):
+    if not filesystem.exists(path):
         raise UsageError(f"PATH {wanted.path}: No such file or directory")
 
     from compactor.inspect.dump import dump as lines_of

@@ -51,7 +51,7 @@ def dump(path: str, format: str) -> Iterator[str]:
     UnsupportedFormatError for a file that is none of a log directory.
     """
     to_line = {JSON: _to_json, TEXT: _to_text}[format]
-    if not os.path.isdir(path):
+    if not filesystem.is_directory(path):
         yield from map(to_line, _rows_of_file(path))
         return
     for entry in sorted(filesystem.list_directory(path)):

@@ -54,7 +54,7 @@ def read_logs(path: str, run: KeptRun) -> list[KeptLog]:
     logs = []
     for number, log_dir in enumerate(run.log_dirs):
         directory = os.path.join(path, str(number))
-        if not os.path.isdir(directory):
+        if not filesystem.is_directory(directory):
             continue
         for entry in sorted(filesystem.list_directory(directory)):
             key = parse_partition_dir(entry.name)
@@ -67,7 +67,7 @@ def read_logs(path: str, run: KeptRun) -> list[KeptLog]:
 def _kept(path: str) -> tuple[LogBefore | None, tuple[KeptStep, ...]]:
     steps = _steps(path)  # first: those of an older version say so
     manifest = os.path.join(path, LOG_FILE)
-    if not steps and not os.path.exists(manifest):
+    if not steps and not filesystem.exists(manifest):
         return None, ()
     return log_from(filesystem.read_bytes(manifest), manifest), steps
 
@@ -92,7 +92,7 @@ def discard(path: str) -> None:
                                                          discard or run
     """
     discarded = os.path.join(path, DISCARDED_FILE)
-    if not os.path.exists(discarded):
+    if not filesystem.exists(discarded):
         read_run(path)
         with alone(path):
             filesystem.rename(os.path.join(path, RUN_FILE), discarded)
@@ -100,7 +100,7 @@ def discard(path: str) -> None:
     run = run_from(filesystem.read_bytes(discarded), discarded)
     for number, _ in enumerate(run.log_dirs):
         log_dir = os.path.join(path, str(number))
-        if os.path.lexists(log_dir):
+        if filesystem.exists(log_dir):
             shutil.rmtree(log_dir)
     filesystem.remove(discarded)
     os.rmdir(path)
@@ -114,13 +114,15 @@ def discard_expired(
 
     before_each: is called before anything is changed of one; an error may come after that.
     """
+    if not filesystem.is_directory(directory):
+        return []
     expired = []
-    for entry in filesystem.list_directory(directory) if os.path.isdir(directory) else ():
+    for entry in filesystem.list_directory(directory):
         path = os.path.join(directory, entry.name)
-        if not entry.is_dir or os.path.islink(path) or not _RUN_ID.fullmatch(entry.name):
+        if not entry.is_dir or not _RUN_ID.fullmatch(entry.name):
             continue
-        if not os.path.exists(os.path.join(path, DISCARDED_FILE)):
-            if not os.path.exists(os.path.join(path, RUN_FILE)):
+        if not filesystem.exists(os.path.join(path, DISCARDED_FILE)):
+            if not filesystem.exists(os.path.join(path, RUN_FILE)):
                 continue  # another's, or one that was never begun
             if read_run(path).started_at_ms >= started_before_ms or is_held(path):
                 continue

@@ -112,7 +112,7 @@ class OriginalsKeeper:
         own = [LEADER_EPOCH_CHECKPOINT]
         for segment in deletion.segments:
             names = _names(path, [segment.base_offset])
-            present = [name for name in own if os.path.lexists(os.path.join(path, name))]
+            present = [name for name in own if filesystem.exists(os.path.join(path, name))]
             self._keep(log_dir, key, path, facts, [*names, *present])
             own = []
 
@@ -197,7 +197,7 @@ def _names(path: str, base_offsets: Sequence[int]) -> list[str]:
     """The files of these segments, and their snapshots: one that stays a recovery may remove."""
     names = [file_name(base, kind) for base in base_offsets for kind in SEGMENT_FILES]
     names += [file_name(base, SNAPSHOT) for base in base_offsets]
-    return [name for name in names if os.path.lexists(os.path.join(path, name))]
+    return [name for name in names if filesystem.exists(os.path.join(path, name))]
 
 
 def _linked_and_copied(path: str, kept: str, originals: Iterable[FileMark]) -> tuple[int, int]:

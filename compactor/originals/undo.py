@@ -91,7 +91,7 @@ def undo_run(path: str, allowed_file_systems: Collection[str] = ()) -> list[Undo
     run = read_run(path)
     logs = read_logs(path, run)
     log_dirs = list(dict.fromkeys(log.log_dir for log in logs))
-    found = [log_dir for log_dir in log_dirs if os.path.isdir(log_dir)]
+    found = [log_dir for log_dir in log_dirs if filesystem.is_directory(log_dir)]
     reports = []
     # What it brings back is known by its checksums, and is not in the segments that a crash tears.
     with lock_log_dirs(found, allowed_file_systems, after_unclean_shutdown=True):
@@ -243,7 +243,7 @@ def _staged(log: KeptLog, step: KeptStep, path: str) -> dict[int, dict[str, str]
 def _bring_snapshots_back(log: KeptLog, step: KeptStep, path: str) -> None:
     """Step 6."""
     for mark in step.originals:
-        if mark.name.endswith(SNAPSHOT) and not os.path.lexists(os.path.join(path, mark.name)):
+        if mark.name.endswith(SNAPSHOT) and not filesystem.exists(os.path.join(path, mark.name)):
             _bring_file_back(log, step, mark, path)
 
 
@@ -281,7 +281,7 @@ def _remove_rolled(log: KeptLog, path: str) -> None:
         if step.rolled_at is None:
             continue
         name = os.path.join(path, file_name(step.rolled_at, LOG))
-        if os.path.lexists(name) and not os.path.getsize(name):
+        if filesystem.exists(name) and not os.path.getsize(name):
             for deleted in mark_deleted(path, [step.rolled_at]):
                 filesystem.remove(deleted)
 

@@ -42,7 +42,7 @@ def moves_to(log_dirs: Iterable[str]) -> dict[TopicPartition, str]:
     """By log that a broker has begun to move: the log directory that it copies it to."""
     return {
         key: log_dir
-        for log_dir in filter(os.path.isdir, log_dirs)
+        for log_dir in filter(filesystem.is_directory, log_dirs)
         for name in filesystem.list_names(log_dir)[0]
         if (key := parse_future_dir(name)) is not None
     }

@@ -224,6 +224,6 @@ def _end_offset(path: str, base_offset: int, log_suffix: str) -> int:
 def _require_empty_index(path: str, base_offset: int) -> None:
     """A `.log.swap` that lost its bytes stands beside an index with entries."""
     index_path = os.path.join(path, file_name(base_offset, INDEX) + SWAP)
-    if os.path.exists(index_path) and os.path.getsize(index_path):
+    if filesystem.exists(index_path) and os.path.getsize(index_path):
         problem = "has entries, but its .log.swap has no batch"
         raise CorruptFileError(index_path, 0, problem)

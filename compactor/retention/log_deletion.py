@@ -90,7 +90,7 @@ def delete_segments(log: PartitionListing, deletion: Deletion) -> None:
     filesystem.sync_directory(log.path)
     for segment in deletion.segments:
         path = os.path.join(log.path, file_name(segment.base_offset, SNAPSHOT))
-        if os.path.lexists(path):
+        if filesystem.exists(path):
             filesystem.remove(path)
     for path in deleted:
         filesystem.remove(path)

@@ -217,7 +217,7 @@ def _names(listing: PartitionListing) -> list[str]:
 
 def _is_same(before: str, after: str) -> bool:
     """Whether two files have the same bytes; neither may be there."""
-    there = [os.path.exists(path) for path in (before, after)]
+    there = [filesystem.exists(path) for path in (before, after)]
     if not all(there):
         return not any(there)
     return _is_one(before, after) or _has_same_bytes(before, after)

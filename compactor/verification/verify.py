@@ -18,6 +18,7 @@ from compactor.verification.verify_batches import Finding
 from compactor.verification.verify_segment import check_segment
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, LOG, SNAPSHOT, SWAP, file_name, is_special_dir
+from storage.files import filesystem
 from storage.formats import (
     checkpoint,
     leader_epoch_checkpoint,
@@ -190,7 +191,7 @@ def _check_metadata_files(partition: PartitionListing) -> Iterator[Finding]:
         lambda: leader_epoch_checkpoint.check(leader_epoch_checkpoint.read(epochs), epochs)
     )
     metadata = os.path.join(partition.path, PARTITION_METADATA)
-    if os.path.exists(metadata):
+    if filesystem.exists(metadata):
         yield from _corrupt(lambda: partition_metadata.read(metadata))
 
 
@@ -225,7 +226,7 @@ def _check_kraft_metadata(listing: LogDirListing) -> Iterator[Finding]:
         return
     for partition in listing.partitions if is_kraft else ():
         path = os.path.join(partition.path, PARTITION_METADATA)
-        if not os.path.exists(path) and os.path.isdir(partition.path):
+        if not filesystem.exists(path) and filesystem.is_directory(partition.path):
             yield Finding(
                 path, 0, "there is no such file; a KRaft broker takes the log for a stray"
             )

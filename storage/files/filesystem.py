@@ -96,7 +96,7 @@ def _both_reached(
 def _listed(path: str) -> Iterator["Iterator[os.DirEntry[str]]"]:
     descriptor = open_directory(path)
     try:
-        with os.scandir(path if descriptor is None else descriptor) as names:
+        with naming(path), os.scandir(path if descriptor is None else descriptor) as names:
             yield names
     finally:
         if descriptor is not None:
@@ -168,6 +168,22 @@ def look_up(path: str) -> Entry | None:
     return _entry(name, found)
 
 
+def exists(path: str) -> bool:
+    """Say whether there is such a name; OSError where that cannot be found out.
+
+    `os.path` would say no: what is taken for gone then is left where it has to go, or made anew.
+    """
+    return look_up(path) is not None
+
+
+def is_directory(path: str) -> bool:
+    """Say whether a path leads to a directory, be it by a link; OSError likewise."""
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
 def _entry(name: str, found: os.stat_result) -> Entry:
     special = _special(found.st_mode)
     return Entry(name, False, found.st_size, found.st_mtime_ns, found.st_ino, special)
@@ -232,7 +248,7 @@ def _open_to_change(path: str, flags: int, mode: int) -> int:
 
 def read_bytes(path: str) -> bytes:
     """Give the whole file."""
-    with open(open_file(path), "rb") as source:
+    with naming(path), open(open_file(path), "rb") as source:
         return source.read()
 
 
@@ -240,15 +256,20 @@ def read_range(path: str, position: int, length: int) -> bytes:
     """Give length bytes from position; fewer only where the file ends before."""
     descriptor = open_file(path)
     try:
-        data = os.pread(descriptor, length, position)
-        while 0 < len(data) < length:  # Linux gives at most 2 GiB a call
-            more = os.pread(descriptor, length - len(data), position + len(data))
-            if not more:
-                break
-            data += more
-        return data
+        with naming(path):
+            return read_from(descriptor, position, length)
     finally:
         os.close(descriptor)
+
+
+def read_from(descriptor: int, position: int, length: int) -> bytes:
+    """Likewise, of an open file."""
+    pieces = []
+    while length > 0 and (piece := os.pread(descriptor, length, position)):  # may give less
+        pieces.append(piece)
+        position += len(piece)
+        length -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def replace_file(path: str, data: bytes) -> None:

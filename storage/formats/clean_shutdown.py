@@ -33,7 +33,7 @@ def encode(broker_epoch: int | None = None) -> bytes:
 
 def exists(log_dir: str) -> bool:
     """Say whether the broker that last used the log directory stopped in good order."""
-    return os.path.exists(os.path.join(log_dir, CLEAN_SHUTDOWN))
+    return filesystem.exists(os.path.join(log_dir, CLEAN_SHUTDOWN))
 
 
 def read(log_dir: str) -> int | None:

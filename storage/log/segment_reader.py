@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 
 from storage.errors import CorruptFileError
-from storage.files.filesystem import open_file
+from storage.files.filesystem import open_file, read_from
 from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.formats.legacy_messages import check_crc, decode_header
 from storage.formats.record_batch import BatchHeader
@@ -31,7 +31,7 @@ def read_batch_headers(
             at = position - window_start
             if at + BATCH_HEADER_BYTES > len(window):
                 size = min(_HEADER_WINDOW_BYTES, stop - position)
-                window, window_start, at = os.pread(log.fileno(), size, position), position, 0
+                window, window_start, at = read_from(log.fileno(), position, size), position, 0
             header = decode_header(window[at : at + BATCH_HEADER_BYTES], position, log_path)
             _require_whole(header, position, stop, log_path)
             yield position, header
@@ -69,12 +69,7 @@ def read_batches(
 def _read_chunk(descriptor: int, position: int, at_least: int, stop: int) -> memoryview:
     """Return bytes from position on; fewer than at_least only where the file has shrunk."""
     size = min(max(_CHUNK_BYTES, at_least), stop - position)
-    pieces = []
-    while size > 0 and (piece := os.pread(descriptor, size, position)):  # may return less than size
-        pieces.append(piece)
-        position += len(piece)
-        size -= len(piece)
-    return memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+    return memoryview(read_from(descriptor, position, size))
 
 
 def _require_whole(header: BatchHeader, position: int, stop: int, path: str) -> None:

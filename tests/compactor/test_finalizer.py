@@ -11,12 +11,14 @@ from compactor.finalizer import (
     SEGMENT_FILES,
     StagedGroup,
     StagedSegment,
+    mark_deleted,
     swap_group,
     sweep_staged,
 )
 from compactor.planning.layout import sources_of
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
+from tests.support.failing_stat import fail_to_look_up
 from tests.support.made_log import files_of, keyed, make_partition, plan_of
 from tests.support.reference_batch import encode
 
@@ -292,3 +294,16 @@ def test_a_rename_that_fails_before_the_swap_leaves_the_old_log(
         swap_group(group)
     sweep_staged(group.path, ".compactor-")
     assert files_of(Path(group.path)) == before
+
+
+@pytest.mark.parametrize("kind", [LOG, INDEX])
+def test_a_file_that_cannot_be_looked_up_is_not_taken_for_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A source that stays beside its successor brings back what was cleaned away."""
+    group = in_two(tmp_path)
+    source = group.sources[-1].path.removesuffix(LOG) + kind
+    fail_to_look_up(monkeypatch, lambda path: path == source)
+    with pytest.raises(OSError, match="Input/output") as error:
+        mark_deleted(group.path, [each.base_offset for each in group.sources], (kind,))
+    assert error.value.filename == source

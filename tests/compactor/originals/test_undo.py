@@ -25,6 +25,7 @@ from tests.compactor.cleaning.test_overflow import SETTINGS as OVERFLOWING
 from tests.compactor.cleaning.test_overflow import partition
 from tests.compactor.small_rounds import flip
 from tests.golden import corpora
+from tests.support.failing_stat import fail_to_look_up
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import batch, keyed, make_partition, record
 from tests.support.reference_batch import encode
@@ -350,6 +351,19 @@ def test_a_kept_file_that_was_damaged_is_not_brought_back(
     assert {n: now[n] for n in now if n.startswith("orders-0/")} == {
         n: after[n] for n in after if n.startswith("orders-0/")
     }
+
+
+def test_what_was_kept_and_cannot_be_looked_up_is_not_taken_for_nothing(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was: nothing to undo in that log directory, exit code 0."""
+    kept = Kept(local, merged(tmp_path / "logs"))
+    kept.run()
+    after = kept.files()
+    fail_to_look_up(monkeypatch, lambda path: path == str(kept.run_dir / "0"))
+    with pytest.raises(OSError, match="Input/output error"):
+        kept.undo()
+    assert kept.files() == after
 
 
 def test_a_damaged_manifest_changes_nothing(local: LocalRound, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from storage.errors import CorruptFileError, UnsupportedBackendError
 from storage.files import filesystem
+from tests.support.failing_stat import fail_to_look_up
 
 
 def test_a_local_path_or_url_is_taken_as_an_absolute_path(
@@ -180,6 +181,31 @@ def test_rename_replaces_its_target_and_remove_wants_the_file(tmp_path: Path) ->
         filesystem.remove(str(tmp_path / "b"))
     with pytest.raises(FileNotFoundError):
         filesystem.rename(str(tmp_path / "a"), str(tmp_path / "b"))
+
+
+def test_what_cannot_be_looked_up_is_not_taken_for_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    (tmp_path / "link").symlink_to(tmp_path)
+    for check in (filesystem.exists, filesystem.is_directory):
+        assert not check(str(path))
+        assert check(str(tmp_path / "link"))
+    assert filesystem.exists(os.fspath(path.parent)) and not filesystem.is_directory(__file__)
+    fail_to_look_up(monkeypatch, lambda found: found == str(path))
+    for check in (filesystem.exists, filesystem.is_directory):
+        with pytest.raises(OSError, match="Input/output error"):
+            check(str(path))
+
+
+def test_a_read_that_gives_less_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system may always give less than it is asked for; only nothing is the end."""
+    path, pread = tmp_path / "file", os.pread
+    path.write_bytes(bytes(range(100)))
+    monkeypatch.setattr(os, "pread", lambda file, _, position: pread(file, 7, position))
+    assert filesystem.read_range(str(path), 3, 200) == bytes(range(3, 100))
 
 
 def test_only_what_is_there_can_be_synced(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Walking a `.log` file: framing, damage, and files that end too early (F-3)."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,18 @@ def test_all_batches_in_order(tmp_path: Path) -> None:
     assert [(p, h, bytes(b)) for p, h, b in read_batches(path)] == [
         (position, header, batch) for (position, header), batch in zip(headers, KAFKAS, strict=True)
     ]
+
+
+def test_a_read_that_gives_less_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It made a sound log count as cut short, and be remembered as damaged."""
+    path, pread = write(tmp_path, *KAFKAS), os.pread
+    whole = list(read_batch_headers(path))
+    monkeypatch.setattr(
+        os, "pread", lambda file, size, position: pread(file, min(size, 40), position)
+    )
+    assert list(read_batch_headers(path)) == whole
 
 
 def test_an_empty_file_has_none(tmp_path: Path) -> None:
