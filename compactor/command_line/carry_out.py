@@ -54,7 +54,7 @@ def _end(request: Request, result: Result, report: str | None) -> int:
         try:
             _write_report(report, document)
         except OSError as error:
-            complain(error_line(error), "The report was not written; the command itself is over.")
+            complain(error_line(error), "The report was not written; the command itself has ended.")
             code = code or ExitCode.FAILED
     shown = document if request.format is Format.JSON else result.verdict or document
     print_line(to_line({**shown, "exit_code": code}))

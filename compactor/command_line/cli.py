@@ -80,7 +80,7 @@ app = typer.Typer(
     "compactor verify /data/kafka --against /backup/kafka-before\n\n"
     "[bold]Exit codes[/]\n\n"
     "0 done, or nothing was eligible; 1 failed; 2 wrong usage or configuration; 3 refused; "
-    "4 part of the logs failed or were set aside, or verify found something; "
+    "4 some logs failed or were set aside, or verify found something; "
     "130, 143, 129 interrupted by Ctrl-C, SIGTERM, SIGHUP",
 )
 
@@ -101,7 +101,8 @@ def _show_entry_file(wanted: bool) -> None:
 @app.callback()
 def compactor(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="show it")
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="show the version"),
     ] = False,
     entry_file: Annotated[
         bool,
@@ -131,7 +132,7 @@ def plan(  # one parameter an option: this is how typer is told of them
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Show which logs are eligible, dirtiest first, and why the others are not. Reads metadata.
+    """Show which logs are eligible, dirtiest first, and why others are not. Reads metadata only.
 
     [dim]compactor plan /data/kafka --topic-configs topics.json[/]
     """
@@ -158,7 +159,7 @@ def run(  # one parameter an option: this is how typer is told of them
         typer.Option(
             "--dry-run",
             rich_help_panel=LOGS,
-            help="everything but writing; its counts are those of a real run",
+            help="do everything except writing; the counts are those of a real run",
         ),
     ] = False,
     topic_configs: TopicConfigs = None,
@@ -183,7 +184,7 @@ def run(  # one parameter an option: this is how typer is told of them
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Compact every eligible log in one round. The broker of these directories has to be stopped.
+    """Compact every eligible log in one round. Stop the broker of these directories first.
 
     [dim]compactor run /data/kafka --topic-configs topics.json --dry-run[/]
     """
@@ -225,9 +226,9 @@ def recover(  # one parameter an option: this is how typer is told of them
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Finish or undo what a run, or a broker's cleaner, left half-done when it was cut short; after
-    an unclean shutdown of the broker check and rebuild what a broker that starts would. Never cuts
-    off what is sound. Each run goes on to need --recover-first until a broker has stopped cleanly.
+    """Finish or undo what a run, or a broker's cleaner, left half-done when it was cut short. After
+    an unclean shutdown of the broker, check and rebuild what a starting broker would; sound data is
+    never cut off. Each run still needs --recover-first until a broker has stopped cleanly.
 
     [dim]compactor recover /data/kafka --topic-configs topics.json[/]
     """
@@ -257,8 +258,8 @@ def undo(
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Bring back the logs as they were before a run with --keep-originals. Logs that were changed
-    since are left as they are; what a broker has appended stays.
+    """Bring logs back as they were before a run with --keep-originals. Logs that were changed since
+    are left as they are; records that a broker has appended stay.
 
     [dim]compactor undo /data/originals/3f9c2b1a[/]
     """
@@ -280,8 +281,8 @@ def explain(  # one parameter an option: this is how typer is told of them
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Show every bound of one log and what set it, and why it is cleaned or not. Reads metadata
-    and the end of the log.
+    """Show every bound of what may be cleaned of one log, what set it, and why the log is cleaned
+    or not. Reads metadata and the end of the log.
 
     [dim]compactor explain /data/kafka orders-7 --topic-configs topics.json[/]
     """
@@ -328,7 +329,7 @@ def verify(
             metavar="BEFORE",
             rich_help_panel=LOGS,
             help="a copy of LOG_DIR from before a compaction (cp -al will do): show that readers "
-            "find the latest record of every key, and that all that is gone had a reason",
+            "find the latest record of every key, and that every record that is gone had a reason",
         ),
     ] = None,
     as_of: AsOf = None,
@@ -345,8 +346,8 @@ def verify(
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Check every checksum, order, index, snapshot and checkpoint; with --against, every record
-    against a copy from before. Reads only.
+    """Check every checksum, the order of offsets, every index, snapshot and checkpoint; with
+    --against, compare every record with a copy from before. Reads only.
 
     [dim]compactor verify /data/kafka orders-7[/]
 
@@ -367,7 +368,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     problem = output_problem()
     if problem is None:
         return code
-    complain(f"standard output: {problem.strerror}", "The command itself is over.")
+    complain(f"standard output: {problem.strerror}", "The command itself has ended.")
     return code or ExitCode.FAILED
 
 

@@ -1,4 +1,4 @@
-"""The options that commands share, as typer is told of them: names, help, panel of the help."""
+"""The options that commands share, as typer takes them: names, help, panel of the help."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ TopicConfigs = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=CONFIGURATION,
-        help="JSON: {topic: {topic configuration name: value}}, as kafka-configs names them",
+        help="settings of topics, as JSON: {topic: {name: value}}, with the names of kafka-configs",
     ),
 ]
 Config = Annotated[
@@ -27,7 +27,7 @@ Config = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=CONFIGURATION,
-        help="defaults and patterns of topics, as TOML",
+        help="defaults, and settings of topics by pattern, as TOML",
     ),
 ]
 Setting = Annotated[
@@ -36,27 +36,29 @@ Setting = Annotated[
         "--set",
         metavar="NAME=VALUE",
         rich_help_panel=CONFIGURATION,
-        help="a topic configuration for every topic, over all files; may be repeated. "
-        "cleanup.policy: with --include only, and not of topics that --topic-configs gives one",
+        help="a setting for every topic; takes precedence over all files; may be repeated. "
+        "cleanup.policy needs --include, and changes no topic that has one in --topic-configs",
     ),
 ]
 Include = Annotated[
     str | None,
     typer.Option(
-        metavar="REGEX", rich_help_panel=LOGS, help="only topics that the expression matches whole"
+        metavar="REGEX", rich_help_panel=LOGS, help="only topics whose whole name matches"
     ),
 ]
 Exclude = Annotated[
     str | None,
-    typer.Option(metavar="REGEX", rich_help_panel=LOGS, help="none of the topics that it matches"),
+    typer.Option(
+        metavar="REGEX", rich_help_panel=LOGS, help="leave out topics whose whole name matches"
+    ),
 ]
 AsOf = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
         rich_help_panel=LOGS,
-        help="clock of every horizon and lag: epoch milliseconds or ISO 8601 (UTC unless it has a "
-        "zone); by default now",
+        help="the time that counts as now, for every horizon and lag: epoch milliseconds or ISO "
+        "8601 (UTC unless it has a zone); by default the present",
     ),
 ]
 AnyClock = Annotated[
@@ -64,8 +66,8 @@ AnyClock = Annotated[
     typer.Option(
         "--any-clock",
         rich_help_panel=LOGS,
-        help="take the clock of the round as it is: --as-of in 1970 or ahead of this machine's "
-        "clock, or a log written more than five minutes after it",
+        help="accept any clock: an --as-of in 1970 or ahead of this machine's clock, and logs "
+        "written more than five minutes after it",
     ),
 ]
 AssumeFullyReplicated = Annotated[
@@ -73,7 +75,7 @@ AssumeFullyReplicated = Annotated[
     typer.Option(
         "--assume-fully-replicated",
         rich_help_panel=LOGS,
-        help="take the end of each log for its high watermark",
+        help="take the end of each log as its high watermark",
     ),
 ]
 MapCapacity = Annotated[
@@ -83,8 +85,8 @@ MapCapacity = Annotated[
         min=1,
         max=2**31 - 1,  # Kafka counts the keys with 32 bits
         rich_help_panel=LOGS,
-        help="stop where Kafka's cleaner would, whose offset map takes so many keys; by default a "
-        "round has no such limit",
+        help="stop where Kafka's cleaner would if its offset map took this many keys; by default "
+        "there is no limit",
     ),
 ]
 AllowFileSystem = Annotated[
@@ -93,8 +95,8 @@ AllowFileSystem = Annotated[
         "--allow-file-system",
         metavar="TYPE",
         rich_help_panel=LOGS,
-        help="work in place on file systems of that type too, like nfs4, where a lock may keep no "
-        "other host's broker out; may be repeated",
+        help="also work on file systems of this type, like nfs4, where a lock may not exclude a "
+        "broker on another host; may be repeated",
     ),
 ]
 RecoverFirst = Annotated[
@@ -102,8 +104,8 @@ RecoverFirst = Annotated[
     typer.Option(
         "--recover-first",
         rich_help_panel=LOGS,
-        help="after an unclean shutdown of the broker do what compactor recover does, then go on; "
-        "without it such a directory is refused, after compactor recover, too",
+        help="after an unclean shutdown of the broker, do what compactor recover does, then go on; "
+        "without this option such a directory is refused, even after compactor recover",
     ),
 ]
 Retry = Annotated[
@@ -111,7 +113,7 @@ Retry = Annotated[
     typer.Option(
         "--retry",
         rich_help_panel=LOGS,
-        help="take logs up again that earlier runs have set aside, though they have not changed",
+        help="try logs again that earlier runs have set aside, even if they have not changed",
     ),
 ]
 DropNullKeys = Annotated[
@@ -119,8 +121,8 @@ DropNullKeys = Annotated[
     typer.Option(
         "--drop-null-keys",
         rich_help_panel=LOGS,
-        help="clean a log, too, if more than half of the records that go have no key; without it "
-        "such a log is set aside, since it may be no compacted one",
+        help="also clean logs of which more than half of the records that go have no key; without "
+        "this option they are set aside, since such a topic may not be a compacted one",
     ),
 ]
 CorruptPolicy = Annotated[
@@ -128,7 +130,7 @@ CorruptPolicy = Annotated[
     typer.Option(
         "--on-corrupt",
         rich_help_panel=LOGS,
-        help="what to do about a log whose data is wrong: set it aside and go on with the others, "
+        help="what to do with a log whose data is damaged: set it aside and go on with the others, "
         "or fail before any log is swapped in",
     ),
 ]
@@ -137,7 +139,7 @@ WorkDir = Annotated[
     typer.Option(
         metavar="DIR",
         rich_help_panel=SPARK,
-        help="for the run's own files; on a cluster a path that all executors share",
+        help="directory for the run's own files; on a cluster, one that all executors share",
     ),
 ]
 KeepOriginals = Annotated[
@@ -145,8 +147,8 @@ KeepOriginals = Annotated[
     typer.Option(
         metavar="DIR",
         rich_help_panel=LOGS,
-        help="keep what is replaced or deleted in DIR/RUN_ID, for compactor undo; as hard links "
-        "where DIR is on the same file system",
+        help="keep replaced and deleted files in DIR/RUN_ID, for compactor undo; as hard links if "
+        "DIR is on the same file system",
     ),
 ]
 KeepFor = Annotated[
@@ -154,8 +156,8 @@ KeepFor = Annotated[
     typer.Option(
         metavar="TIME",
         rich_help_panel=LOGS,
-        help="before, discard from that DIR what runs have kept that began longer ago, like 7d or "
-        "12h; by default nothing",
+        help="first discard from that DIR what runs that began longer ago have kept, like 7d or "
+        "12h; by default nothing is discarded",
     ),
 ]
 Master = Annotated[
@@ -163,13 +165,13 @@ Master = Annotated[
     typer.Option(
         metavar="URL",
         rich_help_panel=SPARK,
-        help="Spark master; by default what spark-submit set, or all cores of this host",
+        help="Spark master; by default the one of spark-submit, or all cores of this host",
     ),
 ]
 Report = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", rich_help_panel=OUTPUT, help="write the whole report there too (.json)"
+        metavar="FILE", rich_help_panel=OUTPUT, help="also write the whole report to FILE (.json)"
     ),
 ]
 OutputFormat = Annotated[
@@ -180,9 +182,8 @@ OutputFormat = Annotated[
         help="json: one JSON object on standard output, everything else on standard error",
     ),
 ]
-DumpLines = Annotated[
-    DumpFormat, typer.Option("--format", help="text, or a JSON object for each line")
-]
+DumpLines = Annotated[DumpFormat, typer.Option("--format", help="text, or one JSON object a line")]
 Debug = Annotated[
-    bool, typer.Option("--debug", rich_help_panel=OUTPUT, help="tracebacks and Spark's own log")
+    bool,
+    typer.Option("--debug", rich_help_panel=OUTPUT, help="show tracebacks and Spark's own log"),
 ]

@@ -357,5 +357,5 @@ def test_dump_stops_when_its_reader_does(damaged_far_behind: Path) -> None:
 
 def test_dump_stops_where_nothing_more_can_be_written(damaged_far_behind: Path) -> None:
     done = dump_into("> /dev/full", damaged_far_behind)
-    told = "compactor: standard output: No space left on device. The command itself is over.\n"
+    told = "compactor: standard output: No space left on device. The command itself has ended.\n"
     assert (done.returncode, done.stderr) == (1, told)

@@ -152,7 +152,7 @@ class TestRun:
         engine(run_round)
         ended = compactor("run", log_dir, "--report", tmp_path / "r.json")
         assert ended.code == ended.verdict["exit_code"] == 1
-        assert "The report was not written; the command itself is over." in ended.error
+        assert "The report was not written; the command itself has ended." in ended.error
 
     def test_an_error_leaves_a_report_too(
         self, log_dir: Path, engine: Engine, compactor: Compactor, tmp_path: Path

@@ -61,7 +61,7 @@ def test_output_that_a_full_disk_does_not_take_is_told_in_one_line(
 ) -> None:
     result = run_redirected("> /dev/full", "-m", "compactor", *words)
     *_, last = result.stderr.splitlines()
-    told = "compactor: standard output: No space left on device. The command itself is over."
+    told = "compactor: standard output: No space left on device. The command itself has ended."
     assert (result.returncode, last) == (code, told)
     assert "Traceback" not in result.stderr
 
