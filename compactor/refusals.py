@@ -10,6 +10,7 @@ from functools import partial
 
 from compactor.errors import ConfigError, RefusedError
 from compactor.exit_codes import error_line
+from compactor.high_watermarks import require_high_watermarks
 from compactor.host import descriptor_limit
 from compactor.lock_support import require_working_locks
 from compactor.log_dir_lock import LOCK_FILE, require_clean_shutdown, require_free
@@ -22,6 +23,7 @@ def refusals(
     log_dirs: Sequence[str],
     allowed_file_systems: Collection[str] = (),
     after_unclean_shutdown: bool = False,
+    assume_fully_replicated: bool = False,
 ) -> list[str]:
     """A line for each reason, without a full stop; of a run with the same arguments."""
     found = told_by(descriptor_limit.require_enough)
@@ -31,7 +33,7 @@ def refusals(
         if not (of_lock or after_unclean_shutdown):  # a running broker has taken the marker away
             found += told_by(partial(require_clean_shutdown, log_dir))
         found += of_lock
-    return found
+    return found + told_by(partial(require_high_watermarks, log_dirs, assume_fully_replicated))
 
 
 def told_by(check: Callable[[], object]) -> list[str]:

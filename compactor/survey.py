@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from compactor.errors import RefusedError
+from compactor.high_watermarks import has_high_watermarks
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, TIME_INDEX, file_name, parse_partition_dir
 from storage.files import filesystem
@@ -66,13 +67,12 @@ def survey_log_dir(path: str) -> LogDirSurvey:
     except OSError as error:
         raise RefusedError(f"{path}: {error.strerror}") from error
     try:
-        has_high_watermarks = filesystem.exists(os.path.join(path, checkpoint.REPLICATION))
         return LogDirSurvey(
             listing,
             checkpoint.read(os.path.join(path, checkpoint.CLEANER_OFFSET)),
             checkpoint.read(os.path.join(path, checkpoint.LOG_START)),
             checkpoint.read(os.path.join(path, checkpoint.REPLICATION))
-            if has_high_watermarks
+            if has_high_watermarks(path)
             else None,
         )
     except CorruptFileError as error:

@@ -22,6 +22,7 @@ from compactor.command_line.requests import (
     VerifyArguments,
 )
 from compactor.command_line.round_setup import (
+    Premises,
     plan_of,
     premises_of,
     premises_of_round,
@@ -57,7 +58,7 @@ def plan(wanted: RoundArguments) -> Result:
     remembered = RememberedLogs(log_dirs)
     round_plan = plan_of(premises, log_dirs, remembered.problems)
     space = _space(round_plan) if round_plan.logs else None
-    refused = _refusals(wanted, round_plan, space)
+    refused = _refusals(wanted, premises, round_plan, space)
     warnings = [*premises.warnings, *remembered.warnings]
     document = plan_document(round_plan, space, refused) | {
         "warnings": told(warnings, wanted.format is Format.TABLE)
@@ -182,12 +183,17 @@ def _space(plan: "RoundPlan") -> "SpaceFacts":
     return places.rooms, plan_space(plan.logs, places, cores_of(None))
 
 
-def _refusals(wanted: RoundArguments, plan: "RoundPlan", space: "SpaceFacts | None") -> list[str]:
+def _refusals(
+    wanted: RoundArguments, premises: Premises, plan: "RoundPlan", space: "SpaceFacts | None"
+) -> list[str]:
     """Why a run over this plan would not be done, in its own words."""
     from compactor.planning.room import with_room
 
     found = told_by(partial(arguments.log_dirs, wanted.log_dirs, to_write=True))
-    found += refusals([log_dir.path for log_dir in plan.log_dirs])
+    found += refusals(
+        [log_dir.path for log_dir in plan.log_dirs],
+        assume_fully_replicated=premises.config.assume_fully_replicated,
+    )
     return found + (told_by(partial(with_room, plan, space[1])) if space else [])
 
 

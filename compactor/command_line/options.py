@@ -75,7 +75,8 @@ AssumeFullyReplicated = Annotated[
     typer.Option(
         "--assume-fully-replicated",
         rich_help_panel=LOGS,
-        help="take the end of each log as its high watermark",
+        help="take the end of each log as its high watermark; a run needs it where there is no "
+        "replication-offset-checkpoint",
     ),
 ]
 MapCapacity = Annotated[

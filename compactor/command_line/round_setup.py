@@ -11,6 +11,7 @@ from compactor.command_line.requests import RoundArguments, StoppedError
 from compactor.config import Config, load_config, with_filters
 from compactor.errors import ConfigError
 from compactor.exit_codes import UsageError
+from compactor.high_watermarks import require_high_watermarks
 from compactor.host.output import print_error
 from compactor.host.printable import printable
 from compactor.host.progress import RECOVERY_STAGE, ChangeWatch, ProgressSink
@@ -49,9 +50,9 @@ def premises_of_round(
 ) -> Premises:
     """Those of `plan` and `run`.
 
-    UsageError where data would be lost by mistake, or, if nothing is written, a warning where it is
-    the clock's; ConfigError where topics are asked for of which
-    there is none.
+    UsageError where data would be lost by mistake, or, where the clock is doubtful and nothing is
+    written, a warning; ConfigError where topics are asked for of which there is none; RefusedError
+    where something is written, and nobody says how far the logs are replicated.
     """
     from compactor.planning.unmatched import require_include, unmatched
     from compactor.survey import topics_in
@@ -63,6 +64,8 @@ def premises_of_round(
         raise UsageError(doubt)
     topics = topics_in(log_dirs)
     require_include(premises.config, topics)
+    if to_write:
+        require_high_watermarks(log_dirs, premises.config.assume_fully_replicated)
     warnings = [doubt] if doubt is not None else []
     return premises._replace(warnings=(*warnings, *unmatched(premises.config, topics)))
 

@@ -106,7 +106,7 @@ def _round(wanted: RoundArguments, places: _Places, progress: ChangeWatch) -> Cl
     if not wanted.dry_run:
         remembered.update(report.logs, time.time_ns() // 1_000_000)
     else:
-        report = replace(report, notices=(*report.notices, *_refusals(wanted, places)))
+        report = replace(report, notices=(*report.notices, *_refusals(wanted, places, premises)))
     warnings = [*premises.warnings, *remembered.warnings]
     return replace(report, warnings=tuple(told(warnings, wanted.format is Format.TABLE)))
 
@@ -148,11 +148,12 @@ def _clean(
         return replace(report, originals=originals.report() if originals else None)
 
 
-def _refusals(wanted: RoundArguments, places: _Places) -> list[str]:
+def _refusals(wanted: RoundArguments, places: _Places, premises: Premises) -> list[str]:
     """Why what a dry run has shown would not be done."""
     from compactor.refusals import refusals
 
-    known = wanted.allowed_file_systems, wanted.recover_first
+    replicated = premises.config.assume_fully_replicated
+    known = wanted.allowed_file_systems, wanted.recover_first, replicated
     return [f"A run would be refused: {why}" for why in refusals(places.log_dirs, *known)]
 
 

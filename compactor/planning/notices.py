@@ -1,6 +1,7 @@
 """What whoever plans or runs a round is told once, whichever logs there are. Pure."""
 
 from compactor.planning.round_plan import RoundPlan
+from storage.formats.checkpoint import REPLICATION
 
 ALL_LOG_DIRS = (
     "All of the broker's log.dirs have to be given: a partition that is being moved to one that "
@@ -10,4 +11,9 @@ ALL_LOG_DIRS = (
 
 def notices_of(plan: RoundPlan) -> tuple[str, ...]:
     """One sentence each, without a full stop."""
-    return (ALL_LOG_DIRS,) if plan.log_dirs else ()
+    ends = (
+        f"{log_dir.path} has no {REPLICATION}: the end of each log is taken for its high watermark"
+        for log_dir in plan.log_dirs
+        if log_dir.partitions and not log_dir.has_high_watermarks
+    )
+    return (ALL_LOG_DIRS, *ends) if plan.log_dirs else ()

@@ -39,6 +39,7 @@ class LogDirFacts(NamedTuple):
     has_clean_shutdown: bool
     ignored: tuple[tuple[str, str], ...]  # directories that hold no log to work on: name, reason
     problem: str | None  # why none of its logs can be judged
+    has_high_watermarks: bool  # or none that can be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,4 +387,5 @@ def _log_dir_facts(survey: LogDirSurvey) -> LogDirFacts:
         survey.listing.has_clean_shutdown,
         survey.listing.ignored,
         survey.problem,
+        survey.high_watermarks is not None or survey.problem is not None,
     )

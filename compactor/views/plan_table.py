@@ -97,6 +97,7 @@ def plan_document(
                 "path": log_dir.path,
                 "partitions": log_dir.partitions,
                 "has_clean_shutdown": log_dir.has_clean_shutdown,
+                "has_high_watermarks": log_dir.has_high_watermarks,
                 "ignored": [{"name": name, "reason": why} for name, why in log_dir.ignored],
                 "problem": log_dir.problem,
             }

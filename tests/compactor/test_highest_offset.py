@@ -21,6 +21,7 @@ from tests.support.reference_batch import ReferenceBatch, encode
 
 __all__ = ["compactor", "local"]  # fixtures
 
+REPLICATED = "--assume-fully-replicated"  # these logs have no high watermark
 HIGHEST = 2**63 - 1
 FIRST = HIGHEST - 9
 CLOSED, ACTIVE = FIRST + 4, FIRST + 7
@@ -92,7 +93,7 @@ def test_a_run_cleans_the_others(
     bad: Path, compactor: Compactor, policy: str, words: tuple[str, ...]
 ) -> None:
     before, done = files_of(bad.parent), "would-clean" if words else "cleaned"
-    ended = compactor("run", log_dir(bad), *words, "--set", f"cleanup.policy={policy}")
+    ended = compactor("run", log_dir(bad), REPLICATED, *words, "--set", f"cleanup.policy={policy}")
     assert ended.code == 4
     assert told_of(ended.log("bad")["reason"], bad)
     assert {ended.log(topic)["status"] for topic in ("edge", "fine")} == {done}
@@ -176,7 +177,7 @@ def test_names_at_the_highest_offset(tmp_path: Path, compactor: Compactor) -> No
     closed = [encode(lone(CLOSED, b"a")), encode(lone(HIGHEST - 1, b"b"))]
     partition = write(root, "bad-0", [], closed)
     assert (partition / file_name(HIGHEST, LOG)).read_bytes() == b""
-    ended = compactor("run", root)
+    ended = compactor("run", root, REPLICATED)
     assert (ended.code, ended.log("bad")["status"]) == (0, "cleaned")
     (root / clean_shutdown.CLEAN_SHUTDOWN).unlink()
     assert compactor("recover", root).code == 0

@@ -13,6 +13,7 @@ from tests.support.made_values import part
 
 __all__ = ["compactor", "local"]  # fixtures
 
+REPLICATED = "--assume-fully-replicated"  # these logs have no high watermark
 ALL_KINDS = ("superseded in a part", "superseded over parts", "expired", "aborted", "markers")
 
 
@@ -63,7 +64,7 @@ def test_such_a_log_is_left_as_it_is_and_the_others_go_on(
 ) -> None:
     """Five of its records would go: one is superseded."""
     before = files_of(log_dir / "events-0")
-    ended = compactor("run", log_dir, *words)
+    ended = compactor("run", log_dir, REPLICATED, *words)
     assert (ended.code, ended.log("events")["status"]) == (4, "set-aside")
     assert ended.log("events")["reason"] == (
         f"{log_dir}/events-0: of 5 records that would go, 4 have no key, which a broker takes into "
@@ -81,7 +82,7 @@ def test_asked_for_it_is_cleaned(
     log_dir: Path, compactor: Compactor, words: tuple[str, ...]
 ) -> None:
     """Also after a run that has set it aside: that is not remembered, and wants no --retry."""
-    compactor("run", log_dir)
-    log = compactor("run", log_dir, "--drop-null-keys", *words).log("events")
+    compactor("run", log_dir, REPLICATED)
+    log = compactor("run", log_dir, REPLICATED, "--drop-null-keys", *words).log("events")
     assert log["status"] == ("would-clean" if words else "cleaned")
     assert (log["records"]["dropped"]["null_key"], log["records"]["kept"]) == (4, 1)

@@ -1,0 +1,30 @@
+"""Whether a log directory says how far its logs are replicated (F-13.1).
+
+A broker may be a follower with records at the end of a log that no leader has any more: they are
+above the high watermark, and neither go nor let others go. Where no file says what that is, only
+the operator can know.
+"""
+
+import os
+from collections.abc import Iterable
+
+from compactor.errors import RefusedError
+from storage.files import filesystem
+from storage.formats.checkpoint import REPLICATION
+
+
+def has_high_watermarks(log_dir: str) -> bool:
+    return filesystem.exists(os.path.join(log_dir, REPLICATION))
+
+
+def require_high_watermarks(log_dirs: Iterable[str], assume_fully_replicated: bool) -> None:
+    """Raise RefusedError where a run would have to take the end of a log, and nobody says so."""
+    from storage.log.log_dir import partition_of  # with readers of files, which --help needs not
+
+    for path in () if assume_fully_replicated else log_dirs:
+        if not has_high_watermarks(path) and any(map(partition_of, os.listdir(path))):
+            raise RefusedError(
+                f"{path}: no {REPLICATION}, where a broker notes how far each log is replicated. "
+                "Records that are not could go, or let others go; if each log here is replicated "
+                "to its end, say so with --assume-fully-replicated"
+            )
