@@ -7,7 +7,7 @@ PYTHON_OF_VENV := .venv/bin/python
 PAGES := tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-storage check conformance test-crash test-damage test-kill broker-test bench lock clean
+.PHONY: help setup demo test test-storage check conformance test-crash test-damage test-kill test-undo broker-test bench lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -41,6 +41,9 @@ test-damage: $(STAMP) ## damage every byte and every length of logs that Kafka w
 
 test-kill: $(STAMP) ## kill -9 runs at random moments, in local mode and on a cluster, 200 of them or KILLS=N (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.kill $(if $(KILLS),--count $(KILLS))
+
+test-undo: $(STAMP) ## undo runs after every short sequence of what can happen meanwhile, and hold each undoing against a model
+	$(PYTHON_OF_VENV) -m tests.undo $(if $(UNDO_SEEDS),--count $(UNDO_SEEDS))
 
 broker-test: $(STAMP) ## compact under a real broker and look through its clients (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m pytest -q -m broker tests/broker

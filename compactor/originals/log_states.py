@@ -1,28 +1,77 @@
 """The states that a run takes a log through, as they are known again. Pure."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import TypeVar
 
 from compactor.originals.kept_manifest import FileMark, KeptStep, LogBefore
 from storage.file_names import LOG
 
 State = Mapping[str, FileMark]  # every .log by name
+_Seen = TypeVar("_Seen")  # what is known of a file, and compared
 
 
 class ChangedSinceError(Exception):
     """The log is not what the run left."""
 
 
-def states_of(before: LogBefore, steps: Sequence[KeptStep]) -> list[State]:
-    """The log before the first step, and after each.
+def left_by(before: LogBefore, steps: Sequence[KeptStep]) -> State:
+    """The log after the last step.
 
-    An active segment that retention made is in none of them: it counts as written since.
+    An active segment that retention made is not in it: it counts as written since.
     """
-    states: list[State] = [{mark.name: mark for mark in before.segments}]
+    state = {mark.name: mark for mark in before.segments}
     for step in steps:
-        gone = {mark.name for mark in step.originals}
-        left = {name: mark for name, mark in states[-1].items() if name not in gone}
-        states.append(left | {mark.name: mark for mark in step.put if mark.name.endswith(LOG)})
-    return states
+        for mark in logs_of(step.originals):
+            state.pop(mark.name, None)
+        state |= {mark.name: mark for mark in logs_of(step.put)}
+    return state
+
+
+def steps_done(
+    found: Mapping[str, _Seen],
+    before: LogBefore,
+    steps: Sequence[KeptStep],
+    seen: Callable[[FileMark], _Seen],
+) -> int | None:
+    """How many steps are in the log; None where it is in no state that the run takes it through.
+
+    seen: what of a file is compared with what was found. The last step counts where recovery has
+    settled its swap and left the last of the sources, of which nothing is in what took their place.
+    """
+    state = {name: seen(mark) for name, mark in left_by(before, steps).items()}
+    wrong = {name for name in found.keys() | state.keys() if found.get(name) != state.get(name)}
+    for done, step in zip(range(len(steps), 0, -1), reversed(steps), strict=True):
+        if not wrong:
+            return done
+        is_left_over = wrong == _left_over(found, step, seen)
+        for mark in logs_of(step.put):
+            state.pop(mark.name, None)
+        state |= {mark.name: seen(mark) for mark in logs_of(step.originals)}
+        for mark in logs_of((*step.put, *step.originals)):
+            if found.get(mark.name) == state.get(mark.name):
+                wrong.discard(mark.name)
+            else:
+                wrong.add(mark.name)
+        if wrong and is_left_over:
+            return done
+    return None if wrong else 0
+
+
+def _left_over(
+    found: Mapping[str, _Seen], step: KeptStep, seen: Callable[[FileMark], _Seen]
+) -> set[str]:
+    """The last sources of a swap that are still there."""
+    put, left = {mark.name for mark in step.put}, set()
+    for mark in reversed(logs_of(step.originals)):
+        if not put or mark.name in put or found.get(mark.name) != seen(mark):
+            break
+        left.add(mark.name)
+    return left
+
+
+def logs_of(marks: Iterable[FileMark]) -> list[FileMark]:
+    """Of their .log files, by base offset."""
+    return sorted(mark for mark in marks if mark.name.endswith(LOG))
 
 
 def difference(found: State, left: State, removed: Set[str]) -> str:

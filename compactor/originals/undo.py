@@ -43,7 +43,7 @@ from compactor.log_dir_lock import lock_log_dirs
 from compactor.originals import kept_files
 from compactor.originals.kept_manifest import FileMark, KeptStep
 from compactor.originals.kept_run import KeptLog, read_logs, read_run
-from compactor.originals.log_states import ChangedSinceError
+from compactor.originals.log_states import ChangedSinceError, logs_of
 from compactor.originals.undo_judgement import (
     Checkpointed,
     UndoTask,
@@ -143,21 +143,20 @@ def _undo_in(
 def _restore_checkpoints(
     log_dir: str, checkpointed: Checkpointed, tasks: Iterable[UndoTask]
 ) -> None:
-    """Step 2."""
-    logs = {task.log.key: task.log.before for task in tasks if task.log.before is not None}
-    raised = {
-        task.log.key for task in tasks for step in task.log.steps if step.deleted_up_to is not None
-    }
+    """Step 2. A log start is raised before anything is deleted; a cleaner entry after the swaps."""
+    cleaned: dict[TopicPartition, int | None] = {}
+    log_starts: dict[TopicPartition, int | None] = {}
     now = checkpointed.cleaner
-    before = {key: log.cleaner_offset for key, log in logs.items()}
-    # a broker that truncates a log lowers its entry, too: what was appended since is not clean
-    lower = {key: b for key, b in before.items() if b is None or b < now.get(key, 0)}
-    _restore(os.path.join(log_dir, checkpoint.CLEANER_OFFSET), now, lower)
-    _restore(
-        os.path.join(log_dir, checkpoint.LOG_START),
-        checkpointed.log_starts,
-        {key: log.log_start_offset for key, log in logs.items() if key in raised},
-    )
+    for log, _, steps in tasks:
+        assert log.before is not None or not log.steps
+        # a broker that truncates a log lowers its entry, too: what was appended since is not clean
+        before = log.before.cleaner_offset if log.before is not None else None
+        if steps and (before is None or before < now.get(log.key, 0)):
+            cleaned[log.key] = before
+        if log.before is not None and any(s.deleted_up_to is not None for s in log.steps):
+            log_starts[log.key] = log.before.log_start_offset
+    _restore(os.path.join(log_dir, checkpoint.CLEANER_OFFSET), now, cleaned)
+    _restore(os.path.join(log_dir, checkpoint.LOG_START), checkpointed.log_starts, log_starts)
 
 
 def _restore(
@@ -199,9 +198,12 @@ def _undo(task: UndoTask) -> UndoReport:
 
 
 def _swap_back(log: KeptLog, step: KeptStep, path: str) -> None:
-    """Step 4 of a group, as `finalizer` does it."""
+    """Step 4 of a group, as `finalizer` does it. A swap that was cut short has left originals."""
+    names = {mark.name for mark in logs_of(step.put)}
+    originals = (mark.name for mark in logs_of(step.originals))
+    names |= {name for name in originals if os.path.lexists(os.path.join(path, name))}
     sources = []
-    for name in sorted(mark.name for mark in step.put if mark.name.endswith(LOG)):
+    for name in sorted(names):
         live = os.path.join(path, name)
         stat = os.stat(live)
         base_offset = offset_of(name)

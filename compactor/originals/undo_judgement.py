@@ -8,7 +8,13 @@ from compactor.originals import kept_files
 from compactor.originals.appended_since import check_appended
 from compactor.originals.kept_manifest import FileMark, KeptStep, LogBefore
 from compactor.originals.kept_run import KeptLog
-from compactor.originals.log_states import ChangedSinceError, State, difference, states_of
+from compactor.originals.log_states import (
+    ChangedSinceError,
+    State,
+    difference,
+    left_by,
+    steps_done,
+)
 from storage.file_names import LOG, SWAP, file_name, parse_future_dir
 from storage.files import filesystem
 from storage.formats import checkpoint
@@ -92,33 +98,25 @@ def _steps_done(before: LogBefore, steps: Sequence[KeptStep], listing: Partition
     All that the run left counts, and what it did not touch: a later cleaning may have dropped a
     tombstone anywhere, and what that had hidden, and the run has removed, would come back to life.
     """
-    states = states_of(before, steps)
-    found = _found(before.segments[-1], listing, states)
-    for done in range(len(steps), -1, -1):
-        if states[done] == found:
-            return done
-    removed = {mark.name for step in steps for mark in step.originals}
-    raise ChangedSinceError(difference(found, states[-1], removed))
-
-
-def _found(active: FileMark, listing: PartitionListing, states: Sequence[State]) -> State:
-    """What stands there, up to the end of the segment that was active, to which a broker appends.
-
-    Without a checksum where no state has files of these names and sizes.
-    """
+    active = before.segments[-1]
     sizes = {file_name(segment.base_offset, LOG): segment.log_bytes for segment in listing.segments}
     sizes = {name: size for name, size in sizes.items() if name <= active.name}
-    if active.name in sizes:
+    if active.name in sizes:  # a broker appends to it
         sizes[active.name] = min(sizes[active.name], active.size_bytes)
-    if all(sizes != {name: mark.size_bytes for name, mark in s.items()} for s in states):
-        left = states[-1]
-        unread = {name: FileMark(name, size, "") for name, size in sizes.items()}
-        same = {name for name in left if sizes.get(name) == left[name].size_bytes}
-        return unread | {name: left[name] for name in same}
-    return {
-        name: kept_files.mark_of(os.path.join(listing.path, name), up_to=size)
-        for name, size in sizes.items()
-    }
+    found: State = {}
+    if steps_done(sizes, before, steps, lambda mark: mark.size_bytes) is not None:
+        found = {
+            name: kept_files.mark_of(os.path.join(listing.path, name), up_to=size)
+            for name, size in sizes.items()
+        }
+        done = steps_done(found, before, steps, lambda mark: mark)
+        if done is not None:
+            return done
+    left = left_by(before, steps)
+    same = {name: mark for name, mark in left.items() if sizes.get(name) == mark.size_bytes}
+    unread = {name: FileMark(name, size, "") for name, size in sizes.items()}
+    removed = {mark.name for step in steps for mark in step.originals}
+    raise ChangedSinceError(difference(found or {**unread, **same}, left, removed))
 
 
 def _check_cleaner_offset(before: LogBefore, steps: Sequence[KeptStep], now: int) -> None:

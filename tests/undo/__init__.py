@@ -1,0 +1,1 @@
+"""`undo` as a state machine: what becomes of a log between a run and its undoing, step by step."""

@@ -1,0 +1,95 @@
+"""A share of what `make test-undo` tries; each defect that it was made for, put back, is found."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from compactor.originals import log_states, undo_judgement
+from compactor.originals.kept_manifest import KeptStep, LogBefore
+from tests.undo.campaign import play
+from tests.undo.steps import Sequence, Step, every, seeded
+from tests.undo.world import KINDS
+
+EVERY = 61  # of all of up to three steps
+SEEDS = range(30)
+
+
+def test_undo_brings_back_what_was_or_changes_nothing() -> None:
+    tally = play([*list(every(tuple(KINDS), 3))[::EVERY], *seeded(tuple(KINDS), SEEDS)])
+    assert tally.wrong == []
+    assert set(tally.undoings) > {"undone", "refused", "discarded"}
+
+
+def test_every_sequence_is_tried() -> None:
+    assert len({sequence.steps for sequence in every(("a", "b"), 3)}) == 10 + 100 + 1000
+    assert len(list(every(("a", "b"), 3))) == 2 * 1110
+    assert {len(sequence.steps) for sequence in seeded(("a",), range(100))} == {4, 5}
+
+
+# defects, put back
+
+StepsDone = Callable[..., int | None]
+
+
+def the_first_segment_is_not_looked_at(patches: pytest.MonkeyPatch) -> None:
+    def steps_done(
+        found: Mapping[str, Any], before: LogBefore, steps: tuple[KeptStep, ...], seen: Any
+    ) -> int | None:
+        left, first = log_states.left_by(before, steps), min(found, default="")
+        gone = {name: seen(mark) for name, mark in left.items() if name < first}
+        return log_states.steps_done({**gone, **found}, before, steps, seen)
+
+    patches.setattr(undo_judgement, "steps_done", steps_done)
+
+
+def the_topic_id_is_not_looked_at(patches: pytest.MonkeyPatch) -> None:
+    patches.setattr(undo_judgement, "_check_topic_id", lambda *_: None)
+
+
+def what_a_swap_left_over_is_not_known(patches: pytest.MonkeyPatch) -> None:
+    patches.setattr(log_states, "_left_over", lambda *_: set())
+
+
+def only_what_the_run_replaced_is_looked_at(patches: pytest.MonkeyPatch) -> None:
+    """A later cleaning is then told by the checkpoint alone."""
+
+    def steps_done(
+        found: Mapping[str, Any], before: LogBefore, steps: tuple[KeptStep, ...], seen: Any
+    ) -> int | None:
+        replaced = {mark.name for step in steps for mark in (*step.originals, *step.put)}
+        left = log_states.left_by(before, steps)
+        alike = {name: seen(mark) for name, mark in left.items() if name not in replaced}
+        alike |= {name: each for name, each in found.items() if name in replaced}
+        return log_states.steps_done(alike, before, steps, seen)
+
+    patches.setattr(undo_judgement, "steps_done", steps_done)
+    patches.setattr(undo_judgement, "check_appended", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("put_back", "kind"),
+    [
+        (the_first_segment_is_not_looked_at, "retained by size"),
+        (the_topic_id_is_not_looked_at, "compacted"),
+        (only_what_the_run_replaced_is_looked_at, "of an older broker"),
+    ],
+)
+def test_a_defect_is_found_in_three_steps(
+    put_back: Callable[[pytest.MonkeyPatch], None], kind: str
+) -> None:
+    after_a_run = [s for s in every((kind,), 3) if s.steps[0] is Step.RUN]
+    with pytest.MonkeyPatch.context() as patches:
+        put_back(patches)
+        tally = play(after_a_run, stop_at=1)
+    assert len(tally.wrong) == 1, tally
+
+
+@pytest.mark.parametrize("is_put_back", [False, True])
+def test_a_run_that_was_cut_short_anywhere_is_undone(is_put_back: bool) -> None:
+    """Also where recovery has left the last sources of a swap beside what took their place."""
+    with pytest.MonkeyPatch.context() as patches:
+        if is_put_back:
+            what_a_swap_left_over_is_not_known(patches)
+        tally = play(Sequence("compacted", (Step.KILL,), seed) for seed in range(40))
+    assert bool(tally.wrong) is is_put_back
