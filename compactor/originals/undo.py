@@ -201,7 +201,7 @@ def _swap_back(log: KeptLog, step: KeptStep, path: str) -> None:
     """Step 4 of a group, as `finalizer` does it. A swap that was cut short has left originals."""
     names = {mark.name for mark in logs_of(step.put)}
     originals = (mark.name for mark in logs_of(step.originals))
-    names |= {name for name in originals if os.path.lexists(os.path.join(path, name))}
+    names |= {name for name in originals if filesystem.exists(os.path.join(path, name))}
     sources = []
     for name in sorted(names):
         live = os.path.join(path, name)
