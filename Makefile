@@ -7,7 +7,7 @@ PYTHON_OF_VENV := .venv/bin/python
 PAGES := tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-storage check conformance test-crash test-damage test-kill test-undo broker-test bench lock clean
+.PHONY: help setup demo test test-storage check conformance test-crash test-damage test-kill test-undo test-errors test-writer broker-test bench lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -44,6 +44,12 @@ test-kill: $(STAMP) ## kill -9 runs at random moments, in local mode and on a cl
 
 test-undo: $(STAMP) ## undo runs after every short sequence of what can happen meanwhile, and hold each undoing against a model
 	$(PYTHON_OF_VENV) -m tests.undo $(if $(UNDO_SEEDS),--count $(UNDO_SEEDS))
+
+test-errors: $(STAMP) ## let every file operation of every command fail, in every way, once and for good
+	$(PYTHON_OF_VENV) -m tests.disturbed errors
+
+test-writer: $(STAMP) ## let another writer do every kind of harm between any two file operations
+	$(PYTHON_OF_VENV) -m tests.disturbed writer
 
 broker-test: $(STAMP) ## compact under a real broker and look through its clients (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m pytest -q -m broker tests/broker

@@ -135,15 +135,15 @@ PAYMENTS: Mapping[int, Batches] = {
 
 
 def _orders(root: Path) -> None:
-    _partition(root / "orders-0", ORDERS, ORDERS_ABORTED)
-    _partition(root / "payments-0", PAYMENTS)
-    _log_dir(root)
+    write_partition(root / "orders-0", ORDERS, ORDERS_ABORTED)
+    write_partition(root / "payments-0", PAYMENTS)
+    write_checkpoints(root)
     checkpoint.write(str(root / checkpoint.CLEANER_OFFSET), {("payments", 0): 0})
 
 
 def _joined(root: Path) -> None:
-    _partition(root / "orders-0", ORDERS, ORDERS_ABORTED)
-    _log_dir(root)
+    write_partition(root / "orders-0", ORDERS, ORDERS_ABORTED)
+    write_checkpoints(root)
 
 
 def _done(story: Story, root: Path) -> None:
@@ -162,19 +162,19 @@ def _retained(root: Path) -> None:
         8: [timed(plain(8, "agh"), 7000)],
         12: [timed(plain(12, "bij"), 8000)],
     }
-    _partition(root / "retained-0", log, {0: [(5, 0, 1, 1)], 4: [(5, 2, 4, 4)]})
-    _partition(root / "rolled-0", {base: log[base] for base in (0, 4)})
+    write_partition(root / "retained-0", log, {0: [(5, 0, 1, 1)], 4: [(5, 2, 4, 4)]})
+    write_partition(root / "rolled-0", {base: log[base] for base in (0, 4)})
     for name in ("retained-0", "rolled-0"):
         (root / name / LEADER_EPOCH_CHECKPOINT).write_text("0\n3\n1 0\n3 4\n5 8\n")
     (root / "rolled-0" / LEADER_EPOCH_CHECKPOINT).write_text("0\n2\n1 0\n3 4\n")
-    _log_dir(root)
+    write_checkpoints(root)
 
 
 def _split(root: Path) -> None:
     """One segment becomes three; no batch of it has the base offset of the source."""
     far: Batches = [plain(3, "abc"), plain(FAR, "ad"), plain(FARTHER, "be")]
-    _partition(root / "split-0", {0: far[:1], FARTHER + 9: [plain(FARTHER + 9, "a")]}, {}, far)
-    _log_dir(root)
+    write_partition(root / "split-0", {0: far[:1], FARTHER + 9: [plain(FARTHER + 9, "a")]}, {}, far)
+    write_checkpoints(root)
 
 
 COMPACT = {
@@ -271,13 +271,13 @@ def _patched(story: Story) -> Iterator[pytest.MonkeyPatch]:
         yield monkeypatch
 
 
-def _partition(
+def write_partition(
     path: Path,
     segments: Mapping[int, Batches],
     aborted: Mapping[int, Sequence[tuple[int, int, int, int]]] | None = None,
     first_segment: Batches = (),
-) -> None:
-    """first_segment: what its .log holds in truth."""
+) -> Path:
+    """A partition directory, as a broker leaves it. first_segment: what its .log holds in truth."""
     path.mkdir(parents=True)
     for base_offset, batches in segments.items():
         write_segment(path, base_offset, batches, INTERVAL_BYTES)
@@ -302,9 +302,10 @@ def _partition(
         producer_snapshot.write(str(path / file_name(offset, SNAPSHOT)), producers)
     (path / LEADER_EPOCH_CHECKPOINT).write_text("0\n1\n0 0\n")
     partition_metadata.write(str(path / PARTITION_METADATA), PartitionMetadata(0, TOPIC_ID))
+    return path
 
 
-def _log_dir(root: Path) -> None:
+def write_checkpoints(root: Path) -> None:
     """Checkpoints as after a clean stop of a broker."""
     ends = {}
     for path in root.iterdir():

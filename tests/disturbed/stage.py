@@ -1,0 +1,90 @@
+"""A scene that is played again and again from the same beginning, each time disturbed elsewhere."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from storage.file_names import SEGMENT_SUFFIXES, SNAPSHOT, file_name
+from tests.crash import checks
+from tests.crash.checks import Ends, Log
+from tests.crash.states import LOCK_FILE
+from tests.disturbed.scenes import WORK, Place, Scene
+from tests.support.file_operations import Operation
+
+Names = frozenset[str]
+
+
+class State(NamedTuple):
+    """What stands in the log directory.
+
+    But for what a swap that was cut short may leave otherwise than one that was not, once it is
+    settled: a lock file, empty segments between others, and snapshots, of which a loader removes
+    those of a range that it finds replaced.
+    """
+
+    logs: dict[str, Log]
+    names: Names  # of all files, relative to it
+
+
+class Stage:
+    """Where a scene is set, and how it goes when nobody disturbs it."""
+
+    def __init__(self, scene: Scene, root: Path) -> None:
+        self.scene, self.place = scene, Place(root / "stage")
+        self._beginning = root / "beginning"
+        self.place.logs.mkdir(parents=True)
+        scene.build(self.place)
+        shutil.copytree(self.place.root, self._beginning, symlinks=True)
+        is_torn = scene.command == "recover"
+        before = {} if is_torn else checks.logs_of(self.place.logs)
+        self.operations: list[Operation] = []
+        split: dict[str, Log] = {}
+
+        def note(operation: Operation) -> None:
+            self.operations.append(operation)
+            if f"/{WORK}/" in operation.path and not split and not is_torn:
+                split.update(checks.logs_of(self.place.logs))
+
+        self.open_descriptors = self._open_descriptors()
+        ended = scene.play(self.place, note)
+        assert ended.code == 0, ended
+        self.end = self.state()
+        after = checks.logs_of(self.place.logs)
+        self.ends = Ends(before or after, after, split or before or after)
+        assert not checks.changed_values(self.ends)
+
+    def reset(self) -> None:
+        """Everything as it was at the beginning."""
+        shutil.rmtree(self.place.root)
+        shutil.copytree(self._beginning, self.place.root, symlinks=True)
+
+    def state(self) -> State:
+        logs = self.place.logs
+        found = (path.relative_to(logs) for path in logs.rglob("*") if path.is_file())
+        names = {str(path) for path in found if path.suffix != SNAPSHOT} - {LOCK_FILE}
+        found_logs = {}
+        for name, log in checks.logs_of(logs).items():
+            empty = {s.base_offset for s in log.segments[:-1] if not (s.log or s.offset_index)}
+            names -= {
+                f"{name}/{file_name(base, kind)}" for base in empty for kind in SEGMENT_SUFFIXES
+            }
+            segments = [s for s in log.segments if s.base_offset not in empty]
+            found_logs[name] = log._replace(segments=segments, snapshots={})
+        return State(found_logs, frozenset(names))
+
+    def left_open(self) -> list[str]:
+        """Files that the last play has left open."""
+        new = self._open_descriptors().items() - self.open_descriptors.items()
+        return sorted(f"{path} is left open" for _, path in new)
+
+    def _open_descriptors(self) -> dict[int, str]:
+        found = {}
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                path = os.readlink(f"/proc/self/fd/{name}")
+            except FileNotFoundError:  # that of the listing
+                continue
+            if path.startswith(str(self.place.root)):
+                found[int(name)] = path
+        return found

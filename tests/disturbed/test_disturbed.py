@@ -1,0 +1,76 @@
+"""A sample of all disturbances; `make test-errors` and `make test-writer` try every one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from compactor import log_dir_lock
+from storage.files import filesystem
+from tests.disturbed import errors, writer_verdict
+from tests.disturbed.__main__ import WHO, told, try_scene
+from tests.disturbed.scenes import SCENES, Scene
+from tests.disturbed.second_writer import KINDS, OF_A_DIRECTORY, OF_THE_LOCK, attacks_of
+from tests.disturbed.stage import Stage
+
+SAMPLE = {"errors": 307, "writer": 613}  # one of so many; primes, so that each kind is met
+
+
+@pytest.mark.parametrize("who", [*SAMPLE])
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+def test_no_disturbance_loses_anything(scene: Scene, who: str, tmp_path: Path) -> None:
+    found = try_scene(scene, WHO[who], SAMPLE[who], tmp_path)
+    assert not any(trial.problems for trial in found), "\n".join(told(found))
+    assert found
+
+
+@pytest.fixture(scope="module")
+def rolled(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    (scene,) = (scene for scene in SCENES if scene.name == "rolled")
+    return Stage(scene, tmp_path_factory.mktemp("rolled"))
+
+
+def test_every_operation_has_every_error_and_every_attack(rolled: Stage) -> None:
+    failures = list(errors.failures_of(rolled))
+    assert {failure.at for failure in failures} == set(range(len(rolled.operations)))
+    assert {(failure.error, failure.lasts) for failure in failures} == {
+        (error, lasts) for error in (0, 5, 24, 28) for lasts in (False, True)
+    }
+    attacks = list(attacks_of(rolled))
+    assert {attack.kind for attack in attacks} == {*KINDS}
+    assert len(attacks) == len(KINDS) * len({attack.at for attack in attacks})
+
+
+@contextmanager
+def _nothing_held(*_: object) -> Iterator[None]:
+    yield
+
+
+@pytest.mark.parametrize("kind", [*OF_A_DIRECTORY, *OF_THE_LOCK])
+def test_an_attack_is_told_where_directories_are_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(log_dir_lock, "hold_log_dir", _nothing_held)
+    (scene,) = (scene for scene in SCENES if scene.name == "rolled")
+    stage = Stage(scene, tmp_path)
+    attacks = [attack for attack in attacks_of(stage) if attack.kind == kind]
+    found = (writer_verdict.tried(stage, attack) for attack in attacks[::7])
+    assert any(verdict.problems for verdict in found)
+
+
+def test_an_error_is_told_that_is_taken_for_a_file_that_is_gone(
+    rolled: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exists = filesystem.exists
+
+    def forgiving(path: str) -> bool:
+        try:
+            return exists(path)
+        except OSError:
+            return False
+
+    monkeypatch.setattr(filesystem, "exists", forgiving)
+    stats = [f for f in errors.failures_of(rolled) if rolled.operations[f.at].kind == "stat"]
+    found = (errors.tried(rolled, failure) for failure in stats if not failure.lasts)
+    assert any(trial.problems for trial in found)

@@ -1,0 +1,182 @@
+"""What may become of a log directory in which another writer was at work meanwhile.
+
+1. The command ends with a message, if it does not end well; no file is left open.
+2. Nothing outside is touched. Of a directory that was moved away, and of one whose lock was taken,
+   no more is changed than by the one operation that was under way.
+3. Each segment is one of the old log, one of the new log, or what he wrote; else, for every key,
+   the latest committed record is the one before or the one that he left.
+4. Logs that he did not touch hold the old log or the new one, as after a crash.
+5. Once directory and lock are back, the next command ends as one that nobody disturbed.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from cleaner_jobs.staging import STAGED_MARKER
+from compactor.recovery.log_dir_recovery import recover_log_dir
+from storage.file_names import LOG
+from tests.crash import checks, reader
+from tests.crash.reader import Value
+from tests.crash.states import LOCK_FILE
+from tests.disturbed.second_writer import (
+    ANOTHERS,
+    OF_A_DIRECTORY,
+    OF_A_FILE,
+    OF_THE_LOCK,
+    Attack,
+    Files,
+    Writer,
+    files_in,
+)
+from tests.disturbed.stage import Stage
+from tests.support.local_command import Ended
+from tests.support.reference_batch import ReferenceBatch, decode, split
+
+ENDINGS = {0: "too late to matter", 1: "given up", 2: "given up", 3: "refused", 4: "log given up"}
+
+
+class Verdict(NamedTuple):
+    """What became of a command."""
+
+    attack: Attack
+    operation: str
+    code: int
+    problems: Sequence[str]
+
+    @property
+    def counted_as(self) -> tuple[str, str]:
+        return self.attack.kind, ENDINGS.get(self.code, "unknown")
+
+
+def tried(stage: Stage, attack: Attack) -> Verdict:
+    """Let him strike, and look at what there is then."""
+    stage.reset()
+    writer = Writer(stage.place, attack)
+    ended = stage.scene.play(stage.place, writer.before)
+    assert writer.target is not None, attack
+    try:
+        problems = [*_problems(stage, writer, attack, ended)]
+    except Exception as error:  # whatever a reader stumbles over is one
+        problems = [f"cannot be read: {error!r}"]
+    operation = stage.operations[attack.at]
+    return Verdict(attack, f"{operation.kind} {operation.path}", ended.code, problems)
+
+
+def _problems(stage: Stage, writer: Writer, attack: Attack, ended: Ended) -> Iterator[str]:
+    yield from stage.left_open()
+    if ended.code not in ENDINGS:
+        yield f"exit code {ended.code}"
+    if "Traceback" in ended.error or "internal error" in ended.error:
+        yield f"it was not foreseen: {ended.error}"
+    outside = files_in(writer.outside)
+    moved = {name for name in _different(outside, writer.left_outside) if _is_moved(name)}
+    others = _different(outside, writer.left_outside) - moved
+    if others or len(moved) > 2:  # a rename has two names
+        yield f"touched outside: {sorted(others | moved)}"
+    if attack.kind in OF_A_DIRECTORY:
+        yield from _in_its_place(stage, writer)
+    if attack.kind in OF_THE_LOCK:
+        yield from _after_the_lock(stage, writer)
+    if attack.kind in OF_A_FILE:
+        yield from _of_the_files(stage, writer)
+    else:
+        writer.restore()
+        yield from _as_if_undisturbed(stage)
+
+
+def _in_its_place(stage: Stage, writer: Writer) -> Iterator[str]:
+    assert writer.target is not None
+    own = f"{writer.target.name}/"
+    found, left = (
+        {name: data for name, data in files.items() if name.startswith(own)}
+        for files in (files_in(stage.place.logs), writer.left)
+    )
+    if found != left:
+        yield f"touched what took its place: {sorted(found.keys() ^ left.keys())}"
+
+
+def _is_moved(name: str) -> bool:
+    return name.startswith("moved/")
+
+
+def _different(one: Files, other: Files) -> set[str]:
+    """What a task was just staging goes on in the file that it has open."""
+    names = {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
+    return {name for name in names if STAGED_MARKER not in name}
+
+
+def _after_the_lock(stage: Stage, writer: Writer) -> Iterator[str]:
+    followed = _different(files_in(stage.place.logs), writer.left)
+    if len(followed) > 2:
+        yield f"changed without the lock: {sorted(followed)}"
+    path = stage.place.logs / LOCK_FILE
+    if path.exists() and path.read_bytes() != ANOTHERS:
+        yield "there is another lock file"
+    if not path.exists() and ANOTHERS in writer.wrote:
+        yield "his lock file is gone"
+
+
+def _as_if_undisturbed(stage: Stage) -> Iterator[str]:
+    again = stage.scene.play(stage.place)
+    if again.code:
+        yield f"the next command ends with {again.code}: {again.out} {again.error}"
+    elif stage.state() != stage.end:
+        yield "the next command leaves something else"
+
+
+def _of_the_files(stage: Stage, writer: Writer) -> Iterator[str]:
+    assert writer.target is not None
+    partition = writer.target.parent.name
+    copy, as_he_left = (stage.place.root.with_name(name) for name in ("copy", "as-he-left"))
+    for path in (copy, as_he_left):
+        shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(stage.place.logs, copy, symlinks=True)
+    for name, data in writer.left.items():
+        (as_he_left / name).parent.mkdir(parents=True, exist_ok=True)
+        (as_he_left / name).write_bytes(data)
+    for path in (copy, as_he_left):
+        recover_log_dir(str(path))
+    yield from _of_his_log(stage, writer, copy / partition, as_he_left / partition)
+    if stage.scene.command != "recover":
+        shutil.rmtree(copy / partition)
+        left = {name: log for name, log in stage.ends.before.items() if name != partition}
+        if left:
+            ends = stage.ends._replace(before=left)
+            yield from checks.problems_of(copy, ends, (LOCK_FILE,))
+
+
+def _of_his_log(stage: Stage, writer: Writer, now: Path, as_he_left: Path) -> Iterator[str]:
+    known = {
+        segment.log
+        for logs in (stage.ends.before, stage.ends.after, stage.ends.split)
+        for segment in (logs[now.name].segments if now.name in logs else ())
+    }
+    known.update(writer.wrote)
+    for path in sorted(now.glob(f"*{LOG}")):
+        if path.is_symlink() or path.read_bytes() in known:
+            continue
+        before = _latest_of(stage.ends.before[now.name].batches)
+        found, his = _latest_of(_batches(now)), _latest_of(_batches(as_he_left))
+        for key in before.keys() | found.keys() | his.keys():
+            allowed = before.get(key), his.get(key)
+            is_gone = found.get(key) is None and any(a is None or a.value is None for a in allowed)
+            if found.get(key) not in allowed and not is_gone:
+                yield f"{path.name}: {key!r} is {found.get(key)}, was one of {allowed}"
+        return
+
+
+def _latest_of(batches: list[ReferenceBatch]) -> dict[bytes, Value]:
+    _, committed = reader.latest(batches, 0)
+    return committed
+
+
+def _batches(partition: Path) -> list[ReferenceBatch]:
+    """As far as they can be read."""
+    found = []
+    for path in sorted(partition.glob(f"*{LOG}")):
+        with suppress(Exception):
+            found += [decode(raw) for raw in split(path.read_bytes())]
+    return found

@@ -1,0 +1,44 @@
+"""The command line in this process, without Spark: its tasks run here, one after another."""
+
+import contextlib
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+
+from compactor.cleaning import cleaner_manager
+from compactor.command_line import cli
+from tests.support.local_round import open_local_round
+
+
+class Ended(NamedTuple):
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    error: str
+
+
+def use_local_rounds(patch: pytest.MonkeyPatch, work_dir: Path, cores: int = 2) -> None:
+    """Until the patches are undone. work_dir: for what a round keeps meanwhile."""
+    local = open_local_round(work_dir, patch)
+    local.cores = cores
+
+    @contextlib.contextmanager
+    def session(*_: object) -> Iterator[Any]:
+        yield SimpleNamespace(
+            sparkContext=SimpleNamespace(defaultParallelism=cores), log_round=local
+        )
+
+    patch.setattr(cleaner_manager, "_session", session)
+
+
+def run_command(*words: object) -> Ended:
+    """Carry out the words of a command line."""
+    out, error = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+        code = cli.main([str(word) for word in words])
+    return Ended(code, out.getvalue(), error.getvalue())
