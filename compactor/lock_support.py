@@ -20,7 +20,7 @@ _HOST_ONLY = frozenset(("nolock", "local_lock=all", "local_lock=posix", "nobrl",
 
 
 def require_working_locks(log_dirs: Iterable[str], allowed_types: Collection[str]) -> None:
-    """Raise RefusedError for the first directory where a lock may keep nobody out.
+    """Raise RefusedError for the first directory where a lock may not exclude a broker.
 
     allowed_types: file systems that the operator has named, beside LOCAL_TYPES.
     """
@@ -38,8 +38,9 @@ def why_locks_may_fail(mount: Mount | None, allowed_types: Collection[str]) -> s
     where = f"on {kind}, mounted at {mount.mount_point}" if mount else "on an unknown file system"
     own = sorted(mount.options & _HOST_ONLY) if mount else []
     doubt = (
-        f"where {own[0]} keeps locks from every other host"
+        f"where the mount option {own[0]} hides locks from other hosts"
         if own
-        else "where it is not known whether every host that can reach it sees a lock"
+        else "where a lock may not exclude a broker on another host"
     )
-    return f"{where}, {doubt}; --allow-file-system {kind} if no broker can be started on it"
+    allow = f"--allow-file-system {kind} if no broker can be started on it"
+    return f"{where}, {doubt}; give {allow}"

@@ -76,10 +76,10 @@ def require_clean_shutdown(log_dir: str) -> None:
     """Raise RefusedError where the broker that was last at work did not stop cleanly."""
     if not clean_shutdown.exists(log_dir):
         raise RefusedError(
-            f"{log_dir}: no {clean_shutdown.CLEAN_SHUTDOWN}: the broker did not stop cleanly, its "
-            "last segments may be torn. Give each run --recover-first, which checks and rebuilds "
-            f"what a broker that starts would, {UNTIL_A_CLEAN_SHUTDOWN}; compactor recover does "
-            "the same, but does not write that file. Nothing was changed"
+            f"{log_dir}: no {clean_shutdown.CLEAN_SHUTDOWN}: the broker did not stop cleanly, and "
+            "its last segments may be torn. Give each run --recover-first "
+            f"{UNTIL_A_CLEAN_SHUTDOWN}: it checks and rebuilds what a starting broker would; "
+            "compactor recover does the same, but does not write that file. Nothing was changed"
         )
 
 
@@ -130,10 +130,10 @@ def _give_to_owner_of(log_dir: str, descriptor: int) -> None:
 def _require_own(descriptor: int, path: str) -> None:
     if not _is_named(descriptor, path):
         raise LockLostError(
-            f"{path}: not the file that was locked at the beginning: it was removed, or made anew, "
-            "and a broker or another run may be at work in this log directory, which is left alone "
-            "from here on. See who works there first; what was cut short is settled by a broker "
-            "that starts, by compactor recover and by the next run"
+            f"{path}: not the file that was locked at the beginning: it was removed or made anew. "
+            "A broker or another run may be at work in this log directory, so nothing more is "
+            "changed there. Find out who works there first. What was cut short is settled by a "
+            "starting broker, by compactor recover, or by the next run"
         )
 
 

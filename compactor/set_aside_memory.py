@@ -80,7 +80,7 @@ def read(log_dir: str) -> Memory:
         told = str(error)
     except OSError as error:
         told = f"{path}: {error.strerror}"
-    told += "; it counts as empty, and nothing is remembered as long as it stays"
+    told += "; it counts as empty, and nothing is remembered until it is removed"
     return Memory(log_dir, {}, told)
 
 
@@ -88,7 +88,7 @@ def known_problems(memories: Iterable[Memory]) -> dict[str, str]:
     """By path of the partition directory: why a log that has not changed since is left alone."""
     return {
         path: f"set aside since {iso_time(held.first_ms)} ({_times(held.runs)}) and not changed "
-        f"since, --retry takes it up again: {held.reason}"
+        f"since; --retry tries it again: {held.reason}"
         for memory in memories
         for (topic, partition), held in memory.logs.items()
         if held.is_of(path := os.path.join(memory.log_dir, f"{topic}-{partition}"))

@@ -130,8 +130,8 @@ def moves(surveys: Sequence[LogDirSurvey]) -> dict[TopicPartition, str]:
         for key in survey.listing.moving_here:
             places.setdefault(key, []).append(survey.path)
     return {
-        key: f"is being moved to {_and(paths)}: a record that goes here could come back with the "
-        "copy there (-future); it waits until a broker has ended the move, or called it off"
+        key: f"is being moved to {_and(paths)}: a record that is removed here could come back "
+        "with the copy there (-future); it waits until a broker has finished or cancelled the move"
         for key, paths in places.items()
     }
 

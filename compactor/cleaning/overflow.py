@@ -100,5 +100,5 @@ def _told(log: LogPlan, notes: tuple[str, ...]) -> LogReport:
     return replace(
         untouched_report(log, LogStatus.WOULD_CLEAN),
         segments_after=log.segment_count + len(notes),
-        notes=(*notes, "what would then go is not counted by a dry run"),
+        notes=(*notes, "a dry run does not count what would go then"),
     )

@@ -125,11 +125,11 @@ def verify(wanted: VerifyArguments) -> Result:
     """Check everything, and hold it against a copy from before; show what was found."""
     (log_dir,) = arguments.log_dirs([wanted.log_dir], to_write=False)
     if wanted.against is None and wanted.as_of is not None:
-        raise UsageError(f"--as-of {wanted.as_of}: goes with --against, whose horizons it is for")
+        raise UsageError(f"--as-of {wanted.as_of}: only with --against, for its delete horizons")
     if wanted.against is None and wanted.run_report is not None:
         raise UsageError(f"--run-report {wanted.run_report}: goes with --against")
     if wanted.as_of is not None and wanted.run_report is not None:
-        raise UsageError("--as-of: the report of the run (--run-report) tells its clock")
+        raise UsageError("--as-of: not with --run-report, which has the clock of the run")
 
     from compactor.verification import verify as verifier
 

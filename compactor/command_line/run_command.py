@@ -79,7 +79,7 @@ def _places(wanted: RoundArguments) -> _Places:
     originals_dir = arguments.keep_originals(wanted.keep_originals, log_dirs)
     keep_for_ms = arguments.duration_ms("--keep-for", wanted.keep_for)
     if keep_for_ms is not None and originals_dir is None:
-        raise UsageError("--keep-for: of what is kept by --keep-originals, which is not given")
+        raise UsageError("--keep-for: needs --keep-originals, which is not given")
     master = arguments.master(wanted.master)
     return _Places(log_dirs, work_dir, originals_dir, keep_for_ms, master)
 

@@ -37,7 +37,9 @@ def undo(wanted: UndoArguments) -> Result:
     except (RefusedError, CorruptFileError):
         raise  # before anything was changed
     except (Exception, KeyboardInterrupt) as error:
-        raise StoppedError(error, "Some logs may be undone; what is not can be, again.") from error
+        raise StoppedError(
+            error, "Some logs may have been undone; run it again for the others."
+        ) from error
     begin = verdict("undo", undo_report.exit_code(reports)) | {
         "totals": undo_report.totals(reports)
     }

@@ -189,8 +189,8 @@ class ChangeWatch:
         kept = f" What was replaced is kept in {printable(self.kept_in)}." if self.kept_in else ""
         if self.retention_began:
             return (
-                "Every log that could be cleaned is; retention had begun, and a log that it came "
-                f"to starts after the segments that are gone: run it again.{kept}"
+                "Every log that could be cleaned is cleaned. Retention had begun: logs that it "
+                f"reached start after the segments that it deleted. Run it again.{kept}"
             )
         if not self.swap_began:
             told = []
@@ -200,13 +200,13 @@ class ChangeWatch:
             if self.recovery_broke_off:
                 told.append(
                     "perhaps for what was just being settled of a cleaning that had been cut "
-                    "short, which recover or the next run goes on with"
+                    "short; recover or the next run finishes it"
                 )
             elif self.recovered:
                 told.append("for what was settled of a cleaning that had been cut short")
             if self.split_began:
                 told.append("for segments that were split first, batch by batch")
-            changed = f"Nothing was changed{' but ' if told else ''}{' and '.join(told)}."
+            changed = f"Nothing was changed{', except ' if told else ''}{' and '.join(told)}."
             return changed + (kept if self.split_began else "")
         groups = "1 group" if self.swapped_groups == 1 else f"{self.swapped_groups} groups"
         return (

@@ -119,7 +119,7 @@ def _bounds(judgement: Judgement) -> list[NamedBound]:
         NamedBound(
             "dirty ratio",
             round(cleanable.ratio, 4),
-            f"{cleanable.cleanable_bytes} of {cleanable.total_bytes} bytes; to be cleaned above "
+            f"{cleanable.cleanable_bytes} of {cleanable.total_bytes} bytes; cleaned if above "
             f"min.cleanable.dirty.ratio {config.min_cleanable_dirty_ratio}",
         ),
         NamedBound(

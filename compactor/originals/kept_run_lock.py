@@ -86,7 +86,7 @@ def _share(descriptor: int, manifest: str, deadline: float) -> None:
                 )
                 raise RefusedError(f"{manifest}: {problem}") from error
         except OSError as error:
-            problem = f"cannot be locked: {error.strerror}; originals have to be where files can be"
+            problem = f"cannot be locked: {error.strerror}; keep originals where locks work"
             raise RefusedError(f"{manifest}: {problem}") from error
         time.sleep(LOOK_SECONDS)
 

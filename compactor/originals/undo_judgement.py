@@ -58,8 +58,8 @@ def check_not_moving(log: KeptLog, moves: Mapping[TopicPartition, str]) -> None:
     """Raise ChangedSinceError where a broker would put a copy in the place of what came back."""
     if log.key in moves:
         raise ChangedSinceError(
-            f"it is being moved to {moves[log.key]}: what came back would go again with the copy "
-            "there (-future); undo it when a broker has ended the move, or called it off"
+            f"it is being moved to {moves[log.key]}: the copy there (-future) would take the "
+            "place of what came back; undo it when a broker has finished or cancelled the move"
         )
 
 
@@ -73,7 +73,9 @@ def judge(log: KeptLog, checkpointed: Checkpointed) -> UndoTask:
     listing = list_partition(path, topic, partition)
     swaps = [name for name in listing.unfinished if name.endswith(SWAP)]
     if swaps:
-        raise ChangedSinceError(f"{swaps[0]} is of an unfinished swap: recover it first")
+        raise ChangedSinceError(
+            f"{swaps[0]} belongs to an unfinished swap: run compactor recover first"
+        )
     done = _steps_done(log.before, log.steps, listing)
     check_appended(path, listing.segments, log.before)
     _check_cleaner_offset(log.before, log.steps, checkpointed.cleaner.get(log.key, 0))

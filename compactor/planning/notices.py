@@ -4,8 +4,8 @@ from compactor.planning.round_plan import RoundPlan
 from storage.formats.checkpoint import REPLICATION
 
 ALL_LOG_DIRS = (
-    "All of the broker's log.dirs have to be given: a partition that is being moved to one that "
-    "is not given is not noticed, and a deleted record of it could come back"
+    "Give all directories of the broker's log.dirs: if a partition is being moved to one that is "
+    "not given, this is not noticed, and a deleted record could come back"
 )
 
 

@@ -18,7 +18,7 @@ def why_not_compacted(config: TopicConfig) -> str:
     policy = ",".join(config.cleanup_policy) or "empty"
     reason = f"cleanup.policy is {policy}, so it is not compacted (set by {config.policy_source})"
     if config.has_retention:
-        reason += "; its retention is the broker's business, and nothing is deleted here"
+        reason += "; its retention is left to the broker, and nothing is deleted here"
     return reason
 
 

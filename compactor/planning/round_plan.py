@@ -264,7 +264,7 @@ class _Planner:
             return None
         files = f"{CLEANER_OFFSET} of {' and '.join(elsewhere)}"
         if key in survey.cleaner_offsets:
-            note = f"{files} names it too, on which Kafka's cleaner thread ends: removed there"
+            note = f"{files} names it too, which stops Kafka's cleaner thread: removed there"
         else:
             note = f"its entry stood in {files}: moved to its own log directory"
         return StrayEntries(*key, survey.path, judgement.first_dirty.offset, elsewhere, note)

@@ -16,8 +16,8 @@ class DirtyFrom(StrEnum):
     """What set the first dirty offset (C-4.1)."""
 
     CHECKPOINT = "cleaner checkpoint"
-    LOG_START = "log start offset, for want of a cleaner checkpoint"
-    CHECKPOINT_BELOW_START = "log start offset, which the cleaner checkpoint is below"
+    LOG_START = "log start offset, as there is no cleaner checkpoint"
+    CHECKPOINT_BELOW_START = "log start offset, as the cleaner checkpoint is below it"
     CHECKPOINT_PAST_END = "log start offset, as the cleaner checkpoint is past the log's end"
 
 

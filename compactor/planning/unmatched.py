@@ -36,13 +36,13 @@ def unmatched(config: Config, topics: Collection[str]) -> Iterator[str]:
     absent = sorted(config.topics.keys() - topics)
     if absent:
         count = f"{len(absent):,} of its {len(config.topics):,} topics"
-        yield f"--topic-configs: not here are {count}: {_names(absent, topics)}"
+        yield f"--topic-configs: {count} are not here: {_names(absent, topics)}"
 
 
 def _hint(match: re.Pattern[str], topics: Collection[str]) -> str:
     """What may have been meant."""
     if not topics:
-        return ", where there is none"
+        return ": there are no topics"
     within = sorted(filter(match.search, topics))
     if within:
         return f": it has to match the whole name, and matches only a part of {_some(within)}"

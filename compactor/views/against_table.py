@@ -55,13 +55,13 @@ def _notes(found: Comparison) -> list[str]:
         if p.log_start_offset > p.log_start_before
     ]
     notes += [
-        f"{p.name}: no checkpoint tells how far it was cleaned; held up to the active segment"
+        f"{p.name}: no checkpoint says how far it was cleaned; checked up to the active segment"
         for p in found.partitions
         if p.is_cut_short
     ]
     notes += [
-        f"{p.name}: of {p.disputed_batches:,} batches .txnindex and markers said different things "
-        "before already; consumers go by .txnindex, and so does this"
+        f"{p.name}: .txnindex and markers disagreed on {p.disputed_batches:,} batches before the "
+        "cleaning already; consumers go by .txnindex, and so does this check"
         for p in found.partitions
         if p.disputed_batches
     ]
@@ -72,7 +72,7 @@ def _notes(found: Comparison) -> list[str]:
         )
     if found.unmatched:
         names = ", ".join(found.unmatched[:SHOWN_NAMES])
-        notes.append(f"no copy to hold against: {len(found.unmatched):,} partitions ({names})")
+        notes.append(f"no copy to compare with: {len(found.unmatched):,} partitions ({names})")
     return notes
 
 

@@ -20,7 +20,7 @@ def originals_lines(kept: OriginalsReport) -> list[str]:
 
 
 def _how(kept: OriginalsReport) -> str:
-    links = "the disk gets no emptier until they are discarded"
+    links = "no disk space is freed until they are discarded"
     if not kept.copied_bytes:
         return f"as hard links: {links}"
     if not kept.linked_bytes:

@@ -230,7 +230,9 @@ def _space_lines(space: SpaceFacts | None) -> list[str]:
     ]
     if found.left_out:
         reason = next(iter(found.left_out.values()))
-        lines.append(f"Left out by a run for want of room: {len(found.left_out):,} logs ({reason})")
+        lines.append(
+            f"A run would leave out {len(found.left_out):,} logs, as there is no room ({reason})"
+        )
     return lines
 
 

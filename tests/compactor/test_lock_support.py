@@ -33,7 +33,7 @@ def test_a_local_file_system_is_good(kind: str) -> None:
 def test_another_one_is_refused_until_it_is_named(kind: str) -> None:
     reason = why_locks_may_fail(mount(kind, "rw"), ("nfs3", "fuse"))
     assert reason is not None
-    assert reason.startswith(f"on {kind}, mounted at /data, where it is not known whether")
+    assert reason.startswith(f"on {kind}, mounted at /data, where a lock may not exclude a broker")
     assert f"--allow-file-system {kind} if" in reason
     assert why_locks_may_fail(mount(kind, "rw"), ("zfs", kind)) is None
 
@@ -46,7 +46,9 @@ def test_no_network_file_system_is_taken_for_a_local_one() -> None:
 def test_a_mount_that_keeps_its_locks_to_itself_is_told(option: str) -> None:
     """nfs(5)."""
     reason = why_locks_may_fail(mount("nfs", "rw", option), ())
-    assert reason is not None and f"where {option} keeps locks from every other host" in reason
+    assert (
+        reason is not None and f"the mount option {option} hides locks from other hosts" in reason
+    )
 
 
 def test_a_system_that_does_not_tell_is_refused() -> None:

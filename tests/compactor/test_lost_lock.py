@@ -248,5 +248,5 @@ def test_the_command_ends_with_1_and_says_what_it_did(
     assert len(list(partition.parent.glob("*/*.deleted"))) == 1
     told = capsys.readouterr().err
     assert f"compactor: {partition.parent}/.lock: not the file that was locked" in told
-    assert "Nothing was changed but perhaps for what was just being settled" in told
+    assert "Nothing was changed, except perhaps for what was just being settled" in told
     assert "Traceback" not in told

@@ -115,7 +115,7 @@ def test_a_corrupt_log_is_remembered_and_not_read_again(
     assert (again.code, log["status"]) == (4, "set-aside")
     assert log["reason"].startswith("set aside since 20")
     assert log["reason"].endswith(
-        f" (once) and not changed since, --retry takes it up again: {reason}"
+        f" (once) and not changed since; --retry tries it again: {reason}"
     )
 
 
@@ -185,7 +185,7 @@ def test_a_damaged_memory_stops_nothing_and_is_left_to_be_looked_at(
     assert path.read_bytes() == data
     (warning,) = ended.document["warnings"]
     assert warning.startswith(f"{path}, byte ")
-    assert warning.endswith("it counts as empty, and nothing is remembered as long as it stays")
+    assert warning.endswith("it counts as empty, and nothing is remembered until it is removed")
     assert f"compactor: warning: {warning}\n" in ended.error
     assert compactor("plan", log_dir).document["warnings"] == [warning]
 
@@ -309,7 +309,7 @@ def test_a_segment_that_was_split_before_is_told_of(compactor: Compactor, log_di
     ended = compactor(*words)
     assert ended.code == 1 and "bad-0: " in ended.error
     assert (wide / file_name(FAR_BASE, ".log")).read_bytes() == FAR
-    told = "Nothing was changed but for segments that were split first, batch by batch."
+    told = "Nothing was changed, except for segments that were split first, batch by batch."
     assert ended.error.splitlines()[-1].endswith(told)
 
 

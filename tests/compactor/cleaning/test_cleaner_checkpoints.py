@@ -37,9 +37,7 @@ def test_named_in_two_directories_it_is_cleaned_and_the_stale_entry_goes(
     dry = local.run(plan, dry_run=True)
     assert entries(other) == {("t", 0): 4, ("u", 0): 0}
     report = local.run(plan)
-    note = (
-        f"cleaner-offset-checkpoint of {other} names it too, on which Kafka's cleaner thread ends"
-    )
+    note = f"cleaner-offset-checkpoint of {other} names it too, which stops Kafka's cleaner thread"
     assert report.logs[0].status is LogStatus.CLEANED
     assert dry.logs[0].notes == report.logs[0].notes == (f"{note}: removed there",)
     assert (entries(one), entries(other)) == ({("t", 0): 4}, {("u", 0): 0})

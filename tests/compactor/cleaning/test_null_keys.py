@@ -67,9 +67,9 @@ def test_such_a_log_is_left_as_it_is_and_the_others_go_on(
     ended = compactor("run", log_dir, REPLICATED, *words)
     assert (ended.code, ended.log("events")["status"]) == (4, "set-aside")
     assert ended.log("events")["reason"] == (
-        f"{log_dir}/events-0: of 5 records that would go, 4 have no key, which a broker takes into "
-        "no compacted topic: is it one? Nothing was changed; --drop-null-keys cleans it all the "
-        "same"
+        f"{log_dir}/events-0: of 5 records that would go, 4 have no key. A broker accepts no "
+        "such record in a compacted topic, so this may not be one. Nothing was changed; "
+        "--drop-null-keys cleans it anyway"
     )
     assert ended.log("fine")["status"] == ("would-clean" if words == ("--dry-run",) else "cleaned")
     assert ended.log("fine")["records"]["dropped"]["null_key"] == 1

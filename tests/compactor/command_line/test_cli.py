@@ -346,7 +346,7 @@ class TestPlan:
         words = [command, log_dir, "--exclude", "ordres", "--topic-configs", topics]
         warnings = [
             "--exclude 'ordres': matches no topic here; did you mean orders?",
-            "--topic-configs: not here are 1 of its 2 topics: prices",
+            "--topic-configs: 1 of its 2 topics are not here: prices",
         ]
         shown = compactor(*words)
         for warning in warnings:
@@ -410,7 +410,7 @@ class TestVerifyAgainst:
     @pytest.mark.parametrize(
         ("words", "problem"),
         [
-            (["--as-of", "5"], "--as-of 5: goes with --against"),
+            (["--as-of", "5"], "--as-of 5: only with --against"),
             (["--against", "{log_dir}"], "is LOG_DIR itself"),
             (["--against", "/nowhere"], "LOG_DIR /nowhere: No such file"),
             (["orders-7", "--against", "{copy}"], "there is no such partition in"),

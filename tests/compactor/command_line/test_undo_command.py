@@ -168,7 +168,7 @@ def test_what_had_gone_when_the_next_one_failed_is_told(
     assert cli.main(["run", str(log_dir), *words]) == 1
     assert os.listdir(originals) == ["0000bbbb"]
     runs = "1 run" if broken == "manifest" else "2 runs"
-    told = f"Nothing was changed but for originals of {runs}, kept until now, that had expired."
+    told = f"Nothing was changed, except for originals of {runs}, kept until now, that had expired."
     assert capsys.readouterr().err.endswith(f" {told}\n")
 
 

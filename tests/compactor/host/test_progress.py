@@ -167,15 +167,16 @@ class TestChangeWatch:
         watch = ChangeWatch(PlainProgress(StringIO(), lambda: 0.0))
         watch.split()
         split = "for segments that were split first, batch by batch."
-        assert watch.what_was_changed() == f"Nothing was changed but {split}"
+        assert watch.what_was_changed() == f"Nothing was changed, except {split}"
         watch.recovered = True
         settled = "for what was settled of a cleaning that had been cut short"
-        assert watch.what_was_changed() == f"Nothing was changed but {settled} and {split}"
+        assert watch.what_was_changed() == f"Nothing was changed, except {settled} and {split}"
         watch.discard()
         watch.discard()
         gone = "for originals of 2 runs, kept until now, that had expired"
         assert (
-            watch.what_was_changed() == f"Nothing was changed but {gone} and {settled} and {split}"
+            watch.what_was_changed()
+            == f"Nothing was changed, except {gone} and {settled} and {split}"
         )
 
     def test_where_originals_are_kept_is_told_once_something_was_replaced(self) -> None:
@@ -188,7 +189,7 @@ class TestChangeWatch:
         watch.swapped(1)
         assert watch.what_was_changed().endswith(f"all of its groups are in.{told}")
         watch.stage("retention", 0)
-        assert watch.what_was_changed().endswith(f"run it again.{told}")
+        assert watch.what_was_changed().endswith(f"Run it again.{told}")
 
     def test_in_the_swap_finished_groups_were(self) -> None:
         assert self.watch("rewrite", swapped=0).startswith("0 groups of segments had been")

@@ -69,7 +69,7 @@ def test_retention_of_a_topic_that_is_not_compacted_is_left_to_the_broker(tmp_pa
     assert found.outcome == "passed-over"
     assert found.reason == (
         "cleanup.policy is delete, so it is not compacted (set by --set); "
-        "its retention is the broker's business, and nothing is deleted here"
+        "its retention is left to the broker, and nothing is deleted here"
     )
     assert found.retention.deleted.segments == 0
 
@@ -77,8 +77,8 @@ def test_retention_of_a_topic_that_is_not_compacted_is_left_to_the_broker(tmp_pa
 @pytest.mark.parametrize(
     ("entry", "cause"),
     [
-        (None, "log start offset, for want of a cleaner checkpoint"),
-        (0, "log start offset, which the cleaner checkpoint is below"),
+        (None, "log start offset, as there is no cleaner checkpoint"),
+        (0, "log start offset, as the cleaner checkpoint is below it"),
         (9, "log start offset, as the cleaner checkpoint is past the log's end"),
     ],
 )

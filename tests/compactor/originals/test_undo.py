@@ -292,7 +292,10 @@ def unfinished(partition: Path) -> None:
         (shorter, f"{0:020}.log has 61 bytes, the run left "),
         (deleted, f"{0:020}.log, which the run left, is gone: deleted or cleaned again"),
         (another_between, f"{4:020}.log, which the run removed, is there again"),
-        (unfinished, f"{0:020}.log.swap is of an unfinished swap: recover it first"),
+        (
+            unfinished,
+            f"{0:020}.log.swap belongs to an unfinished swap: run compactor recover first",
+        ),
     ],
 )
 def test_a_log_that_was_changed_since_is_left_and_the_others_go_on(

@@ -23,8 +23,8 @@ from tests.compactor.plan_logs import (
 
 FUTURE = "t-0.0123456789abcdef0123456789abcdef-future"
 REASON = (
-    "is being moved to {}: a record that goes here could come back with the copy there (-future); "
-    "it waits until a broker has ended the move, or called it off"
+    "is being moved to {}: a record that is removed here could come back with the copy there "
+    "(-future); it waits until a broker has finished or cancelled the move"
 )
 RETAINED = with_settings({"cleanup.policy": "compact,delete", "retention.ms": "1"})
 
@@ -66,7 +66,7 @@ def test_a_move_to_a_directory_that_was_not_given_is_not_seen(log_dirs: list[str
     found = plan_round(log_dirs[:1], COMPACT, NOW_MS)
     assert [log.name for log in found.logs] == ["t-0", "t-1"]
     assert notices_of(found) == (ALL_LOG_DIRS,)
-    assert "log.dirs have to be given" in ALL_LOG_DIRS
+    assert "Give all directories of the broker's log.dirs" in ALL_LOG_DIRS
 
 
 def test_retention_deletes_nothing_of_it(log_dirs: list[str], tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_topic_of_unknown_policy_is_passed_over(tmp_path: Path) -> None:
     )
 
 
-BROKERS_BUSINESS = "; its retention is the broker's business, and nothing is deleted here"
+BROKERS_BUSINESS = "; its retention is left to the broker, and nothing is deleted here"
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_it_is_told_where_the_filter_stands() -> None:
 
 
 def test_a_directory_without_topics_has_none_to_include() -> None:
-    with pytest.raises(ConfigError, match="matches no topic here, where there is none"):
+    with pytest.raises(ConfigError, match="matches no topic here: there are no topics"):
         require_include(with_filters(Config(), ".*", None), [])
 
 
@@ -62,7 +62,7 @@ def test_patterns_and_topics_that_are_not_there_are_warned_of() -> None:
     config = Config(patterns=parse_toml(text, "c.toml").patterns, topics=topics)
     assert list(unmatched(config, TOPICS)) == [
         "[[topics]] 'custmers' of c.toml: matches no topic here; did you mean customers?",
-        "--topic-configs: not here are 2 of its 3 topics: prizes (did you mean prices?), elsewhere",
+        "--topic-configs: 2 of its 3 topics are not here: prizes (did you mean prices?), elsewhere",
     ]
 
 

@@ -12,7 +12,7 @@ from compactor.views.originals_lines import originals_lines
         (
             27_900_000,
             0,
-            "27.9 MB in 53 files are kept in /o/cafe, as hard links: the disk gets no emptier "
+            "27.9 MB in 53 files are kept in /o/cafe, as hard links: no disk space is freed "
             "until they are discarded.",
         ),
         (
@@ -24,8 +24,8 @@ from compactor.views.originals_lines import originals_lines
         (
             2_000,
             5_000,
-            "7.0 kB in 53 files are kept in /o/cafe, 2.0 kB as hard links: the disk gets no "
-            "emptier until they are discarded; 5.0 kB as copies.",
+            "7.0 kB in 53 files are kept in /o/cafe, 2.0 kB as hard links: no disk space "
+            "is freed until they are discarded; 5.0 kB as copies.",
         ),
     ],
 )
