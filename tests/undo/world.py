@@ -112,11 +112,11 @@ class World:
 
     def logs(self) -> Files:
         """Every .log, as it is once what was cut short is settled."""
-        with self._settled() as partition:
+        with self._settled(self._is_cut_short) as partition:
             return {path.name: path.read_bytes() for path in sorted(partition.glob("*.log"))}
 
     def everything(self) -> dict[str, bytes]:
-        """Every file, likewise, and the checkpoints; one without entries is none."""
+        """Every file that recovery leaves, and the checkpoints; one without entries is none."""
         with self._settled() as partition:
             found = {
                 str(path.relative_to(partition.parent)): path.read_bytes()
@@ -132,8 +132,8 @@ class World:
         return cleaner, start
 
     @contextmanager
-    def _settled(self) -> Iterator[Path]:
-        if not self._is_cut_short:
+    def _settled(self, is_needed: bool = True) -> Iterator[Path]:
+        if not is_needed:
             yield self.partition
             return
         copy = self.root / "settled"
