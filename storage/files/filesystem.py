@@ -18,7 +18,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from storage.errors import CorruptFileError, UnsupportedBackendError
@@ -27,6 +27,7 @@ from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.held_directories import open_directory
 from storage.files.mount_table import Mount
 
+_Named = tuple[str, str, int | None]  # path, name, and the directory that the name is relative to
 _LOCAL_PROTOCOLS = ("file", "local")
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -53,43 +54,53 @@ def naming(path: str) -> Iterator[None]:
         raise
 
 
-@contextlib.contextmanager
-def _reached(path: str, to_change: bool) -> Iterator[tuple[str, int | None]]:
+class _Reached:
     """What a file is called for a call of the system, and the directory that this is relative to.
 
-    An error of such a call gets the file's path.
+    An error of such a call gets the file's path. No generator: it is passed at every change.
     """
-    directory, name = os.path.split(path)
-    descriptor = open_directory(directory, to_change)
-    if descriptor is None:
-        yield path, None
-        return
+
+    __slots__ = ("_descriptor", "_name", "_path", "_to_change")
+
+    def __init__(self, path: str, to_change: bool) -> None:
+        self._path, self._to_change = path, to_change
+
+    def __enter__(self) -> tuple[str, int | None]:
+        directory, self._name = os.path.split(self._path)
+        self._descriptor = open_directory(directory, self._to_change)
+        if self._descriptor is None:
+            return self._path, None
+        return self._name, self._descriptor
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if self._descriptor is None:
+            return
+        os.close(self._descriptor)
+        if isinstance(error, OSError) and error.filename == self._name:
+            error.filename = self._path
+
+
+def _with_both(call: Callable[..., None], source: str, target: str, **named: bool) -> None:
+    """Let a call of the system, which takes two names, reach both."""
+    directory, name = os.path.split(target)
+    with _Reached(source, True) as (old, of_old):
+        if os.path.dirname(source) == directory:
+            new, of_new = (target if of_old is None else name), of_old
+            _call_with_both(call, (source, old, of_old), (target, new, of_new), named)
+            return
+        with _Reached(target, True) as (new, of_new):
+            _call_with_both(call, (source, old, of_old), (target, new, of_new), named)
+
+
+def _call_with_both(
+    call: Callable[..., None], source: _Named, target: _Named, named: Mapping[str, bool]
+) -> None:
+    (old_path, old, of_old), (new_path, new, of_new) = source, target
     try:
-        yield name, descriptor
+        call(old, new, src_dir_fd=of_old, dst_dir_fd=of_new, **named)
     except OSError as error:
-        if error.filename == name:
-            error.filename = path
+        error.filename, error.filename2 = old_path, new_path
         raise
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _both_reached(
-    source: str, target: str
-) -> Iterator[tuple[tuple[str, int | None], tuple[str, int | None]]]:
-    directory, new_name = os.path.split(target)
-    is_same = os.path.dirname(source) == directory
-    with (
-        _reached(source, to_change=True) as old,
-        contextlib.nullcontext() if is_same else _reached(target, to_change=True) as apart,
-    ):
-        own = (target if old[1] is None else new_name), old[1]
-        try:
-            yield old, apart or own
-        except OSError as error:
-            error.filename, error.filename2 = source, target
-            raise
 
 
 @contextlib.contextmanager
@@ -159,7 +170,7 @@ def look_up(path: str) -> Entry | None:
     """Give what a listing of its directory would tell of a name; None if there is no such name."""
     name = os.path.basename(path)
     try:
-        with _reached(path, to_change=False) as (reached, directory):
+        with _Reached(path, False) as (reached, directory):
             found = os.stat(reached, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return None
@@ -217,7 +228,7 @@ def open_file(path: str) -> int:
     waits for the other end of a pipe.
     """
     try:
-        with _reached(path, to_change=False) as (name, directory):
+        with _Reached(path, False) as (name, directory):
             descriptor = os.open(name, _READING, dir_fd=directory)
     except OSError as error:
         special = {errno.ELOOP: "a symbolic link", errno.ENXIO: "a socket"}.get(error.errno or 0)
@@ -242,7 +253,7 @@ def _public(path: str, flags: int) -> int:
 
 
 def _open_to_change(path: str, flags: int, mode: int) -> int:
-    with _reached(path, to_change=True) as (name, directory):
+    with _Reached(path, True) as (name, directory):
         return os.open(name, flags, mode, dir_fd=directory)
 
 
@@ -325,7 +336,7 @@ def truncate_file(path: str, size_bytes: int) -> None:
 
 def sync_file(path: str) -> None:
     """Return once the bytes of the file are on disk. Says nothing of its name."""
-    with _reached(path, to_change=False) as (name, directory):
+    with _Reached(path, False) as (name, directory):
         descriptor = os.open(name, _READING, dir_fd=directory)
     _sync(path, descriptor)
 
@@ -355,8 +366,7 @@ def rename(source: str, target: str) -> None:
 
 
 def _rename(source: str, target: str) -> None:
-    with _both_reached(source, target) as ((old, of_old), (new, of_new)):
-        os.replace(old, new, src_dir_fd=of_old, dst_dir_fd=of_new)
+    _with_both(os.replace, source, target)
 
 
 def link(source: str, target: str) -> None:
@@ -364,8 +374,7 @@ def link(source: str, target: str) -> None:
 
     OSError where the file system has no hard links, or the names are on two.
     """
-    with _both_reached(source, target) as ((old, of_old), (new, of_new)):
-        os.link(old, new, src_dir_fd=of_old, dst_dir_fd=of_new, follow_symlinks=False)
+    _with_both(os.link, source, target, follow_symlinks=False)
 
 
 def make_directory(path: str) -> None:
@@ -380,5 +389,5 @@ def remove(path: str) -> None:
 
 
 def _remove(path: str) -> None:
-    with _reached(path, to_change=True) as (name, directory):
+    with _Reached(path, True) as (name, directory):
         os.remove(name, dir_fd=directory)

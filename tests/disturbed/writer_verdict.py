@@ -20,7 +20,7 @@ from compactor.recovery.log_dir_recovery import recover_log_dir
 from storage.file_names import LOG
 from tests.crash import checks, reader
 from tests.crash.reader import Value
-from tests.crash.states import LOCK_FILE
+from tests.crash.states import LOCK_FILE, TEMPORARY
 from tests.disturbed.second_writer import (
     ANOTHERS,
     OF_A_DIRECTORY,
@@ -76,9 +76,10 @@ def _problems(stage: Stage, writer: Writer, attack: Attack, ended: Ended) -> Ite
     others = _different(outside, writer.left_outside) - moved
     if others or len(moved) > 2:  # a rename has two names
         yield f"touched outside: {sorted(others | moved)}"
-    if attack.kind in OF_A_DIRECTORY:
+    is_held = attack.at > _first_held(stage)
+    if attack.kind in OF_A_DIRECTORY and is_held:
         yield from _in_its_place(stage, writer)
-    if attack.kind in OF_THE_LOCK:
+    if attack.kind in OF_THE_LOCK and is_held:
         yield from _after_the_lock(stage, writer)
     if attack.kind in OF_A_FILE:
         yield from _of_the_files(stage, writer)
@@ -87,15 +88,19 @@ def _problems(stage: Stage, writer: Writer, attack: Attack, ended: Ended) -> Ite
         yield from _as_if_undisturbed(stage)
 
 
+def _first_held(stage: Stage) -> int:
+    """The operation by which the directories are held: what stands there then is meant."""
+    operations = [(operation.kind, operation.path) for operation in stage.operations]
+    locked = [kind for kind, _ in operations].index("lockf")
+    return operations.index(("scandir", str(stage.place.logs)), locked)
+
+
 def _in_its_place(stage: Stage, writer: Writer) -> Iterator[str]:
     assert writer.target is not None
     own = f"{writer.target.name}/"
-    found, left = (
-        {name: data for name, data in files.items() if name.startswith(own)}
-        for files in (files_in(stage.place.logs), writer.left)
-    )
-    if found != left:
-        yield f"touched what took its place: {sorted(found.keys() ^ left.keys())}"
+    touched = _different(files_in(stage.place.logs), writer.left)
+    if any(name.startswith(own) for name in touched):
+        yield f"touched what took its place: {sorted(touched)}"
 
 
 def _is_moved(name: str) -> bool:
@@ -103,9 +108,10 @@ def _is_moved(name: str) -> bool:
 
 
 def _different(one: Files, other: Files) -> set[str]:
-    """What a task was just staging goes on in the file that it has open."""
+    """But for what is just being written: that goes on in the file that is open, wherever its
+    names are."""
     names = {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
-    return {name for name in names if STAGED_MARKER not in name}
+    return {name for name in names if not (STAGED_MARKER in name or name.endswith(TEMPORARY))}
 
 
 def _after_the_lock(stage: Stage, writer: Writer) -> Iterator[str]:
