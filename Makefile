@@ -7,7 +7,7 @@ PYTHON_OF_VENV := .venv/bin/python
 PAGES := tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-storage check conformance test-crash test-damage test-kill test-undo test-errors test-writer broker-test bench lock clean
+.PHONY: help setup demo test test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-errors test-writer broker-test bench lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -38,6 +38,9 @@ test-crash: $(STAMP) ## cut runs short in every way, and recover each by Kafka a
 
 test-damage: $(STAMP) ## damage every byte and every length of logs that Kafka wrote, and count how each ends
 	$(PYTHON_OF_VENV) -m tests.damage
+
+test-bounds: $(STAMP) ## call every kernel between fences, over logs that changed after the scan; CASES=N for a sample
+	$(PYTHON_OF_VENV) -m tests.bounds $(if $(CASES),--cases $(CASES) --checked-cases $(CASES))
 
 test-kill: $(STAMP) ## kill -9 runs at random moments, in local mode and on a cluster, 200 of them or KILLS=N (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.kill $(if $(KILLS),--count $(KILLS))

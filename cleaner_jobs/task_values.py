@@ -39,6 +39,14 @@ class Source(NamedTuple):
     log_bytes: int
     log_mtime_ns: int
     log_inode: int
+    log_ctime_ns: int
+    log_device: int  # as the driver's host has it
+
+    @classmethod
+    def of(cls, path: str, base_offset: int, found: os.stat_result) -> "Source":
+        """The file at path as it was found."""
+        times = found.st_mtime_ns, found.st_ino, found.st_ctime_ns, found.st_dev
+        return cls(path, base_offset, found.st_size, *times)
 
 
 class Stretch(NamedTuple):

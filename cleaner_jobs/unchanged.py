@@ -1,9 +1,11 @@
 """Whether a segment is still the file that the round was planned for."""
 
+import errno
 import os
 
 from cleaner_jobs.task_values import Source
 from storage.errors import LogCompactionError
+from storage.files import filesystem
 from storage.files.filesystem import Entry
 
 
@@ -25,12 +27,55 @@ def check_same(path: str, before: Entry | None, now: Entry | None) -> None:
         raise LogChangedError(path, f"{what} since the round was planned: the log is in use")
 
 
-def check_unchanged(source: Source, found: os.stat_result) -> None:
-    """Raise LogChangedError where size, modification time or inode are others."""
+def check_in_place(source: Source) -> None:
+    """Raise LogChangedError where a source is not the file that was planned for; OSError likewise.
+
+    For the driver: a device has another number on another host.
+    """
+    found = _found(source)
+    _check_same(source, found)
+    if found.device != source.log_device:
+        raise _changed(source, "device", source.log_device, found.device)
+
+
+def check_open(source: Source, descriptor: int) -> None:
+    """Likewise for a task that has the file open: before it reads a byte, and after the last.
+
+    Its name must lead to the same file still.
+    """
+    opened, found = filesystem.look_at(descriptor), _found(source)
+    _check_same(source, opened)
+    _check_same(source, found)
+    if found.device != opened.device:
+        raise _changed(source, "device", opened.device, found.device)
+
+
+def with_second_name(source: Source) -> Source:
+    """The source as it is after we have linked it, which is a change of its ctime alone."""
+    linked = source._replace(log_ctime_ns=_found(source).ctime_ns)
+    check_in_place(linked)
+    return linked
+
+
+def _found(source: Source) -> Entry:
+    """What is under its name now, in the directory that is held."""
+    found = filesystem.look_up(source.path)
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source.path)
+    return found
+
+
+def _check_same(source: Source, found: Entry) -> None:
+    """By what every host sees alike. Nobody can set the time of change but by changing the file."""
     for what, before, now in (
-        ("size", source.log_bytes, found.st_size),
-        ("modification time", source.log_mtime_ns, found.st_mtime_ns),
-        ("inode", source.log_inode, found.st_ino),
+        ("size", source.log_bytes, found.size_bytes),
+        ("modification time", source.log_mtime_ns, found.mtime_ns),
+        ("inode", source.log_inode, found.inode),
+        ("time of change", source.log_ctime_ns, found.ctime_ns),
     ):
         if before != now:
-            raise LogChangedError(source.path, f"{what} was {before}, is {now}: it is in use")
+            raise _changed(source, what, before, now)
+
+
+def _changed(source: Source, what: str, before: int, now: int) -> LogChangedError:
+    return LogChangedError(source.path, f"{what} was {before}, is {now}: it is in use")

@@ -42,7 +42,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from cleaner_jobs.task_values import Source
-from cleaner_jobs.unchanged import check_unchanged
+from cleaner_jobs.unchanged import check_in_place
 from storage.file_names import (
     CLEANED,
     DELETED,
@@ -101,7 +101,7 @@ def swap_group(group: StagedGroup, remove: Callable[[str], object] | None = None
     Raise LogChangedError, before the first of them, where a source is not what was planned for.
     """
     for source in group.sources:
-        check_unchanged(source, os.stat(source.path))
+        check_in_place(source)
     ascending = _moves(group)
     range_end = _end_offset(max(group.destinations))
     _put_beside(group.path, ascending)

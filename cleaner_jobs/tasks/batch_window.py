@@ -15,7 +15,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from cleaner_jobs.task_values import Source
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from cleaner_jobs.unchanged import check_open
 from storage.codecs.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.filesystem import naming, open_file
@@ -107,6 +109,10 @@ class WindowReader:
 
     def stat(self) -> os.stat_result:
         return os.fstat(self._descriptor)
+
+    def check_unchanged(self, source: Source) -> None:
+        """Raise LogChangedError where the file is not, or is no longer, what was planned for."""
+        check_open(source, self._descriptor)
 
     def windows(self, start: int, end: int) -> Iterator[Window]:
         """Yield the batches in start:end. Raise CorruptFileError where end cuts one."""

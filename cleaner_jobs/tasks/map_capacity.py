@@ -23,7 +23,6 @@ from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.txn_batches import load_array
 from cleaner_jobs.tasks.txn_flags import flag_aborted
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
-from cleaner_jobs.unchanged import check_unchanged
 from storage.formats.batch_columns import (
     IN_MAP,
     LAST_OFFSET,
@@ -152,7 +151,7 @@ def find_map_end(
 def _fill_from(stretch: Stretch, filling: _MapFilling, buffers: WorkerBuffers) -> _Full | None:
     aborted = load_array(stretch.aborted_file) if stretch.aborted_file else None
     with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
-        check_unchanged(stretch.source, reader.stat())
+        reader.check_unchanged(stretch.source)
         for window in reader.windows(stretch.start, stretch.end):
             check_checksums(window)
             if aborted is not None:
@@ -160,5 +159,7 @@ def _fill_from(stretch: Stretch, filling: _MapFilling, buffers: WorkerBuffers) -
             for run in payloads(window, buffers):
                 full = filling.add(window, run, stretch)
                 if full is not None:
+                    reader.check_unchanged(stretch.source)
                     return full
+        reader.check_unchanged(stretch.source)
     return None

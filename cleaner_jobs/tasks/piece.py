@@ -34,7 +34,6 @@ from cleaner_jobs.tasks.rewrite import BatchRewriter, CleaningRules, OutputCount
 from cleaner_jobs.tasks.txn_batches import load_array
 from cleaner_jobs.tasks.txn_flags import flag_discardable
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
-from cleaner_jobs.unchanged import check_unchanged
 from cleaner_jobs.work_file import read_checked
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
@@ -120,10 +119,11 @@ def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewrit
     source = piece.sources[0]
     making, batches = _indexes_in_making(piece, log), 0
     with WindowReader(source.path, source.base_offset, context.buffers) as reader:
+        reader.check_unchanged(source)
         for window in reader.windows(0, source.log_bytes):
             making.add(batch_facts(window))
             batches += len(window.rows)
-        check_unchanged(source, reader.stat())
+        reader.check_unchanged(source)
     indexes = making.finish()
     stem = source.path.removesuffix(LOG)
     same = (
@@ -317,6 +317,7 @@ def _rewrite_sections(
             source = piece.sources[section.segment]
             ordinal = section.first_ordinal
             with WindowReader(source.path, source.base_offset, context.buffers) as reader:
+                reader.check_unchanged(source)
                 for window in reader.windows(section.start, section.end):
                     count = int(window.rows[:, RECORDS_COUNT].sum())
                     if count > len(states) - ordinal:  # kernels would read on behind the states
@@ -327,7 +328,7 @@ def _rewrite_sections(
                         flag_discardable(window, discardable)
                     rewriter.rewrite(window, states[ordinal : ordinal + count])
                     ordinal += count
-                check_unchanged(source, reader.stat())
+                reader.check_unchanged(source)
 
 
 def _work_path(piece: Piece, context: PieceContext, kind: str) -> str:

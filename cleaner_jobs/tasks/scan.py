@@ -27,7 +27,7 @@ from cleaner_jobs.tasks.sink import write_whole
 from cleaner_jobs.tasks.txn_batches import TxnBatches, load_array
 from cleaner_jobs.tasks.txn_flags import flag_aborted, txn_batches
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
-from cleaner_jobs.unchanged import LogChangedError, check_unchanged
+from cleaner_jobs.unchanged import LogChangedError
 from storage.errors import CorruptFileError
 from storage.files.filesystem import naming
 from storage.formats.batch_columns import (
@@ -232,7 +232,7 @@ def scan_stretches(
 
 def _scan_stretch(stretch: Stretch, builder: PartBuilder, buffers: WorkerBuffers) -> Iterator[Part]:
     with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
-        check_unchanged(stretch.source, reader.stat())
+        reader.check_unchanged(stretch.source)
         index = IndexCheck(stretch)
         aborted = load_array(stretch.aborted_file) if stretch.aborted_file else None
         for window in reader.windows(stretch.start, stretch.end):
@@ -245,5 +245,5 @@ def _scan_stretch(stretch: Stretch, builder: PartBuilder, buffers: WorkerBuffers
                 window.rows[legacy, ATTRIBUTES] |= LEGACY_EXPIRED
             for run in payloads(window, buffers):
                 yield from builder.add(stretch, _Run(window, run))
-        check_unchanged(stretch.source, reader.stat())
+        reader.check_unchanged(stretch.source)
         index.finish()

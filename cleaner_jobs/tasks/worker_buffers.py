@@ -20,7 +20,7 @@ class WorkerBuffers:
         """Give at least length elements (or rows of that width); only its holder may use them."""
         held = self._arrays.get(name)
         if held is None or held.shape[0] < length:
-            room = max(length, 0 if held is None else held.shape[0] * 5 // 4)
+            room = self._room(length, 0 if held is None else held.shape[0])
             self._arrays.pop(name, None)  # before the new one is made, so that both never stand
             held = np.empty((room, width) if width else room, dtype)
             self._arrays[name] = held
@@ -33,11 +33,15 @@ class WorkerBuffers:
         held = self._arrays.get(name)
         if held is None or held.shape[0] >= length or not used:
             return self.array(name, length, dtype, width)
-        room = max(length, held.shape[0] * 5 // 4)
+        room = self._room(length, held.shape[0])
         grown = np.empty((room, width) if width else room, dtype)
         grown[:used] = held[:used]
         self._arrays[name] = grown
         return grown
+
+    def _room(self, length: int, held: int) -> int:
+        """How long an array is made where one of length `held` is too short: growth is rare."""
+        return max(length, held * 5 // 4)
 
 
 WORKER_BUFFERS = WorkerBuffers()  # one for each worker process; its tasks come one after another

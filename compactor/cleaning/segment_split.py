@@ -82,7 +82,7 @@ def split_segment(log: LogPlan, source: Source, originals: "OriginalsKeeper | No
         remove_cleaned(log.path)
         group = StagedGroup(log.path, (source,), tuple(staged))
         if originals is not None:
-            originals.keep_group(log, group)
+            group = originals.keep_group(log, group)
         swap_group(group)
     except BaseException:
         for path in (path for names in staged for path in names.files.values()):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from cleaner_jobs.problems import WorkFileError, problem_of
 from cleaner_jobs.task_values import Rewritten, Source
-from cleaner_jobs.unchanged import LogChangedError, check_unchanged
+from cleaner_jobs.unchanged import LogChangedError, check_in_place
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.planned_files import PlannedFiles
 from compactor.cleaning.stages import FinishedGroup, LogOutcome
@@ -132,14 +132,14 @@ class GroupSwapper:
         outcome, pieces = queue.outcome, group.pieces
         if not outcome.swapped_groups:
             for source in chain.from_iterable(queue.sources):  # a log in use stays as it is
-                check_unchanged(source, os.stat(source.path))
+                check_in_place(source)
             remove_cleaned(outcome.plan.path)
         if queue.files is not None:
             queue.files.check(group.group)
         if not pieces[0].left_in_place:
             staged = self._staged(outcome, queue.sources[group.group], pieces)
             if self._originals is not None:
-                self._originals.keep_group(outcome.plan, staged)
+                staged = self._originals.keep_group(outcome.plan, staged)
             swap_group(
                 staged,
                 lambda path: queue.removals.append(self._removers.submit(filesystem.remove, path)),

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.unchanged import check_in_place, with_second_name
 from compactor.finalizer import SEGMENT_FILES, StagedGroup
 from compactor.originals import kept_files
 from compactor.originals.kept_manifest import (
@@ -87,11 +88,13 @@ class OriginalsKeeper:
         """What is kept by now."""
         return self._counted
 
-    def keep_group(self, plan: LogPlan, group: StagedGroup) -> None:
-        """Before a group is swapped.
+    def keep_group(self, plan: LogPlan, group: StagedGroup) -> StagedGroup:
+        """Before a group is swapped; the group with its sources as they are then.
 
-        OSError, CorruptFileError: nothing was kept, and nothing may be swapped.
+        OSError, CorruptFileError, LogChangedError: nothing may be swapped.
         """
+        for source in group.sources:
+            check_in_place(source)
         names = _names(group.path, [source.base_offset for source in group.sources])
         put = [
             kept_files.mark_of(staged, file_name(segment.base_offset, kind))
@@ -100,6 +103,7 @@ class OriginalsKeeper:
         ]
         facts = KeptStep(0, (), tuple(put), plan.end_offset)
         self._keep(plan.log_dir, (plan.topic, plan.partition), group.path, facts, names)
+        return group._replace(sources=tuple(map(with_second_name, group.sources)))
 
     def keep_deletion(
         self, log_dir: str, key: TopicPartition, path: str, deletion: Deletion

@@ -205,10 +205,9 @@ def _swap_back(log: KeptLog, step: KeptStep, path: str) -> None:
     sources = []
     for name in sorted(names):
         live = os.path.join(path, name)
-        stat = os.stat(live)
         base_offset = offset_of(name)
         assert base_offset is not None
-        sources.append(Source(live, base_offset, stat.st_size, stat.st_mtime_ns, stat.st_ino))
+        sources.append(Source.of(live, base_offset, os.lstat(live)))
     staged = _staged(log, step, path)
     destinations = [
         StagedSegment(base, *(of_base.get(kind, "") for kind in SEGMENT_FILES))

@@ -57,6 +57,8 @@ def sources_of(plan: LogPlan) -> list[tuple[Source, ...]]:
                 segment.log_bytes,
                 segment.log_mtime_ns,
                 segment.log_inode,
+                segment.log_ctime_ns,
+                segment.log_device,
             )
             for segment in group.segments
         )

@@ -6,7 +6,7 @@ steps, and what a crash leaves, are told in `log_deletion`.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +23,7 @@ from compactor.retention.rules import Deletion, Rule
 from compactor.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from storage.errors import CorruptFileError
 from storage.file_names import file_name
+from storage.files.filesystem import Entry
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.segment import Segment
 from storage.log.log_dir import PartitionListing, list_files, list_partition
@@ -108,10 +109,19 @@ def _doomed(retention: LogRetention, originals: "OriginalsKeeper | None") -> _Do
     if originals is not None:
         key = log.topic, log.partition
         originals.keep_deletion(retention.log_dir, key, log.path, deletion)
+        log = log._replace(files=tuple(_with_second_names(log)))
     if deletion.rolls_at is not None:
         end_offset = deletion.rolls_at
         roll(log, end_offset, lambda: _producers(log, retention, end_offset))
     return _Doomed(log, retention, deletion)
+
+
+def _with_second_names(log: PartitionListing) -> Iterator[Entry]:
+    """The files of a log after some were linked, which changes the ctime of these and no more."""
+    found = {entry.name: entry for entry in list_files(log.path)}
+    for entry in log.files:
+        now = found.get(entry.name, entry)
+        yield now if now._replace(ctime_ns=entry.ctime_ns) == entry else entry
 
 
 def _producers(

@@ -39,7 +39,7 @@ from storage.formats.batch_header import (
 )
 from storage.formats.control_record import ControlType, decode_type
 from storage.formats.record import MalformedRecordError, Record
-from storage.formats.segment import Segment
+from storage.formats.segment import MAX_RELATIVE_OFFSET, Segment
 from storage.kernels.crc32c import crc32c
 
 READ_BYTES = 4 * 1024 * 1024
@@ -283,6 +283,8 @@ def _payload(batch: np.void, entry: memoryview, path: str) -> bytes:
         return decompress(codec, entry[BATCH_HEADER_BYTES:], path, position)
     header = legacy_messages.decode_header(entry, position, path)
     records = legacy_messages.decode_records(entry, header, path, position)
+    if not all(0 <= r.offset - records[0].offset <= MAX_RELATIVE_OFFSET for r in records):
+        raise _corrupt(path, batch, "has offsets that do not ascend")
     for name in ("leader_epoch", "producer_id", "producer_epoch", "base_sequence"):
         batch[name] = -1
     batch["attributes"] = header.attributes

@@ -53,6 +53,7 @@ _FRAMED = (  # problems of a batch whose length is all right
     batch_columns.BAD_CODEC,
     batch_columns.NEGATIVE_OFFSET_DELTA,
     batch_columns.NO_NEXT_OFFSET,
+    batch_columns.OFFSETS_NOT_ASCENDING,
 )
 
 
@@ -151,7 +152,7 @@ class SegmentCheck:
             position += framed_bytes
             if error:
                 self._find(position, problem_text(error, detail))
-                if error == batch_columns.OFFSETS_NOT_ASCENDING:
+                if error == batch_columns.OFFSETS_NOT_ASCENDING and detail > -(2**63):
                     self._previous_offset = detail - 1  # told once; the order starts anew here
                 elif error in _FRAMED:
                     position += entry_bytes(chunk, framed_bytes)

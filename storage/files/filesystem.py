@@ -41,6 +41,8 @@ class Entry(NamedTuple):
     mtime_ns: int  # 0 for a directory
     inode: int
     special: str = ""  # what else it is: a link, a pipe, a device
+    ctime_ns: int = 0  # 0 for a directory; unlike mtime_ns nobody can set it
+    device: int = 0  # 0 for a directory; each host has a number of its own for it
 
 
 @contextlib.contextmanager
@@ -179,6 +181,11 @@ def look_up(path: str) -> Entry | None:
     return _entry(name, found)
 
 
+def look_at(descriptor: int) -> Entry:
+    """Likewise of an open file, whose name it does not know."""
+    return _entry("", os.fstat(descriptor))
+
+
 def exists(path: str) -> bool:
     """Say whether there is such a name; OSError where that cannot be found out.
 
@@ -196,8 +203,8 @@ def is_directory(path: str) -> bool:
 
 
 def _entry(name: str, found: os.stat_result) -> Entry:
-    special = _special(found.st_mode)
-    return Entry(name, False, found.st_size, found.st_mtime_ns, found.st_ino, special)
+    facts = found.st_size, found.st_mtime_ns, found.st_ino, _special(found.st_mode)
+    return Entry(name, False, *facts, found.st_ctime_ns, found.st_dev)
 
 
 def _special(mode: int) -> str:

@@ -15,3 +15,5 @@ class Segment(NamedTuple):
     txn_index_bytes: int | None
     log_mtime_ns: int
     log_inode: int
+    log_ctime_ns: int = 0
+    log_device: int = 0

@@ -267,6 +267,8 @@ def _segment(base_offset: int, files: dict[str, Entry]) -> Segment:
         _size(files.get(TXN_INDEX)),
         log.mtime_ns,
         log.inode,
+        log.ctime_ns,
+        log.device,
     )
 
 

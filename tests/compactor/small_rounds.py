@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+import pytest
+
+from cleaner_jobs import unchanged
 from compactor.planning.round_plan import RoundPlan
 from compactor.round_report import CleaningReport, Counts, LogStatus
 from storage.codecs.compression import Codec
@@ -51,8 +54,12 @@ def only(report: CleaningReport) -> tuple[LogStatus, str | None]:
 
 def two_logs(root: Path) -> tuple[Path, Path, RoundPlan]:
     good, bad = logs_in(root, "orders-0"), logs_in(root, "orders-1")
-    plans = [plan_of(p, GROUPS, 12, log_id=i) for i, p in enumerate((good, bad))]
-    return good, bad, round_of(*plans)
+    return good, bad, plan_of_both(good, bad)
+
+
+def plan_of_both(good: Path, bad: Path) -> RoundPlan:
+    """Of two logs as they are now."""
+    return round_of(*(plan_of(p, GROUPS, 12, log_id=i) for i, p in enumerate((good, bad))))
 
 
 def check_one_failed(
@@ -70,6 +77,11 @@ def check_one_failed(
     entries = checkpoint.read(str(root / "logs" / checkpoint.CLEANER_OFFSET))
     assert entries == {("orders", 0): 12}
     assert not any("compactor" in name for name in os.listdir(bad))
+
+
+def drift_goes_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a disk changes a file, and no writer: the file system knows nothing of it."""
+    monkeypatch.setattr(unchanged, "_check_same", lambda *_: None)
 
 
 def flip(path: Path, at: int) -> None:

@@ -148,7 +148,7 @@ def _unframed(batch: bytes) -> bytes:
 
 
 def write_log_dir(root: Path, cases: Iterable[Case]) -> dict[str, Case]:
-    """A log directory of partitions, by name, each damaged; what is sound is shared, by links."""
+    """A log directory of partitions, by name, each damaged."""
     root.mkdir()
     named = {f"case{number}-0": case for number, case in enumerate(cases)}
     entries: dict[str, dict[tuple[str, int], int]] = {kind: {} for kind in CHECKPOINTS}
@@ -157,7 +157,7 @@ def write_log_dir(root: Path, cases: Iterable[Case]) -> dict[str, Case]:
         partition.mkdir()
         for path in sound.before.iterdir():
             if path.name != case.file:
-                os.link(path, partition / path.name)
+                shutil.copy2(path, partition / path.name)  # a link that goes is a change
         source, target = sound.before / case.file, partition / case.file
         target.write_bytes(case.change(source.read_bytes()))
         mtime_ns = source.stat().st_mtime_ns

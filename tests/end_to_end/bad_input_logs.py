@@ -1,6 +1,7 @@
 """Small partitions by the hundred, to be damaged each in its own way; and what was there before."""
 
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def write_template(root: Path) -> Path:
 
 
 def make_log_dir(root: Path, template: Path, names: Iterable[str]) -> None:
-    """A log directory of partitions 0 with these topics; they share their files, by links."""
+    """A log directory of partitions 0 with these topics, each with copies of the files."""
     root.mkdir()
     for file in template.parent.iterdir():
         if file.is_file():
@@ -43,14 +44,14 @@ def make_log_dir(root: Path, template: Path, names: Iterable[str]) -> None:
     for topic in topics:
         (root / f"{topic}-0").mkdir()
         for file in template.iterdir():
-            os.link(file, root / f"{topic}-0" / file.name)
+            shutil.copy2(file, root / f"{topic}-0" / file.name)
     for name in (checkpoint.RECOVERY_POINT, checkpoint.REPLICATION):
         checkpoint.write(str(root / name), {(topic, 0): END_OFFSET for topic in topics})
     assert clean_shutdown.exists(str(root))
 
 
 def put(path: Path, data: bytes) -> None:
-    """Let a file hold other bytes, with the time that it had, and no longer shared."""
+    """Let a file hold other bytes, with the time that it had."""
     times = path.stat() if path.exists() else None
     path.unlink(missing_ok=True)
     path.write_bytes(data)

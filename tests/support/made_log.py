@@ -122,7 +122,8 @@ def files_of(partition: Path) -> dict[str, bytes]:
 
 def segment_of(partition: Path, base_offset: int) -> Segment:
     stat = log_of(partition, base_offset).stat()
-    return Segment(base_offset, stat.st_size, 0, 0, None, stat.st_mtime_ns, stat.st_ino)
+    state = stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns, stat.st_dev
+    return Segment(base_offset, stat.st_size, 0, 0, None, *state)
 
 
 def plan_of(

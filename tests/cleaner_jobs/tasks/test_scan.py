@@ -87,7 +87,7 @@ class Scanner:
         path = self.root / f"{log_id}-{group}-{segment}.log"
         path.write_bytes(b"".join(raws))
         stat, base_offset = path.stat(), int.from_bytes(raws[0][:8], "big")
-        source = Source(str(path), base_offset, stat.st_size, stat.st_mtime_ns, stat.st_ino)
+        source = Source.of(str(path), base_offset, stat)
         edges = [sum(map(len, raws[:number])) for number in (0, *cut_at, len(raws))]
         return [
             stretch(

@@ -11,7 +11,13 @@ from compactor.round_report import LogStatus
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.files.file_attributes import ACCESS_LIST
 from storage.formats import checkpoint
-from tests.compactor.small_rounds import GROUPS, check_one_failed, logs_in, two_logs
+from tests.compactor.small_rounds import (
+    GROUPS,
+    check_one_failed,
+    logs_in,
+    plan_of_both,
+    two_logs,
+)
 from tests.storage.files.test_file_attributes import ALLOWS_77
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import MTIME_NS, keyed, make_partition, plan_of, round_of
@@ -89,12 +95,13 @@ def test_a_log_that_cannot_be_given_back_is_left_as_it_is(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, told: str
 ) -> None:
     """Never a silent change of owner: whoever is not root fails at another user's log."""
-    _, bad, plan = two_logs(tmp_path)
+    good, bad, _ = two_logs(tmp_path)
     if IS_ROOT:
         os.chown(bad / file_name(4, LOG), 1234, 4321)
     elif call == "fchown":
         pytest.skip("as root")
     os.setxattr(bad / file_name(4, LOG), "user.mark", b"")
+    plan = plan_of_both(good, bad)
     original = getattr(os, call)
 
     def refuse(descriptor: int, *values: object) -> None:

@@ -25,9 +25,11 @@ from storage.formats import checkpoint
 from tests.compactor.small_rounds import (
     GROUPS,
     check_one_failed,
+    drift_goes_unseen,
     flip,
     logs_in,
     only,
+    plan_of_both,
     two_logs,
 )
 from tests.support.local_round import LocalRound, Rows, open_local_round
@@ -51,8 +53,9 @@ def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
 def test_a_corrupt_batch_sets_its_log_aside_and_the_round_goes_on(
     local: LocalRound, tmp_path: Path
 ) -> None:
-    _, bad, plan = two_logs(tmp_path)
+    good, bad, _ = two_logs(tmp_path)
     flip(log_of(bad, 4), 70)
+    plan = plan_of_both(good, bad)
     where = f"{log_of(bad, 4)}, byte 0: checksum"
     check_one_failed(local, tmp_path, LogStatus.SET_ASIDE, where, plan)
 
@@ -89,8 +92,9 @@ def test_a_file_that_vanishes_fails_its_log_alone(local: LocalRound, tmp_path: P
 
 
 def test_a_bit_that_falls_over_between_scan_and_rewrite_is_noticed(
-    local: LocalRound, tmp_path: Path
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    drift_goes_unseen(monkeypatch)
     _, bad, plan = two_logs(tmp_path)
     local.before["rewrite"] = lambda: flip(log_of(bad, 8), 70)
     # the damage itself is what the log is left with
@@ -101,9 +105,10 @@ def test_a_bit_that_falls_over_between_scan_and_rewrite_is_noticed(
 
 @pytest.mark.parametrize("at", [57, 60])  # of the records count: millions more, one more
 def test_a_count_that_grows_between_scan_and_rewrite_reads_nothing_else(
-    local: LocalRound, tmp_path: Path, at: int
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     """Kernels do not look where the states of the records end."""
+    drift_goes_unseen(monkeypatch)
     good, bad, plan = two_logs(tmp_path)
     local.before["rewrite"] = lambda: flip(log_of(bad, 8), at)
     report = local.run(plan)

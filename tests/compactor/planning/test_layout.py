@@ -33,7 +33,10 @@ def plan_of(groups: list[list[int]], log_id: int = 3) -> LogPlan:
     numbers = iter(range(1000))
     made = tuple(
         SegmentGroup(
-            tuple(Segment(100 * next(numbers), size, 0, 0, None, size + 7, size + 9) for size in of)
+            tuple(
+                Segment(100 * next(numbers), size, 0, 0, None, size + 7, size + 9, 3, 4)
+                for size in of
+            )
         )
         for of in groups
     )
@@ -99,7 +102,7 @@ def test_dealt_by_cost_no_task_has_much_more_than_another(costs: list[int], task
 
 def test_sources_are_named_as_they_were_listed() -> None:
     (first,), (second, third) = sources_of(plan_of([[5], [6, 0]]))
-    assert first == ("/d/t-0/00000000000000000000.log", 0, 5, 12, 14)
+    assert first == ("/d/t-0/00000000000000000000.log", 0, 5, 12, 14, 3, 4)
     assert second.path == "/d/t-0/00000000000000000100.log"
     assert third.base_offset == 200
 

@@ -177,6 +177,14 @@ def test_offsets_that_do_not_ascend_are_found_and_the_rest_is_read(tmp_path: Pat
     assert columns.records == 4 * BATCH_RECORDS
 
 
+def test_the_smallest_offset_that_there_is_has_none_before_it(tmp_path: Path) -> None:
+    first, second, third = batches()
+    lowest = (-(2**63)).to_bytes(8, "big", signed=True) + second[8:]
+    findings, columns = checked(write(tmp_path / "0.log", [first, lowest, third]))
+    assert [f.position for f in findings] == [len(first)]
+    assert columns.records == 2 * BATCH_RECORDS  # of the others
+
+
 def test_a_first_offset_below_the_base_offset_is_found(tmp_path: Path) -> None:
     """F-2.4."""
     path = write(tmp_path / "5.log", batches())

@@ -38,17 +38,20 @@ def test_a_backend_nobody_knows_is_refused() -> None:
         filesystem.require_in_place("gopher://host/logs")
 
 
-def test_a_listing_tells_size_time_and_inode(tmp_path: Path) -> None:
+def test_a_listing_tells_size_times_inode_and_device(tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir()
     (tmp_path / "file").write_bytes(b"12345")
     os.utime(tmp_path / "file", ns=(1, 1_700_000_000_123_456_789))
     entries = {entry.name: entry for entry in filesystem.list_directory(str(tmp_path))}
     assert entries.keys() == {"dir", "file"}
     assert entries["dir"].is_dir and not entries["file"].is_dir
-    inode = (tmp_path / "file").stat().st_ino
     found = {name: filesystem.look_up(str(tmp_path / name)) for name in ("dir", "file", "none")}
     assert found == {**entries, "none": None}
-    assert entries["file"][2:] == (5, 1_700_000_000_123_456_789, inode, "")
+    state, mtime_ns = (tmp_path / "file").stat(), 1_700_000_000_123_456_789
+    assert state.st_ctime_ns != mtime_ns
+    assert entries["file"][2:] == (
+        5, mtime_ns, state.st_ino, "", state.st_ctime_ns, state.st_dev
+    )  # fmt: skip
 
 
 def test_a_listing_tells_what_is_no_file_and_follows_no_link(tmp_path: Path) -> None:

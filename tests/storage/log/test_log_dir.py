@@ -51,9 +51,11 @@ def test_a_partition_is_listed_with_sizes_times_and_inodes(tmp_path: Path) -> No
     (partition,) = listing.partitions
     assert partition[:3] == ("my-topic", 3, str(path)) and partition.name == "my-topic-3"
     assert [segment.base_offset for segment in partition.segments] == [0, 3, 20]
-    inode = (path / name(20, ".log")).stat().st_ino
+    found = (path / name(20, ".log")).stat()
     mtime_ns = 1_700_000_000_123_456_789
-    assert partition.segments[2] == Segment(20, 5, 8, 24, 34, mtime_ns, inode)
+    assert partition.segments[2] == Segment(
+        20, 5, 8, 24, 34, mtime_ns, found.st_ino, found.st_ctime_ns, found.st_dev
+    )
     assert partition.segments[1][:5] == (3, 1, 0, None, None)
     assert partition.snapshot_offsets == (3, 20)
     assert partition.unfinished == partition.stray == ()
