@@ -24,7 +24,7 @@ __all__ = ["compactor", "local"]  # fixtures
 REPLICATED = "--assume-fully-replicated"  # these logs have no high watermark
 HIGHEST = 2**63 - 1
 FIRST = HIGHEST - 9
-CLOSED, ACTIVE = FIRST + 4, FIRST + 7
+CLOSED, ACTIVE = FIRST + 2, FIRST + 4  # no offset is missing between the segments
 AT = 70  # of the second of two batches of one record
 NO_NEXT = "no offset is left behind it"
 
