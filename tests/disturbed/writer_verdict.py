@@ -79,7 +79,8 @@ def _problems(stage: Stage, writer: Writer, attack: Attack, ended: Ended) -> Ite
     is_held = attack.at > _first_held(stage)
     if attack.kind in OF_A_DIRECTORY and is_held:
         yield from _in_its_place(stage, writer)
-    if attack.kind in OF_THE_LOCK and is_held:
+    is_ending = stage.operations[attack.at].kind == "unlink"  # our lock file goes, under way
+    if attack.kind in OF_THE_LOCK and is_held and not is_ending:
         yield from _after_the_lock(stage, writer)
     if attack.kind in OF_A_FILE:
         yield from _of_the_files(stage, writer)
