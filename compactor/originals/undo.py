@@ -147,13 +147,13 @@ def _restore_checkpoints(
     cleaned: dict[TopicPartition, int | None] = {}
     log_starts: dict[TopicPartition, int | None] = {}
     now = checkpointed.cleaner
-    for log, _, steps in tasks:
+    for log, _, steps, log_start_was_raised in tasks:
         assert log.before is not None or not log.steps
         # a broker that truncates a log lowers its entry, too: what was appended since is not clean
         before = log.before.cleaner_offset if log.before is not None else None
         if steps and (before is None or before < now.get(log.key, 0)):
             cleaned[log.key] = before
-        if log.before is not None and any(s.deleted_up_to is not None for s in log.steps):
+        if log.before is not None and log_start_was_raised:
             log_starts[log.key] = log.before.log_start_offset
     _restore(os.path.join(log_dir, checkpoint.CLEANER_OFFSET), now, cleaned)
     _restore(os.path.join(log_dir, checkpoint.LOG_START), checkpointed.log_starts, log_starts)
@@ -187,7 +187,8 @@ def _undo(task: UndoTask) -> UndoReport:
         _bring_snapshots_back(log, step, path)
     filesystem.sync_directory(path)
     brought = [mark for step in task.steps for mark in step.originals if mark.name.endswith(LOG)]
-    status = UndoStatus.UNDONE if task.steps else UndoStatus.AS_BEFORE
+    has_undone = bool(task.steps) or task.log_start_was_raised
+    status = UndoStatus.UNDONE if has_undone else UndoStatus.AS_BEFORE
     return UndoReport(
         log.log_dir,
         *log.key,

@@ -29,6 +29,7 @@ class UndoTask(NamedTuple):
     log: KeptLog
     path: str  # the partition directory
     steps: tuple[KeptStep, ...]  # that are still to be undone, in the order of the run
+    log_start_was_raised: bool = False  # which is undone, too, before any segment has gone
 
 
 class Checkpointed(NamedTuple):
@@ -79,8 +80,11 @@ def judge(log: KeptLog, checkpointed: Checkpointed) -> UndoTask:
     done = _steps_done(log.before, log.steps, listing)
     check_appended(path, listing.segments, log.before)
     _check_cleaner_offset(log.before, log.steps, checkpointed.cleaner.get(log.key, 0))
-    _check_log_start(log.before, log.steps, checkpointed.log_starts.get(log.key))
-    return UndoTask(log, path, log.steps[:done])
+    log_start = checkpointed.log_starts.get(log.key)
+    _check_log_start(log.before, log.steps, log_start)
+    has_deleted = any(step.deleted_up_to is not None for step in log.steps)
+    was_raised = has_deleted and log_start != log.before.log_start_offset
+    return UndoTask(log, path, log.steps[:done], was_raised)
 
 
 def _check_topic_id(kept: str | None, path: str) -> None:

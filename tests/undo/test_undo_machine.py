@@ -27,6 +27,14 @@ def test_every_sequence_is_tried() -> None:
     assert {len(sequence.steps) for sequence in seeded(("a",), range(100))} == {4, 5}
 
 
+def test_a_log_start_that_a_killed_run_had_raised_counts_as_undone() -> None:
+    """No segment had gone, so nothing but the entry goes back: it was told as nothing to undo."""
+    kill = Step.KILL
+    steps = Step.UNDO, Step.APPEND, kill, kill, kill
+    tally = play([Sequence("retained by time", steps, 2707)])
+    assert tally.wrong == []
+
+
 # defects, put back
 
 StepsDone = Callable[..., int | None]
