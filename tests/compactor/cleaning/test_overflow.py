@@ -133,7 +133,7 @@ def test_a_dry_run_says_that_it_would_be_split(local: LocalRound, partition: Pat
     before = everything(partition.parent)
     report = run(local, partition, dry_run=True)
     assert report.status is LogStatus.WOULD_CLEAN
-    assert "would be split first" in report.notes[0] and "not counted" in report.notes[1]
+    assert "would be split first" in report.notes[0] and "does not count" in report.notes[1]
     assert everything(partition.parent) == before
 
 
