@@ -7,7 +7,7 @@ PYTHON_OF_VENV := .venv/bin/python
 PAGES := tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-errors test-writer broker-test bench lock clean
+.PHONY: help setup demo test test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-histories test-errors test-writer broker-test bench lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -44,6 +44,9 @@ test-bounds: $(STAMP) ## call every kernel between fences, over logs that change
 
 test-kill: $(STAMP) ## kill -9 runs at random moments, in local mode and on a cluster, 200 of them or KILLS=N (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.kill $(if $(KILLS),--count $(KILLS))
+
+test-histories: $(STAMP) ## random histories of logs under brokers and under us, 10,000 of them or HISTORIES=N (needs a JDK; fetches Kafka)
+	$(PYTHON_OF_VENV) -m tests.histories $(if $(HISTORIES),--count $(HISTORIES))
 
 test-undo: $(STAMP) ## undo runs after every short sequence of what can happen meanwhile, and hold each undoing against a model
 	$(PYTHON_OF_VENV) -m tests.undo $(if $(UNDO_SEEDS),--count $(UNDO_SEEDS))

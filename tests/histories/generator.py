@@ -1,0 +1,287 @@
+"""Random histories: the same seed, the same history.
+
+A batch's seed makes what its histories have in common; a history's own number makes the rest.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from itertools import cycle
+from typing import Any, NamedTuple
+
+from tests.histories.script import Operation, Script, Step
+
+BATCH = 50
+LETTERS = "abcdefghijkl"
+HOT, COLD = "abc", "defghijklmnopqrstuvwxyz"
+TRANSACTIONAL = (1, 2)
+IDEMPOTENT = 3
+
+
+Common = dict[str, Any]  # what the histories of a batch share of a step
+
+
+def batch_of(number: int, size: int = BATCH) -> list[Script]:
+    """The histories number * size and so on."""
+    chance = random.Random(f"batch {number}")
+    topic_ids = chance.random() < 0.7
+    common = _common(chance)
+    return [
+        _script(f"{number}-{index}", common, topic_ids, random.Random(f"batch {number}, {index}"))
+        for index in range(size)
+    ]
+
+
+def _common(chance: random.Random) -> list[Common]:
+    steps: list[Common] = [_broker(chance)]
+    for _ in range(chance.randint(3, 8)):
+        steps += _between(chance, steps)
+        steps.append(_broker(chance))
+    return [*steps[:-1], steps[-1] | {"stop": "clean"}, {"do": "verify"}, {"do": "verify"}]
+
+
+def _between(chance: random.Random, before: Sequence[Common]) -> Iterator[Common]:
+    """What happens while no broker runs."""
+
+    def happens(share: float) -> bool:
+        return chance.random() < share
+
+    is_tampered = happens(0.4)
+    if is_tampered:
+        yield {"do": "tamper"}
+    if happens(0.1):
+        yield _with_kill(chance, {"do": "recover"}, 0.3)
+    if happens(0.05):
+        yield {"do": "plan", "advance": _advance(chance)}
+    if happens(0.7 if is_tampered else 0.3):
+        yield _undo(chance)
+    for share in (0.85, 0.15):
+        if happens(share):
+            run = _run(chance, before)
+            yield run
+            if "kill" in run and happens(0.3):
+                yield _with_kill(chance, {"do": "recover"}, 0.3)
+    if happens(0.1):
+        yield {"do": "tamper"}
+    if happens(0.12):
+        yield _undo(chance)
+    if happens(0.04):
+        yield {"do": "discard", "back": chance.randint(0, 3)}
+    if happens(0.2):
+        yield {"do": "verify"}
+
+
+def _undo(chance: random.Random) -> Common:
+    return _with_kill(chance, {"do": "undo", "back": chance.choice([0, 0, 1, 1, 2])}, 0.15)
+
+
+def _broker(chance: random.Random) -> Common:
+    return {
+        "do": "broker",
+        "advance": _advance(chance),
+        "clocks": [_advance(chance) for _ in range(chance.randint(1, 3))],
+        "stop": chance.choice(["clean", "clean", "clean", "kill"]),
+    }
+
+
+def _run(chance: random.Random, before: Sequence[Step]) -> Common:
+    last_stop = next((s["stop"] for s in reversed(before) if s["do"] == "broker"), "clean")
+    settings = (
+        {"delete.retention.ms": chance.choice(["0", "1000"])} if chance.random() < 0.2 else {}
+    )
+    step = {
+        "do": "run",
+        "advance": _advance(chance),
+        "skew": chance.choice([0, 0, 0, 0, 0, -3_000, 3_000]),
+        "dry": chance.random() < 0.08,
+        "keep": chance.random() < 0.85,
+        "recover": last_stop == "kill" if chance.random() < 0.9 else chance.random() < 0.5,
+        "settings": settings,
+    }
+    return _with_kill(chance, step, 0.25)
+
+
+def _with_kill(chance: random.Random, step: Common, share: float) -> Common:
+    if chance.random() >= share:
+        return step
+    kill = chance.choice(["logs", "logs", "logs", "retention", "all"])
+    cut = {"root_cut": chance.randrange(25)} if kill == "all" else {}
+    return step | {"kill": kill, **cut}
+
+
+def _advance(chance: random.Random) -> int:
+    return chance.choice([0, 10, 1_000, 1_000, 5_000, 61_000, 700_000])
+
+
+def _script(name: str, common: Sequence[Step], topic_ids: bool, chance: random.Random) -> Script:
+    own = _Own(chance, topic_ids)
+    steps = [{**step, **own.part_of(step)} for step in common]
+    return Script(name, own.config, topic_ids, tuple(steps))
+
+
+class _Theme(NamedTuple):
+    """What a log sees more of than others."""
+
+    weights: dict[str, float]  # over those of PLAIN
+    policies: Sequence[str] = ("compact", "compact", "compact,delete")
+    lost_entries: float = 0.5
+    is_sparse: bool = False  # four large records of many keys fill a segment
+
+
+PLAIN = {
+    "append": 60.0, "roll": 10.0, "clean": 6.0, "retain": 2.0, "delete_records": 1.5,
+    "truncate": 1.5, "checkpoint": 1.0, "leader": 1.0, "config": 0.5, "move": 1.0,
+    "recreate": 0.5, "lag": 1.0,
+}  # fmt: skip
+_MOVED = _Theme({"move": 12, "append": 40, "truncate": 0, "clean": 3})
+_FORGETFUL = _Theme(
+    {"clean": 12, "truncate": 0, "recreate": 0, "delete_records": 0},
+    ("compact",),
+    lost_entries=0.9,
+    is_sparse=True,
+)
+THEMES = (
+    _Theme({}),
+    _Theme({}),
+    _MOVED,
+    _MOVED,
+    _FORGETFUL,
+    _FORGETFUL,
+    _Theme({"recreate": 6, "retain": 6, "delete_records": 4}, ("compact,delete",)),
+    _Theme({"retain": 8, "delete_records": 4}, ("compact,delete",)),
+    _Theme({"lag": 8, "truncate": 8, "leader": 4}),
+    _Theme({"transaction": 50, "append": 20}),
+)
+
+
+class _Own:
+    def __init__(self, chance: random.Random, topic_ids: bool) -> None:
+        self._chance, self._topic_ids = chance, topic_ids
+        self._is_new, self._is_moving = True, False
+        self._theme = chance.choice(THEMES)
+        self._weights = PLAIN | self._theme.weights
+        self._keys = LETTERS[: chance.choice([2, 4, 6, 12])]
+        self._skew = chance.choice([1, 3])
+        self._codecs = chance.choice([["none"]] * 4 + [["none", "lz4", "zstd", "snappy", "gzip"]])
+        self._bytes = chance.choice([0, 0, 30, 100])
+        self._tombstones = chance.choice([0.1, 0.3, 0.5])
+        self._sizes = chance.choice([[0, 2, 4, 6, 10], [0, 1, 2, 3]])
+        self._records, self._cold = [1, 1, 2, 3, 5], cycle(COLD)
+        self._segments = [size + 6 * self._bytes for size in (200, 300, 300, 700, 2_000)]
+        if self._theme.is_sparse:
+            self._keys, self._bytes, self._tombstones = HOT, 150, 0.5
+            self._records, self._sizes, self._segments = [4], [1, 2, 3], [800]
+        self.config = self._config()
+
+    def _config(self) -> dict[str, str]:
+        chance = self._chance
+        return {
+            "cleanup.policy": chance.choice(self._theme.policies),
+            "segment.bytes": str(chance.choice(self._segments)),
+            "delete.retention.ms": str(chance.choice([0, 1_000, 1_000, 60_000])),
+            "min.compaction.lag.ms": str(chance.choice([0, 0, 0, 5_000])),
+            "min.cleanable.dirty.ratio": chance.choice(["0", "0", "0.5"]),
+            "retention.ms": str(chance.choice([2_000, 60_000, 600_000])),
+            "index.interval.bytes": str(chance.choice([0, 100, 4_096])),
+            "segment.index.bytes": "65536",
+            "file.delete.delay.ms": str(chance.choice([0, 1_000, 60_000])),
+        }
+
+    def part_of(self, step: Step) -> dict[str, Any]:
+        chance, what = self._chance, step["do"]
+        if what == "broker":
+            return {"turns": [self._turn() for _ in step["clocks"]]}
+        if what == "tamper":
+            return {"ops": self._tampering()}
+        own: dict[str, Any] = {}
+        if what == "run":
+            own["take"] = chance.random() < 0.85
+        if step.get("kill") in ("logs", "retention"):
+            own["cut"] = chance.choice([chance.randrange(12), chance.randrange(80)])
+        return own
+
+    def _turn(self) -> list[Operation]:
+        chance = self._chance
+        operations: list[Operation] = []
+        if self._is_new:
+            self._is_new = False
+            operations.append(self._create())
+        names, weights = list(self._weights), list(self._weights.values())
+        for what in chance.choices(names, weights, k=chance.choice(self._sizes)):
+            operations += self._operations(what)
+        if chance.random() < 0.6:
+            operations += [{"op": "roll"}, self._append()][: chance.randint(1, 2)]
+        return operations
+
+    def _create(self) -> Operation:
+        return {"op": "create", "dir": self._chance.randrange(2), "id": self._topic_ids}
+
+    def _operations(self, what: str) -> list[Operation]:
+        chance = self._chance
+        if what == "append":
+            return [self._append()]
+        if what == "transaction":
+            return self._transaction()
+        if what == "move":
+            return self._move()
+        if what == "recreate":
+            return [{"op": "delete"}, self._create()]
+        if what == "lag":
+            return [{"op": chance.choice(["lag", "lag", "catch_up"])}]
+        if what == "config":
+            return [{"op": "config", "config": {"segment.bytes": str(chance.choice([900, 3_000]))}}]
+        if what in ("delete_records", "truncate"):
+            return [{"op": what, "part": self._part()}]
+        return [{"op": what}]
+
+    def _part(self) -> float:
+        return self._chance.randrange(100) / 100
+
+    def _transaction(self) -> list[Operation]:
+        """Some of it: another turn goes on with it, or ends it."""
+        chance = self._chance
+        pid = chance.choice([*TRANSACTIONAL, *TRANSACTIONAL, IDEMPOTENT])
+        choice = chance.random()
+        if pid == IDEMPOTENT or choice < 0.5:
+            return [self._append() | {"pid": pid, "txn": pid != IDEMPOTENT}]
+        if choice < 0.95:
+            return [{"op": "end", "pid": pid, "commit": chance.random() < 0.6}]
+        return [{"op": "new_epoch", "pid": pid}]
+
+    def _move(self) -> list[Operation]:
+        """To the other directory; a copy that is begun mostly stays for a while."""
+        if not self._is_moving:
+            self._is_moving = True
+            return [{"op": "start_move"}, {"op": "copy", "part": self._part()}]
+        what = self._chance.choice(["copy", "finish_move", "finish_move", "cancel_move"])
+        self._is_moving = what == "copy"
+        return [{"op": what, "part": self._part()} if what == "copy" else {"op": what}]
+
+    def _append(self) -> dict[str, Any]:
+        chance = self._chance
+        keys = self._some_keys(chance.choice(self._records))
+        operation: dict[str, Any] = {"op": "append", "keys": keys, "bytes": self._bytes}
+        codec = chance.choice(self._codecs)
+        if codec != "none":
+            operation["codec"] = codec
+        if chance.random() < 0.1:
+            operation["late"] = chance.choice([1, 1_000, 30_000])
+        return operation
+
+    def _some_keys(self, count: int) -> str:
+        chance = self._chance
+        dead, size = self._tombstones, len(self._keys)
+        if self._theme.is_sparse:  # one of few that change, with others that seldom do
+            hot = chance.choice(self._keys)
+            cold = "".join(next(self._cold) for _ in range(count - 1))
+            return (hot.upper() if chance.random() < dead else hot) + cold
+        letters = [self._keys[int(size * chance.random() ** self._skew)] for _ in range(count)]
+        return "".join(k.upper() if chance.random() < dead else k for k in letters)
+
+    def _tampering(self) -> list[Operation]:
+        chance = self._chance
+        if chance.random() >= self._theme.lost_entries:
+            return []
+        file = chance.choice(["cleaner"] * 4 + ["start", "recovery"])
+        if chance.random() < 0.75:
+            return [{"op": "lose", "file": file}]
+        return [{"op": "old", "file": file, "part": self._part()}]
