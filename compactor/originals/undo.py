@@ -203,13 +203,14 @@ def _swap_back(log: KeptLog, step: KeptStep, path: str) -> None:
     names = {mark.name for mark in logs_of(step.put)}
     originals = (mark.name for mark in logs_of(step.originals))
     names |= {name for name in originals if filesystem.exists(os.path.join(path, name))}
+    # First: an original that is there still gets one more name, which changes its ctime.
+    staged = _staged(log, step, path)
     sources = []
     for name in sorted(names):
         live = os.path.join(path, name)
         base_offset = offset_of(name)
         assert base_offset is not None
         sources.append(Source.of(live, base_offset, os.lstat(live)))
-    staged = _staged(log, step, path)
     destinations = [
         StagedSegment(base, *(of_base.get(kind, "") for kind in SEGMENT_FILES))
         for base, of_base in sorted(staged.items())
