@@ -36,6 +36,7 @@ from compactor.cleaning.swapper import GroupSwapper, joined_segments, needs_join
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.errors import RefusedError
 from compactor.finalizer import sweep_staged
+from compactor.host.clock import now_ms
 from compactor.host.java import use_java
 from compactor.host.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
 from compactor.host.version import version
@@ -56,11 +57,12 @@ if TYPE_CHECKING:
 SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
     """How a round is run; what it does is the plan's affair."""
 
     dry_run: bool
+    started_at_ms: int = field(default_factory=now_ms)  # of the command that it is a part of
     work_dir: str | None = None  # None: the system's temporary directory
     master: str | None = None  # None: what spark-submit says, or else this machine's cores
     debug: bool = False
@@ -95,7 +97,7 @@ def run_round(
     The caller holds the locks of the log directories, unless the run is dry. spark: a session to
     use, which stays open; without one the round makes its own and stops it.
     """
-    started_at_ms, began = time.time_ns() // 1_000_000, time.monotonic()
+    began = time.monotonic()
     run_id, clock = settings.run_id, _Clock()
     reports: list[LogReport] = []
     if settings.fail_on_corrupt:
@@ -125,7 +127,7 @@ def run_round(
         run_id=run_id,
         dry_run=settings.dry_run,
         as_of_ms=plan.as_of_ms,
-        started_at_ms=started_at_ms,
+        started_at_ms=settings.started_at_ms,
         seconds=time.monotonic() - began,
         logs=logs,
         phases=tuple(clock.phases),

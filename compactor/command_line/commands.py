@@ -6,7 +6,6 @@ that none waits for what it does not use.
 
 import os
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -31,6 +30,7 @@ from compactor.command_line.round_setup import (
     watched,
 )
 from compactor.exit_codes import ExitCode, UsageError, exit_code_of_statuses
+from compactor.host.clock import now_ms
 from compactor.host.output import print_line
 from compactor.host.printable import printable, size_text
 from compactor.host.progress import ProgressSink, open_progress
@@ -99,7 +99,7 @@ def explain(wanted: RoundArguments, topic_partition: str) -> Result:
     premises = premises_of(wanted)
     remembered = RememberedLogs(log_dirs)
     found = explained(
-        log_dirs, topic_partition, premises.config, premises.clock_ms(), remembered.problems
+        log_dirs, topic_partition, premises.config, premises.as_of_ms, remembered.problems
     )
     begin = verdict("explain", ExitCode.PARTIAL if found.outcome == "set-aside" else ExitCode.OK)
     if wanted.format is Format.TABLE:
@@ -172,7 +172,7 @@ def _clock(wanted: VerifyArguments) -> "CleaningClock":
     as_of_ms = arguments.as_of_ms(wanted.as_of)
     if as_of_ms is not None:
         return CleaningClock(as_of_ms, is_exact=True)
-    return CleaningClock(time.time_ns() // 1_000_000)
+    return CleaningClock(now_ms())
 
 
 def _space(plan: "RoundPlan") -> "SpaceFacts":

@@ -1,6 +1,5 @@
 """What `plan`, `run`, `recover` and `explain` have in common: configuration, plan, recovery."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -12,6 +11,7 @@ from compactor.config import Config, load_config, with_filters
 from compactor.errors import ConfigError
 from compactor.exit_codes import UsageError
 from compactor.high_watermarks import require_high_watermarks
+from compactor.host.clock import now_ms
 from compactor.host.output import print_error
 from compactor.host.printable import printable
 from compactor.host.progress import RECOVERY_STAGE, ChangeWatch, ProgressSink
@@ -27,11 +27,10 @@ class Premises(NamedTuple):
     """What a command goes by. Made once: a file of settings may be a pipe."""
 
     config: Config
-    as_of_ms: int | None  # None: whatever time it is when the plan is made
+    started_at_ms: int  # when they were made
+    as_of_ms: int  # the time that counts as now, from the first step to the last
+    is_as_of_given: bool  # --as-of says what it is
     warnings: tuple[str, ...] = ()
-
-    def clock_ms(self) -> int:
-        return time.time_ns() // 1_000_000 if self.as_of_ms is None else self.as_of_ms
 
 
 def premises_of(wanted: RoundArguments) -> Premises:
@@ -42,7 +41,10 @@ def premises_of(wanted: RoundArguments) -> Premises:
     config = replace(config, checks_clock=not wanted.any_clock)
     if wanted.assume_fully_replicated:
         config = replace(config, assume_fully_replicated=True)
-    return Premises(config, arguments.as_of_ms(wanted.as_of))
+    as_of_ms, started_at_ms = arguments.as_of_ms(wanted.as_of), now_ms()
+    if as_of_ms is None:
+        return Premises(config, started_at_ms, started_at_ms, is_as_of_given=False)
+    return Premises(config, started_at_ms, as_of_ms, is_as_of_given=True)
 
 
 def premises_of_round(
@@ -71,10 +73,9 @@ def premises_of_round(
 
 
 def _doubt_of_clock(wanted: RoundArguments, premises: Premises) -> str | None:
-    if wanted.as_of is None or premises.as_of_ms is None:
+    if wanted.as_of is None:
         return None
-    now_ms = time.time_ns() // 1_000_000
-    return guards.why_as_of_is_doubtful(wanted.as_of, premises.as_of_ms, now_ms)
+    return guards.why_as_of_is_doubtful(wanted.as_of, premises.as_of_ms, premises.started_at_ms)
 
 
 def plan_of(
@@ -83,7 +84,8 @@ def plan_of(
     """The plan of a round. problems: of log directories and logs, by path, known before."""
     from compactor.planning.round_plan import plan_round
 
-    return plan_round(log_dirs, premises.config, premises.clock_ms(), problems=problems)
+    machine_ms = None if premises.is_as_of_given else now_ms()
+    return plan_round(log_dirs, premises.config, premises.as_of_ms, problems, machine_ms)
 
 
 def recover_log_dirs(
@@ -94,7 +96,7 @@ def recover_log_dirs(
 
     rules = None
     if premises is not None:
-        rules = LoadRules(premises.config, premises.clock_ms())
+        rules = LoadRules(premises.config, premises.as_of_ms)
     recovered = []
     for log_dir in log_dirs:
         takes_long = rules is not None and not clean_shutdown.exists(log_dir)

@@ -5,12 +5,11 @@ The engine and whatever shows something are imported when they are needed.
 
 import secrets
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from compactor.command_line import arguments
 from compactor.command_line.console import show
@@ -45,6 +44,14 @@ class _Places:
     originals_dir: str | None
     keep_for_ms: int | None
     master: str | None
+
+
+class _Asked(NamedTuple):
+    """What a run is to do, read and checked."""
+
+    wanted: RoundArguments
+    places: _Places
+    premises: Premises
 
 
 def run(wanted: RoundArguments) -> Result:
@@ -95,25 +102,25 @@ def _round(wanted: RoundArguments, places: _Places, progress: ChangeWatch) -> Cl
     remembered = RememberedLogs(places.log_dirs, wanted.retry)
     problems = remembered.problems | problems_of(recovered)
     if not wanted.dry_run:
-        _discard_expired(places, progress)
-    plan_anew = partial(_plan_with_room, wanted, places, premises, problems)
+        _discard_expired(places, premises, progress)
+    asked = _Asked(wanted, places, premises)
+    plan_anew = partial(_plan_with_room, asked, problems)
     plan = plan_anew()
     if wanted.on_corrupt is OnCorrupt.FAIL:
         from compactor.planning.uncleaned import stop_if_corrupt
 
         stop_if_corrupt((*remembered.still_corrupt(plan.passed_over), *plan.passed_over))
-    report = with_recovery_noted(_clean(wanted, places, plan, plan_anew, progress), recovered)
+    report = with_recovery_noted(_clean(asked, plan, plan_anew, progress), recovered)
     if not wanted.dry_run:
-        remembered.update(report.logs, time.time_ns() // 1_000_000)
+        remembered.update(report.logs, premises.started_at_ms)
     else:
-        report = replace(report, notices=(*report.notices, *_refusals(wanted, places, premises)))
+        report = replace(report, notices=(*report.notices, *_refusals(asked)))
     warnings = [*premises.warnings, *remembered.warnings]
     return replace(report, warnings=tuple(told(warnings, wanted.format is Format.TABLE)))
 
 
 def _clean(
-    wanted: RoundArguments,
-    places: _Places,
+    asked: _Asked,
     plan: "RoundPlan",
     plan_anew: Callable[[], "RoundPlan"],
     progress: ChangeWatch,
@@ -121,8 +128,9 @@ def _clean(
     from compactor.cleaning.cleaner_manager import RunSettings, run_round
     from compactor.cleaning.overflow import split_overflowing
 
+    wanted, places, premises = asked
     run_id = secrets.token_hex(4)
-    with _keeper(wanted, places, run_id, plan) as originals:
+    with _keeper(asked, run_id, plan) as originals:
         progress.kept_in = originals.path if originals else None
         plan = split_overflowing(
             plan,
@@ -133,6 +141,7 @@ def _clean(
         )
         settings = RunSettings(
             dry_run=wanted.dry_run,
+            started_at_ms=premises.started_at_ms,
             work_dir=places.work_dir,
             master=places.master,
             debug=wanted.debug,
@@ -148,8 +157,9 @@ def _clean(
         return replace(report, originals=originals.report() if originals else None)
 
 
-def _refusals(wanted: RoundArguments, places: _Places, premises: Premises) -> list[str]:
+def _refusals(asked: _Asked) -> list[str]:
     """Why what a dry run has shown would not be done."""
+    wanted, places, premises = asked
     from compactor.refusals import refusals
 
     replicated = premises.config.assume_fully_replicated
@@ -157,32 +167,30 @@ def _refusals(wanted: RoundArguments, places: _Places, premises: Premises) -> li
     return [f"A run would be refused: {why}" for why in refusals(places.log_dirs, *known)]
 
 
-def _discard_expired(places: _Places, progress: ChangeWatch) -> None:
+def _discard_expired(places: _Places, premises: Premises, progress: ChangeWatch) -> None:
     """Before the plan: the room that it frees counts."""
     if places.originals_dir is not None and places.keep_for_ms is not None:
         from compactor.originals.kept_run import discard_expired
 
-        started_before_ms = time.time_ns() // 1_000_000 - places.keep_for_ms
+        started_before_ms = premises.started_at_ms - places.keep_for_ms
         discard_expired(places.originals_dir, started_before_ms, progress.discard)
 
 
 @contextmanager
-def _keeper(
-    wanted: RoundArguments, places: _Places, run_id: str, plan: "RoundPlan"
-) -> "Iterator[OriginalsKeeper | None]":
-    if wanted.dry_run or places.originals_dir is None:
+def _keeper(asked: _Asked, run_id: str, plan: "RoundPlan") -> "Iterator[OriginalsKeeper | None]":
+    directory, began_ms = asked.places.originals_dir, asked.premises.started_at_ms
+    if asked.wanted.dry_run or directory is None:
         yield None
         return
     from compactor.originals.originals_keeper import open_keeper
 
-    with closing(open_keeper(places.originals_dir, run_id, plan)) as keeper:
+    with closing(open_keeper(directory, run_id, began_ms, plan)) as keeper:
         yield keeper
 
 
-def _plan_with_room(
-    wanted: RoundArguments, places: _Places, premises: Premises, problems: Mapping[str, str]
-) -> "RoundPlan":
+def _plan_with_room(asked: _Asked, problems: Mapping[str, str]) -> "RoundPlan":
     """What a run takes on."""
+    wanted, places, premises = asked
     from compactor.planning.room import space_of, with_room
 
     found = plan_of(premises, places.log_dirs, problems)

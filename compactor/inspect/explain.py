@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from compactor.config import Config
+from compactor.config import Config, with_filters
 from compactor.errors import ConfigError
 from compactor.planning.candidate import Clock, Judgement, prepare
 from compactor.planning.notices import notices_of
@@ -57,7 +57,7 @@ def explain(
     if key is None:
         raise ConfigError(f"{topic_partition}: expected TOPIC-PARTITION")
     topic, partition = key
-    plan = plan_round(log_dirs, config, as_of_ms, re.escape(topic), problems=problems)
+    plan = plan_round(log_dirs, with_filters(config, re.escape(topic), None), as_of_ms, problems)
     reports = [r for r in plan.passed_over if (r.topic, r.partition) == key]
     taken = [log.log_dir for log in plan.logs if (log.topic, log.partition) == key]
     places = [report.log_dir for report in reports] + taken

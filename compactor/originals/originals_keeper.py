@@ -13,7 +13,6 @@ import contextlib
 import os
 import shutil
 import threading
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -183,14 +182,15 @@ class OriginalsKeeper:
             )
 
 
-def open_keeper(directory: str, run_id: str, plan: RoundPlan) -> OriginalsKeeper:
+def open_keeper(
+    directory: str, run_id: str, started_at_ms: int, plan: RoundPlan
+) -> OriginalsKeeper:
     """What keeps the originals of any log in the directories of a plan.
 
     A plan behind a split may take on others than this one.
     """
-    now_ms = time.time_ns() // 1_000_000
     log_dirs = tuple(facts.path for facts in plan.log_dirs if facts.problem is None)
-    return OriginalsKeeper(directory, KeptRun(run_id, now_ms, log_dirs))
+    return OriginalsKeeper(directory, KeptRun(run_id, started_at_ms, log_dirs))
 
 
 def _entries(log_dirs: Sequence[str], name: str) -> dict[str, dict[TopicPartition, int]]:

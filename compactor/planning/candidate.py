@@ -35,6 +35,7 @@ class Clock:
     now_ms: int
     producer_id_expiration_ms: int
     is_checked: bool = False  # held against what says when a log was written
+    machine_ms: int | None = None  # what the machine's says, where now_ms is what it said before
 
 
 @dataclass(frozen=True, slots=True)

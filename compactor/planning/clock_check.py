@@ -20,11 +20,19 @@ YOUNGER_RECORDS = (
 )
 
 
-def why_clock_is_behind(partition: PartitionListing, clock_ms: int) -> str | None:
-    """Say which segment was written after the time that a round goes by; None if none was."""
+def why_clock_is_behind(
+    partition: PartitionListing, clock_ms: int, machine_ms: int | None = None
+) -> str | None:
+    """Say which segment was written after the time that a round goes by; None if none was.
+
+    machine_ms: what the machine's clock says by now, where the round's is what it said when the
+    run began: what is not younger may have been written by the run itself, as it recovered.
+    """
+    written_by_ms = clock_ms if machine_ms is None else max(clock_ms, machine_ms)
     for segment in partition.segments:
-        ahead_ms = segment.log_mtime_ns // 1_000_000 - clock_ms
-        if ahead_ms > CLOCKS_DIFFER_MS:
+        written_ms = segment.log_mtime_ns // 1_000_000
+        if written_ms - written_by_ms > CLOCKS_DIFFER_MS:
+            ahead_ms = written_ms - clock_ms
             return (
                 f"{file_name(segment.base_offset, LOG)} was written {ahead_ms // 1000} s after the "
                 f"clock of the round, {iso_time(clock_ms)}: tombstones would be dated too early, "

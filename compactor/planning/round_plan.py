@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cleaner_jobs.plan import LogPlan
 from compactor import survey as log_dir_survey
-from compactor.config import Config, with_filters
+from compactor.config import Config
 from compactor.planning.candidate import Clock, Judgement, Prepared, defect, judge, prepare
 from compactor.planning.clock_check import why_clock_is_behind
 from compactor.planning.planner import SegmentLimits, group_segments
@@ -106,20 +106,19 @@ def plan_round(
     log_dirs: Iterable[str],
     config: Config,
     as_of_ms: int,
-    include: str | None = None,
-    exclude: str | None = None,
     problems: Mapping[str, str] | None = None,
+    machine_ms: int | None = None,
 ) -> RoundPlan:
     """Survey the log directories, and choose the logs to clean as of a time.
 
-    include, exclude: regular expressions over whole names of topics, in place of those of config.
     problems: by path of the partition directory, why a log is known to be unfit.
+    machine_ms: what the machine's clock says by now, where as_of_ms is what it said before.
     Raise RefusedError if a directory cannot be read, ConfigError if settings of a topic clash.
     """
-    config = with_filters(config, include, exclude)
+    clock = Clock(as_of_ms, config.producer_id_expiration_ms, config.checks_clock, machine_ms)
     with _collector_paused():
         surveys = survey_log_dirs(log_dirs)
-        planner = _Planner(config, as_of_ms, surveys, problems or {})
+        planner = _Planner(config, clock, surveys, problems or {})
         outcomes = [
             planner.outcome(partition, survey)
             for survey in surveys
@@ -172,12 +171,11 @@ class _Planner:
     def __init__(
         self,
         config: Config,
-        now_ms: int,
+        clock: Clock,
         surveys: Sequence[LogDirSurvey],
         problems: Mapping[str, str],
     ) -> None:
-        self._config, self._problems = config, problems
-        self._clock = Clock(now_ms, config.producer_id_expiration_ms, config.checks_clock)
+        self._config, self._clock, self._problems = config, clock, problems
         self._conflicts = log_dir_survey.conflicts(surveys)
         self._moves = log_dir_survey.moves(surveys)
         self._stray_entries = log_dir_survey.stray_entries(surveys)
@@ -230,7 +228,7 @@ class _Planner:
             return _Refusal(LogStatus.PASSED_OVER, "it has no segment, so no records")
         if key in self._moves:
             return _Refusal(LogStatus.PASSED_OVER, self._moves[key])
-        behind = why_clock_is_behind(partition, self._clock.now_ms)
+        behind = why_clock_is_behind(partition, self._clock.now_ms, self._clock.machine_ms)
         if behind is not None and self._clock.is_checked:
             return _Refusal(LogStatus.PASSED_OVER, behind)
         return None

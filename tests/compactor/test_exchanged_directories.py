@@ -93,7 +93,7 @@ def test_what_follows_a_swap_and_what_keeps_the_originals(
     exchange = Exchange(partition)
     exchange.before(monkeypatch, filesystem, name)
     plan = plan_round([str(partition.parent)], COMPACT, NOW_MS)
-    local.originals = open_keeper(str(partition.parent.parent / "originals"), "run", plan)
+    local.originals = open_keeper(str(partition.parent.parent / "originals"), "run", NOW_MS, plan)
     log = cleaned(local, partition)
     local.originals.close()
     assert_failed(log, exchange)
@@ -214,7 +214,7 @@ def test_an_undoing(
     local: LocalRound, partition: Path, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
     plan = plan_round([str(partition.parent)], COMPACT, NOW_MS)
-    local.originals = open_keeper(str(partition.parent.parent / "originals"), "run", plan)
+    local.originals = open_keeper(str(partition.parent.parent / "originals"), "run", NOW_MS, plan)
     run_dir = local.originals.path
     assert cleaned(local, partition).status is LogStatus.CLEANED
     local.originals.close()

@@ -195,7 +195,7 @@ def test_nothing_that_is_done_meanwhile_gives_the_lock_away(
         clean_shutdown.write(paths[0])
         plan = plan_round(paths, COMPACT, NOW_MS)
         plan = with_room(plan, space_of(plan.logs, str(tmp_path), str(tmp_path)))
-        local.originals = open_keeper(str(tmp_path / "originals"), "run", plan)
+        local.originals = open_keeper(str(tmp_path / "originals"), "run", NOW_MS, plan)
         report = local.run(plan)
         local.originals.close()
         remembered.update(report.logs, NOW_MS)

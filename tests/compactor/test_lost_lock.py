@@ -179,7 +179,9 @@ def test_a_round_ends_before_whatever_it_was_about_to_do(
     with lost, lock_log_dirs([log_dir]):
         (partition / "00000000000000000000.log.compactor-run-x").touch()  # for the sweep
         plan = plan_round([log_dir], COMPACT, NOW_MS)
-        local.originals = open_keeper(str(partition.parent.parent / "originals"), "run", plan)
+        local.originals = open_keeper(
+            str(partition.parent.parent / "originals"), "run", NOW_MS, plan
+        )
         try:
             local.run(plan)
         finally:
@@ -218,7 +220,7 @@ def test_what_is_remembered(partition: Path, local: LocalRound) -> None:
 def test_an_undoing(local: LocalRound, partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log_dir = str(partition.parent)
     plan = plan_round([log_dir], COMPACT, NOW_MS)
-    local.originals = open_keeper(str(partition.parent.parent / "originals"), "run", plan)
+    local.originals = open_keeper(str(partition.parent.parent / "originals"), "run", NOW_MS, plan)
     local.run(plan)
     local.originals.close()
     theft = Theft(partition.parent)

@@ -245,7 +245,7 @@ def run(
         local = open_local_round(work_dir, monkeypatch)
         local.cores = 2
         if keeps:
-            local.originals = open_keeper(str(root.with_name(KEPT)), "run", plan)
+            local.originals = open_keeper(str(root.with_name(KEPT)), "run", NOW_MS, plan)
         try:
             return local.run(plan)
         finally:

@@ -67,8 +67,8 @@ class LocalRound:
             sparkContext=SimpleNamespace(defaultParallelism=self.cores), log_round=self
         )
         settings = RunSettings(
-            dry_run,
-            str(self.work_dir),
+            dry_run=dry_run,
+            work_dir=str(self.work_dir),
             map_capacity=map_capacity,
             originals=self.originals,
             drop_null_keys=self.drop_null_keys,

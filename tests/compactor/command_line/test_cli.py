@@ -87,6 +87,7 @@ class TestRun:
             master="local[1]",
             debug=True,
             run_id=settings.run_id,
+            started_at_ms=settings.started_at_ms,
         )
 
     @pytest.mark.parametrize(

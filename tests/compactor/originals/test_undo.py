@@ -242,7 +242,7 @@ def test_a_log_directory_that_only_the_plan_behind_a_split_takes_on_is_kept_too(
         return plan_round(log_dirs, OVERFLOWING, NOW_MS)
 
     first = plan_round(log_dirs, OVERFLOWING, NOW_MS)
-    with closing(open_keeper(str(tmp_path / "originals"), "cafecafe", first)) as keeper:
+    with closing(open_keeper(str(tmp_path / "originals"), "cafecafe", NOW_MS, first)) as keeper:
         plan = split_overflowing(first, plan_again, False, keeper)
         local.originals = keeper
         assert [log.status for log in local.run(plan).logs] == [LogStatus.CLEANED] * 2

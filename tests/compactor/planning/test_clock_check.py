@@ -48,6 +48,26 @@ def test_a_log_written_after_the_clock_is_passed_over(
         assert explain([log_dir], "t-0", CHECKED, CLOCK_MS).reason == report.reason
 
 
+@pytest.mark.parametrize(
+    ("machine_ms", "is_taken"),
+    [
+        (CLOCK_MS + 3_600_000, True),
+        (CLOCK_MS + 3_599_999, False),
+        (CLOCK_MS - 3_600_000, False),  # it has gone back
+    ],
+)
+def test_what_is_written_while_a_run_goes_on_is_held_against_the_machines_clock(
+    tmp_path: Path, machine_ms: int, is_taken: bool
+) -> None:
+    """An hour later, as a run writes that recovers first; the round's own clock stays."""
+    log_dir = build(tmp_path / "d")
+    written_at(log_dir, CLOCK_MS + 3_600_000 + FIVE_MINUTES_MS, partition="t-0")
+    found = plan_round([log_dir], CHECKED, CLOCK_MS, machine_ms=machine_ms)
+    assert (len(found.logs), found.as_of_ms) == (int(is_taken), CLOCK_MS)
+    if not is_taken:
+        assert f"{NAME} was written 3900 s after the clock" in (found.passed_over[0].reason or "")
+
+
 def test_nothing_else_is_done_to_it(tmp_path: Path) -> None:
     """No retention, and its impossible checkpoint entry stays."""
     log_dir = build(tmp_path / "d")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cleaner_jobs.plan import ActiveProducer, LogPlan
-from compactor.config import load_config
+from compactor.config import load_config, with_filters
 from compactor.errors import RefusedError
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.round_report import LogStatus
@@ -246,7 +246,7 @@ def test_what_is_set_aside_or_not_compacted_is_left_with_its_entry(tmp_path: Pat
     log_dir = build(tmp_path / "d", Shape("t"), Shape("u"))
     clean_up_to(tmp_path / "d", ("t", 0, 99), ("u", 0, 99), ("gone", 0, 99))
     (tmp_path / "d" / "t-0" / f"{file_name(2, LOG)}.swap").write_bytes(b"")
-    found = plan_round([log_dir], COMPACT, NOW_MS, exclude="u")
+    found = plan_round([log_dir], with_filters(COMPACT, None, "u"), NOW_MS)
     assert not found.checkpoint_repairs
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor.config import load_config
+from compactor.config import load_config, with_filters
 from compactor.errors import ConfigError
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.round_report import LogReport, LogStatus
@@ -83,14 +83,14 @@ def test_the_metadata_log_is_never_taken(tmp_path: Path) -> None:
 def test_filters_match_whole_names_and_exclude_wins(tmp_path: Path) -> None:
     shapes = [Shape("orders"), Shape("orders-eu"), Shape("users"), Shape("users2")]
     log_dir = build(tmp_path / "d", *shapes)
-    found = plan_round([log_dir], COMPACT, NOW_MS, include="orders|users.?", exclude="users")
+    found = plan_round([log_dir], with_filters(COMPACT, "orders|users.?", "users"), NOW_MS)
     assert [log.name for log in found.logs] == ["orders-0", "users2-0"]
     assert [log.reason for log in found.passed_over] == [
         "left out: not among the topics to include, 'orders|users.?'",
         "left out: among the topics to exclude, 'users'",
     ]
     with pytest.raises(ConfigError, match=r"^--include: "):
-        plan_round([log_dir], COMPACT, NOW_MS, include="(")
+        with_filters(COMPACT, "(", None)
 
 
 def test_a_log_of_one_segment(tmp_path: Path) -> None:
