@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from compactor.exit_codes import UsageError
+from compactor.host.printable import iso_time
 from compactor.host.progress import AGAINST_STAGE, ProgressSink
 from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.reader_bounds import (
@@ -55,6 +56,7 @@ class Comparison:
     """A log directory held against its copy from before."""
 
     before: str
+    clock: CleaningClock
     untouched: int = 0
     linked: int = 0  # partitions that share files with their copy
     unmatched: tuple[str, ...] = ()  # partitions of which there is no copy
@@ -74,7 +76,7 @@ def verify_against(
     new = {p.name: p for p in now.partitions if only in (None, p.name)}
     if only is not None and only not in old:
         raise UsageError(f"TOPIC-PARTITION {only}: there is no such partition in {before}")
-    found = Comparison(before, unmatched=tuple(sorted(new.keys() - old.keys())))
+    found = Comparison(before, clock, unmatched=tuple(sorted(new.keys() - old.keys())))
     for name in sorted(old.keys() - new.keys()):
         found.findings.append(Finding(os.path.join(log_dir, name), 0, "the partition is gone"))
     try:
@@ -84,7 +86,7 @@ def verify_against(
         return found
     if only is None:
         found.findings += check_checkpoints(*checkpoints, log_dir)
-    comparer = _Comparer(was, checkpoints, clock, found)
+    comparer = _Comparer(was, checkpoints, found)
     both = sorted(old.keys() & new.keys())
     progress.stage(AGAINST_STAGE, len(both))
     for done, name in enumerate(both, start=1):
@@ -98,6 +100,9 @@ def comparison_document(found: Comparison) -> dict[str, Any]:
     held = found.partitions
     return {
         "before": found.before,
+        "as_of_ms": found.clock.as_of_ms,
+        "as_of": iso_time(found.clock.as_of_ms),
+        "as_of_is_clock_of_cleaning": found.clock.is_exact,
         "partitions": len(held) + found.untouched,
         "untouched_partitions": found.untouched,
         "unmatched_partitions": len(found.unmatched),
@@ -133,11 +138,10 @@ class _Comparer:
         self,
         before: LogDirListing,
         checkpoints: tuple[Checkpoints, Checkpoints],
-        clock: CleaningClock,
         found: Comparison,
     ) -> None:
         self._clean_shutdown = before.has_clean_shutdown
-        self._checkpoints, self._clock, self._found = checkpoints, clock, found
+        self._checkpoints, self._clock, self._found = checkpoints, found.clock, found
         words = np.frombuffer(secrets.token_bytes(16), np.uint64)  # nobody forges a collision
         self._secret: Secret = words[0], words[1]
 

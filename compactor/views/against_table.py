@@ -5,7 +5,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from compactor.host.printable import printable
+from compactor.host.printable import iso_time, printable
+from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.reader_proof import REASONS
 from compactor.verification.verify_against import Compared, Comparison
 
@@ -48,7 +49,8 @@ def _cells(partitions: list[Compared], reasons: list[str]) -> list[str]:
 
 
 def _notes(found: Comparison) -> list[str]:
-    notes = [
+    notes = [_clock(found.clock)]
+    notes += [
         f"{p.name}: the log started at offset {p.log_start_before} and starts at "
         f"{p.log_start_offset} now; what lay below was deleted by retention"
         for p in found.partitions
@@ -74,6 +76,13 @@ def _notes(found: Comparison) -> list[str]:
         names = ", ".join(found.unmatched[:SHOWN_NAMES])
         notes.append(f"no copy to compare with: {len(found.unmatched):,} partitions ({names})")
     return notes
+
+
+def _clock(clock: CleaningClock) -> str:
+    held = f"delete horizons are held against {iso_time(clock.as_of_ms)}"
+    if clock.is_exact:
+        return f"{held}, taken for the clock of the cleaning"
+    return f"{held}, this machine's clock; --run-report or --as-of gives that of the cleaning"
 
 
 def _verdict(found: Comparison) -> str:

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -394,6 +395,38 @@ class TestVerifyAgainst:
         assert ended.code == 0
         assert "0 partitions cleaned, 1 untouched" in ended.out
         assert ended.verdict["against"]["untouched_partitions"] == 1
+
+    @pytest.mark.parametrize(
+        ("words", "told", "is_exact"),
+        [
+            (
+                ["--as-of", "1704067200123"],
+                "2024-01-01T00:00:00.123Z, taken for the clock of the cleaning ",
+                True,
+            ),
+            ([], "Z, this machine's clock; --run-report or --as-of gives that of the cl", False),
+        ],
+    )
+    def test_the_clock_is_shown(
+        self,
+        log_dir: Path,
+        copy: Path,
+        compactor: Compactor,
+        words: list[str],
+        told: str,
+        is_exact: bool,
+    ) -> None:
+        ended = compactor("verify", log_dir, "--against", copy, *words)
+        shown = " ".join(ended.out.split())
+        assert "delete horizons are held against 2" in shown
+        assert told in shown
+        against = ended.verdict["against"]
+        assert against["as_of_is_clock_of_cleaning"] is is_exact
+        if is_exact:
+            assert against["as_of_ms"] == 1704067200123
+            assert against["as_of"] == "2024-01-01T00:00:00.123Z"
+        else:
+            assert abs(against["as_of_ms"] / 1000 - time.time()) < 600
 
     def test_a_batch_is_gone(self, log_dir: Path, copy: Path, compactor: Compactor) -> None:
         """The second batch, offsets 3 to 5; offset 6 is a tombstone of the key of offset 2."""
