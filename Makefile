@@ -51,11 +51,11 @@ test-histories: $(STAMP) ## random histories of logs under brokers and under us,
 test-undo: $(STAMP) ## undo runs after every short sequence of what can happen meanwhile, and hold each undoing against a model
 	$(PYTHON_OF_VENV) -m tests.undo $(if $(UNDO_SEEDS),--count $(UNDO_SEEDS))
 
-test-errors: $(STAMP) ## let every file operation of every command fail, in every way, once and for good
-	$(PYTHON_OF_VENV) -m tests.disturbed errors
+test-errors: $(STAMP) ## let every file operation of every command fail, in every way, once and for good; ONE_OF=N for each Nth alone
+	$(PYTHON_OF_VENV) -m tests.disturbed errors $(if $(ONE_OF),--one-of $(ONE_OF))
 
-test-writer: $(STAMP) ## let another writer do every kind of harm between any two file operations
-	$(PYTHON_OF_VENV) -m tests.disturbed writer
+test-writer: $(STAMP) ## let another writer do every kind of harm between any two file operations; ONE_OF=N for each Nth alone
+	$(PYTHON_OF_VENV) -m tests.disturbed writer $(if $(ONE_OF),--one-of $(ONE_OF),--check-indexes)
 
 broker-test: $(STAMP) ## compact under a real broker and look through its clients (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m pytest -q -m broker tests/broker

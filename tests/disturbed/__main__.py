@@ -2,91 +2,82 @@
 
 errors: each file operation of each command fails, with each error that it can fail with, once and
 from then on. writer: between each two of them another writer does each of the things he can do.
-Told are counts, and what was lost; exit 1 if anything was. --one-of: every Nth alone.
+Told are counts, and what was lost; exit 1 if anything was. --one-of: every Nth alone. --outcomes:
+a file to go on from, which holds one line for each disturbance that has been tried.
+--check-indexes: by the kernels, which are compiled for that, in about a minute of each processor.
 """
 
 import argparse
+import os
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Protocol
 
 from compactor.host.output import print_line
-from tests.disturbed import errors, second_writer, writer_verdict
-from tests.disturbed.scenes import SCENES, Scene
-from tests.disturbed.stage import Stage
+from tests.disturbed.campaign import ERRORS, WRITER, Campaign, read
+from tests.disturbed.scenes import SCENES
+from tests.disturbed.stage import Outcome
 
 TOLD = 20  # problems
 IN_MEMORY = Path("/dev/shm")
 
 
-class Tried(Protocol):
-    """One disturbance, and what became of it."""
-
-    @property
-    def operation(self) -> str: ...
-    @property
-    def code(self) -> int: ...
-    @property
-    def problems(self) -> Sequence[str]: ...
-    @property
-    def counted_as(self) -> tuple[str, str]: ...
-
-
-Trials = Callable[[Stage, int], Iterator[Tried]]
-
-
-def by_errors(stage: Stage, one_of: int) -> Iterator[Tried]:
-    for failure in [*errors.failures_of(stage)][::one_of]:
-        yield errors.tried(stage, failure)
-
-
-def by_a_writer(stage: Stage, one_of: int) -> Iterator[Tried]:
-    for attack in [*second_writer.attacks_of(stage)][::one_of]:
-        yield writer_verdict.tried(stage, attack)
-
-
-WHO: dict[str, Trials] = {"errors": by_errors, "writer": by_a_writer}
-
-
-def try_scene(scene: Scene, trials: Trials, one_of: int, root: Path) -> list[Tried]:
-    """Disturb a scene; root: an empty directory."""
-    return list(trials(Stage(scene, root), one_of))
-
-
-def told(found: Sequence[Tried]) -> Iterator[str]:
+def told(outcomes: Sequence[tuple[str, Outcome]]) -> Iterator[str]:
     """Problems, then counts by what was done and how the command ended."""
-    bad = [trial for trial in found if trial.problems]
-    for trial in bad[:TOLD]:
-        yield f"PROBLEM: {trial!s:.2000}"
-    for (what, ending), count in sorted(Counter(trial.counted_as for trial in found).items()):
-        yield f"{what}, {ending}: {count:,}"
-    yield f"{len(found):,} tried, {len(bad):,} with a problem"
+    bad = [(scene, outcome) for scene, outcome in outcomes if outcome.problems]
+    for scene, outcome in bad[:TOLD]:
+        yield f"PROBLEM: {scene}, {outcome!s:.2000}"
+    kinds = Counter((outcome.kind, outcome.ending) for _, outcome in outcomes)
+    for (kind, ending), count in sorted(kinds.items()):
+        yield f"{kind}, {ending}: {count:,}"
+    for name in dict.fromkeys(scene for scene, _ in outcomes):
+        count, problems = (sum(scene == name for scene, _ in some) for some in (outcomes, bad))
+        yield f"{name}: {count:,} tried, {problems:,} with a problem"
+    yield f"{len(outcomes):,} tried, {len(bad):,} with a problem"
+
+
+@contextmanager
+def _indexes_checked(cache: Path) -> Iterator[None]:
+    """By the kernels of processes that begin meanwhile, which are compiled for that alone."""
+    checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache)}
+    before = {name: os.environ.pop(name, None) for name in checked}
+    os.environ |= checked
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            del os.environ[name]
+            if value is not None:
+                os.environ[name] = value
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.disturbed", description=__doc__)
-    parser.add_argument("who", choices=[*WHO])
-    parser.add_argument("--scene", choices=[scene.name for scene in SCENES], action="append")
+    parser.add_argument("who", choices=[ERRORS, WRITER])
+    names = [scene.name for scene in SCENES]
+    parser.add_argument("--scene", choices=names, action="append")
     parser.add_argument("--one-of", type=int, default=1)
+    parser.add_argument("--outcomes", type=Path)
+    parser.add_argument("--check-indexes", action="store_true")
     wanted = parser.parse_args(arguments)
-    began, found = time.monotonic(), list[Tried]()
     place = IN_MEMORY if IN_MEMORY.is_dir() else None
-    for scene in SCENES:
-        if wanted.scene and scene.name not in wanted.scene:
-            continue
-        with tempfile.TemporaryDirectory(prefix=f"disturbed-{scene.name}-", dir=place) as root:
-            own = try_scene(scene, WHO[wanted.who], wanted.one_of, Path(root))
-        problems = sum(bool(trial.problems) for trial in own)
-        print_line(f"{scene.name}: {len(own):,} tried, {problems:,} with a problem")
-        found += own
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="disturbed-", dir=place) as scratch:
+        root, cache = Path(scratch, "scenes"), Path(scratch, "kernels")
+        root.mkdir()
+        outcomes = wanted.outcomes or Path(scratch, "outcomes")
+        scenes = tuple(wanted.scene or names)
+        with _indexes_checked(cache) if wanted.check_indexes else nullcontext():
+            Campaign(wanted.who, scenes, wanted.one_of, outcomes).run(root)
+        found = [(scene, outcome) for scene, outcome in read(outcomes) if scene in scenes]
     for line in told(found):
         print_line(line)
     print_line(f"in {time.monotonic() - began:.0f} s")
-    return int(any(trial.problems for trial in found))
+    return int(any(outcome.problems for _, outcome in found))
 
 
 if __name__ == "__main__":

@@ -7,13 +7,13 @@ one; and the next command does what this one has not.
 import errno
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from tests.crash import checks
 from tests.crash.states import LOCK_FILE
-from tests.disturbed.stage import Stage
+from tests.disturbed.stage import Outcome, Stage
 from tests.support.file_operations import READS, WRITES, Operation
 from tests.support.local_command import Ended
 
@@ -48,19 +48,6 @@ class Failure(NamedTuple):
         return f"{_NAMES[self.error]} {'from' if self.lasts else 'at'} operation {self.at}"
 
 
-class Trial(NamedTuple):
-    """What became of a command."""
-
-    failure: Failure
-    operation: str
-    code: int
-    problems: Sequence[str]
-
-    @property
-    def counted_as(self) -> tuple[str, str]:
-        return _NAMES[self.failure.error], ENDINGS.get(self.code, "unknown")
-
-
 def can_fail_so(operation: Operation, error: int) -> bool:
     """Whether a system may answer an operation in this way."""
     if error == SHORT:
@@ -81,7 +68,7 @@ def failures_of(stage: Stage) -> Iterator[Failure]:
                 yield Failure(number, error, lasts=True)
 
 
-def tried(stage: Stage, failure: Failure) -> Trial:
+def tried(stage: Stage, failure: Failure) -> Outcome:
     """Let it happen, and look at what there is then."""
     stage.reset()
     count = 0
@@ -102,7 +89,13 @@ def tried(stage: Stage, failure: Failure) -> Trial:
     except Exception as error:  # whatever a reader stumbles over is one
         problems = [f"cannot be read: {error!r}"]
     operation = stage.operations[failure.at]
-    return Trial(failure, f"{operation.kind} {operation.path}", ended.code, problems)
+    return Outcome(
+        disturbance=str(failure),
+        kind=_NAMES[failure.error],
+        operation=f"{operation.kind} {operation.path}",
+        ending=ENDINGS.get(ended.code, "unknown"),
+        problems=problems,
+    )
 
 
 def _problems(stage: Stage, failure: Failure, ended: Ended) -> Iterator[str]:

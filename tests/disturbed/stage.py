@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,16 @@ from tests.disturbed.scenes import WORK, Place, Scene
 from tests.support.file_operations import Operation
 
 Names = frozenset[str]
+
+
+class Outcome(NamedTuple):
+    """How a command ended that was disturbed, and what is wrong with that."""
+
+    disturbance: str  # what, and at which operation
+    kind: str  # of disturbance
+    operation: str
+    ending: str
+    problems: Sequence[str]
 
 
 class State(NamedTuple):

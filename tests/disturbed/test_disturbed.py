@@ -9,25 +9,33 @@ import pytest
 from compactor import log_dir_lock
 from storage.files import filesystem
 from tests.disturbed import errors, writer_verdict
-from tests.disturbed.__main__ import WHO, told, try_scene
+from tests.disturbed.campaign import (
+    ERRORS,
+    PARTS,
+    WRITER,
+    Campaign,
+    disturb,
+    read,
+    scenes_named,
+)
 from tests.disturbed.scenes import SCENES, Scene
 from tests.disturbed.second_writer import KINDS, OF_A_DIRECTORY, OF_THE_LOCK, attacks_of
 from tests.disturbed.stage import Stage
 
-SAMPLE = {"errors": 307, "writer": 613}  # one of so many; primes, so that each kind is met
+SAMPLE = {ERRORS: 307, WRITER: 613}  # one of so many; primes, so that each kind is met
 
 
 @pytest.mark.parametrize("who", [*SAMPLE])
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 def test_no_disturbance_loses_anything(scene: Scene, who: str, tmp_path: Path) -> None:
-    found = try_scene(scene, WHO[who], SAMPLE[who], tmp_path)
-    assert not any(trial.problems for trial in found), "\n".join(told(found))
-    assert found
+    outcomes = [*disturb(Stage(scene, tmp_path), who, SAMPLE[who])]
+    assert outcomes
+    assert not [outcome for outcome in outcomes if outcome.problems]
 
 
 @pytest.fixture(scope="module")
 def rolled(tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    (scene,) = (scene for scene in SCENES if scene.name == "rolled")
+    (scene,) = scenes_named(["rolled"])
     return Stage(scene, tmp_path_factory.mktemp("rolled"))
 
 
@@ -52,11 +60,11 @@ def test_an_attack_is_told_where_directories_are_not_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(log_dir_lock, "hold_log_dir", _nothing_held)
-    (scene,) = (scene for scene in SCENES if scene.name == "rolled")
+    (scene,) = scenes_named(["rolled"])
     stage = Stage(scene, tmp_path)
     attacks = [attack for attack in attacks_of(stage) if attack.kind == kind]
-    found = (writer_verdict.tried(stage, attack) for attack in attacks[::7])
-    assert any(verdict.problems for verdict in found)
+    outcomes = (writer_verdict.tried(stage, attack) for attack in attacks[::7])
+    assert any(outcome.problems for outcome in outcomes)
 
 
 def test_an_error_is_told_that_is_taken_for_a_file_that_is_gone(
@@ -72,5 +80,18 @@ def test_an_error_is_told_that_is_taken_for_a_file_that_is_gone(
 
     monkeypatch.setattr(filesystem, "exists", forgiving)
     stats = [f for f in errors.failures_of(rolled) if rolled.operations[f.at].kind == "stat"]
-    found = (errors.tried(rolled, failure) for failure in stats if not failure.lasts)
-    assert any(trial.problems for trial in found)
+    outcomes = (errors.tried(rolled, failure) for failure in stats if not failure.lasts)
+    assert any(outcome.problems for outcome in outcomes)
+
+
+def test_a_campaign_goes_on_where_it_stopped(rolled: Stage, tmp_path: Path) -> None:
+    campaign = Campaign(ERRORS, ("rolled",), 10, tmp_path / "outcomes")
+    campaign.try_part("rolled", 0, tmp_path)
+    first, *others = (outcome.disturbance for _, outcome in read(campaign.outcomes))
+    every = [str(failure) for failure in errors.failures_of(rolled)]
+    assert [first, *others] == every[:: 10 * PARTS]
+    line, *_ = campaign.outcomes.read_text().splitlines(keepends=True)
+    campaign.outcomes.write_text(line)
+    campaign.try_part("rolled", 0, tmp_path)
+    assert [outcome.disturbance for _, outcome in read(campaign.outcomes)] == [first, *others]
+    assert campaign.outcomes.read_text().startswith(line)

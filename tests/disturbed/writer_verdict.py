@@ -10,10 +10,9 @@
 """
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from cleaner_jobs.staging import STAGED_MARKER
 from compactor.recovery.log_dir_recovery import recover_log_dir
@@ -31,27 +30,14 @@ from tests.disturbed.second_writer import (
     Writer,
     files_in,
 )
-from tests.disturbed.stage import Stage
+from tests.disturbed.stage import Outcome, Stage
 from tests.support.local_command import Ended
 from tests.support.reference_batch import ReferenceBatch, decode, split
 
 ENDINGS = {0: "too late to matter", 1: "given up", 2: "given up", 3: "refused", 4: "log given up"}
 
 
-class Verdict(NamedTuple):
-    """What became of a command."""
-
-    attack: Attack
-    operation: str
-    code: int
-    problems: Sequence[str]
-
-    @property
-    def counted_as(self) -> tuple[str, str]:
-        return self.attack.kind, ENDINGS.get(self.code, "unknown")
-
-
-def tried(stage: Stage, attack: Attack) -> Verdict:
+def tried(stage: Stage, attack: Attack) -> Outcome:
     """Let him strike, and look at what there is then."""
     stage.reset()
     writer = Writer(stage.place, attack)
@@ -62,7 +48,13 @@ def tried(stage: Stage, attack: Attack) -> Verdict:
     except Exception as error:  # whatever a reader stumbles over is one
         problems = [f"cannot be read: {error!r}"]
     operation = stage.operations[attack.at]
-    return Verdict(attack, f"{operation.kind} {operation.path}", ended.code, problems)
+    return Outcome(
+        disturbance=str(attack),
+        kind=attack.kind,
+        operation=f"{operation.kind} {operation.path}",
+        ending=ENDINGS.get(ended.code, "unknown"),
+        problems=problems,
+    )
 
 
 def _problems(stage: Stage, writer: Writer, attack: Attack, ended: Ended) -> Iterator[str]:

@@ -1,0 +1,84 @@
+"""All disturbances of all scenes, in several processes, each outcome written down when it is known.
+
+What a file of outcomes tells already is not tried again, so that a campaign may be stopped and gone
+on with. The kernels stand between fences: one that goes a byte beyond what it was given ends its
+process, and with it the campaign.
+"""
+
+import faulthandler
+import json
+import os
+import random
+from collections.abc import Container, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.bounds.guarded import Fences, all_kernels
+from tests.disturbed import errors, second_writer, writer_verdict
+from tests.disturbed.scenes import SCENES, Scene
+from tests.disturbed.stage import Outcome, Stage
+
+ERRORS, WRITER = "errors", "writer"
+PARTS = 32  # of a scene, each for one process
+
+
+class Campaign(NamedTuple):
+    """What is tried."""
+
+    who: str  # disturbs: ERRORS or WRITER
+    scenes: tuple[str, ...]
+    one_of: int  # every so manieth disturbance
+    outcomes: Path  # a file, which is added to
+
+    def run(self, root: Path) -> None:
+        """root: an empty directory, in memory if possible."""
+        with ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), faulthandler.enable) as some:
+            parts = [(scene, part) for scene in self.scenes for part in range(PARTS)]
+            tasks = [some.submit(self.try_part, scene, part, root) for scene, part in parts]
+            for task in tasks:
+                task.result()
+
+    def try_part(self, scene: str, part: int, root: Path) -> None:
+        """What of it has not been tried, in this process."""
+        stage = _stage(scene, root)
+        done = {told.disturbance for name, told in read(self.outcomes) if name == scene}
+        one_of, first = self.one_of * PARTS, self.one_of * part
+        for outcome in disturb(stage, self.who, one_of, first, done):
+            with self.outcomes.open("ab", buffering=0) as out:  # so that a line is written at once
+                out.write(f"{json.dumps([scene, *outcome])}\n".encode())
+
+
+def disturb(
+    stage: Stage, who: str, one_of: int, first: int = 0, done: Container[str] = ()
+) -> Iterator[Outcome]:
+    """Try every one_of-th disturbance from the first on, but for those that have been."""
+    with all_kernels(Fences(random.Random(first))):
+        if who == ERRORS:
+            failures = [*errors.failures_of(stage)][first::one_of]
+            yield from (errors.tried(stage, one) for one in failures if str(one) not in done)
+        else:
+            attacks = [*second_writer.attacks_of(stage)][first::one_of]
+            yield from (writer_verdict.tried(stage, one) for one in attacks if str(one) not in done)
+
+
+def read(outcomes: Path) -> Iterator[tuple[str, Outcome]]:
+    """Each with its scene."""
+    if outcomes.exists():
+        for line in outcomes.read_text().splitlines():
+            scene, *values = json.loads(line)
+            yield scene, Outcome(*values)
+
+
+@cache
+def _stage(name: str, root: Path) -> Stage:
+    (scene,) = scenes_named([name])
+    own = root / f"{name}-{os.getpid()}"
+    own.mkdir()
+    return Stage(scene, own)
+
+
+def scenes_named(names: Sequence[str]) -> list[Scene]:
+    return [scene for scene in SCENES if scene.name in names]
