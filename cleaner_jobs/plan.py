@@ -46,7 +46,6 @@ class LogPlan:
     delete_retention_ms: int
     index_interval_bytes: int
     segment_index_bytes: int
-    max_message_bytes: int
     active_producers: tuple[ActiveProducer, ...]
     segment_bytes: int = 2**31 - 1
     log_start_offset: int = 0

@@ -26,11 +26,11 @@ from compactor.topic_config import (
     check_values,
     topic_config,
 )
+from storage.formats.producer_snapshot import EXPIRATION_MS
 
 CLOCKS_DIFFER_MS = 5 * 60_000  # those of two hosts, at most
-PRODUCER_ID_EXPIRATION_MS = 86_400_000  # what a broker has unless told otherwise (C-20.1)
 BROKER_SETTINGS: Mapping[str, Setting] = {
-    "producer.id.expiration.ms": Setting(PRODUCER_ID_EXPIRATION_MS, 1, MAX_INT),
+    "producer.id.expiration.ms": Setting(EXPIRATION_MS, 1, MAX_INT),
 }
 _ROUND_KEYS = ("include", "exclude", "assume_fully_replicated")
 _TABLES = ("defaults", "topics", "broker", "round")
@@ -54,7 +54,7 @@ class Config:
     patterns: tuple[TopicPattern, ...] = ()
     topics: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     overrides: Mapping[str, Value] = field(default_factory=dict)
-    producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
+    producer_id_expiration_ms: int = EXPIRATION_MS
     include: re.Pattern[str] | None = None  # over whole names of topics; None: every one
     exclude: re.Pattern[str] | None = None  # wins over include
     include_place: str = "--include"  # where each stands, for people

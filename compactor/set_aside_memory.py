@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from compactor.host.printable import iso_time
+from compactor.host.printable import counted, iso_time
 from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files import filesystem
@@ -214,4 +214,4 @@ def _topic_id(path: str) -> str | None:
 
 
 def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"
+    return "once" if count == 1 else counted(count, "time")

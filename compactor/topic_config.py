@@ -50,7 +50,6 @@ CLEANING: Mapping[str, Setting] = MappingProxyType(
         "internal.segment.bytes": _int(None, 1),
         "segment.index.bytes": _int(10_485_760, 4),
         "index.interval.bytes": _int(4096, 0),
-        "max.message.bytes": _int(1_048_588, 0),
         "retention.ms": _long(604_800_000, -1),
         "retention.bytes": _long(-1),
     }
@@ -61,6 +60,7 @@ _WITHOUT_EFFECT: Mapping[str, Setting] = MappingProxyType(
     {
         "segment.ms": _long(604_800_000, 1),
         "segment.jitter.ms": _long(0, 0),
+        "max.message.bytes": _int(1_048_588, 0),
         "file.delete.delay.ms": _long(60_000, 0),
         "flush.messages": _long(MAX_LONG, 1),
         "flush.ms": _long(MAX_LONG, 0),
@@ -119,7 +119,6 @@ class TopicConfig:
     segment_bytes: int
     segment_index_bytes: int
     index_interval_bytes: int
-    max_message_bytes: int
     retention_ms: int  # negative: unlimited
     retention_bytes: int  # negative: unlimited
 
@@ -163,7 +162,6 @@ def topic_config(values: Mapping[str, Value], policy_source: str, place: str) ->
         ),
         segment_index_bytes=number("segment.index.bytes"),
         index_interval_bytes=number("index.interval.bytes"),
-        max_message_bytes=number("max.message.bytes"),
         retention_ms=number("retention.ms"),
         retention_bytes=number("retention.bytes"),
     )

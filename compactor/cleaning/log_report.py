@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from compactor.cleaning.stages import LogOutcome
+from compactor.host.printable import counted
 from compactor.planning.uncleaned import problem_report, untouched_report
 from compactor.round_report import Counts, LogReport, LogStatus
 
@@ -60,12 +61,12 @@ def _notes(outcome: LogOutcome) -> Iterator[str]:
     sparse = sum(piece.sparse_indexes for piece in outcome.pieces) + outcome.sparse_indexes
     if sparse:
         yield (
-            f"{_segments(sparse)} with fewer index entries than usual: "
+            f"{counted(sparse, 'segment')} with fewer index entries than usual: "
             "segment.index.bytes has no room for all of them"
         )
     if outcome.cut_segments:
         yield (
-            f"{_segments(outcome.cut_segments)} more than Kafka's cleaner would make: "
+            f"{counted(outcome.cut_segments, 'segment')} more than Kafka's cleaner would make: "
             "a cleaned segment would have been larger than 2 GiB"
         )
     if outcome.unlisted_aborts:
@@ -78,7 +79,3 @@ def _notes(outcome: LogOutcome) -> Iterator[str]:
     refused = sum(piece.refused for piece in outcome.pieces)
     if refused:
         yield REFUSED_NOTE.format("1 batch" if refused == 1 else f"{refused:,} batches")
-
-
-def _segments(count: int) -> str:
-    return "1 segment" if count == 1 else f"{count:,} segments"

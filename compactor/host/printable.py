@@ -32,6 +32,11 @@ def size_text(size_bytes: int) -> str:
     return f"{size:,.0f} PB"
 
 
+def counted(count: int, noun: str) -> str:
+    """1 segment, 2 segments, 1,234 segments; noun: one whose plural has an s more."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def iso_time(ms: int) -> str:
     """Epoch milliseconds as UTC; a time that no calendar holds, as the number."""
     try:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
 from compactor.host.output import ForgivingStream
-from compactor.host.printable import printable, size_text
+from compactor.host.printable import counted, printable, size_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -195,7 +195,7 @@ class ChangeWatch:
         if not self.swap_began:
             told = []
             if self.discarded_runs:
-                runs = "1 run" if self.discarded_runs == 1 else f"{self.discarded_runs} runs"
+                runs = counted(self.discarded_runs, "run")
                 told.append(f"for originals of {runs}, kept until now, that had expired")
             if self.recovery_broke_off:
                 told.append(
@@ -208,7 +208,7 @@ class ChangeWatch:
                 told.append("for segments that were split first, batch by batch")
             changed = f"Nothing was changed{', except ' if told else ''}{' and '.join(told)}."
             return changed + (kept if self.split_began else "")
-        groups = "1 group" if self.swapped_groups == 1 else f"{self.swapped_groups} groups"
+        groups = counted(self.swapped_groups, "group")
         return (
             f"{groups} of segments had been swapped in and stay; everything else is as it was, "
             f"and a log's checkpoint moves only when all of its groups are in.{kept}"

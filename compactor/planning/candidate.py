@@ -17,12 +17,11 @@ from compactor.survey import LogOffsets, first_batch_timestamp_ms, largest_times
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, DELETED, LOG, file_name
-from storage.formats.segment import Segment
+from storage.formats.segment import MAX_LOG_BYTES, Segment
 from storage.formats.txn_index import AbortedTxn
 from storage.log.log_dir import UNLOADABLE, PartitionListing, log_end_offset
 from storage.log.producer_state import ProducerState, load_producer_state
 
-MAX_LOG_BYTES = 2**31 - 1  # Kafka addresses a segment with 32 bits (F-2.6)
 # Files that a broker had no time to unlink, and those of a cleaner that failed (C-17.3): a broker
 # removes both when it starts, and a round the latter before its first swap.
 _MAY_REMAIN = (DELETED, CLEANED)

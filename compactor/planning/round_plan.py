@@ -311,7 +311,6 @@ def _log_plan(log_id: int, prepared: Prepared) -> LogPlan:
         delete_retention_ms=config.delete_retention_ms,
         index_interval_bytes=config.index_interval_bytes,
         segment_index_bytes=config.segment_index_bytes,
-        max_message_bytes=config.max_message_bytes,
         active_producers=prepared.producers,
         segment_bytes=config.segment_bytes,
         log_start_offset=judgement.offsets.log_start,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import TaskProblem
 from compactor.errors import CorruptLogError
+from compactor.host.printable import counted
 from compactor.round_report import LogReport, LogStatus
 
 NULL_KEYS = "null-keys"
@@ -16,7 +17,7 @@ DATA_PROBLEMS = ("corrupt", "unsupported", "proof")  # nothing but another log w
 
 def problem_report(plan: LogPlan, problem: TaskProblem, swapped_groups: int = 0) -> LogReport:
     where = f"{problem.path}, byte {problem.position}" if problem.position >= 0 else problem.path
-    groups = _groups(swapped_groups)
+    groups = counted(swapped_groups, "segment group")
     status = LogStatus.SET_ASIDE if problem.kind in _SET_ASIDE else LogStatus.FAILED
     note = f"{groups} swapped in by then; the checkpoint was not moved"
     return replace(
@@ -50,7 +51,3 @@ def untouched_report(plan: LogPlan, status: LogStatus) -> LogReport:
         bytes_after=plan.log_bytes,
         delete_retention_ms=plan.delete_retention_ms,
     )
-
-
-def _groups(count: int) -> str:
-    return "1 segment group" if count == 1 else f"{count:,} segment groups"

@@ -13,13 +13,13 @@ from compactor.verification.verify_batches import Finding
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, TXN_INDEX, file_name
 from storage.files import filesystem
-from storage.formats import checkpoint, txn_index
+from storage.formats import checkpoint, producer_snapshot, txn_index
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.formats.txn_index import AbortedTxn
 from storage.log import log_dir
 from storage.log.log_dir import PartitionListing
-from storage.log.producer_state import PRODUCER_ID_EXPIRATION_MS, ProducerState, load_producer_state
+from storage.log.producer_state import ProducerState, load_producer_state
 
 Checkpoints = Mapping[str, Mapping[checkpoint.TopicPartition, int]]  # by file name
 _PIECE_BYTES = 1024 * 1024
@@ -127,7 +127,7 @@ def _check_producers(
         now = after.entries.get(producer_id)
         is_expired = (
             entry.current_txn_first_offset is None
-            and as_of_ms - entry.timestamp >= PRODUCER_ID_EXPIRATION_MS
+            and as_of_ms - entry.timestamp >= producer_snapshot.EXPIRATION_MS
         )
         if now != entry and not (now is None and is_expired):
             yield Finding(path, 0, f"producer {producer_id}: {now}, before {entry}")

@@ -14,8 +14,7 @@ from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
 from storage.formats import offset_index, time_index, txn_index
-from storage.formats.segment import MAX_RELATIVE_OFFSET, Segment
-from storage.formats.segment_indexes import MAX_LOG_BYTES
+from storage.formats.segment import MAX_LOG_BYTES, MAX_RELATIVE_OFFSET, Segment
 
 
 def check_segment(

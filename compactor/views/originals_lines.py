@@ -2,7 +2,7 @@
 
 from shlex import quote
 
-from compactor.host.printable import size_text
+from compactor.host.printable import counted, size_text
 from compactor.round_report import OriginalsReport
 
 
@@ -10,7 +10,7 @@ def originals_lines(kept: OriginalsReport) -> list[str]:
     """None where nothing was kept. The last two are commands, each for a shell as it stands."""
     if not kept.files:
         return []
-    files = "1 file is" if kept.files == 1 else f"{kept.files:,} files are"
+    files = f"{counted(kept.files, 'file')} {'is' if kept.files == 1 else 'are'}"
     size = size_text(kept.linked_bytes + kept.copied_bytes)
     return [
         f"Originals: {size} in {files} kept in {kept.path}, {_how(kept)}.",

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from compactor.host.printable import counted
 from compactor.log_dir_lock import UNTIL_A_CLEAN_SHUTDOWN
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
 from compactor.round_report import CleaningReport
@@ -66,7 +67,7 @@ def what_was_done(log: LogRecovery) -> str:
         (log.removed, "left over removed"),
         (log.rebuilt, "made anew"),
     )
-    told = [f"{_files(names)} {what}" for names, what in counts if names]
+    told = [f"{counted(len(names), 'file')} {what}" for names, what in counts if names]
     return ", ".join(told + ([f"cut off: {log.truncated}"] if log.truncated else []))
 
 
@@ -87,10 +88,6 @@ def with_recovery_noted(
         for log in report.logs
     )
     return replace(report, logs=tuple(logs))
-
-
-def _files(names: Sequence[str]) -> str:
-    return "1 file" if len(names) == 1 else f"{len(names):,} files"
 
 
 def _document(log: LogRecovery) -> JsonObject:

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from compactor.host.printable import one_line, printable
+from compactor.host.printable import counted, one_line, printable
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
 from compactor.views.recovery_report import advice_of, what_was_done
 
@@ -27,8 +27,7 @@ def recovery_view(recovered: Sequence[LogDirRecovery]) -> RenderableType:
             Text(f"… and {len(logs) - SHOWN_LOGS:,} more (all: --report FILE.json)", "dim")
         )
     set_aside = sum(log.problem is not None for log in logs)
-    all_told = "1 partition" if partitions == 1 else f"{partitions:,} partitions"
-    settled = f"{all_told}: {len(logs) - set_aside:,} settled"
+    settled = f"{counted(partitions, 'partition')}: {len(logs) - set_aside:,} settled"
     others = f", {set_aside:,} set aside as they were" if set_aside else ""
     parts.append(Text(f"{settled}{others}, nothing to be done for the others."))
     parts += [Text(printable(line)) for line in advice_of(recovered)]

@@ -138,12 +138,6 @@ def _read_header(view: memoryview) -> tuple[int, int, bool]:
     return checksum_at + 1, max_block_bytes, bool(flags & _BLOCK_CHECKSUM)
 
 
-def with_legacy_header_checksum(data: bytes) -> bytes:
-    """A frame of compress_frame's as message format v0 has it (F-8.4)."""
-    found = xxhash.xxh32_intdigest(data[:6]) >> 8 & 0xFF
-    return data[:6] + bytes([found]) + data[7:]
-
-
 def with_header_checksum(data: Bytes) -> bytes:
     """The frame with the checksum that its header should have; as it is where it has no header.
 

@@ -13,7 +13,6 @@ from storage.formats.record import MalformedRecordError
 
 KEY = Struct(">hh")
 MARKER_VALUE = Struct(">hi")
-_VERSION = 0
 
 
 class ControlType(IntEnum):
@@ -58,11 +57,3 @@ def decode_coordinator_epoch(value: bytes | None) -> int:
     if version < 0:
         raise MalformedRecordError(f"marker value of version {version}")
     return int(coordinator_epoch)
-
-
-def encode_key(kind: ControlType) -> bytes:
-    return KEY.pack(_VERSION, kind)
-
-
-def encode_marker_value(coordinator_epoch: int) -> bytes:
-    return MARKER_VALUE.pack(_VERSION, coordinator_epoch)

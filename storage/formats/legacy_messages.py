@@ -1,4 +1,4 @@
-"""Messages of format v0 and v1, one by one. For dumps, tests and writers, not for the hot path.
+"""Messages of format v0 and v1, one by one. For dumps, not for the hot path.
 
 offset int64 | size int32, of what follows | CRC-32 uint32, of what follows | magic int8
 attributes int8: codec, timestamp type (v1) | timestamp int64, v1 only
@@ -9,12 +9,12 @@ wrapper are relative, such that the last of them is the wrapper's own. Source: K
 AbstractLegacyRecordBatch, MemoryRecordsBuilder; log-format F-7.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from struct import Struct
 from zlib import crc32
 
-from storage.codecs.compression import Bytes, Codec, compress, decompress
-from storage.codecs.lz4_frame import with_header_checksum, with_legacy_header_checksum
+from storage.codecs.compression import Bytes, Codec, decompress
+from storage.codecs.lz4_frame import with_header_checksum
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats import record_batch
 from storage.formats.batch_header import (
@@ -39,9 +39,6 @@ HEADS = (Struct(">bb"), Struct(">bbq"))  # by magic: magic, attributes, timestam
 LENGTH = Struct(">i")
 MIN_BYTES = tuple(FRAMING.size + head.size + 2 * LENGTH.size for head in HEADS)
 assert MIN_BYTES == (26, 34)
-
-
-# reading
 
 
 def is_legacy(data: Bytes) -> bool:
@@ -172,42 +169,3 @@ def _nullable(message: Bytes, at: int, path: str, position: int) -> tuple[bytes 
         problem = f"{length} bytes expected, {len(message) - start} left in the message"
         raise CorruptFileError(path, position, problem)
     return bytes(message[start : start + length]), start + length
-
-
-# writing
-
-
-def encode_message(magic: int, record: Record, attributes: int = 0) -> bytes:
-    """Return one message; of v0, the timestamp is left out."""
-    head = (magic, attributes, record.timestamp)[: 3 if magic else 2]
-    body = HEADS[magic].pack(*head) + _encode_nullable(record.key) + _encode_nullable(record.value)
-    return FRAMING.pack(record.offset, 4 + len(body), crc32(body)) + body
-
-
-def encode_message_set(
-    magic: int,
-    records: Sequence[Record],
-    codec: Codec = Codec.NONE,
-    log_append_time_ms: int | None = None,
-) -> bytes:
-    """Return what Kafka's builder made of these records: a message each, or a wrapper of them."""
-    stamp = 0
-    if log_append_time_ms is not None and magic == 1:
-        stamp = LOG_APPEND_TIME
-        records = [record._replace(timestamp=log_append_time_ms) for record in records]
-    if codec is Codec.NONE:
-        return b"".join(encode_message(magic, record, stamp) for record in records)
-    base_offset = records[0].offset if magic == 1 else 0
-    inner = b"".join(
-        encode_message(magic, record._replace(offset=record.offset - base_offset), stamp)
-        for record in records
-    )
-    value = compress(codec, inner)
-    if codec is Codec.LZ4 and magic == 0:
-        value = with_legacy_header_checksum(value)
-    timestamp = max(record.timestamp for record in records)
-    return encode_message(magic, Record(records[-1].offset, timestamp, None, value), codec | stamp)
-
-
-def _encode_nullable(data: bytes | None) -> bytes:
-    return LENGTH.pack(-1) if data is None else LENGTH.pack(len(data)) + data

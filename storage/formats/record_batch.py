@@ -251,17 +251,6 @@ def _attributes(codec: Codec, options: BatchOptions) -> int:
     )
 
 
-def empty_batch(header: BatchHeader) -> bytes:
-    """Return the 61 bytes that keep a batch's offsets and producer when all records go (C-11.9)."""
-    kept_bits = LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
-    emptied = header._replace(
-        attributes=header.attributes & kept_bits,
-        base_timestamp=NO_TIMESTAMP,
-        records_count=0,
-    )
-    return seal(emptied, b"")
-
-
 def seal(header: BatchHeader, payload: bytes) -> bytes:
     """Return header and payload as one batch; its length and CRC are computed, not taken."""
     length = MIN_BATCH_LENGTH + len(payload)

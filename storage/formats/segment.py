@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+MAX_LOG_BYTES = 2**31 - 1  # Kafka addresses a segment with 32 bits (F-2.6)
 MAX_RELATIVE_OFFSET = 2**31 - 1  # of a record in a segment to its base offset
 
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.formats import offset_index, time_index
+from storage.formats.segment import MAX_LOG_BYTES as MAX_LOG_BYTES
 from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.kernels.kernel import kernel
 
 Int64Array = NDArray[np.int64]
 
-MAX_LOG_BYTES = 2**31 - 1
 _NO_TIMESTAMP = -1
 
 # what a builder knows between two stretches of batches

@@ -27,8 +27,6 @@ from storage.formats.segment import Segment
 from storage.formats.txn_index import AbortedTxn
 from storage.log import segment_reader
 
-PRODUCER_ID_EXPIRATION_MS = 86_400_000
-
 
 class CompletedTxn(NamedTuple):
     """A transaction with data whose marker was met in the replay."""
@@ -67,7 +65,7 @@ def load_producer_state(
     log_start_offset: int,
     log_end_offset: int,
     now_ms: int,
-    expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
+    expiration_ms: int = producer_snapshot.EXPIRATION_MS,
     clean_shutdown: bool = True,
 ) -> ProducerState:
     """Build the state of the log in a partition directory; segments by rising base offset.

@@ -5,9 +5,9 @@ from functools import cache
 from random import Random
 
 from storage.codecs.compression import Codec
-from storage.formats.legacy_messages import encode_message_set
 from storage.formats.record import Record
 from tests.damage.damaged_logs import all_sound, log_files
+from tests.support.legacy_writer import encode_message_set
 from tests.support.made_log import packed
 from tests.support.reference_batch import (
     CONTROL,

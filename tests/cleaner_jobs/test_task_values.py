@@ -85,5 +85,5 @@ def test_a_plan_knows_names_and_sizes() -> None:
     segments = (Segment(5, 100, 8, 12, None, 1, 2), Segment(9, 50, 8, 12, None, 1, 3))
     group = SegmentGroup(segments)
     assert (group.base_offset, group.log_bytes) == (5, 150)
-    plan = LogPlan(0, "/d", "a-b", 3, "/d/a-b-3", 0, 10, (group,), 1, 1, 1, 1, ())
+    plan = LogPlan(0, "/d", "a-b", 3, "/d/a-b-3", 0, 10, (group,), 1, 1, 1, ())
     assert plan.name == "a-b-3"

@@ -72,7 +72,7 @@ def test_the_later_layer_wins(tmp_path: Path) -> None:
         delete.retention.ms = 1
         index.interval.bytes = 1
         segment.index.bytes = 4
-        max.message.bytes = 1
+        retention.bytes = 1
         [[topics]]
         match = "orders.*"
         segment.bytes = 2
@@ -89,7 +89,7 @@ def test_the_later_layer_wins(tmp_path: Path) -> None:
     values = {"orders-eu": {"index.interval.bytes": "4", "segment.index.bytes": "7"}}
     topics = write(tmp_path / "topics.json", json.dumps(values))
     config = load_config(toml, topics, {"segment.index.bytes": "8"}).topic("orders-eu")
-    assert (config.max_message_bytes, config.segment_bytes) == (1, 2)
+    assert (config.retention_bytes, config.segment_bytes) == (1, 2)
     assert (config.delete_retention_ms, config.index_interval_bytes) == (3, 4)
     assert config.segment_index_bytes == 8
 

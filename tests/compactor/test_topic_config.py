@@ -137,7 +137,7 @@ def test_a_topic_without_values_has_kafkas_defaults_and_no_policy() -> None:
     assert (config.segment_bytes, config.delete_retention_ms) == (1073741824, 86400000)
     assert (config.min_cleanable_dirty_ratio, config.index_interval_bytes) == (0.5, 4096)
     assert (config.min_compaction_lag_ms, config.max_compaction_lag_ms) == (0, MAX_LONG)
-    assert (config.segment_index_bytes, config.max_message_bytes) == (10485760, 1048588)
+    assert config.segment_index_bytes == 10485760
 
 
 def test_internal_segment_bytes_overrides() -> None:

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from storage.codecs.compression import Codec, compress
-from storage.formats.legacy_messages import encode_message, encode_message_set
 from storage.formats.record import Record as Message
 from tests.golden.edge_records import ABC, TIMES, Case
 from tests.golden.script import LONG_AGO_MS, Script
 from tests.oracle.random_script import END_MS
+from tests.support.legacy_writer import encode_message, encode_message_set
 
 CODECS = ("none", "gzip", "snappy", "lz4")
 STAMPED: dict[str, object] = {"message.timestamp.type": "LogAppendTime"}

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from storage.codecs.compression import Codec, compress
-from storage.formats.legacy_messages import encode_message
 from storage.formats.record import Record as Message
 from tests.golden.script import LONG_AGO_MS, Record, Script, raw_batch, raw_batch_of
 from tests.oracle.random_script import END_MS
+from tests.support.legacy_writer import encode_message
 from tests.support.reference_batch import (
     HORIZON,
     LOG_APPEND_TIME,

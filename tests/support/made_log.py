@@ -150,7 +150,6 @@ def plan_of(
         delete_retention_ms=RETENTION_MS,
         index_interval_bytes=INTERVAL_BYTES,
         segment_index_bytes=10 << 20,
-        max_message_bytes=1 << 20,
         active_producers=tuple(producers),
     )
 

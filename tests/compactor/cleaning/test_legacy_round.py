@@ -12,10 +12,10 @@ from compactor.planning.selection import legacy_horizon_ms
 from compactor.round_report import LogStatus
 from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
-from storage.formats.legacy_messages import encode_message_set
 from storage.formats.record import Record
 from storage.formats.segment import Segment
 from tests.compactor.small_rounds import only
+from tests.support.legacy_writer import encode_message_set
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import batches_of, make_partition, plan_of, round_of
 from tests.support.reference_batch import (

@@ -13,7 +13,7 @@ from tests.support.made_values import part, rewritten
 SEGMENTS = [Segment(base, 100 + base, 0, 0, None, 0, 0) for base in (0, 10, 20)]
 PLAN = LogPlan(
     0, "/d", "t", 4, "/d/t-4", 5, 30,
-    (SegmentGroup(tuple(SEGMENTS[:2])), SegmentGroup(tuple(SEGMENTS[2:]))), 1, 1, 1, 1, (),
+    (SegmentGroup(tuple(SEGMENTS[:2])), SegmentGroup(tuple(SEGMENTS[2:]))), 1, 1, 1, (),
 )  # fmt: skip
 
 

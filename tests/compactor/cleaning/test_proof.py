@@ -28,7 +28,7 @@ PLAN = LogPlan(
         SegmentGroup((segment(0, 100), segment(10, 0), segment(20, 60))),
         SegmentGroup((segment(30, 80),)),
     ),
-    1, 1, 1, 1, (),
+    1, 1, 1, (),
 )  # fmt: skip
 
 

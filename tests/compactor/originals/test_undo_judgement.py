@@ -16,7 +16,6 @@ from storage.codecs.compression import Codec
 from storage.file_names import LOG, file_name
 from storage.files import filesystem
 from storage.formats import checkpoint, partition_metadata
-from storage.formats.legacy_messages import encode_message_set
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from storage.formats.record import Record
 from tests.compactor.originals.test_undo import (
@@ -27,6 +26,7 @@ from tests.compactor.originals.test_undo import (
     PowerLoss,
     merged,
 )
+from tests.support.legacy_writer import encode_message_set
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import batch, keyed, log_of, make_partition, record, write_segment
 from tests.support.reference_batch import ReferenceBatch

@@ -40,7 +40,7 @@ def plan_of(groups: list[list[int]], log_id: int = 3) -> LogPlan:
         )
         for of in groups
     )
-    return LogPlan(log_id, "/d", "t", 0, "/d/t-0", 50, 10_000, made, 1, 1, 1, 1, ())
+    return LogPlan(log_id, "/d", "t", 0, "/d/t-0", 50, 10_000, made, 1, 1, 1, ())
 
 
 def part_of(group: int, log_bytes: int, log_id: int = 3, bits: int = 0) -> Part:

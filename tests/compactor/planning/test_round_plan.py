@@ -135,7 +135,6 @@ def test_a_plan_has_all_that_a_round_needs(tmp_path: Path) -> None:
         "delete.retention.ms": "5",
         "index.interval.bytes": "6",
         "segment.index.bytes": "70",
-        "max.message.bytes": "8",
     }
     (log,) = plan_round([log_dir], with_settings(settings), NOW_MS).logs
     assert (log.log_id, log.log_dir, log.name) == (0, log_dir, "t-3")
@@ -144,7 +143,7 @@ def test_a_plan_has_all_that_a_round_needs(tmp_path: Path) -> None:
     bases = [[segment.base_offset for segment in group.segments] for group in log.groups]
     assert bases == [[0, 2], [4]]  # C-6.4: from the first segment on, though that one is clean
     assert (log.delete_retention_ms, log.index_interval_bytes) == (5, 6)
-    assert (log.segment_index_bytes, log.max_message_bytes) == (70, 8)
+    assert log.segment_index_bytes == 70
     assert log.active_producers == (ActiveProducer(7, 0, 7),)
 
 

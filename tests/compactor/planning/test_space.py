@@ -31,7 +31,7 @@ def log(name: str, *group_mib: int) -> LogPlan:
         )
         for n, size in enumerate(group_mib)
     )
-    return LogPlan(0, "/d", name, 0, f"/d/{name}-0", 0, 1, groups, 0, 0, 0, 0, ())
+    return LogPlan(0, "/d", name, 0, f"/d/{name}-0", 0, 1, groups, 0, 0, 0, ())
 
 
 def places(*logs: LogPlan, originals: int | None = None, work: int = WORK, **free: int) -> Places:

@@ -9,9 +9,9 @@ from compactor.verification.reader_log import LogReader
 from storage.codecs.compression import Codec, compress
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
-from storage.formats.legacy_messages import encode_message
 from storage.formats.record import Record
 from storage.formats.segment import Segment
+from tests.support.legacy_writer import encode_message
 
 
 @pytest.mark.parametrize("last", [2**31 + 5, 4])  # too far, and before the first

@@ -16,9 +16,9 @@ from compactor.verification.cleaning_clock import CleaningClock
 from storage.codecs.compression import Codec
 from storage.file_names import LOG, file_name
 from storage.formats import checkpoint
-from storage.formats.legacy_messages import encode_message
 from storage.formats.record import Record
 from tests.compactor.verification.test_verify_against import Pair, emptied, left
+from tests.support.legacy_writer import encode_message
 from tests.support.made_log import NOW_MS, batch, make_partition, packed, record, write_segment
 from tests.support.made_transactions import COMMIT_KEY, TXN, marker, of_producer
 from tests.support.reference_batch import (

@@ -4,15 +4,10 @@ import pytest
 
 from storage.codecs.compression import Codec, compress
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.formats.legacy_messages import (
-    check_crc,
-    decode_header,
-    decode_records,
-    encode_message,
-    encode_message_set,
-)
+from storage.formats.legacy_messages import check_crc, decode_header, decode_records
 from storage.formats.record import Record
 from tests.storage.legacy_vectors import V0, V0_LZ4, V1, V1_LZ4
+from tests.support.legacy_writer import encode_message, encode_message_set
 
 RECORDS = [Record(0, 283843, b"key1", b"value1"), Record(1, 1234, b"key2", b"value2")]
 OF_V0 = [record._replace(timestamp=-1) for record in RECORDS]

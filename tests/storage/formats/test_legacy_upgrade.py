@@ -10,12 +10,12 @@ from storage.errors import CorruptFileError
 from storage.formats import batch_columns as columns
 from storage.formats import legacy_upgrade
 from storage.formats.batch_columns import SLACK_BYTES, walk_batches
-from storage.formats.legacy_messages import encode_message, encode_message_set
 from storage.formats.legacy_upgrade import Entries, Upgraded, upgrade
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from tests.storage.legacy_vectors import V0, V0_LZ4, V1, V1_LZ4
 from tests.support import slow_records
+from tests.support.legacy_writer import encode_message, encode_message_set
 
 POSITION = 1000  # of the buffer in its file
 

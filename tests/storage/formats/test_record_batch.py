@@ -15,7 +15,6 @@ from storage.formats.record_batch import (
     check_crc,
     decode_header,
     decode_records,
-    empty_batch,
     encode_batch,
     seal,
 )
@@ -24,8 +23,6 @@ from tests.storage.formats.test_record import RECORDS
 from tests.storage.kafka_batches import (
     COMMIT_MARKER,
     DELETE_HORIZON,
-    EMPTIED_ABORT,
-    EMPTIED_ZSTD,
     EMPTY,
     two_records,
 )
@@ -88,27 +85,11 @@ def test_kafkas_delete_horizon() -> None:
     assert encode_batch(expected, options=options) == DELETE_HORIZON
 
 
-def test_kafkas_empty_batches() -> None:
-    """C-11.9: producer, offsets, max timestamp stay; codec, horizon, base timestamp do not."""
+def test_kafkas_empty_batch() -> None:
+    """C-11.9: producer and offsets stay."""
     header, records = read(EMPTY)
     assert (records, header.base_offset, header.last_offset) == ([], 3, 4)
     assert (header.producer_id, header.base_sequence, header.last_sequence) == (23, 10, 11)
-    zstd = BatchOptions(partition_leader_epoch=3, producer_id=7, producer_epoch=0, base_sequence=2)
-    before = encode_batch(
-        [Record(2, 120, b"a", None), Record(3, 130, b"b", None)], Codec.ZSTD, zstd
-    )
-    assert empty_batch(decode_header(before, 0, "")) == EMPTIED_ZSTD
-    abort = BatchOptions(
-        partition_leader_epoch=0,
-        producer_id=1,
-        producer_epoch=1,
-        is_transactional=True,
-        is_control=True,
-        delete_horizon_ms=99,
-    )
-    marker = Record(1, 120, bytes(4), bytes(6))
-    assert empty_batch(decode_header(encode_batch([marker], options=abort), 0, "")) == EMPTIED_ABORT
-    assert empty_batch(header) == EMPTY
 
 
 def test_records_of_log_append_time_read_as_the_max_timestamp() -> None:

@@ -6,16 +6,19 @@ transaction open) and 7 (idempotent only).
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.formats.producer_snapshot import ProducerEntry, encode
+from storage.formats import producer_snapshot
+from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.record import Record
-from storage.formats.record_batch import BatchOptions, decode_header, empty_batch, encode_batch
+from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log.log_dir import list_partition
 from storage.log.producer_state import CompletedTxn, ProducerState, load_producer_state
+from tests.support.reference_batch import decode, encode
 
 LOGS = {
     0: "0000000000000000000000430000000002e39f63f300000000000100000000000000640000000000"
@@ -59,7 +62,7 @@ def partition(tmp_path: Path) -> Path:
         (tmp_path / f"{base_offset:020d}.log").write_bytes(bytes.fromhex(data))
         (tmp_path / f"{base_offset:020d}.index").write_bytes(b"")
     for offset, entries in ((6, AT_6), (12, AT_12), (13, AT_13)):
-        (tmp_path / f"{offset:020d}.snapshot").write_bytes(encode(entries))
+        (tmp_path / f"{offset:020d}.snapshot").write_bytes(producer_snapshot.encode(entries))
     return tmp_path
 
 
@@ -124,8 +127,8 @@ def test_the_newest_snapshot_at_no_segment_stays_unless_it_is_below_the_last(
     load: Load, partition: Path
 ) -> None:  # F-14.4
     only_at_13 = [ProducerEntry(99, 0, 0, 8, 0, 1000, None, None)]
-    (partition / f"{13:020d}.snapshot").write_bytes(encode(only_at_13))
-    (partition / f"{9:020d}.snapshot").write_bytes(encode(only_at_13))
+    (partition / f"{13:020d}.snapshot").write_bytes(producer_snapshot.encode(only_at_13))
+    (partition / f"{9:020d}.snapshot").write_bytes(producer_snapshot.encode(only_at_13))
     assert entries(load((6, 9, 13))) == only_at_13
     assert entries(load((6, 9))) == AT_13  # from 6
 
@@ -198,7 +201,7 @@ def load_batches(directory: Path, batches: list[bytes]) -> ProducerState:
 
 
 def empty(data: bytes) -> bytes:
-    return empty_batch(decode_header(data, 0, ""))
+    return encode(replace(decode(data), base_timestamp=-1, records=()))
 
 
 def test_an_empty_control_batch_changes_nothing_but_makes_its_producer_known(
