@@ -26,6 +26,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, archive_path, spark_home
+from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
 from cleaner_jobs.undisturbed import undisturbed
 from storage.errors import LogCompactionError
 
@@ -154,11 +155,11 @@ def cause_of_failure(error: Exception) -> str:
         text = str(error)  # of an exception of Java's, which is asked for it
     except SPARK_ERRORS:
         return JAVA_IS_GONE
-    if "Python worker exited unexpectedly" in text:
-        return "a task's Python process died, perhaps for want of memory"
-    raised = re.findall(r"^(\w[\w.]*(?:Error|Exception|Exit)\b.*)$", text, re.MULTILINE)
-    first = next(iter(text.splitlines()), type(error).__name__)
-    return f"a task failed: {raised[-1] if raised else first}".strip()
+    host, cause = task_failure(text)
+    on = f" on {host}" if host else ""
+    if cause == PYTHON_DIED:
+        return f"a task's Python process died{on}, perhaps for want of memory"
+    return f"a task failed{on}: {cause}"
 
 
 def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> dict[str, str]:

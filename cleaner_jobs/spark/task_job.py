@@ -3,9 +3,6 @@
 Only the number of a task travels to it, and one row a part, verdict or piece comes back.
 """
 
-import os
-import secrets
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,21 +15,14 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from cleaner_jobs.spark.spark_session import (
-    DEFAULT_MASTER,
-    SPARK_ERRORS,
-    cause_of_failure,
-    is_local,
-)
+from cleaner_jobs.spark.spark_session import SPARK_ERRORS, cause_of_failure
 from cleaner_jobs.task_values import Row, save_task, task_file
 from cleaner_jobs.tasks.told import ToldRows
 from storage.errors import LogCompactionError
-from storage.files import filesystem
 
 ROW_SCHEMA = "kind string, value string"
 ARROW_SCHEMA = pa.schema([("kind", pa.string()), ("value", pa.string())])
 
-_TOKEN = "token"
 _WORK_DIR, _STAGE = "compactor.work-dir", "compactor.stage"  # local properties of a job
 CANCEL_SECONDS = 0.5  # between two tries to cancel a job that has perhaps not begun yet
 GIVE_UP_SECONDS = 60.0  # of trying; the thread that waits for the job does not hold up the end
@@ -67,7 +57,9 @@ def run_stage(
     for number, task in enumerate(tasks):
         save_task(task_file(work_dir, stage, number), task)
     try:
-        with _job(spark, work_dir, lambda: _rows(spark, work_dir, stage, len(tasks))) as outcome:
+        with running_job(
+            spark, work_dir, lambda: _rows(spark, work_dir, stage, len(tasks))
+        ) as outcome:
             told = ToldRows(work_dir, stage)
             while take and not wait([outcome], LOOK_SECONDS).done:
                 for row in told.new():
@@ -77,24 +69,8 @@ def run_stage(
         raise StageFailedError(f"{stage}: {cause_of_failure(error)}") from error
 
 
-def hosts_without(spark: SparkSession, work_dir: str) -> list[str]:
-    """The hosts of executors that do not find in work_dir what the driver has put there.
-
-    A job of a task for each core asks; where tasks run in the driver's own Java, nobody is asked.
-    """
-    if is_local(spark.sparkContext.master or DEFAULT_MASTER):
-        return []
-    token = secrets.token_hex(16)
-    filesystem.replace_file(os.path.join(work_dir, _TOKEN), token.encode())
-    try:
-        with _job(spark, work_dir, lambda: _tokens(spark, work_dir)) as outcome:
-            return sorted({host for host, found in outcome.result() if found != token})
-    except SPARK_ERRORS as error:
-        raise StageFailedError(f"first job: {cause_of_failure(error)}") from error
-
-
 @contextmanager
-def _job(
+def running_job(
     spark: SparkSession, group: str, work: Callable[[], list[Row]]
 ) -> Iterator[Future[list[Row]]]:
     """Do work on another thread: where Java is being waited for, a signal would wait with it.
@@ -125,7 +101,7 @@ def _job(
 def _rows(spark: SparkSession, work_dir: str, stage: str, tasks: int) -> list[Row]:
     spark.sparkContext.setLocalProperty(_WORK_DIR, work_dir)
     spark.sparkContext.setLocalProperty(_STAGE, stage)
-    return _collected(_stage_tasks(spark, tasks))
+    return collected(_stage_tasks(spark, tasks))
 
 
 @lru_cache(maxsize=16)
@@ -151,25 +127,10 @@ def _stage_tasks(spark: SparkSession, tasks: int) -> DataFrame:
                     [pa.array(column, pa.string()) for column in columns], schema=ARROW_SCHEMA
                 )
 
-    return _one_a_task(spark, tasks, work)
+    return one_a_task(spark, tasks, work)
 
 
-def _tokens(spark: SparkSession, work_dir: str) -> list[Row]:
-    """What each task finds in the work directory, behind the name of its host."""
-
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in batches:
-            try:
-                found = filesystem.read_bytes(os.path.join(work_dir, _TOKEN)).decode()
-            except OSError:
-                found = ""
-            row = [pa.array([socket.gethostname()]), pa.array([found])]
-            yield pa.RecordBatch.from_arrays(row, schema=ARROW_SCHEMA)
-
-    return _collected(_one_a_task(spark, spark.sparkContext.defaultParallelism, work))
-
-
-def _one_a_task(
+def one_a_task(
     spark: SparkSession,
     tasks: int,
     work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
@@ -178,7 +139,7 @@ def _one_a_task(
     return spark.range(0, tasks, 1, tasks).mapInArrow(work, ROW_SCHEMA)
 
 
-def _collected(rows: DataFrame) -> list[Row]:
+def collected(rows: DataFrame) -> list[Row]:
     table = rows.toArrow()
     return list(
         zip(table.column("kind").to_pylist(), table.column("value").to_pylist(), strict=True)

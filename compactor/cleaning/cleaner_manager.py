@@ -9,11 +9,12 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.spark import first_use
 from cleaner_jobs.spark.class_archive import cache_dir
@@ -22,6 +23,7 @@ from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.tasks.heartbeat import wait_for_silence
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.cleaner_checkpoints import noted, write_checkpoints
+from compactor.cleaning.executors import require_able_executors
 from compactor.cleaning.log_report import log_report
 from compactor.cleaning.null_keys import why_keys_are_missed
 from compactor.cleaning.proof import (
@@ -34,7 +36,6 @@ from compactor.cleaning.proof import (
 from compactor.cleaning.stages import FinishedGroup, LogOutcome, Stages
 from compactor.cleaning.swapper import GroupSwapper, joined_segments, needs_joining
 from compactor.cleaning.work_dir import open_work_dir
-from compactor.errors import RefusedError
 from compactor.finalizer import sweep_staged
 from compactor.host.clock import now_ms
 from compactor.host.java import use_java
@@ -112,9 +113,10 @@ def run_round(
                 secrets.randbits(64),
                 settings.dry_run,
             )
+            given = None if spark is None else nullcontext(spark)
             with (
                 _staged_files_swept(plan, facts),
-                _session(settings, work_dir, spark, clock, progress) as session,
+                given or _session(settings, plan.logs, facts, clock, progress) as session,
             ):
                 stages = Stages(session, facts, plan.logs, progress)
                 reports = _clean(stages, settings, clock, progress)
@@ -138,37 +140,24 @@ def run_round(
 @contextmanager
 def _session(
     settings: RunSettings,
-    work_dir: str,
-    spark: "SparkSession | None",
+    logs: Sequence[LogPlan],
+    facts: RoundSettings,
     clock: _Clock,
     progress: ProgressSink,
 ) -> Iterator["SparkSession"]:
-    if spark is not None:
-        yield spark
-        return
+    """A session of the round's own, whose executors can do their part."""
     from cleaner_jobs.spark.spark_session import build_session, end_session
 
     with clock.phase("session"):
         use_java(os.environ, cache_dir(os.environ))
         first_use.prepare(os.environ, progress.message)
-        session = build_session(settings.master, "log-compactor", work_dir)
+        session = build_session(settings.master, "log-compactor", facts.work_dir)
     try:
-        _require_shared(session, work_dir)
+        require_able_executors(session, logs, facts)
         yield session
     finally:
         with undisturbed():
             end_session(session)
-
-
-def _require_shared(session: "SparkSession", work_dir: str) -> None:
-    from cleaner_jobs.spark.task_job import hosts_without
-
-    hosts = hosts_without(session, work_dir)
-    if hosts:
-        raise RefusedError(
-            f"{work_dir}: is not the same directory on every executor ({', '.join(hosts)}); "
-            "--work-dir has to name one that all of them share"
-        )
 
 
 @contextmanager

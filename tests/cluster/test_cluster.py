@@ -6,6 +6,7 @@ Slow workers make it certain which attempt loses, and that it is at work long af
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ import pytest
 
 from cleaner_jobs.staging import STAGED_MARKER
 from storage.file_names import UNFINISHED_SUFFIXES
-from tests.cluster.standalone import PROJECT, Cluster, environment
+from tests.cluster.standalone import HOSTS, PROJECT, Cluster, environment
 from tests.kill import logs, processes, victim
 
 SPECULATION = {
@@ -204,22 +205,79 @@ def executor_of(worker: int, cluster: Cluster) -> int:
     raise AssertionError(f"process {worker} is no worker's of the cluster any more")
 
 
+@pytest.fixture
+def refused(cluster: Cluster, before: Path, topic_configs: Path, tmp_path: Path) -> "Refused":
+    """The words that a run was refused with, which has changed nothing."""
+    shutil.copytree(before, tmp_path / "logs")
+
+    def run(words: Sequence[object], conf: dict[str, str], **environ: str) -> str:
+        rest = ["--topic-configs", topic_configs, *AS_OF]
+        script = PROJECT / "compactor" / "__main__.py"
+        done = subprocess.run(
+            cluster.submit(script, "run", *words, *rest, conf=conf),
+            env={**environment(), **environ},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+        assert done.returncode == 3, done.stdout + done.stderr
+        assert contents(tmp_path / "logs") == contents(before)
+        # spark-submit puts all that Python says there
+        told = [line for line in done.stdout.splitlines() if line.startswith("compactor: ")]
+        assert len(told) == 1 and told[0].endswith(" Nothing was changed."), done.stdout
+        return told[0]
+
+    return run
+
+
+Refused = Callable[..., str]
+
+
 def test_a_work_directory_that_executors_do_not_see_is_refused(
-    cluster: Cluster, before: Path, topic_configs: Path, tmp_path: Path
+    refused: Refused, tmp_path: Path
 ) -> None:
     """/proc/self/cwd is another directory for each process."""
-    log_dir = tmp_path / "logs"
-    shutil.copytree(before, log_dir)
-    words = ["run", log_dir, "--topic-configs", topic_configs, *AS_OF]
-    command = cluster.submit(PROJECT / "compactor" / "__main__.py", *words, conf={})
-    done = subprocess.run(
-        [*command, "--work-dir", "/proc/self/cwd"],
-        env=environment(),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
+    told = refused([tmp_path / "logs", "--work-dir", "/proc/self/cwd"], {})
+    assert "is not the same directory on every executor" in told
+
+
+def test_a_log_directory_that_executors_do_not_see_is_refused(
+    refused: Refused, tmp_path: Path
+) -> None:
+    (tmp_path / "work").mkdir()
+    told = refused(["/proc/self/cwd/logs", "--work-dir", tmp_path / "work"], {})
+    assert told.startswith(f"compactor: executor on {socket.gethostname()}: /proc/self/cwd/logs/")
+    assert (
+        ".log: No such file or directory; every executor has to reach the log directories" in told
     )
-    assert done.returncode == 3, done.stdout + done.stderr
-    assert "is not the same directory on every executor" in done.stdout  # spark-submit's, all of it
-    assert contents(log_dir) == contents(before)
+
+
+ADVICE = "; every executor needs this package, under the Python that PYSPARK_PYTHON names. "
+
+
+def test_an_executor_without_python_is_refused(
+    cluster: Cluster, refused: Refused, tmp_path: Path
+) -> None:
+    """Though the other one has it, and could do all the work."""
+    (tmp_path / "work").mkdir()
+    first, second = HOSTS
+    python = cluster.control.parent / first / "python"  # two directories above its executors'
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    words = [tmp_path / "logs", "--work-dir", tmp_path / "work"]
+    told = refused(words, {}, PYSPARK_PYTHON="../../python", PYSPARK_DRIVER_PYTHON=sys.executable)
+    cause = 'Cannot run program "../../python": error=2, No such file or directory'
+    assert told.startswith(f"compactor: executor on {second}: {cause}{ADVICE}")
+
+
+def test_executors_without_the_package_are_refused(refused: Refused, tmp_path: Path) -> None:
+    """They find another one of its name first."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "other" / "cleaner_jobs").mkdir(parents=True)
+    (tmp_path / "other" / "cleaner_jobs" / "__init__.py").touch()
+    words = [tmp_path / "logs", "--work-dir", tmp_path / "work"]
+    conf = {"spark.python.daemon.module": "pyspark.daemon"}  # Spark's own
+    told = refused(words, conf | {"spark.executorEnv.PYTHONPATH": str(tmp_path / "other")})
+    on = f"compactor: executor on {socket.gethostname()}: "
+    assert told.startswith(f"{on}ModuleNotFoundError: No module named 'cleaner_jobs.tasks'{ADVICE}")

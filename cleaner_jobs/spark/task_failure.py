@@ -1,0 +1,40 @@
+"""Why Spark lost a task, in one line: of the stacks of Java and Python that come with it. Pure.
+
+What Spark tells of a job that failed begins with the call that Python made; the task's own message
+stands behind its host, and behind that is the stack of whatever it called.
+"""
+
+import re
+from typing import NamedTuple
+
+_LOST_TASK = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \((\S+) executor (\S+)\): ")
+_WORKER_ENDED = re.compile(r"^Error from python worker:\n((?:[ \t]+\S.*\n)+)", re.MULTILINE)
+_RAISED = re.compile(r"^(\w[\w.]*(?:Error|Exception|Exit)\b.*)$", re.MULTILINE)
+_JAVA_CLASS = re.compile(r"^(?:[\w$]+\.)+[\w$]+(?:Exception|Error): ")
+PYTHON_DIED = "its Python process died"
+
+
+class TaskFailure(NamedTuple):
+    host: str  # as Spark has it; "" where it does not say, or tasks are the driver's
+    cause: str
+
+
+def task_failure(text: str) -> TaskFailure:
+    """What the text of a failed job says of the task that it failed for."""
+    lost = _LOST_TASK.search(text)
+    if lost is None:
+        return TaskFailure("", failure_cause(text))
+    host = "" if lost[2] == "driver" else lost[1]
+    return TaskFailure(host, failure_cause(text[lost.end() :]))
+
+
+def failure_cause(message: str) -> str:
+    """The cause in the message of one task."""
+    if "Python worker exited unexpectedly" in message:
+        return PYTHON_DIED
+    worker = _WORKER_ENDED.search(message)
+    if worker:
+        return worker[1].splitlines()[-1].strip()
+    raised: list[str] = _RAISED.findall(message)
+    first = next(filter(str.strip, message.splitlines()), "it does not say why")
+    return _JAVA_CLASS.sub("", raised[-1] if raised else first).strip()
