@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from compactor.errors import RefusedError
 from storage.files import filesystem
 from storage.formats.checkpoint import REPLICATION
+from storage.log.log_dir import partition_of
 
 
 def has_high_watermarks(log_dir: str) -> bool:
@@ -19,8 +20,6 @@ def has_high_watermarks(log_dir: str) -> bool:
 
 def require_high_watermarks(log_dirs: Iterable[str], assume_fully_replicated: bool) -> None:
     """Raise RefusedError where a run would have to take the end of a log, and nobody says so."""
-    from storage.log.log_dir import partition_of  # with readers of files, which --help needs not
-
     for path in () if assume_fully_replicated else log_dirs:
         if not has_high_watermarks(path) and any(map(partition_of, os.listdir(path))):
             raise RefusedError(

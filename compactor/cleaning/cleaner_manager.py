@@ -66,12 +66,12 @@ class RunSettings:
     started_at_ms: int = field(default_factory=now_ms)  # of the command that it is a part of
     work_dir: str | None = None  # None: the system's temporary directory
     master: str | None = None  # None: what spark-submit says, or else this machine's cores
-    debug: bool = False
     map_capacity: int | None = None  # keys of a map, to stop where Kafka's cleaner would
     run_id: str = field(default_factory=lambda: secrets.token_hex(4))
     originals: "OriginalsKeeper | None" = None  # keeps what is replaced or deleted
     drop_null_keys: bool = False  # though most of what would go has no key
     fail_on_corrupt: bool = False  # end the round at a log whose data is wrong, set none aside
+    session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own
 
 
 class _Clock:
@@ -87,16 +87,10 @@ class _Clock:
         self.phases.append(PhaseReport(name, time.monotonic() - began, log_bytes))
 
 
-def run_round(
-    plan: RoundPlan,
-    settings: RunSettings,
-    progress: ProgressSink,
-    spark: "SparkSession | None" = None,
-) -> CleaningReport:
+def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) -> CleaningReport:
     """Clean the logs of a plan; in a dry run do all of it but writing.
 
-    The caller holds the locks of the log directories, unless the run is dry. spark: a session to
-    use, which stays open; without one the round makes its own and stops it.
+    The caller holds the locks of the log directories, unless the run is dry.
     """
     began = time.monotonic()
     run_id, clock = settings.run_id, _Clock()
@@ -113,7 +107,7 @@ def run_round(
                 secrets.randbits(64),
                 settings.dry_run,
             )
-            given = None if spark is None else nullcontext(spark)
+            given = None if settings.session is None else nullcontext(settings.session)
             with (
                 _staged_files_swept(plan, facts),
                 given or _session(settings, plan.logs, facts, clock, progress) as session,

@@ -8,9 +8,10 @@ import os
 import traceback
 from contextlib import suppress
 
+from compactor import api
 from compactor.command_line import arguments
 from compactor.command_line.interrupts import SignalNotes
-from compactor.command_line.requests import Format, Request, Result, StoppedError
+from compactor.command_line.requests import Format, Request, Result
 from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
 from compactor.host.output import print_error, print_line, silence_libraries
 from compactor.views.report_json import JsonObject, to_line, to_text, verdict
@@ -27,12 +28,11 @@ def carry_out(request: Request, signals: SignalNotes) -> int:
         report = arguments.report_file(request.report)
         result = request.carry_out()
     except (Exception, KeyboardInterrupt) as error:
-        stopped = error if isinstance(error, StoppedError) else None
-        cause = signals.received() or (stopped.cause if stopped else error)
+        cause = signals.received() or error
         if request.debug:
-            traceback.print_exception(stopped.cause if stopped else error)
+            traceback.print_exception(error)
         code, line = exit_code_of_error(cause), error_line(cause)
-        complain(line, stopped.changed if stopped else NOTHING_CHANGED)
+        complain(line, api.what_was_changed(error) or NOTHING_CHANGED)
         if _is_unforeseen(cause) and not request.debug:
             print_error("compactor: --debug shows where this comes from")
         result = Result(verdict(request.command, code, line))

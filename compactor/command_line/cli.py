@@ -1,18 +1,19 @@
 """Arguments in, exit code out: the command line, and what it says when something goes wrong.
 
 typer turns the words into a Request and does nothing else; `main` carries it out, so that every
-error passes through one place. Of this project only light modules are imported before a command
-starts: `--version`, `--help` and `plan` never load Spark, Arrow or a kernel.
+error passes through one place. Only light modules are imported before a command begins, and then
+those that it needs (`_begin`): `--version`, `--help` and `plan` never load Spark, Arrow or a
+kernel.
 """
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Annotated, Any, cast
 
 import typer
 
-from compactor.command_line import commands, run_command, undo_command
 from compactor.command_line.carry_out import NOTHING_CHANGED, carry_out, complain
 from compactor.command_line.interrupts import SignalNotes
 from compactor.command_line.options import (
@@ -44,10 +45,13 @@ from compactor.command_line.options import (
 from compactor.command_line.requests import (
     DumpArguments,
     DumpFormat,
+    ExplainArguments,
     Format,
     OnCorrupt,
     Request,
+    Result,
     RoundArguments,
+    UndoArguments,
     VerifyArguments,
 )
 from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
@@ -148,7 +152,7 @@ def plan(  # one parameter an option: this is how typer is told of them
         assume_fully_replicated=assume_fully_replicated,
         format=format_,
     )
-    return Request("plan", lambda: commands.plan(wanted), format_, report, debug)
+    return Request("plan", _begin("plan", wanted), format_, report, debug)
 
 
 @app.command()
@@ -210,9 +214,8 @@ def run(  # one parameter an option: this is how typer is told of them
         keep_originals=keep_originals,
         keep_for=keep_for,
         format=format_,
-        debug=debug,
     )
-    return Request("run", lambda: run_command.run(wanted), format_, report, debug)
+    return Request("run", _begin("run", wanted), format_, report, debug)
 
 
 @app.command()
@@ -241,7 +244,7 @@ def recover(  # one parameter an option: this is how typer is told of them
         recover_first=True,
         format=format_,
     )
-    return Request("recover", lambda: commands.recover(wanted), format_, report, debug)
+    return Request("recover", _begin("recover", wanted), format_, report, debug)
 
 
 @app.command()
@@ -263,8 +266,8 @@ def undo(
 
     [dim]compactor undo /data/originals/3f9c2b1a[/]
     """
-    wanted = undo_command.UndoArguments(run_dir, discard, format_, tuple(allow_file_system or ()))
-    return Request("undo", lambda: undo_command.undo(wanted), format_, report, debug)
+    wanted = UndoArguments(run_dir, discard, format_, tuple(allow_file_system or ()))
+    return Request("undo", _begin("undo", wanted), format_, report, debug)
 
 
 @app.command()
@@ -296,9 +299,8 @@ def explain(  # one parameter an option: this is how typer is told of them
         assume_fully_replicated=assume_fully_replicated,
         format=format_,
     )
-    return Request(
-        "explain", lambda: commands.explain(wanted, topic_partition), format_, report, debug
-    )
+    asked = ExplainArguments(wanted, topic_partition)
+    return Request("explain", _begin("explain", asked), format_, report, debug)
 
 
 @app.command()
@@ -314,7 +316,7 @@ def dump(
     [dim]compactor dump /data/kafka/orders-7/00000000000000000000.log --format json[/]
     """
     wanted = DumpArguments(path, format_)
-    return Request("dump", lambda: commands.dump(wanted, print_line), Format.TABLE, None, debug)
+    return Request("dump", _begin("dump", wanted), Format.TABLE, None, debug)
 
 
 @app.command()
@@ -354,7 +356,13 @@ def verify(
     [dim]compactor verify /data/kafka --against /backup/kafka-before --run-report last.json[/]
     """
     wanted = VerifyArguments(log_dir, topic_partition, against, as_of, run_report, format_)
-    return Request("verify", lambda: commands.verify(wanted), format_, report, debug)
+    return Request("verify", _begin("verify", wanted), format_, report, debug)
+
+
+def _begin(command: str, wanted: object) -> Callable[[], Result | None]:
+    """What carries a command out. Its module, and all that it needs, is loaded when it begins."""
+    module = f"compactor.command_line.{command}_command"
+    return lambda: cast(Result | None, import_module(module).result_of(wanted))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

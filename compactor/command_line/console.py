@@ -1,21 +1,47 @@
-"""Tables on standard output. rich is imported when there is one to show."""
+"""What a command shows: tables on standard output; warnings and progress on standard error."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
-from compactor.host.output import standard_output
+from rich.console import Console, RenderableType
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from compactor import api
+from compactor.host.output import print_error, standard_output
+from compactor.host.printable import printable
+from compactor.host.progress import ProgressSink, open_progress
 
 PIPE_WIDTH = 120  # columns where standard output is no terminal: a log file or a mail
 
 
-def show(view: "Callable[[int], RenderableType]") -> None:
+def show(view: Callable[[int], RenderableType]) -> None:
     """Show what fits a width, in columns."""
-    from rich.console import Console
-
     with standard_output() as out:
         width = None if out.isatty() else PIPE_WIDTH
         console = Console(file=out, width=width, highlight=False, markup=False)
         console.print(view(console.width))
+
+
+def tell(warnings: Sequence[str]) -> None:
+    """On standard error, for who is shown no table with them."""
+    for warning in warnings:
+        print_error(f"compactor: warning: {printable(warning)}")
+
+
+@contextmanager
+def shown_progress() -> Iterator[api.OnProgress]:
+    """Shows how far a call is, on standard error."""
+    with open_progress(sys.stderr) as sink:
+        yield lambda progress: _show_progress(progress, sink)
+
+
+def _show_progress(progress: api.Progress, sink: ProgressSink) -> None:
+    match progress.event:
+        case api.Event.STAGE:
+            sink.stage(progress.stage, progress.total)
+        case api.Event.ADVANCE:
+            sink.advance(progress.done)
+        case api.Event.SWAPPED:
+            sink.swapped(progress.swapped_groups)
+        case api.Event.MESSAGE:
+            sink.message(progress.message)

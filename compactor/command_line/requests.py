@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from compactor import api
+from compactor.command_line import arguments
 from compactor.views.report_json import JsonObject
 
 
@@ -48,7 +50,32 @@ class RoundArguments:
     keep_for: str | None = None
     recover_first: bool = False
     format: Format = Format.TABLE
-    debug: bool = False
+
+
+def rules_of(wanted: RoundArguments) -> api.Rules:
+    """By what a round goes, as these words say it."""
+    return api.Rules(
+        config=wanted.config,
+        topic_configs=wanted.topic_configs,
+        settings=dict(arguments.setting(text) for text in wanted.settings),
+        include=wanted.include,
+        exclude=wanted.exclude,
+        as_of=wanted.as_of,
+        any_clock=wanted.any_clock,
+        assume_fully_replicated=wanted.assume_fully_replicated,
+    )
+
+
+class ExplainArguments(NamedTuple):
+    words: RoundArguments
+    topic_partition: str
+
+
+class UndoArguments(NamedTuple):
+    run_dir: str
+    discard: bool
+    format: Format
+    allowed_file_systems: tuple[str, ...]
 
 
 class DumpArguments(NamedTuple):
@@ -80,11 +107,3 @@ class Request(NamedTuple):
     format: Format
     report: str | None
     debug: bool
-
-
-class StoppedError(Exception):
-    """An error that came when log directories may have been changed already."""
-
-    def __init__(self, cause: BaseException, changed: str) -> None:
-        super().__init__(str(cause))
-        self.cause, self.changed = cause, changed

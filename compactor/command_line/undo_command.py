@@ -1,45 +1,20 @@
-"""What `undo` does, from checked arguments to a result."""
+"""`undo`, from the words of the command line to lines and a result."""
 
-from typing import NamedTuple
-
-from compactor.command_line import arguments
-from compactor.command_line.requests import Format, Result, StoppedError
-from compactor.errors import RefusedError
+from compactor import api
+from compactor.command_line.requests import Format, Result, UndoArguments
 from compactor.exit_codes import ExitCode
 from compactor.host.output import print_line
 from compactor.host.printable import printable
+from compactor.views import undo_report
 from compactor.views.report_json import verdict
-from storage.errors import CorruptFileError
 
 
-class UndoArguments(NamedTuple):
-    run_dir: str
-    discard: bool
-    format: Format
-    allowed_file_systems: tuple[str, ...]
-
-
-def undo(wanted: UndoArguments) -> Result:
+def result_of(wanted: UndoArguments) -> Result:
     """Bring back what a run kept, or drop it; show what became of each log."""
-    path = arguments.kept_run(wanted.run_dir, wanted.discard)
-
-    from compactor.originals import kept_run
-    from compactor.originals.kept_run_lock import held
-    from compactor.originals.undo import undo_run
-    from compactor.views import undo_report
-
     if wanted.discard:
-        kept_run.discard(path)
+        path = api.discard(wanted.run_dir)
         return Result(verdict("undo", ExitCode.OK) | {"discarded": path})
-    try:
-        with held(path):
-            reports = undo_run(path, wanted.allowed_file_systems)
-    except (RefusedError, CorruptFileError):
-        raise  # before anything was changed
-    except (Exception, KeyboardInterrupt) as error:
-        raise StoppedError(
-            error, "Some logs may have been undone; run it again for the others."
-        ) from error
+    reports = api.undo(wanted.run_dir, wanted.allowed_file_systems)
     begin = verdict("undo", undo_report.exit_code(reports)) | {
         "totals": undo_report.totals(reports)
     }

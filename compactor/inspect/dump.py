@@ -1,10 +1,9 @@
-"""What stands in the files of a log directory, a line for each batch, record or entry.
+"""What stands in the files of a log directory, a row for each batch, record or entry.
 
-Reads one file, or all of a directory in the order of their names. `json` gives an object a line,
-`text` the same facts as `name value` pairs. Keys and values that are not UTF-8 come as hex.
+Reads one file, or all of a directory in the order of their names. Keys and values that are not
+UTF-8 come as hex.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -38,25 +37,21 @@ from storage.formats.record import MalformedRecordError, Record
 from storage.formats.record_batch import BatchHeader
 from storage.log.segment_reader import read_batches
 
-Row = dict[str, Any]  # by names that are the same in both formats; `kind` comes first
-JSON, TEXT = "json", "text"
-
-_DATA = ("key", "value", "headers")  # what producers wrote
+Row = dict[str, Any]  # `kind` comes first
 
 
-def dump(path: str, format: str) -> Iterator[str]:
-    """Yield the lines of a file, or of every file of a directory that is one of Kafka's.
+def rows_of(path: str) -> Iterator[Row]:
+    """Yield the rows of a file, or of every file of a directory that is one of Kafka's.
 
     Raise CorruptFileError where a file is damaged, after all that stands before it, and
     UnsupportedFormatError for a file that is none of a log directory.
     """
-    to_line = {JSON: _to_json, TEXT: _to_text}[format]
     if not filesystem.is_directory(path):
-        yield from map(to_line, _rows_of_file(path))
+        yield from _rows_of_file(path)
         return
     for entry in sorted(filesystem.list_directory(path)):
         if not (entry.is_dir or entry.special):
-            yield from map(to_line, _rows_in_directory(path, entry.name))
+            yield from _rows_in_directory(path, entry.name)
 
 
 def _rows_in_directory(directory: str, name: str) -> Iterator[Row]:
@@ -249,30 +244,3 @@ _BY_NAME: dict[str, Callable[[str], Iterator[Row]]] = {
     meta_properties.META_PROPERTIES: _meta_properties,
     clean_shutdown.CLEAN_SHUTDOWN: _clean_shutdown,
 }
-
-
-# lines
-
-
-def _to_json(row: Row) -> str:
-    return json.dumps(row, ensure_ascii=False)
-
-
-def _to_text(row: Row) -> str:
-    """The kind, then names and values; what a batch or record has not is left out."""
-    facts = dict(row)
-    kind = facts.pop("kind")
-    pairs = [
-        f"{name} {_text_value(name, value)}"
-        for name, value in facts.items()
-        if name in ("key", "value") or not (value is None or value is False or value == [])
-    ]
-    indent = "  " if kind == "record" else ""
-    return f"{indent}{kind}  " + "  ".join(pairs)
-
-
-def _text_value(name: str, value: Any) -> str:
-    """Data is quoted, or a value "null" could not be told from none."""
-    if isinstance(value, str) and name not in _DATA and " " not in value:
-        return value
-    return json.dumps(value, ensure_ascii=False)

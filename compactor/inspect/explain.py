@@ -39,6 +39,7 @@ class Explanation(NamedTuple):
     notes: tuple[str, ...]
     notices: tuple[str, ...]
     as_of_ms: int
+    warnings: tuple[str, ...] = ()  # of no log
 
 
 def explain(

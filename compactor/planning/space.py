@@ -74,6 +74,9 @@ class SpacePlan(NamedTuple):
     left_out: Mapping[str, str]  # partition directory -> reason
 
 
+SpaceFacts = tuple[Mapping[int, Room], SpacePlan]  # what there is, and what is needed
+
+
 def plan_space(
     logs: Sequence[LogPlan], places: Places, cores: int | None, all_staged: bool = False
 ) -> SpacePlan:

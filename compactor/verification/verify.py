@@ -9,7 +9,6 @@ finding as well, and says so.
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from compactor.exit_codes import UsageError
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
@@ -84,24 +83,6 @@ def verify(log_dir: str, only: str | None, progress: ProgressSink) -> Verificati
         found.findings += _check_log_dir(listing)
     found.findings += _check_checkpoints(log_dir, end_offsets, others_too=only is None)
     return found
-
-
-def verification_document(found: Verification) -> dict[str, Any]:
-    """The fields that follow those of the verdict."""
-    return {
-        "totals": {
-            "partitions": found.partitions,
-            "segments": found.segments,
-            "batches": found.batches,
-            "records": found.records,
-            "log_bytes": found.log_bytes,
-            "findings": len(found.findings),
-        }
-    }
-
-
-def finding_document(finding: Finding) -> dict[str, Any]:
-    return {"path": finding.path, "position": finding.position, "problem": finding.problem}
 
 
 def _verify_partition(

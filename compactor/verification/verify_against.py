@@ -8,12 +8,10 @@ hide itself here. Shared are the readers of `storage/`: names, checkpoints, snap
 import os
 import secrets
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from compactor.exit_codes import UsageError
-from compactor.host.printable import iso_time
 from compactor.host.progress import AGAINST_STAGE, ProgressSink
 from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.reader_bounds import (
@@ -30,7 +28,7 @@ from compactor.verification.reader_bounds import (
     read_side,
 )
 from compactor.verification.reader_kernels import Secret
-from compactor.verification.reader_proof import REASONS, PartitionProof
+from compactor.verification.reader_proof import PartitionProof
 from compactor.verification.verify_batches import Finding
 from storage.errors import CorruptFileError
 from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
@@ -93,44 +91,6 @@ def verify_against(
         comparer.hold(old[name], new[name])
         progress.advance(done)
     return found
-
-
-def comparison_document(found: Comparison) -> dict[str, Any]:
-    """The totals, for the verdict."""
-    held = found.partitions
-    return {
-        "before": found.before,
-        "as_of_ms": found.clock.as_of_ms,
-        "as_of": iso_time(found.clock.as_of_ms),
-        "as_of_is_clock_of_cleaning": found.clock.is_exact,
-        "partitions": len(held) + found.untouched,
-        "untouched_partitions": found.untouched,
-        "unmatched_partitions": len(found.unmatched),
-        "partitions_sharing_files": found.linked,
-        "keys": sum(p.keys for p in held),
-        "records_before": sum(p.records_before for p in held),
-        "records_after": sum(p.records_after for p in held),
-        "gone": {reason: sum(p.gone[reason] for p in held) for reason in REASONS},
-        "findings": len(found.findings),
-    }
-
-
-def partition_documents(found: Comparison) -> list[dict[str, Any]]:
-    """One object for each partition that was cleaned."""
-    return [
-        {
-            "partition": p.name,
-            "log_start_offset": p.log_start_offset,
-            "log_start_offset_before": p.log_start_before,
-            "keys": p.keys,
-            "records_before": p.records_before,
-            "records_after": p.records_after,
-            "gone": p.gone,
-            "batches_of_disputed_transactions": p.disputed_batches,
-            "checkpoint_missing": p.is_cut_short,
-        }
-        for p in found.partitions
-    ]
 
 
 class _Comparer:

@@ -1,6 +1,6 @@
 """A round's plan for a person, as tables that never flood the terminal, and whole, as JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -11,14 +11,12 @@ from cleaner_jobs.plan import LogPlan
 from compactor.host.printable import iso_time, one_line, printable, size_text
 from compactor.planning.notices import notices_of
 from compactor.planning.round_plan import LogFacts, RoundPlan
-from compactor.planning.space import Room, SpacePlan
+from compactor.planning.space import SpaceFacts
 from compactor.retention.retention_round import retention_report
 from compactor.round_report import LogReport, LogStatus
 from compactor.views.report_json import JsonObject, retention_document
 from compactor.views.report_table import RETENTION_ESTIMATE, retention_table
 from compactor.views.report_totals import group_reasons
-
-SpaceFacts = tuple[Mapping[int, Room], SpacePlan]
 
 WIDE = 100  # columns from which offsets are shown too
 SHOWN_LOGS = 40

@@ -1,24 +1,11 @@
-"""What a recovery did, as JSON and in the report of the round that came after it."""
+"""What a recovery did, as JSON, and what a run after it needs."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
-from compactor.host.printable import counted
 from compactor.log_dir_lock import UNTIL_A_CLEAN_SHUTDOWN
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
-from compactor.round_report import CleaningReport
 from compactor.views.report_json import JsonObject
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
-
-
-def problems_of(recovered: Iterable[LogDirRecovery]) -> dict[str, str]:
-    """By path of the partition directory: why a log could not be recovered."""
-    return {
-        log.path: log.problem
-        for log_dir in recovered
-        for log in log_dir.logs
-        if log.problem is not None
-    }
 
 
 def advice_of(recovered: Iterable[LogDirRecovery]) -> list[str]:
@@ -57,37 +44,6 @@ def recovery_document(recovered: Sequence[LogDirRecovery]) -> JsonObject:
         "notices": advice_of(recovered),
         "logs": [_document(log) for log in logs],
     }
-
-
-def what_was_done(log: LogRecovery) -> str:
-    """In a few words, for a person."""
-    counts = (
-        (log.finished, "of a complete swap put in place"),
-        (log.undone, "of an incomplete one removed"),
-        (log.removed, "left over removed"),
-        (log.rebuilt, "made anew"),
-    )
-    told = [f"{counted(len(names), 'file')} {what}" for names, what in counts if names]
-    return ", ".join(told + ([f"cut off: {log.truncated}"] if log.truncated else []))
-
-
-def with_recovery_noted(
-    report: CleaningReport, recovered: Iterable[LogDirRecovery]
-) -> CleaningReport:
-    """Tell of each log what was settled before the round."""
-    notes = {
-        (log.log_dir, log.topic, log.partition): f"recovered first: {what_was_done(log)}"
-        for log_dir in recovered
-        for log in log_dir.logs
-        if log.problem is None
-    }
-    logs = (
-        replace(log, notes=(notes[key], *log.notes))
-        if (key := (log.log_dir, log.topic, log.partition)) in notes
-        else log
-        for log in report.logs
-    )
-    return replace(report, logs=tuple(logs))
 
 
 def _document(log: LogRecovery) -> JsonObject:

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from compactor.host.printable import counted, one_line, printable
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
-from compactor.views.recovery_report import advice_of, what_was_done
+from compactor.recovery.recovery_account import what_was_done
+from compactor.views.recovery_report import advice_of
 
 SHOWN_LOGS = 40
 

@@ -2,7 +2,7 @@
 
 The child process of `warm_side`. REQUEST is a JSON object; each round is answered with one on a
 line of its own. What is timed is all that a round of a scheduler that keeps its session would do:
-lock, survey, plan, the jobs, swap, checkpoint.
+lock, recover, survey, plan, the jobs, swap, checkpoint.
 """
 
 import json
@@ -16,12 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from cleaner_jobs.spark.class_archive import cache_dir
 from cleaner_jobs.spark.spark_session import build_session, end_session
-from compactor.cleaning.cleaner_manager import RunSettings, run_round
-from compactor.config import load_config
+from compactor import api
 from compactor.host.java import use_java
-from compactor.log_dir_lock import lock_log_dirs
-from compactor.planning.round_plan import plan_round
-from compactor.round_report import CleaningReport
+from compactor.host.progress import START_STAGE
 from compactor.views.report_json import report_document
 from tests.bench.process_tree import cpu_seconds
 from tests.bench.scratch import Scratch, fresh_copy
@@ -37,22 +34,6 @@ class Request:
     scratch: str
     master: str
     rounds: int
-
-
-class NoProgress:
-    """Nobody looks on."""
-
-    def stage(self, name: str, total: int) -> None:
-        pass
-
-    def advance(self, done: int) -> None:
-        pass
-
-    def swapped(self, groups: int) -> None:
-        pass
-
-    def message(self, text: str) -> None:
-        pass
 
 
 def main() -> None:
@@ -83,14 +64,20 @@ def _rounds(wanted: Request, work_dir: str, session: "SparkSession") -> Iterator
         }
 
 
-def _round(log_dir: str, work_dir: str, session: "SparkSession") -> tuple[CleaningReport, float]:
+def _round(
+    log_dir: str, work_dir: str, session: "SparkSession"
+) -> tuple[api.CleaningReport, float]:
     """A round, and how many of its seconds went before the engine began."""
-    began = time.monotonic()
-    with lock_log_dirs((log_dir,)):
-        plan = plan_round((log_dir,), load_config(settings=TOPIC_CONFIG), NOW_MS)
-        plan_seconds = time.monotonic() - began
-        settings = RunSettings(dry_run=False, work_dir=work_dir)
-        return run_round(plan, settings, NoProgress(), session), plan_seconds
+    began, planned = time.monotonic(), []
+
+    def note(progress: api.Progress) -> None:
+        if progress.stage == START_STAGE:
+            planned.append(time.monotonic())
+
+    rules = api.Rules(settings=TOPIC_CONFIG, include=".*", as_of=NOW_MS, any_clock=True)
+    options = api.RunOptions(work_dir=work_dir, session=session)
+    report = api.run([log_dir], rules, options, note)
+    return report, planned[0] - began
 
 
 if __name__ == "__main__":

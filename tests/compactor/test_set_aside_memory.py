@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -63,7 +64,7 @@ def compactor(
     )
 
     def here(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) -> CleaningReport:
-        return run_round(plan, settings, progress, spark)
+        return run_round(plan, replace(settings, session=spark), progress)
 
     def run(command: str, *words: object) -> Ended:
         monkeypatch.setattr(cleaner_manager, "run_round", here)

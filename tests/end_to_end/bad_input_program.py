@@ -6,7 +6,7 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,9 @@ class Program:
         def with_session(
             plan: RoundPlan, settings: RunSettings, progress: ProgressSink
         ) -> CleaningReport:
-            return run_round(plan, settings, _Hooks(progress, self.before), self.spark)
+            return run_round(
+                plan, replace(settings, session=self.spark), _Hooks(progress, self.before)
+            )
 
         argv = ["run", *map(str, words), *COMPACTED, "--format", "json"]
         argv += ["--work-dir", str(self.work_dir)]

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -46,7 +47,7 @@ def local_rounds(work_dir: Path) -> Iterator[None]:
         def run_round(
             plan: RoundPlan, settings: cleaner_manager.RunSettings, progress: ProgressSink
         ) -> CleaningReport:
-            return real(plan, settings, progress, spark)
+            return real(plan, replace(settings, session=spark), progress)
 
         monkeypatch.setattr(cleaner_manager, "run_round", run_round)
         yield

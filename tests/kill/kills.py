@@ -19,21 +19,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from compactor.cleaning.cleaner_manager import RunSettings, run_round
-from compactor.config import load_config
+from compactor import api
 from compactor.log_dir_lock import lock_log_dirs
-from compactor.planning.round_plan import plan_round
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.round_report import LogStatus
-from compactor.verification.cleaning_clock import CleaningClock
-from compactor.verification.verify import verify
-from compactor.verification.verify_against import verify_against
 from storage.file_names import SNAPSHOT, UNFINISHED_SUFFIXES
 from tests.cluster.standalone import Cluster, environment
 from tests.kill import logs, processes, victim
 from tests.kill.processes import Target
 from tests.oracle import kafka
-from tests.support.local_round import NoProgress
 
 PROJECT = Path(__file__).parents[2]
 LONGEST_PHASE_SECONDS = {
@@ -113,12 +107,9 @@ class Range:
 
     def run(self, log_dir: Path, work_dir: Path) -> None:
         """A whole run, as `compactor run` makes it, in the session that is there already."""
-        with lock_log_dirs([str(log_dir)]):
-            recover_log_dir(str(log_dir))
-            config = load_config(None, str(self.configs), {})
-            plan = plan_round((str(log_dir),), config, logs.NOW_MS)
-            settings = RunSettings(dry_run=False, work_dir=str(work_dir))
-            report = run_round(plan, settings, NoProgress(), self.spark)
+        rules = api.Rules(topic_configs=str(self.configs), as_of=logs.NOW_MS, any_clock=True)
+        options = api.RunOptions(work_dir=str(work_dir), session=self.spark)
+        report = api.run([str(log_dir)], rules, options)
         wrong = [
             log for log in report.logs if log.status in (LogStatus.FAILED, LogStatus.SET_ASIDE)
         ]
@@ -189,11 +180,10 @@ class Range:
             killed.problems.append("cleaner-offset-checkpoint is another")
 
     def _lies(self, log_dir: Path) -> Iterator[str]:
-        compared = verify_against(
-            str(log_dir), str(self.before), None, CleaningClock(logs.NOW_MS, True), NoProgress()
-        )
+        clock = api.CleaningClock(logs.NOW_MS, is_exact=True)
+        compared = api.verify_against(str(log_dir), str(self.before), clock=clock)
         yield from map(str, compared.findings)
-        yield from map(str, verify(str(log_dir), None, NoProgress()).findings)
+        yield from map(str, api.verify(str(log_dir)).findings)
         for path in log_dir.rglob("*"):
             if ".compactor-" in path.name or path.name.endswith((*UNFINISHED_SUFFIXES, ".tmp")):
                 yield f"{path}: left over"

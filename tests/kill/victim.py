@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cleaner_jobs.staging import STAGED_MARKER
-from compactor.command_line import cli, run_command
+from compactor.command_line import cli, console
 from compactor.host.progress import SWAP_STAGE, ProgressSink
 
 START, SCAN, RESOLVE, REWRITE, SWAP, REWRITTEN, CHECKPOINT = PHASES = "ascrwxk"
@@ -81,8 +81,8 @@ def main() -> int:
     def open_progress(_: object) -> Iterator[ProgressSink]:
         yield status
 
-    assert "open_progress" in vars(run_command), "a run opens its progress elsewhere"
-    vars(run_command)["open_progress"] = open_progress
+    assert "open_progress" in vars(console), "a run opens its progress elsewhere"
+    vars(console)["open_progress"] = open_progress
     return cli.main(sys.argv[2:])
 
 

@@ -72,8 +72,9 @@ class LocalRound:
             map_capacity=map_capacity,
             originals=self.originals,
             drop_null_keys=self.drop_null_keys,
+            session=spark,
         )
-        return cleaner_manager.run_round(plan, settings, NoProgress(), spark)
+        return cleaner_manager.run_round(plan, settings, NoProgress())
 
     def run_stage(
         self, work_dir: str, stage: str, tasks: Sequence[dict[str, Any]], take: Take | None

@@ -86,7 +86,6 @@ class TestRun:
             dry_run=True,
             work_dir=str(tmp_path / "w"),
             master="local[1]",
-            debug=True,
             run_id=settings.run_id,
             started_at_ms=settings.started_at_ms,
         )

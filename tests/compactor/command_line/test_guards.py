@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from compactor.api.as_of import why_as_of_is_doubtful
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
-from compactor.command_line.guards import why_as_of_is_doubtful
 from storage.formats import clean_shutdown
 from tests.compactor.rounds import report
 from tests.compactor.small_log import build, snapshot_of

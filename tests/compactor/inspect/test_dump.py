@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from compactor.inspect.dump import dump
+from compactor.inspect.dump import rows_of
+from compactor.views.dump_lines import json_line, text_line
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
@@ -29,11 +30,11 @@ def kafkas(directory: Path, *names: str) -> Path:
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in dump(str(path), "json")]
+    return [json.loads(line) for line in map(json_line, rows_of(str(path)))]
 
 
 def text(path: Path) -> list[str]:
-    return list(dump(str(path), "text"))
+    return list(map(text_line, rows_of(str(path))))
 
 
 def put(path: Path, data: bytes | str) -> Path:
@@ -113,7 +114,7 @@ def test_a_damaged_log_is_told_as_far_as_it_is_sound(tmp_path: Path) -> None:
     damaged = bytearray(two_records("NONE"))
     damaged[-1] ^= 1
     path = put(tmp_path / f"{BASE}.log", EMPTY + bytes(damaged))
-    lines = dump(str(path), "text")
+    lines = map(text_line, rows_of(str(path)))
     assert next(lines).startswith("batch  position 0  ")
     with pytest.raises(CorruptFileError, match=f"{BASE}.log, byte 61: batch has CRC"):
         next(lines)
@@ -190,7 +191,7 @@ def test_a_partition_directory_in_the_order_of_names(tmp_path: Path) -> None:
 
 def test_a_file_that_vanishes_is_said_to(tmp_path: Path) -> None:
     kafkas(tmp_path, f"{BASE}.index", f"{BASE}.log")
-    lines = dump(str(tmp_path), "json")
+    lines = map(json_line, rows_of(str(tmp_path)))
     next(lines)
     (tmp_path / f"{BASE}.index").unlink()
     (tmp_path / f"{BASE}.log").unlink()

@@ -1,33 +1,32 @@
-"""Words of the command line by which an operator would lose data: refused before anything is done.
+"""The time that counts as now, where it is given: read, and doubted where data would go by it.
 
-Each message says what would happen, and what was probably meant.
+Tombstones and markers would be dated by it, and go at once, or before their time.
 """
 
-from compactor.command_line.arguments import MAX_TIME_MS
-from compactor.config import CLOCKS_DIFFER_MS, Config
+import re
+from datetime import UTC, datetime
+
+from compactor.config import CLOCKS_DIFFER_MS
 from compactor.exit_codes import UsageError
 from compactor.host.printable import iso_time
-from compactor.topic_config import COMPACT
 
+MAX_TIME_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 _END_OF_1970_MS = 31_536_000_000
 
 
-def require_named_topics(config: Config) -> None:
-    """Raise UsageError where --set makes topics compacted, whichever there are."""
-    policy = config.overrides.get("cleanup.policy")
-    if isinstance(policy, tuple) and COMPACT in policy and config.include is None:
-        raise UsageError(
-            f"--set cleanup.policy={','.join(policy)}: would compact every topic, and one of "
-            "policy delete would lose most of its records; say which with --include REGEX, or "
-            "give each topic its own policy with --topic-configs FILE"
-        )
+def as_of_ms(text: str) -> int:
+    """Epoch milliseconds: such a number, or ISO 8601, in UTC unless it has a zone."""
+    time_ms = _time_ms(text.strip())
+    if time_ms is None:
+        problem = "expected epoch milliseconds or ISO 8601, like 2026-11-20T12:00:00Z"
+        raise UsageError(f"--as-of {text}: {problem}")
+    if not 0 <= time_ms <= MAX_TIME_MS:
+        raise UsageError(f"--as-of {text}: outside of the years 1970 to 9999")
+    return time_ms
 
 
 def why_as_of_is_doubtful(text: str, as_of_ms: int, now_ms: int) -> str | None:
-    """Say what is wrong with the time that --as-of gives; None if nothing is.
-
-    Tombstones and markers would be dated by it, and go at once, or before their time.
-    """
+    """Say what is wrong with such a time; None if nothing is."""
     found = f"--as-of {text}: is {iso_time(as_of_ms)}"
     if as_of_ms < _END_OF_1970_MS:
         return f"{found}; {_meant_in_1970(text)}; --any-clock takes it as it is"
@@ -52,3 +51,16 @@ def _meant_in_1970(text: str) -> str:
 def _has_no_zone(text: str) -> bool:
     _, _, time = text.strip().upper().partition("T")
     return bool(time) and not time.endswith("Z") and "+" not in time and "-" not in time
+
+
+def _time_ms(text: str) -> int | None:
+    if re.fullmatch(r"[+-]?\d+", text, re.ASCII):
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    since_epoch = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(
+        1970, 1, 1, tzinfo=UTC
+    )
+    return round(since_epoch.total_seconds() * 1000)

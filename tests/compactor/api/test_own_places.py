@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from compactor.api.own_places import require_elsewhere, require_temporary_elsewhere
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
-from compactor.command_line.own_places import require_elsewhere, require_temporary_elsewhere
 from compactor.exit_codes import UsageError
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build, snapshot_of

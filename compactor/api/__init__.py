@@ -1,0 +1,89 @@
+"""Values in, values out: every command as a function. docs/api.md tells how they are used.
+
+To import this package costs next to nothing: each name is fetched from its module when it is first
+asked for, so that whoever plans loads no engine.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from compactor.api.as_of import as_of_ms as as_of_ms
+    from compactor.api.changes import Event as Event
+    from compactor.api.changes import OnProgress as OnProgress
+    from compactor.api.changes import Progress as Progress
+    from compactor.api.changes import what_was_changed as what_was_changed
+    from compactor.api.dumps import dump as dump
+    from compactor.api.explanations import explain as explain
+    from compactor.api.plans import Plan as Plan
+    from compactor.api.plans import plan as plan
+    from compactor.api.recoveries import recover as recover
+    from compactor.api.rules import Rules as Rules
+    from compactor.api.rules import RunOptions as RunOptions
+    from compactor.api.runs import run as run
+    from compactor.api.undoings import discard as discard
+    from compactor.api.undoings import undo as undo
+    from compactor.api.verifications import verify as verify
+    from compactor.api.verifications import verify_against as verify_against
+    from compactor.errors import CleaningFailedError as CleaningFailedError
+    from compactor.errors import ConfigError as ConfigError
+    from compactor.errors import CorruptLogError as CorruptLogError
+    from compactor.errors import LockLostError as LockLostError
+    from compactor.errors import RefusedError as RefusedError
+    from compactor.inspect.explain import Explanation as Explanation
+    from compactor.originals.undo import UndoReport as UndoReport
+    from compactor.originals.undo import UndoStatus as UndoStatus
+    from compactor.recovery.log_dir_recovery import LogDirRecovery as LogDirRecovery
+    from compactor.recovery.log_dir_recovery import LogRecovery as LogRecovery
+    from compactor.recovery.recovery_account import problems_of as problems_of
+    from compactor.round_report import CleaningReport as CleaningReport
+    from compactor.round_report import LogReport as LogReport
+    from compactor.round_report import LogStatus as LogStatus
+    from compactor.verification.cleaning_clock import CleaningClock as CleaningClock
+    from compactor.verification.cleaning_clock import read_run_report as read_run_report
+    from compactor.verification.verify import Verification as Verification
+    from compactor.verification.verify_against import Comparison as Comparison
+    from compactor.verification.verify_batches import Finding as Finding
+    from storage.errors import CorruptFileError as CorruptFileError
+    from storage.errors import LogCompactionError as LogCompactionError
+    from storage.errors import UnsupportedBackendError as UnsupportedBackendError
+    from storage.errors import UnsupportedFormatError as UnsupportedFormatError
+
+_NAMES = {
+    "compactor.api.as_of": "as_of_ms",
+    "compactor.api.changes": "Event OnProgress Progress what_was_changed",
+    "compactor.api.dumps": "dump",
+    "compactor.api.explanations": "explain",
+    "compactor.api.plans": "Plan plan",
+    "compactor.api.recoveries": "recover",
+    "compactor.api.rules": "Rules RunOptions",
+    "compactor.api.runs": "run",
+    "compactor.api.undoings": "discard undo",
+    "compactor.api.verifications": "verify verify_against",
+    "compactor.errors": "CleaningFailedError ConfigError CorruptLogError LockLostError "
+    "RefusedError",
+    "compactor.inspect.explain": "Explanation",
+    "compactor.originals.undo": "UndoReport UndoStatus",
+    "compactor.recovery.log_dir_recovery": "LogDirRecovery LogRecovery",
+    "compactor.recovery.recovery_account": "problems_of",
+    "compactor.round_report": "CleaningReport LogReport LogStatus",
+    "compactor.verification.cleaning_clock": "CleaningClock read_run_report",
+    "compactor.verification.verify": "Verification",
+    "compactor.verification.verify_against": "Comparison",
+    "compactor.verification.verify_batches": "Finding",
+    "storage.errors": "CorruptFileError LogCompactionError UnsupportedBackendError "
+    "UnsupportedFormatError",
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(_MODULES)

@@ -1,0 +1,81 @@
+"""Who listens while a call is at work, and what is said of its changes if it ends with an error."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import NamedTuple
+
+from compactor.host.progress import ChangeWatch
+
+
+class Event(StrEnum):
+    STAGE = "stage"  # one begins, and with it the one before is over
+    ADVANCE = "advance"
+    SWAPPED = "swapped"
+    MESSAGE = "message"
+
+
+class Progress(NamedTuple):
+    """What has just happened, and how far the call is."""
+
+    event: Event
+    stage: str = ""  # "": none has begun
+    done: int = 0  # units of the stage: bytes of .log; segments, partitions or groups of some
+    total: int = 0  # 0: not known
+    swapped_groups: int = 0  # segment groups that are in place
+    message: str = ""  # something to be known now, in one line
+
+
+OnProgress = Callable[[Progress], object]
+
+
+class Listener:
+    """What the rooms below tell of their progress, told on to one function."""
+
+    def __init__(self, on_progress: OnProgress | None) -> None:
+        self._on_progress, self._last = on_progress, Progress(Event.STAGE)
+
+    def stage(self, name: str, total: int) -> None:
+        self._tell(self._last._replace(event=Event.STAGE, stage=name, done=0, total=total))
+
+    def advance(self, done: int) -> None:
+        self._tell(self._last._replace(event=Event.ADVANCE, done=done))
+
+    def swapped(self, groups: int) -> None:
+        self._tell(self._last._replace(event=Event.SWAPPED, swapped_groups=groups))
+
+    def message(self, text: str) -> None:
+        self._tell(self._last._replace(event=Event.MESSAGE, message=text))
+
+    def _tell(self, progress: Progress) -> None:
+        self._last = progress._replace(message="")
+        if self._on_progress is not None:
+            self._on_progress(progress)
+
+
+class _Changes(str):
+    """The note of an error that says what was changed; by its type it is told from other notes."""
+
+    __slots__ = ()
+
+
+@contextmanager
+def watched(on_progress: OnProgress | None) -> Iterator[ChangeWatch]:
+    """A sink under which an error gets a note of what was changed."""
+    watch = ChangeWatch(Listener(on_progress))
+    try:
+        yield watch
+    except BaseException as error:
+        note_changes(error, watch.what_was_changed())
+        raise
+
+
+def note_changes(error: BaseException, changed: str) -> None:
+    """Add what was changed to an error, for who shows it and for `what_was_changed`."""
+    error.add_note(_Changes(changed))
+
+
+def what_was_changed(error: BaseException) -> str | None:
+    """What a call that ended with this error has changed; None: nothing."""
+    notes = [note for note in getattr(error, "__notes__", ()) if isinstance(note, _Changes)]
+    return str(notes[-1]) if notes else None

@@ -1,0 +1,53 @@
+"""`plan`: what a round would take on, and what a run would be refused for. Reads metadata only."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from compactor.api import places
+from compactor.api.premises import Premises, plan_of, premises_of_round
+from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.planning.room import cores_of, places_of, with_room
+from compactor.planning.round_plan import RoundPlan
+from compactor.planning.space import SpaceFacts, plan_space
+from compactor.refusals import refusals, told_by
+from compactor.remembered_logs import RememberedLogs
+
+
+class Plan(NamedTuple):
+    """What a round would take on."""
+
+    round_plan: RoundPlan
+    space: SpaceFacts | None  # what there is, and what is needed; None: nothing is to be cleaned
+    refusals: tuple[str, ...]  # why a run over it would not be done, in the run's own words
+    warnings: tuple[str, ...]
+
+
+def plan(log_dirs: Sequence[str], rules: Rules = KAFKAS_DEFAULTS) -> Plan:
+    """Survey and select. Takes no lock, and changes nothing.
+
+    Raise ConfigError, RefusedError where a directory cannot be read, OSError.
+    """
+    paths = places.log_dirs(log_dirs, to_write=False)
+    premises = premises_of_round(rules, paths, to_write=False)
+    remembered = RememberedLogs(paths)
+    found = plan_of(premises, paths, remembered.problems)
+    space = _space(found) if found.logs else None
+    refused = tuple(_refusals(log_dirs, premises, found, space))
+    return Plan(found, space, refused, (*premises.warnings, *remembered.warnings))
+
+
+def _space(found: RoundPlan) -> SpaceFacts:
+    rooms = places_of(found.logs)
+    return rooms.rooms, plan_space(found.logs, rooms, cores_of(None))
+
+
+def _refusals(
+    log_dirs: Sequence[str], premises: Premises, found: RoundPlan, space: SpaceFacts | None
+) -> list[str]:
+    told = told_by(partial(places.log_dirs, log_dirs, to_write=True))
+    told += refusals(
+        [log_dir.path for log_dir in found.log_dirs],
+        assume_fully_replicated=premises.config.assume_fully_replicated,
+    )
+    return told + (told_by(partial(with_room, found, space[1])) if space else [])

@@ -1,0 +1,88 @@
+"""What a command goes by, read and checked once: configuration and clock.
+
+Guards against what would lose data by mistake hold here, for the command line and for whoever
+calls from Python: a policy for every topic there is, a doubtful clock, filters that match nothing,
+logs of which nobody says how far they are replicated. The clock is read once, see
+`compactor.host.clock`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from compactor.api.as_of import as_of_ms, why_as_of_is_doubtful
+from compactor.api.rules import Rules
+from compactor.config import Config, load_config, with_filters
+from compactor.exit_codes import UsageError
+from compactor.high_watermarks import require_high_watermarks
+from compactor.host.clock import now_ms
+from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.unmatched import require_include, unmatched
+from compactor.survey import topics_in
+from compactor.topic_config import COMPACT
+
+
+class Premises(NamedTuple):
+    """What a command goes by. Made once: a file of settings may be a pipe."""
+
+    config: Config
+    started_at_ms: int  # when they were made
+    as_of_ms: int  # the time that counts as now, from the first step to the last
+    is_as_of_given: bool
+    warnings: tuple[str, ...] = ()
+
+
+def premises_of(rules: Rules) -> Premises:
+    """The configuration and the clock. ConfigError, with file and name, where they cannot be."""
+    config = load_config(rules.config, rules.topic_configs, rules.settings)
+    config = with_filters(config, rules.include, rules.exclude)
+    config = replace(config, checks_clock=not rules.any_clock)
+    if rules.assume_fully_replicated:
+        config = replace(config, assume_fully_replicated=True)
+    started_at_ms = now_ms()
+    if rules.as_of is None:
+        return Premises(config, started_at_ms, started_at_ms, is_as_of_given=False)
+    return Premises(config, started_at_ms, as_of_ms(str(rules.as_of)), is_as_of_given=True)
+
+
+def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -> Premises:
+    """Those of a plan or a run.
+
+    UsageError where data would be lost by mistake, or, where the clock is doubtful and nothing is
+    written, a warning; ConfigError where topics are asked for of which there is none; RefusedError
+    where something is written, and nobody says how far the logs are replicated.
+    """
+    premises = premises_of(rules)
+    _require_named_topics(premises.config)
+    doubt = None if rules.any_clock or rules.as_of is None else _doubt_of_clock(rules, premises)
+    if doubt is not None and to_write:
+        raise UsageError(doubt)
+    topics = topics_in(log_dirs)
+    require_include(premises.config, topics)
+    if to_write:
+        require_high_watermarks(log_dirs, premises.config.assume_fully_replicated)
+    warnings = [doubt] if doubt is not None else []
+    return premises._replace(warnings=(*warnings, *unmatched(premises.config, topics)))
+
+
+def plan_of(
+    premises: Premises, log_dirs: tuple[str, ...], problems: Mapping[str, str] | None = None
+) -> RoundPlan:
+    """The plan of a round. problems: of log directories and logs, by path, known before."""
+    machine_ms = None if premises.is_as_of_given else now_ms()
+    return plan_round(log_dirs, premises.config, premises.as_of_ms, problems, machine_ms)
+
+
+def _doubt_of_clock(rules: Rules, premises: Premises) -> str | None:
+    return why_as_of_is_doubtful(str(rules.as_of), premises.as_of_ms, premises.started_at_ms)
+
+
+def _require_named_topics(config: Config) -> None:
+    """Raise UsageError where one setting makes topics compacted, whichever there are."""
+    policy = config.overrides.get("cleanup.policy")
+    if isinstance(policy, tuple) and COMPACT in policy and config.include is None:
+        raise UsageError(
+            f"--set cleanup.policy={','.join(policy)}: would compact every topic, and one of "
+            "policy delete would lose most of its records; say which with --include REGEX, or "
+            "give each topic its own policy with --topic-configs FILE"
+        )

@@ -1,0 +1,53 @@
+"""`recover`: finish or undo what was cut short, of a run, of a broker's cleaner, of a broker."""
+
+from collections.abc import Sequence
+
+from compactor.api import places
+from compactor.api.changes import OnProgress, watched
+from compactor.api.premises import Premises, premises_of
+from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.errors import ConfigError
+from compactor.host.progress import RECOVERY_STAGE, ChangeWatch
+from compactor.log_dir_lock import lock_log_dirs
+from compactor.recovery.log_dir_recovery import LoadRules, LogDirRecovery, recover_log_dir
+from storage.errors import CorruptFileError
+from storage.formats import clean_shutdown
+
+
+def recover(
+    log_dirs: Sequence[str],
+    rules: Rules = KAFKAS_DEFAULTS,
+    allowed_file_systems: tuple[str, ...] = (),
+    on_progress: OnProgress | None = None,
+) -> list[LogDirRecovery]:
+    """What was done to each log directory, and to the logs in it that needed something.
+
+    What is wrong with a log is its `problem`, and the others go on. Raise ConfigError,
+    RefusedError and CorruptFileError before anything is changed, OSError; see `what_was_changed`.
+    """
+    paths = places.log_dirs(log_dirs, to_write=True)
+    locks = lock_log_dirs(paths, allowed_file_systems, after_unclean_shutdown=True)
+    with locks, watched(on_progress) as progress:
+        return recover_log_dirs(paths, premises_of(rules), progress)
+
+
+def recover_log_dirs(
+    log_dirs: tuple[str, ...], premises: Premises | None, progress: ChangeWatch
+) -> list[LogDirRecovery]:
+    """What a run does first; with premises, by which it is done, all that a broker does."""
+    rules = None if premises is None else LoadRules(premises.config, premises.as_of_ms)
+    recovered = []
+    for log_dir in log_dirs:
+        takes_long = rules is not None and not clean_shutdown.exists(log_dir)
+        if takes_long:
+            progress.stage(RECOVERY_STAGE, 0)
+        advance = progress.advance if takes_long else None
+        try:
+            recovered.append(recover_log_dir(log_dir, rules, advance))
+        except (CorruptFileError, ConfigError):
+            raise  # before anything was changed
+        except BaseException:
+            progress.recovery_broke_off = True
+            raise
+        progress.recovered |= bool(recovered[-1].logs)
+    return recovered

@@ -1,0 +1,165 @@
+"""`run`: under the locks recover, plan and run one round."""
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from compactor.api import places
+from compactor.api.changes import OnProgress, watched
+from compactor.api.own_places import require_temporary_elsewhere
+from compactor.api.premises import Premises, plan_of, premises_of_round
+from compactor.api.recoveries import recover_log_dirs
+from compactor.api.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
+from compactor.cleaning import cleaner_manager
+from compactor.cleaning.cleaner_manager import RunSettings
+from compactor.cleaning.overflow import split_overflowing
+from compactor.exit_codes import UsageError
+from compactor.host import descriptor_limit
+from compactor.host.progress import START_STAGE, ChangeWatch
+from compactor.log_dir_lock import lock_log_dirs
+from compactor.originals.kept_run import discard_expired
+from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
+from compactor.planning.room import space_of, with_room
+from compactor.planning.round_plan import RoundPlan
+from compactor.planning.uncleaned import stop_if_corrupt
+from compactor.recovery.recovery_account import problems_of, with_recovery_noted
+from compactor.refusals import refusals
+from compactor.remembered_logs import RememberedLogs
+from compactor.round_report import CleaningReport
+
+
+class _Places(NamedTuple):
+    """Directories of a run, checked."""
+
+    log_dirs: tuple[str, ...]
+    work_dir: str | None
+    originals_dir: str | None
+
+
+class _Asked(NamedTuple):
+    """What a run is to do, read and checked."""
+
+    options: RunOptions
+    places: _Places
+    premises: Premises
+
+
+def run(
+    log_dirs: Sequence[str],
+    rules: Rules = KAFKAS_DEFAULTS,
+    options: RunOptions = ONE_ROUND,
+    on_progress: OnProgress | None = None,
+) -> CleaningReport:
+    """One round, dry or real. What becomes of each log stands in the report.
+
+    Raise ConfigError and RefusedError before anything is changed; CorruptLogError,
+    CleaningFailedError, LockLostError and OSError where the round as a whole fails. What was
+    changed by then is told by `what_was_changed`.
+    """
+    own = _places(log_dirs, options)
+    # The locks come first: what is planned under them is still true when it is done.
+    locks = lock_log_dirs(
+        own.log_dirs, options.allowed_file_systems, after_unclean_shutdown=options.recover_first
+    )
+    with nullcontext() if options.dry_run else locks, watched(on_progress) as progress:
+        return _round(rules, options, own, progress)
+
+
+def _places(log_dirs: Sequence[str], options: RunOptions) -> _Places:
+    paths = places.log_dirs(log_dirs, to_write=not options.dry_run)
+    descriptor_limit.require_enough()
+    require_temporary_elsewhere(paths)
+    work_dir = places.work_dir(options.work_dir, paths)
+    originals_dir = places.keep_originals(options.keep_originals, paths)
+    if options.keep_for_ms is not None and originals_dir is None:
+        raise UsageError("--keep-for: needs --keep-originals, which is not given")
+    return _Places(paths, work_dir, originals_dir)
+
+
+def _round(
+    rules: Rules, options: RunOptions, own: _Places, progress: ChangeWatch
+) -> CleaningReport:
+    # before anything is changed
+    premises = premises_of_round(rules, own.log_dirs, to_write=not options.dry_run)
+    asked = _Asked(options, own, premises)
+    first = premises if options.recover_first else None
+    recovered = [] if options.dry_run else recover_log_dirs(own.log_dirs, first, progress)
+    remembered = RememberedLogs(own.log_dirs, options.retry)
+    problems = remembered.problems | problems_of(recovered)
+    if not options.dry_run:
+        _discard_expired(asked, progress)
+    plan_anew = partial(_plan_with_room, asked, problems)
+    plan = plan_anew()
+    if options.fail_on_corrupt:
+        stop_if_corrupt((*remembered.still_corrupt(plan.passed_over), *plan.passed_over))
+    report = with_recovery_noted(_clean(asked, plan, plan_anew, progress), recovered)
+    if not options.dry_run:
+        remembered.update(report.logs, premises.started_at_ms)
+    else:
+        report = replace(report, notices=(*report.notices, *_refusals(asked)))
+    return replace(report, warnings=(*premises.warnings, *remembered.warnings))
+
+
+def _clean(
+    asked: _Asked, plan: RoundPlan, plan_anew: Callable[[], RoundPlan], progress: ChangeWatch
+) -> CleaningReport:
+    options, run_id = asked.options, secrets.token_hex(4)
+    with _keeper(asked, run_id, plan) as originals:
+        progress.kept_in = originals.path if originals else None
+        plan = split_overflowing(plan, plan_anew, options.dry_run, originals, progress.split)
+        settings = RunSettings(
+            dry_run=options.dry_run,
+            started_at_ms=asked.premises.started_at_ms,
+            work_dir=asked.places.work_dir,
+            master=options.master,
+            map_capacity=options.map_capacity,
+            run_id=run_id,
+            originals=originals,
+            drop_null_keys=options.drop_null_keys,
+            fail_on_corrupt=options.fail_on_corrupt,
+            session=options.session,
+        )
+        if plan.logs:
+            progress.stage(START_STAGE, 0)
+        report = cleaner_manager.run_round(plan, settings, progress)
+        return replace(report, originals=originals.report() if originals else None)
+
+
+def _refusals(asked: _Asked) -> list[str]:
+    """Why what a dry run has shown would not be done."""
+    options, own, premises = asked
+    replicated = premises.config.assume_fully_replicated
+    known = options.allowed_file_systems, options.recover_first, replicated
+    return [f"A run would be refused: {why}" for why in refusals(own.log_dirs, *known)]
+
+
+def _discard_expired(asked: _Asked, progress: ChangeWatch) -> None:
+    """Before the plan: the room that it frees counts."""
+    directory, keep_for_ms = asked.places.originals_dir, asked.options.keep_for_ms
+    if directory is not None and keep_for_ms is not None:
+        started_before_ms = asked.premises.started_at_ms - keep_for_ms
+        discard_expired(directory, started_before_ms, progress.discard)
+
+
+@contextmanager
+def _keeper(asked: _Asked, run_id: str, plan: RoundPlan) -> Iterator[OriginalsKeeper | None]:
+    directory, began_ms = asked.places.originals_dir, asked.premises.started_at_ms
+    if asked.options.dry_run or directory is None:
+        yield None
+        return
+    with closing(open_keeper(directory, run_id, began_ms, plan)) as keeper:
+        yield keeper
+
+
+def _plan_with_room(asked: _Asked, problems: Mapping[str, str]) -> RoundPlan:
+    """What a run takes on."""
+    options, own, premises = asked
+    found = plan_of(premises, own.log_dirs, problems)
+    if options.dry_run or not found.logs:
+        return found
+    all_staged = options.fail_on_corrupt  # until every one is known to be sound
+    space = space_of(found.logs, own.work_dir, own.originals_dir, options.master, all_staged)
+    return with_room(found, space)

@@ -1,0 +1,47 @@
+"""`verify` and `verify_against`: is a log directory sound; do readers find what they found before.
+
+Both only read, and take no lock.
+"""
+
+import os
+
+from compactor.api import places
+from compactor.api.changes import Listener, OnProgress
+from compactor.exit_codes import UsageError
+from compactor.host.clock import now_ms
+from compactor.verification import verify as verifier
+from compactor.verification import verify_against as comparer
+from compactor.verification.cleaning_clock import CleaningClock
+from compactor.verification.verify import Verification
+from compactor.verification.verify_against import Comparison
+
+
+def verify(
+    log_dir: str, topic_partition: str | None = None, on_progress: OnProgress | None = None
+) -> Verification:
+    """Check everything in a log directory, or in one partition of it.
+
+    What is wrong is a finding, and no error. Raise UsageError if there is no such partition.
+    """
+    (path,) = places.log_dirs([log_dir], to_write=False)
+    return verifier.verify(path, topic_partition, Listener(on_progress))
+
+
+def verify_against(
+    log_dir: str,
+    before: str,
+    topic_partition: str | None = None,
+    clock: CleaningClock | None = None,
+    on_progress: OnProgress | None = None,
+) -> Comparison:
+    """Hold a log directory against a copy of it from before a cleaning, record by record.
+
+    clock: what is known of the cleaning's; None: that it is not later than the present.
+    Raise UsageError where a directory or the partition is not there.
+    """
+    (after,) = places.log_dirs([log_dir], to_write=False)
+    (copy,) = places.log_dirs([before], to_write=False)
+    if os.path.realpath(copy) == os.path.realpath(after):
+        raise UsageError(f"--against {before}: is LOG_DIR itself")
+    known = CleaningClock(now_ms()) if clock is None else clock
+    return comparer.verify_against(after, copy, topic_partition, known, Listener(on_progress))

@@ -1,0 +1,21 @@
+"""`plan`, from the words of the command line to a table and a result."""
+
+from compactor import api
+from compactor.command_line.console import show, tell
+from compactor.command_line.requests import Format, Result, RoundArguments, rules_of
+from compactor.exit_codes import exit_code_of_statuses
+from compactor.views.plan_table import plan_document, plan_view
+from compactor.views.report_json import verdict
+
+
+def result_of(wanted: RoundArguments) -> Result:
+    """Survey and select, and show what a round would take on."""
+    found, space, refused, warnings = api.plan(wanted.log_dirs, rules_of(wanted))
+    document = plan_document(found, space, refused) | {"warnings": list(warnings)}
+    code = exit_code_of_statuses(log.status for log in found.passed_over)
+    begin = verdict("plan", code) | {"totals": document["totals"]}
+    if wanted.format is Format.TABLE:
+        show(lambda width: plan_view(found, width, space, refused, warnings))
+    else:
+        tell(warnings)
+    return Result(begin | document, begin)

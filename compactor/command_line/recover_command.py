@@ -1,0 +1,23 @@
+"""`recover`, from the words of the command line to a table and a result."""
+
+from compactor import api
+from compactor.command_line.console import show, shown_progress
+from compactor.command_line.requests import Format, Result, RoundArguments, rules_of
+from compactor.exit_codes import ExitCode
+from compactor.views.recovery_report import recovery_document
+from compactor.views.recovery_table import recovery_view
+from compactor.views.report_json import verdict
+
+
+def result_of(wanted: RoundArguments) -> Result:
+    """Finish or undo what was cut short, of a broker too; show what was done."""
+    with shown_progress() as progress:
+        recovered = api.recover(
+            wanted.log_dirs, rules_of(wanted), wanted.allowed_file_systems, progress
+        )
+    document = recovery_document(recovered)
+    if wanted.format is Format.TABLE:
+        show(lambda _: recovery_view(recovered))
+    code = ExitCode.PARTIAL if api.problems_of(recovered) else ExitCode.OK
+    begin = verdict("recover", code) | {"totals": document["totals"]}
+    return Result(begin | document, begin)

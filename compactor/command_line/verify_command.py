@@ -1,0 +1,61 @@
+"""`verify`, from the words of the command line to lines, a table and a result."""
+
+from compactor import api
+from compactor.command_line.console import show, shown_progress
+from compactor.command_line.requests import Format, Result, VerifyArguments
+from compactor.exit_codes import ExitCode, UsageError
+from compactor.host.output import print_line
+from compactor.host.printable import printable
+from compactor.views.against_table import comparison_view
+from compactor.views.report_json import JsonObject, verdict
+from compactor.views.verification_report import (
+    comparison_document,
+    finding_document,
+    partition_documents,
+    verification_document,
+    verification_line,
+)
+
+
+def result_of(wanted: VerifyArguments) -> Result:
+    """Check everything, and hold it against a copy from before; show what was found."""
+    _require_against(wanted)
+    with shown_progress() as progress:
+        compared = _compared(wanted, progress)
+        found = api.verify(wanted.log_dir, wanted.topic_partition, progress)
+    findings = found.findings + (compared.findings if compared else [])
+    code = ExitCode.PARTIAL if findings else ExitCode.OK
+    begin = verdict("verify", code) | verification_document(found)
+    document: JsonObject = {}
+    if compared is not None:
+        begin |= {"against": comparison_document(compared)}
+        document = {"partitions": partition_documents(compared)}
+    if wanted.format is Format.TABLE:
+        for finding in found.findings:
+            print_line(printable(str(finding)))
+        print_line(verification_line(found))
+        if compared is not None:
+            show(lambda _: comparison_view(compared))
+    told = [finding_document(finding) for finding in findings]
+    return Result(begin | {"findings": told} | document, begin)
+
+
+def _require_against(wanted: VerifyArguments) -> None:
+    if wanted.against is None and wanted.as_of is not None:
+        raise UsageError(f"--as-of {wanted.as_of}: only with --against, for its delete horizons")
+    if wanted.against is None and wanted.run_report is not None:
+        raise UsageError(f"--run-report {wanted.run_report}: goes with --against")
+    if wanted.as_of is not None and wanted.run_report is not None:
+        raise UsageError("--as-of: not with --run-report, which has the clock of the run")
+
+
+def _compared(wanted: VerifyArguments, progress: api.OnProgress) -> api.Comparison | None:
+    if wanted.against is None:
+        return None
+    clock = None
+    if wanted.run_report is not None:
+        clock = api.read_run_report(wanted.run_report)
+    elif wanted.as_of is not None:
+        clock = api.CleaningClock(api.as_of_ms(wanted.as_of), is_exact=True)
+    only = wanted.topic_partition
+    return api.verify_against(wanted.log_dir, wanted.against, only, clock, progress)

@@ -1,0 +1,49 @@
+"""What a recovery did, for whoever goes on from there: by log, in words, in a round's report."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from compactor.host.printable import counted
+from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
+from compactor.round_report import CleaningReport
+
+
+def problems_of(recovered: Iterable[LogDirRecovery]) -> dict[str, str]:
+    """By path of the partition directory: why a log could not be recovered."""
+    return {
+        log.path: log.problem
+        for log_dir in recovered
+        for log in log_dir.logs
+        if log.problem is not None
+    }
+
+
+def what_was_done(log: LogRecovery) -> str:
+    """In a few words, for a person."""
+    counts = (
+        (log.finished, "of a complete swap put in place"),
+        (log.undone, "of an incomplete one removed"),
+        (log.removed, "left over removed"),
+        (log.rebuilt, "made anew"),
+    )
+    told = [f"{counted(len(names), 'file')} {what}" for names, what in counts if names]
+    return ", ".join(told + ([f"cut off: {log.truncated}"] if log.truncated else []))
+
+
+def with_recovery_noted(
+    report: CleaningReport, recovered: Iterable[LogDirRecovery]
+) -> CleaningReport:
+    """Tell of each log what was settled before the round."""
+    notes = {
+        (log.log_dir, log.topic, log.partition): f"recovered first: {what_was_done(log)}"
+        for log_dir in recovered
+        for log in log_dir.logs
+        if log.problem is None
+    }
+    logs = (
+        replace(log, notes=(notes[key], *log.notes))
+        if (key := (log.log_dir, log.topic, log.partition)) in notes
+        else log
+        for log in report.logs
+    )
+    return replace(report, logs=tuple(logs))

@@ -1,0 +1,74 @@
+"""What `verify` has found, as JSON and as the line at its end."""
+
+from compactor.host.printable import iso_time, size_text
+from compactor.verification.reader_proof import REASONS
+from compactor.verification.verify import Verification
+from compactor.verification.verify_against import Comparison
+from compactor.verification.verify_batches import Finding
+from compactor.views.report_json import JsonObject
+
+
+def verification_document(found: Verification) -> JsonObject:
+    """The fields that follow those of the verdict."""
+    return {
+        "totals": {
+            "partitions": found.partitions,
+            "segments": found.segments,
+            "batches": found.batches,
+            "records": found.records,
+            "log_bytes": found.log_bytes,
+            "findings": len(found.findings),
+        }
+    }
+
+
+def finding_document(finding: Finding) -> JsonObject:
+    return {"path": finding.path, "position": finding.position, "problem": finding.problem}
+
+
+def comparison_document(found: Comparison) -> JsonObject:
+    """The totals, for the verdict."""
+    held = found.partitions
+    return {
+        "before": found.before,
+        "as_of_ms": found.clock.as_of_ms,
+        "as_of": iso_time(found.clock.as_of_ms),
+        "as_of_is_clock_of_cleaning": found.clock.is_exact,
+        "partitions": len(held) + found.untouched,
+        "untouched_partitions": found.untouched,
+        "unmatched_partitions": len(found.unmatched),
+        "partitions_sharing_files": found.linked,
+        "keys": sum(p.keys for p in held),
+        "records_before": sum(p.records_before for p in held),
+        "records_after": sum(p.records_after for p in held),
+        "gone": {reason: sum(p.gone[reason] for p in held) for reason in REASONS},
+        "findings": len(found.findings),
+    }
+
+
+def partition_documents(found: Comparison) -> list[JsonObject]:
+    """One object for each partition that was cleaned."""
+    return [
+        {
+            "partition": p.name,
+            "log_start_offset": p.log_start_offset,
+            "log_start_offset_before": p.log_start_before,
+            "keys": p.keys,
+            "records_before": p.records_before,
+            "records_after": p.records_after,
+            "gone": p.gone,
+            "batches_of_disputed_transactions": p.disputed_batches,
+            "checkpoint_missing": p.is_cut_short,
+        }
+        for p in found.partitions
+    ]
+
+
+def verification_line(found: Verification) -> str:
+    """What was looked at, for a person."""
+    what = (
+        f"{found.partitions:,} partitions, {found.segments:,} segments, {found.batches:,} batches, "
+        f"{found.records:,} records, {size_text(found.log_bytes)}"
+    )
+    count = f"{len(found.findings):,} findings" if found.findings else "all sound"
+    return f"{what}: {count}"

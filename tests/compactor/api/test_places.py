@@ -1,0 +1,123 @@
+"""The directories that a command may be given; a refusal names what it was given."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from compactor.api import places
+from compactor.exit_codes import UsageError
+from storage.errors import UnsupportedBackendError
+from tests.compactor.small_log import build
+from tests.support.private_mounts import python_with_mounts
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    return build(tmp_path / "log").parent
+
+
+def refusal_of_log_dir(*paths: Path) -> str:
+    with pytest.raises(UsageError) as refused:
+        places.log_dirs([str(path) for path in paths], to_write=True)
+    return str(refused.value)
+
+
+class TestLogDirs:
+    def test_paths_become_absolute(self, log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(log_dir.parent)
+        for given in ("log", "./log/", f"file://{log_dir}"):
+            assert places.log_dirs([given], to_write=True) == (str(log_dir),)
+
+    def test_meta_properties_or_a_partition_make_a_log_directory(self, log_dir: Path) -> None:
+        """F-15.3, F-1.1."""
+        (log_dir / "meta.properties").unlink()
+        assert places.log_dirs([str(log_dir)], to_write=True)
+        fresh = log_dir.parent / "fresh"
+        fresh.mkdir()
+        (fresh / "meta.properties").write_text("version=1\n")
+        assert places.log_dirs([str(fresh)], to_write=True)
+
+    def test_one_directory_mounted_at_two_places(self, log_dir: Path, tmp_path: Path) -> None:
+        """No name tells; and a second lock of this process on one file would be given away."""
+        again = tmp_path / "again"
+        again.mkdir()
+        code = (
+            "import sys\nfrom compactor.api import places\n"
+            "places.log_dirs(sys.argv[1:], to_write=True)\n"
+        )
+        done = python_with_mounts([f"--bind {log_dir} {again}"], code, log_dir, again)
+        assert f"LOG_DIR {again}: given twice (also as {log_dir})" in done.stderr
+
+    def test_one_that_is_missing(self, tmp_path: Path) -> None:
+        path = tmp_path / "x"
+        assert refusal_of_log_dir(path) == f"LOG_DIR {path}: No such file or directory"
+
+    def test_a_file(self, log_dir: Path) -> None:
+        path = log_dir / "meta.properties"
+        assert refusal_of_log_dir(path) == f"LOG_DIR {path}: Not a directory"
+
+    @pytest.mark.parametrize("inside", [[], ["X11-6"], ["X11-6/rgb.txt"], ["a/b.log"]])
+    def test_another_directory(self, tmp_path: Path, inside: list[str]) -> None:
+        for name in inside:
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text("")
+        assert refusal_of_log_dir(tmp_path) == (
+            f"LOG_DIR {tmp_path}: not a log directory: no meta.properties, "
+            "and nothing named TOPIC-PARTITION in it"
+        )
+
+    def test_a_partition_directory(self, log_dir: Path) -> None:
+        path = log_dir / "orders-0"
+        expected = f"is a partition directory; give the log directory, {log_dir}"
+        assert refusal_of_log_dir(path) == f"LOG_DIR {path}: {expected}"
+
+    def test_the_same_one_twice(self, log_dir: Path) -> None:
+        link = log_dir.parent / "link"
+        link.symlink_to(log_dir)
+        expected = f"LOG_DIR {link}: given twice (also as {log_dir})"
+        assert refusal_of_log_dir(log_dir, link) == expected
+
+    def test_an_object_store(self) -> None:
+        with pytest.raises(UnsupportedBackendError, match="s3://bucket/x"):
+            places.log_dirs(["s3://bucket/x"], to_write=True)
+
+    def test_one_that_is_only_read_need_not_be_writable(
+        self, log_dir: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(os, "access", lambda _path, mode: not mode & os.W_OK)
+        assert places.log_dirs([str(log_dir)], to_write=False)
+        assert refusal_of_log_dir(log_dir).endswith(
+            "no permission to write; --dry-run and plan only read"
+        )
+
+
+class TestWorkDir:
+    def test_it_need_not_be_there_yet(self, tmp_path: Path) -> None:
+        assert places.work_dir(None, []) is None
+        assert places.work_dir(str(tmp_path / "a" / "b"), []) == str(tmp_path / "a" / "b")
+
+    @pytest.mark.parametrize("below", ["", "x", "orders-0/x"])
+    def test_never_in_a_log_directory(self, log_dir: Path, below: str) -> None:
+        """F-1.4."""
+        link = log_dir.parent / "link"
+        link.symlink_to(log_dir)
+        for path in (log_dir / below, link / below):
+            with pytest.raises(UsageError, match="a broker that starts there would fail"):
+                places.work_dir(str(path), [str(log_dir)])
+
+    def test_beside_a_log_directory_of_a_similar_name(self, log_dir: Path) -> None:
+        beside = f"{log_dir}-work"
+        assert places.work_dir(beside, [str(log_dir)]) == beside
+
+    def test_what_is_no_directory(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(UsageError, match="is not a directory"):
+            places.work_dir(str(tmp_path / "file"), [])
+        with pytest.raises(UsageError, match="a path that driver and executors all reach"):
+            places.work_dir("hdfs://h/x", [])
+
+    def test_without_permission(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(os, "access", lambda _path, _mode: False)
+        with pytest.raises(UsageError, match="no permission to write in"):
+            places.work_dir(str(tmp_path / "new"), [])
