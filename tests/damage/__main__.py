@@ -16,8 +16,8 @@ def main() -> int:
     found = {}
     with tempfile.TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patch:
         local = open_local_round(Path(scratch, "work"), patch)
-        for kind, cases in campaign.kinds().items():
-            found[kind] = list(campaign.run(cases, local, Path(scratch)))
+        for kind, cases in campaign.KINDS.items():
+            found[kind] = list(campaign.run(cases(), local, Path(scratch)))
     sys.stdout.write(f"{campaign.table(found)}\nin {time.monotonic() - began:.0f} s\n")
     wrong = [each for of_kind in found.values() for each in of_kind]
     return int(any(each.ending in campaign.WRONG for each in wrong))

@@ -2,7 +2,8 @@
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -14,16 +15,13 @@ from tests.support.local_round import LocalRound
 CASES_A_ROUND = 400
 GARBAGE_SEED, GARBAGE_PER_FILE = 20, 3
 WRONG = (Ending.SILENT, Ending.UNTYPED)
-
-
-def kinds() -> dict[str, list[Case]]:
-    return {
-        "a byte of a log": list(ways.flips()),
-        "a log cut short": list(ways.cuts()),
-        "another file": list(ways.other_files()),
-        "garbage": list(ways.garbage(GARBAGE_SEED, GARBAGE_PER_FILE)),
-        "a lie with a fitting checksum": list(lies.lies()),
-    }
+KINDS: dict[str, Callable[[], Iterator[Case]]] = {
+    "a byte of a log": ways.flips,
+    "a log cut short": ways.cuts,
+    "another file": ways.other_files,
+    "garbage": partial(ways.garbage, GARBAGE_SEED, GARBAGE_PER_FILE),
+    "a lie with a fitting checksum": lies.lies,
+}
 
 
 def run(cases: Iterable[Case], local: LocalRound, root: Path) -> Iterator[Found]:

@@ -1,6 +1,9 @@
-"""Sizes and counts that lie under checksums that fit: nothing but the parsers stands in the way."""
+"""Sizes and counts that lie under checksums that fit: nothing but the parsers stands in the way.
 
-from collections.abc import Iterator
+A case packs its batch when it is tried, not when it is listed: a sample pays for what it takes.
+"""
+
+from collections.abc import Callable, Iterator
 from functools import partial
 from zlib import crc32
 
@@ -36,6 +39,7 @@ VARINTS = (
     b"\xfe" + b"\xff" * 8 + b"\x01",  # 2^63 - 1
 )
 NOISE = (b"\x00", b"\x7f", b"\x80", b"\xff")
+Made = Callable[[], bytes]
 LEGACY_CRC, LEGACY_CHECKED = 12, 16  # F-7.1
 
 
@@ -45,49 +49,70 @@ def lies() -> Iterator[Case]:
             start = 0
             for raw in split(data):
                 end = start + len(raw)
-                told = list(_of_v2(raw) if raw[16] == 2 else _of_legacy(raw))
-                for what, lying in told:
+                for what, lying in _of_v2(raw) if raw[16] == 2 else _of_legacy(raw):
                     change = partial(_instead, start, end, lying)
                     yield Case(source, name, f"batch at {start}: {what}", change)
                 start = end
             break  # what is behind the first segment is read by the same code
 
 
-def _instead(start: int, end: int, lying: bytes, data: bytes) -> bytes:
-    return data[:start] + lying + data[end:]
+def _instead(start: int, end: int, lying: Made, data: bytes) -> bytes:
+    return data[:start] + lying() + data[end:]
 
 
-def _of_v2(raw: bytes) -> Iterator[tuple[str, bytes]]:
+def _of_v2(raw: bytes) -> Iterator[tuple[str, Made]]:
     for at, values in FIELDS.items():
         for value in values:
-            yield f"{value.hex()} at {at}", sealed(_put(raw, at, value))
+            yield f"{value.hex()} at {at}", partial(_with_field, raw, at, value)
     codec, payload = raw[22] & CODEC_BITS, raw[HEADER.size :]
     records = decompress(codec, payload, "", 0)
     for at in range(len(records)):
         for value in VARINTS:
-            packed = compress(Codec(codec), _put(records, at, value)[: len(records)])
-            yield f"{value.hex()} at {at} of the records", resized(raw[: HEADER.size] + packed)
+            lying = partial(_with_records, raw, records, at, value)
+            yield f"{value.hex()} at {at} of the records", lying
     if codec:
         for at in range(len(payload)):
             for value in NOISE:
-                lying = resized(raw[: HEADER.size] + _put(payload, at, value))
+                lying = partial(_with_payload, raw, at, value)
                 yield f"{value.hex()} at {at} of the payload", lying
 
 
-def _of_legacy(raw: bytes) -> Iterator[tuple[str, bytes]]:
+def _with_field(raw: bytes, at: int, value: bytes) -> bytes:
+    return sealed(_put(raw, at, value))
+
+
+def _with_records(raw: bytes, records: bytes, at: int, value: bytes) -> bytes:
+    packed = compress(Codec(raw[22] & CODEC_BITS), _put(records, at, value)[: len(records)])
+    return resized(raw[: HEADER.size] + packed)
+
+
+def _with_payload(raw: bytes, at: int, value: bytes) -> bytes:
+    return resized(raw[: HEADER.size] + _put(raw[HEADER.size :], at, value))
+
+
+def _of_legacy(raw: bytes) -> Iterator[tuple[str, Made]]:
     for at in range(LEGACY_CHECKED, len(raw)):
         for value in (*INTS, *NOISE):
-            yield f"{value.hex()} at {at}", _sealed_legacy(_put(raw, at, value)[: len(raw)])
+            yield f"{value.hex()} at {at}", partial(_with_legacy_field, raw, at, value)
     codec = raw[17] & CODEC_BITS
     value_at = (26 if raw[16] == 1 else 18) + 8  # wrappers have no key
     if codec in (Codec.GZIP, Codec.SNAPPY):
         messages = decompress(codec, raw[value_at:], "", 0)
-        for at in range(len(messages)):
+        size = len(messages)
+        for at in range(size):
             for value in INTS:
-                packed = compress(Codec(codec), _put(messages, at, value)[: len(messages)])
-                lying = raw[: value_at - 4] + len(packed).to_bytes(4, "big") + packed
-                lying = lying[:8] + (len(lying) - 12).to_bytes(4, "big") + lying[12:]
-                yield f"{value.hex()} at {at} of the messages", _sealed_legacy(lying)
+                lying = partial(_with_messages, raw, value_at, _put(messages, at, value)[:size])
+                yield f"{value.hex()} at {at} of the messages", lying
+
+
+def _with_legacy_field(raw: bytes, at: int, value: bytes) -> bytes:
+    return _sealed_legacy(_put(raw, at, value)[: len(raw)])
+
+
+def _with_messages(raw: bytes, value_at: int, messages: bytes) -> bytes:
+    packed = compress(Codec(raw[17] & CODEC_BITS), messages)
+    lying = raw[: value_at - 4] + len(packed).to_bytes(4, "big") + packed
+    return _sealed_legacy(lying[:8] + (len(lying) - 12).to_bytes(4, "big") + lying[12:])
 
 
 def _sealed_legacy(raw: bytes) -> bytes:

@@ -4,6 +4,7 @@ Held: each damage of a log that Kafka wrote ends in a log that is set aside, wit
 every byte as it was, or in what Kafka's own cleaner makes of it.
 """
 
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -24,15 +25,16 @@ def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
     return open_local_round(tmp_path / "work", monkeypatch)
 
 
-@pytest.mark.parametrize("kind", list(campaign.kinds()))
+@pytest.mark.parametrize("kind", list(campaign.KINDS))
 def test_no_damage_goes_unseen(kind: str, local: LocalRound, tmp_path: Path) -> None:
-    found = {kind: list(campaign.run(campaign.kinds()[kind][::ONE_OF], local, tmp_path))}
+    cases = islice(campaign.KINDS[kind](), 0, None, ONE_OF)
+    found = {kind: list(campaign.run(cases, local, tmp_path))}
     assert campaign.table(found).endswith(" 0 silent, 0 untyped"), campaign.table(found)
     assert Ending.SET_ASIDE in {each.ending for each in found[kind]}
 
 
 def test_every_byte_of_every_codec_and_format_is_among_them() -> None:
-    cases = campaign.kinds()["a byte of a log"]
+    cases = campaign.KINDS["a byte of a log"]()
     damaged = {(case.source, case.file, case.what.split()[1]) for case in cases}
     logs = [path for source in all_sound() for path in sound_log(source).before.glob("*.log")]
     assert len(damaged) == sum(path.stat().st_size for path in logs)

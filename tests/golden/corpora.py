@@ -5,7 +5,9 @@ One fleet in one archive; PROVENANCE.md tells how it was made. Tests read it and
 
 import atexit
 import functools
+import io
 import json
+import lzma
 import os
 import shutil
 import tarfile
@@ -23,7 +25,8 @@ def extracted() -> Fleet:
     """The fleet on disk, with its times of modification; gone when the process ends."""
     root = Path(tempfile.mkdtemp(prefix="golden-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
-    with tarfile.open(ARCHIVE, "r|xz") as archive:
+    unpacked = io.BytesIO(lzma.decompress(ARCHIVE.read_bytes()))  # as a stream: 40 times as long
+    with tarfile.open(fileobj=unpacked, mode="r:") as archive:
         for entry in archive:
             path = root / entry.name
             if entry.isdir():
