@@ -9,7 +9,8 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from cleaner_jobs.problems import problem_of
 from cleaner_jobs.spark import first_use
 from cleaner_jobs.spark.class_archive import cache_dir
 from cleaner_jobs.staging import STAGED_MARKER
-from cleaner_jobs.task_values import RoundSettings
+from cleaner_jobs.task_values import RoundSettings, TaskProblem
 from cleaner_jobs.tasks.heartbeat import wait_for_silence
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.cleaner_checkpoints import noted, write_checkpoints
@@ -33,8 +34,9 @@ from compactor.cleaning.proof import (
     why_scan_is_incomplete,
     why_verdicts_are_wrong,
 )
-from compactor.cleaning.stages import FinishedGroup, LogOutcome, Stages
-from compactor.cleaning.swapper import GroupSwapper, joined_segments, needs_joining
+from compactor.cleaning.stage_values import FinishedGroup, LogResult
+from compactor.cleaning.stages import Stages
+from compactor.cleaning.swapper import GroupSwapper, Swapped, joined_segments, needs_joining
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.finalizer import sweep_staged
 from compactor.host.clock import now_ms
@@ -190,113 +192,142 @@ def _clean(
 ) -> list[LogReport]:
     with clock.phase("scan", stages.log_bytes()):
         stages.scan()
-        _prove_scan(stages)
+        _prove_scans(stages)
         if settings.map_capacity is not None:
             stages.limit_maps(settings.map_capacity)
-            _prove_scan(stages)
+            _prove_scans(stages)
     with clock.phase("resolve", stages.log_bytes()):
         stages.resolve()
-        _prove_scan(stages)  # some logs may have been scanned once more
+        _prove_scans(stages)
         _prove_verdicts(stages)
     if not settings.drop_null_keys:
         _spare_null_keys(stages)
     if settings.fail_on_corrupt:  # every checksum was looked at
         _stop_if_corrupt(stages)
-    _rewrite_and_swap(stages, settings, clock, progress)
-    return [log_report(outcome, settings.dry_run) for outcome in stages.outcomes.values()]
+    swapped = _rewrite_and_swap(stages, settings, clock, progress)
+    return [
+        log_report(result, swapped.get(result.plan.log_id, Swapped()), settings.dry_run)
+        for result in stages.results()
+    ]
 
 
-def _prove_scan(stages: Stages) -> None:
-    for outcome in stages.sound():
-        problem = why_scan_is_incomplete(outcome.plan, outcome.parts)
-        if problem:
-            outcome.set_aside("corrupt", problem)
-            continue
-        with stages.or_set_aside(outcome):
-            check_offsets(outcome.plan, outcome.parts)
+def _stop(stages: Stages, plan: LogPlan, kind: str, problem: str | None) -> None:
+    if problem is not None:
+        stages.stop(plan.log_id, TaskProblem(plan.log_id, kind, plan.path, -1, problem))
+
+
+def _sound(stages: Stages) -> list[LogResult]:
+    return [result for result in stages.results() if result.problem is None]
+
+
+def _prove_scans(stages: Stages) -> None:
+    """Of what has been scanned since, for the first time or once more."""
+    for result in stages.scanned_since():
+        plan, parts = result.plan, result.parts
+        problem = why_scan_is_incomplete(plan, parts)
+        _stop(stages, plan, "corrupt", problem)
+        if problem is None:
+            try:
+                check_offsets(plan, parts)
+            except CorruptFileError as error:
+                stages.stop(plan.log_id, problem_of(plan.log_id, error))
 
 
 def _stop_if_corrupt(stages: Stages) -> None:
-    stop_if_corrupt(
-        problem_report(outcome.plan, outcome.problem)
-        for outcome in stages.outcomes.values()
-        if outcome.problem is not None
-    )
+    stop_if_corrupt(problem_report(plan, problem) for plan, problem in stages.problems())
 
 
 def _prove_verdicts(stages: Stages) -> None:
-    for outcome in stages.sound():
-        problem = why_verdicts_are_wrong(outcome.parts, outcome.verdicts)
-        if problem:
-            outcome.set_aside("proof", problem)
+    for result in _sound(stages):
+        problem = why_verdicts_are_wrong(result.parts, result.verdicts)
+        _stop(stages, result.plan, "proof", problem)
 
 
 def _spare_null_keys(stages: Stages) -> None:
-    for outcome in stages.sound():
-        dropped = outcome.decisions.control_records_dropped if outcome.decisions else {}
-        problem = why_keys_are_missed(outcome.parts, outcome.verdicts, sum(dropped.values()))
-        if problem is not None:
-            outcome.set_aside(NULL_KEYS, problem)
+    for result in _sound(stages):
+        markers = sum(result.transactions.control_records_dropped.values())
+        problem = why_keys_are_missed(result.parts, result.verdicts, markers)
+        _stop(stages, result.plan, NULL_KEYS, problem)
 
 
 def _rewrite_and_swap(
     stages: Stages, settings: RunSettings, clock: _Clock, progress: ProgressSink
-) -> None:
-    """Groups are swapped in while others are still being rewritten."""
+) -> dict[int, Swapped]:
+    """Groups are swapped in while others are still being rewritten. By log id."""
     if settings.dry_run:
         with clock.phase("rewrite", stages.log_bytes()):
-            stages.rewrite(lambda outcome, group: _prove_group(outcome, group, dry_run=True))
-            _prove_round(stages)
-        return
+            return _rewrite_dry(stages)
     with GroupSwapper(settings.run_id, progress, settings.originals) as swapper:
-        held: list[tuple[LogOutcome, FinishedGroup]] = []
+        held: list[tuple[LogPlan, FinishedGroup]] = []
 
-        def take(outcome: LogOutcome, group: FinishedGroup) -> None:
-            _prove_group(outcome, group, dry_run=False)
-            if outcome.problem is None and settings.fail_on_corrupt:
-                held.append((outcome, group))  # until all are known to be sound
-            elif outcome.problem is None:
-                swapper.give(outcome, group)
+        def take(plan: LogPlan, group: FinishedGroup) -> None:
+            _prove_group(stages, plan, group, dry_run=False)
+            if stages.is_stopped(plan.log_id):
+                swapper.stop(plan.log_id)
+            elif settings.fail_on_corrupt:
+                held.append((plan, group))  # until all are known to be sound
+            else:
+                swapper.give(plan, group)
 
         with clock.phase("rewrite", stages.log_bytes()):
             stages.rewrite(take)
             _prove_round(stages)
+            for plan, _ in stages.problems():
+                swapper.stop(plan.log_id)
         if settings.fail_on_corrupt:
             _stop_if_corrupt(stages)
-            for outcome, group in held:
-                swapper.give(outcome, group)
+            for plan, group in held:
+                if not stages.is_stopped(plan.log_id):
+                    swapper.give(plan, group)
         with clock.phase("swap", stages.log_bytes()):
-            progress.stage(SWAP_STAGE, sum(len(o.plan.groups) for o in stages.sound()))
-            swapper.finish()
-            _prove_swaps(stages)
+            progress.stage(SWAP_STAGE, sum(len(plan.groups) for plan in stages.sound()))
+            swapped = swapper.finish()
+            _prove_swaps(stages, swapped)
+            return swapped
 
 
-def _prove_swaps(stages: Stages) -> None:
-    """A log of which a group was never finished is not cleaned, and its checkpoint stays."""
-    for outcome in stages.sound():
-        done, groups = outcome.swapped_groups, len(outcome.plan.groups)
-        if done != groups:
-            outcome.set_aside("proof", f"{done} of {groups} segment groups were swapped in")
+def _rewrite_dry(stages: Stages) -> dict[int, Swapped]:
+    """What would be swapped in."""
+    would: dict[int, Swapped] = defaultdict(Swapped)
 
-
-def _prove_group(outcome: LogOutcome, group: FinishedGroup, dry_run: bool) -> None:
-    dropped = outcome.decisions.control_records_dropped if outcome.decisions else {}
-    problem = why_group_is_wrong(group.parts, group.pieces, dropped.get(group.group, 0), dry_run)
-    if problem:
-        outcome.set_aside("proof", problem)
-    elif dry_run and needs_joining(group.pieces):
+    def take(plan: LogPlan, group: FinishedGroup) -> None:
+        _prove_group(stages, plan, group, dry_run=True)
+        if stages.is_stopped(plan.log_id) or not needs_joining(group.pieces):
+            return
         try:
-            joined_segments(outcome, sources_of(outcome.plan)[group.group], group.pieces)
+            segments = joined_segments(plan, sources_of(plan)[group.group], group.pieces)
         except CorruptFileError as error:
-            outcome.problem = problem_of(outcome.plan.log_id, error)
+            stages.stop(plan.log_id, problem_of(plan.log_id, error))
+        else:
+            would[plan.log_id] = would[plan.log_id].with_joined(segments)
+
+    stages.rewrite(take)
+    _prove_round(stages)
+    return would
+
+
+def _prove_swaps(stages: Stages, swapped: Mapping[int, Swapped]) -> None:
+    """A log of which a group was never finished is not cleaned, and its checkpoint stays."""
+    for plan in stages.sound():
+        of_log, groups = swapped.get(plan.log_id, Swapped()), len(plan.groups)
+        if of_log.problem is not None:
+            stages.stop(plan.log_id, of_log.problem)
+        elif of_log.groups != groups:
+            problem = f"{of_log.groups} of {groups} segment groups were swapped in"
+            _stop(stages, plan, "proof", problem)
+
+
+def _prove_group(stages: Stages, plan: LogPlan, group: FinishedGroup, dry_run: bool) -> None:
+    dropped = group.control_records_dropped
+    problem = why_group_is_wrong(group.parts, group.pieces, dropped, dry_run)
+    _stop(stages, plan, "proof", problem)
 
 
 def _prove_round(stages: Stages) -> None:
-    for outcome in stages.sound():
-        groups = len(outcome.plan.groups)
-        problem = why_round_is_incomplete(groups, outcome.verdicts, outcome.pieces)
-        if problem:
-            outcome.set_aside("proof", problem)
+    for result in _sound(stages):
+        groups = len(result.plan.groups)
+        problem = why_round_is_incomplete(groups, result.verdicts, result.pieces)
+        _stop(stages, result.plan, "proof", problem)
 
 
 def _retain(

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from compactor.cleaning.stages import LogOutcome
+from compactor.cleaning.stage_values import LogResult
+from compactor.cleaning.swapper import Swapped
 from compactor.host.printable import counted
 from compactor.planning.uncleaned import problem_report, untouched_report
 from compactor.round_report import Counts, LogReport, LogStatus
@@ -22,60 +23,61 @@ SWAP_BROKE_OFF_NOTE = (
 )
 
 
-def log_report(outcome: LogOutcome, dry_run: bool) -> LogReport:
+def log_report(result: LogResult, swapped: Swapped, dry_run: bool) -> LogReport:
     """The report on a log that went through the stages, cleaned or not."""
-    plan, problem = outcome.plan, outcome.problem
+    plan, problem = result.plan, result.problem
     if problem is not None:
-        report = problem_report(plan, problem, outcome.swapped_groups)
-        broken_off = (SWAP_BROKE_OFF_NOTE,) if outcome.swap_broke_off else ()
+        report = problem_report(plan, problem, swapped.groups)
+        broken_off = (SWAP_BROKE_OFF_NOTE,) if swapped.broke_off else ()
         return replace(report, notes=(*report.notes, *broken_off))
-    superseded = sum(p.superseded for p in outcome.parts)
-    superseded += sum(v.superseded for v in outcome.verdicts)
-    control_records = sum(part.control_records for part in outcome.parts)
-    control_records_kept = sum(piece.control_records_kept for piece in outcome.pieces)
+    superseded = sum(p.superseded for p in result.parts)
+    superseded += sum(v.superseded for v in result.verdicts)
+    control_records = sum(part.control_records for part in result.parts)
+    control_records_kept = sum(piece.control_records_kept for piece in result.pieces)
     counts = Counts(
-        records_read=sum(part.records for part in outcome.parts),
-        records_kept=sum(piece.records_kept for piece in outcome.pieces) + control_records_kept,
+        records_read=sum(part.records for part in result.parts),
+        records_kept=sum(piece.records_kept for piece in result.pieces) + control_records_kept,
         dropped_superseded=superseded,
-        dropped_tombstone=sum(verdict.expired for verdict in outcome.verdicts),
-        dropped_null_key=sum(part.null_keys for part in outcome.parts),
-        dropped_aborted=sum(part.aborted for part in outcome.parts),
+        dropped_tombstone=sum(verdict.expired for verdict in result.verdicts),
+        dropped_null_key=sum(part.null_keys for part in result.parts),
+        dropped_aborted=sum(part.aborted for part in result.parts),
         dropped_marker=control_records - control_records_kept,
-        batches_read=sum(part.batches for part in outcome.parts),
-        batches_kept=sum(piece.batches_kept for piece in outcome.pieces),
-        batches_rebuilt=sum(piece.batches_rebuilt for piece in outcome.pieces),
-        batches_emptied=sum(piece.batches_emptied for piece in outcome.pieces),
+        batches_read=sum(part.batches for part in result.parts),
+        batches_kept=sum(piece.batches_kept for piece in result.pieces),
+        batches_rebuilt=sum(piece.batches_rebuilt for piece in result.pieces),
+        batches_emptied=sum(piece.batches_emptied for piece in result.pieces),
     )
     return replace(
         untouched_report(plan, LogStatus.WOULD_CLEAN if dry_run else LogStatus.CLEANED),
-        segments_after=len(plan.groups) + outcome.cut_segments,
-        bytes_after=sum(piece.log_bytes for piece in outcome.pieces),
+        segments_after=len(plan.groups) + swapped.cut_segments,
+        bytes_after=sum(piece.log_bytes for piece in result.pieces),
         counts=counts,
-        notes=(*plan.notes, *_notes(outcome)),
+        notes=(*plan.notes, *_notes(result, swapped)),
         end_offset=plan.end_offset,
     )
 
 
-def _notes(outcome: LogOutcome) -> Iterator[str]:
+def _notes(result: LogResult, swapped: Swapped) -> Iterator[str]:
     """Where Kafka's cleaner would have stopped; docs/differences.md."""
-    sparse = sum(piece.sparse_indexes for piece in outcome.pieces) + outcome.sparse_indexes
+    sparse = sum(piece.sparse_indexes for piece in result.pieces) + swapped.sparse_indexes
     if sparse:
         yield (
             f"{counted(sparse, 'segment')} with fewer index entries than usual: "
             "segment.index.bytes has no room for all of them"
         )
-    if outcome.cut_segments:
+    if swapped.cut_segments:
         yield (
-            f"{counted(outcome.cut_segments, 'segment')} more than Kafka's cleaner would make: "
+            f"{counted(swapped.cut_segments, 'segment')} more than Kafka's cleaner would make: "
             "a cleaned segment would have been larger than 2 GiB"
         )
-    if outcome.unlisted_aborts:
+    unlisted = result.transactions.unlisted_aborts
+    if unlisted:
         yield (
-            f"aborted transactions that are in no .txnindex: {outcome.unlisted_aborts:,}; "
+            f"aborted transactions that are in no .txnindex: {unlisted:,}; "
             "their records are treated as committed, as by Kafka"
         )
-    if any(piece.legacy_emptied for piece in outcome.pieces):
+    if any(piece.legacy_emptied for piece in result.pieces):
         yield LEGACY_EMPTIED_NOTE
-    refused = sum(piece.refused for piece in outcome.pieces)
+    refused = sum(piece.refused for piece in result.pieces)
     if refused:
         yield REFUSED_NOTE.format("1 batch" if refused == 1 else f"{refused:,} batches")

@@ -2,15 +2,12 @@
 
 import json
 import os
-import sys
-import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import problem_of
@@ -23,15 +20,23 @@ from cleaner_jobs.task_values import (
     Piece,
     Rewritten,
     RoundSettings,
-    Row,
     TaskProblem,
     Verdict,
     part_from,
 )
 from cleaner_jobs.tasks.heartbeat import done_bytes
 from compactor.cleaning import transaction_files, transactions
-from compactor.cleaning.transactions import Decisions, TxnIndexOfSegment
+from compactor.cleaning.stage_values import (
+    NOT_SCANNED,
+    WITHOUT_TRANSACTIONS,
+    FinishedGroup,
+    LogResult,
+    Scan,
+    TransactionsOfLog,
+)
+from compactor.cleaning.transactions import TxnIndexOfSegment
 from compactor.cleaning.txn_index_check import check_indexes
+from compactor.cleaning.waiting import turns_taken_often, while_polling
 from compactor.host.progress import ProgressSink
 from compactor.planning import layout
 from compactor.planning.planner import with_map_end
@@ -42,41 +47,6 @@ from storage.formats import offset_index
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-POLL_SECONDS = 0.25
-BUSY_SWITCH_SECONDS = 0.0001
-
-
-@dataclass(slots=True)
-class LogOutcome:
-    """What the stages made of one log."""
-
-    plan: LogPlan
-    parts: list[Part] = field(default_factory=list)  # in the order of the log
-    verdicts: list[Verdict] = field(default_factory=list)
-    pieces: list[Rewritten] = field(default_factory=list)
-    problem: TaskProblem | None = None
-    sparse_indexes: int = 0  # destinations whose indexes were made to fit when they were joined
-    cut_segments: int = 0  # destinations beyond the one that a group has in Kafka
-    txn_indexes: list[TxnIndexOfSegment] = field(default_factory=list)
-    aborted_file: str = ""  # what the last scan was told of aborted transactions
-    unlisted_aborts: int = 0  # transactions that are taken for committed, as by Kafka
-    decisions: Decisions | None = None  # None: no transactional or control batch
-    discardable_file: str = ""
-    txn_index_files: dict[int, str] = field(default_factory=dict)  # by group
-    swapped_groups: int = 0  # those from the first on that are as they are to be
-    swap_broke_off: bool = False  # of the group behind them: recovery goes on with it
-
-    def set_aside(self, kind: str, problem: str) -> None:
-        self.problem = TaskProblem(self.plan.log_id, kind, self.plan.path, -1, problem)
-
-
-class FinishedGroup(NamedTuple):
-    """A segment group all of whose pieces are rewritten."""
-
-    group: int
-    parts: Sequence[Part]
-    pieces: Sequence[Rewritten]  # by number
 
 
 class _Awaited:
@@ -102,33 +72,78 @@ class Stages:
 
         self._spark, self._settings, self._progress = spark, settings, progress
         self._cores = core_count(spark)
-        self.outcomes = {plan.log_id: LogOutcome(plan) for plan in plans}
+        self._plans = {plan.log_id: plan for plan in plans}
+        self._problems: dict[int, TaskProblem] = {}  # the first one of each log
+        self._txn_indexes: dict[int, list[TxnIndexOfSegment]] = {}
+        self._scans: dict[int, Scan] = {}
+        self._unproven: list[int] = []  # scanned, and nobody has looked
+        self._transactions: dict[int, TransactionsOfLog] = {}
+        self._verdicts: dict[int, list[Verdict]] = defaultdict(list)
+        self._pieces: dict[int, list[Rewritten]] = defaultdict(list)
 
-    def sound(self) -> list[LogOutcome]:
+    def sound(self) -> list[LogPlan]:
         """The logs without a problem so far, in the order of the round."""
-        return [outcome for outcome in self.outcomes.values() if outcome.problem is None]
+        return [plan for plan in self._plans.values() if plan.log_id not in self._problems]
+
+    def problems(self) -> list[tuple[LogPlan, TaskProblem]]:
+        """The logs that have been stopped, each with what stopped it."""
+        return [(self._plans[log_id], problem) for log_id, problem in self._problems.items()]
+
+    def results(self) -> list[LogResult]:
+        """What has come of each log, in the order of the round."""
+        return [
+            LogResult(
+                plan=plan,
+                problem=self._problems.get(log_id),
+                parts=self._scans.get(log_id, NOT_SCANNED).parts,
+                verdicts=tuple(self._verdicts[log_id]),
+                pieces=tuple(self._pieces[log_id]),
+                transactions=self._transactions.get(log_id, WITHOUT_TRANSACTIONS),
+            )
+            for log_id, plan in self._plans.items()
+        ]
+
+    def stop(self, log_id: int, problem: TaskProblem) -> None:
+        """Leave a log out of what is to come. Of two problems the first one counts."""
+        self._problems.setdefault(log_id, problem)
+
+    def is_stopped(self, log_id: int) -> bool:
+        """Whether a problem has been met."""
+        return log_id in self._problems
+
+    def scanned_since(self) -> list[LogResult]:
+        """The sound logs that were scanned since this was last asked."""
+        scanned, self._unproven = set(self._unproven), []
+        return [
+            result
+            for result in self.results()
+            if result.problem is None and result.plan.log_id in scanned
+        ]
 
     def scan(self) -> None:
         """Scan all logs, by what their transaction indexes say is aborted."""
         aborted_files = {}
-        for outcome in self.sound():
-            with self.or_set_aside(outcome):
-                _check_empty_segments(outcome.plan)
-                outcome.txn_indexes = transaction_files.read_indexes(outcome.plan)
-                aborted_files[outcome.plan.log_id] = transaction_files.save_expected(
-                    outcome.plan, outcome.txn_indexes, self._settings.work_dir
+        for plan in self.sound():
+            with self._or_stop(plan):
+                _check_empty_segments(plan)
+                indexes = transaction_files.read_indexes(plan)
+                self._txn_indexes[plan.log_id] = indexes
+                aborted_files[plan.log_id] = transaction_files.save_expected(
+                    plan, indexes, self._settings.work_dir
                 )
         self._scan("scan", aborted_files)
 
     def limit_maps(self, capacity: int) -> None:
         """Shorten the round of logs whose map would be full, and scan those again."""
-        for log_id, aborted_file in self._decide(self.sound()).items():
-            self.outcomes[log_id].aborted_file = aborted_file
-        logs = []
-        for outcome in self.sound():
-            with self.or_set_aside(outcome):
-                start = transaction_files.map_start(outcome.plan)
-                logs.append(layout.dirty_stretches(outcome.plan, start, outcome.aborted_file))
+        self._take_decided(self._decide(self.sound()))
+        logs, aborted_files = [], {}
+        for plan in self.sound():
+            of_log = self._transactions[plan.log_id]
+            aborted_file = of_log.exact_file or self._scans[plan.log_id].aborted_file
+            aborted_files[plan.log_id] = aborted_file
+            with self._or_stop(plan):
+                start = transaction_files.map_start(plan)
+                logs.append(layout.dirty_stretches(plan, start, aborted_file))
         tasks = layout.deal_by_cost(
             logs, [sum(s.end - s.start for s in of_log) for of_log in logs], self._cores
         )
@@ -136,81 +151,93 @@ class Stages:
         again = {}
         for values in ends:
             end = MapEnd(*values)
-            outcome = self.outcomes[end.log_id]
-            if end.offset < outcome.plan.first_uncleanable_offset:
-                outcome.plan = with_map_end(outcome.plan, end.offset)
-                again[end.log_id] = outcome.aborted_file
+            plan = self._plans[end.log_id]
+            if end.offset < plan.first_uncleanable_offset:
+                self._plans[end.log_id] = with_map_end(plan, end.offset)
+                del self._transactions[end.log_id]  # there are fewer of them now
+                again[end.log_id] = aborted_files[end.log_id]
         if again:
             self._scan("partial-scan", again)
 
-    def _decide(self, outcomes: Sequence[LogOutcome]) -> dict[int, str]:
-        """Decide about the transactions of logs.
+    def _decide(self, plans: Sequence[LogPlan]) -> list[tuple[int, TransactionsOfLog | Exception]]:
+        """Decide about the transactions of logs, by log id; what kept it from being done."""
+        decided: list[tuple[int, TransactionsOfLog | Exception]] = []
+        for plan in plans:
+            try:
+                decided.append((plan.log_id, self._decided(plan)))
+            except (CorruptFileError, OSError) as error:
+                decided.append((plan.log_id, error))
+        return decided
 
-        Returns the logs whose scan went by what turned out to be wrong, each with the file that
-        says it right.
-        """
-        work_dir, again = self._settings.work_dir, {}
-        for outcome in outcomes:
-            outcome.decisions, outcome.discardable_file = None, ""
-            outcome.txn_index_files = {}
-            if not any(part.txn_batches for part in outcome.parts):
-                continue
-            plan = outcome.plan
-            with self.or_set_aside(outcome):
-                found = transaction_files.log_transactions(plan, outcome.parts, outcome.txn_indexes)
-                outcome.unlisted_aborts = check_indexes(
-                    found, plan.path, partial(transaction_files.later_markers, plan)
-                )
-                decisions = transactions.decide(found)
-                outcome.decisions = decisions
-                outcome.discardable_file, outcome.txn_index_files = (
-                    transaction_files.save_decisions(plan, decisions, work_dir)
-                )
-                if not decisions.agrees:
-                    again[plan.log_id] = transaction_files.save_exact(plan, decisions, work_dir)
-        return again
+    def _decided(self, plan: LogPlan) -> TransactionsOfLog:
+        """Of one log. Changes nothing here: it is done beside the resolve, on another thread."""
+        parts = self._scans[plan.log_id].parts
+        if not any(part.txn_batches for part in parts):
+            return WITHOUT_TRANSACTIONS
+        work_dir = self._settings.work_dir
+        found = transaction_files.log_transactions(plan, parts, self._txn_indexes[plan.log_id])
+        unlisted_aborts = check_indexes(
+            found, plan.path, partial(transaction_files.later_markers, plan)
+        )
+        decisions = transactions.decide(found)
+        discardable, index_files = transaction_files.save_decisions(plan, decisions, work_dir)
+        exact = "" if decisions.agrees else transaction_files.save_exact(plan, decisions, work_dir)
+        return TransactionsOfLog(decisions, unlisted_aborts, discardable, index_files, exact)
+
+    def _take_decided(self, decided: Iterable[tuple[int, TransactionsOfLog | Exception]]) -> None:
+        for log_id, of_log in decided:
+            if isinstance(of_log, Exception):
+                self.stop(log_id, problem_of(log_id, of_log))
+            else:
+                self._transactions[log_id] = of_log
 
     @contextmanager
-    def or_set_aside(self, outcome: LogOutcome) -> Iterator[None]:
+    def _or_stop(self, plan: LogPlan) -> Iterator[None]:
         try:
             yield
         except (CorruptFileError, OSError) as error:
-            outcome.problem = problem_of(outcome.plan.log_id, error)
+            self.stop(plan.log_id, problem_of(plan.log_id, error))
 
-    def _scan(self, stage: str, aborted_files: dict[int, str]) -> None:
+    def _scan(self, stage: str, aborted_files: Mapping[int, str]) -> None:
         """Scan the logs that aborted_files names, each by what its file says is aborted."""
         stretches = []
         for log_id, aborted_file in aborted_files.items():
-            outcome = self.outcomes[log_id]
-            outcome.parts.clear()
-            outcome.aborted_file = aborted_file
-            with self.or_set_aside(outcome):
-                stretches += layout.stretches_of(outcome.plan, _index_positions, aborted_file)
+            plan = self._plans[log_id]
+            with self._or_stop(plan):
+                stretches += layout.stretches_of(plan, _index_positions, aborted_file)
         tasks = layout.scan_tasks(stretches, self._cores)
+        parts: dict[int, list[Part]] = defaultdict(list)
         for values in self._run(stage, [{"stretches": own} for own in tasks]):
             part = part_from(values)
-            self.outcomes[part.log_id].parts.append(part)
-        for log_id in aborted_files:
-            self.outcomes[log_id].parts.sort(key=_place)
+            parts[part.log_id].append(part)
+        for log_id, aborted_file in aborted_files.items():
+            self._scans[log_id] = Scan(tuple(sorted(parts[log_id], key=_place)), aborted_file)
+            self._unproven.append(log_id)
 
     def resolve(self) -> None:
         """Merge the maps, and decide about transactions meanwhile: the driver has nothing to do.
 
         Logs whose scan turns out to have been wrong are scanned and resolved again.
         """
-        with _turns_taken_often(), ThreadPoolExecutor(1) as threads:
-            deciding = threads.submit(self._decide, self.sound())
+        undecided = [plan for plan in self.sound() if plan.log_id not in self._transactions]
+        with turns_taken_often(), ThreadPoolExecutor(1) as threads:
+            deciding = threads.submit(self._decide, undecided)
             self._resolve("resolve", self.sound())
-            again = deciding.result()
+            self._take_decided(deciding.result())
+        again = {
+            plan.log_id: exact_file
+            for plan in self.sound()
+            if (exact_file := self._transactions[plan.log_id].exact_file)
+        }
         if again:
             self._scan("rescan", again)
-            outcomes = [self.outcomes[log_id] for log_id in again]
-            for outcome in outcomes:
-                outcome.verdicts.clear()
-            self._resolve("resolve-again", [o for o in outcomes if o.problem is None])
+            for log_id in again:
+                self._verdicts.pop(log_id, None)
+            self._resolve("resolve-again", [p for p in self.sound() if p.log_id in again])
 
-    def _resolve(self, stage: str, outcomes: Sequence[LogOutcome]) -> None:
-        logs = {o.plan.log_id: o.parts for o in outcomes if o.parts}
+    def _resolve(self, stage: str, plans: Sequence[LogPlan]) -> None:
+        scans = {plan.log_id: self._scans[plan.log_id].parts for plan in plans}
+        logs = {log_id: parts for log_id, parts in scans.items() if parts}
         tasks = []
         for pairs in layout.resolve_tasks(list(logs.values()), self._cores):
             needed = dict.fromkeys(log_id for log_id, _ in pairs)
@@ -218,19 +245,13 @@ class Stages:
             tasks.append({"logs": own, "partitions": pairs})
         for values in self._run(stage, tasks):
             verdict = Verdict(*values)
-            self.outcomes[verdict.log_id].verdicts.append(verdict)
+            self._verdicts[verdict.log_id].append(verdict)
 
-    def rewrite(self, take: Callable[[LogOutcome, FinishedGroup], None]) -> None:
+    def rewrite(self, take: Callable[[LogPlan, FinishedGroup], None]) -> None:
         """Rewrite all groups; take is given each one as soon as all of its pieces are there."""
         sound = self.sound()
-        total = sum(part.log_bytes for outcome in sound for part in outcome.parts)
-        piece_bytes = total // layout.task_count(total, self._cores)
-        pieces = [
-            _with_transactions(piece, outcome)
-            for outcome in sound
-            for piece in layout.pieces_of(outcome.plan, outcome.parts, piece_bytes)
-        ]
-        rules = {outcome.plan.log_id: _rules(outcome) for outcome in sound}
+        pieces = self._pieces_to_write(sound)
+        rules = {plan.log_id: self._rules(plan) for plan in sound}
         tasks = []
         for own in layout.rewrite_tasks(pieces, self._cores):
             needed = dict.fromkeys(piece.log_id for piece in own)
@@ -248,18 +269,46 @@ class Stages:
                 return  # told before, perhaps by another try of its task
             group.numbers.remove(piece.number)
             group.pieces.append(piece)
-            outcome = self.outcomes[piece.log_id]
-            outcome.pieces.append(piece)
-            if not group.numbers and outcome.problem is None:
+            self._pieces[piece.log_id].append(piece)
+            if not group.numbers and not self.is_stopped(piece.log_id):
                 group.pieces.sort(key=lambda piece: piece.number)
-                take(outcome, FinishedGroup(piece.group, group.parts, group.pieces))
+                finished = self._finished(piece.log_id, piece.group, group)
+                take(self._plans[piece.log_id], finished)
 
         for values in self._run(REWRITE, tasks, take_piece):
             take_piece(values)
 
+    def _pieces_to_write(self, plans: Sequence[LogPlan]) -> list[Piece]:
+        scans = {plan.log_id: self._scans[plan.log_id].parts for plan in plans}
+        total = sum(part.log_bytes for parts in scans.values() for part in parts)
+        piece_bytes = total // layout.task_count(total, self._cores)
+        return [
+            _with_transactions(piece, self._transactions[plan.log_id])
+            for plan in plans
+            for piece in layout.pieces_of(plan, scans[plan.log_id], piece_bytes)
+        ]
+
+    def _finished(self, log_id: int, group: int, awaited: _Awaited) -> FinishedGroup:
+        dropped = self._transactions[log_id].control_records_dropped.get(group, 0)
+        return FinishedGroup(group, awaited.parts, awaited.pieces, dropped)
+
+    def _rules(self, plan: LogPlan) -> LogRules:
+        return LogRules(
+            plan.log_id,
+            plan.path,
+            plan.first_uncleanable_offset,
+            plan.delete_retention_ms,
+            plan.index_interval_bytes,
+            plan.segment_index_bytes,
+            plan.active_producers,
+            tuple(self._verdicts[plan.log_id]),
+            self._transactions[plan.log_id].discardable_file,
+            held_directories.inode_of(plan.path),
+        )
+
     def log_bytes(self) -> int:
         """What the stage that is to come works through."""
-        return sum(outcome.plan.log_bytes for outcome in self.sound())
+        return sum(plan.log_bytes for plan in self.sound())
 
     def _run(
         self,
@@ -279,7 +328,7 @@ class Stages:
         tasks = [{"settings": self._settings, **task} for task in tasks]
         work_dir = self._settings.work_dir
         told = (lambda row: take(json.loads(row[1]))) if take else None
-        rows = _while_polling(
+        rows = while_polling(
             lambda: run_stage(self._spark, work_dir, stage, tasks, told),
             lambda: self._progress.advance(done_bytes(work_dir, stage)),
         )
@@ -289,40 +338,23 @@ class Stages:
             decoded = json.loads(value)
             if kind == PROBLEM:
                 problem = TaskProblem(*decoded)
-                if self.outcomes[problem.log_id].problem is None:
-                    self.outcomes[problem.log_id].problem = problem
+                self.stop(problem.log_id, problem)
             else:
                 values.append(decoded)
         return values
 
 
-def _with_transactions(piece: Piece, outcome: LogOutcome) -> Piece:
-    if outcome.decisions is None:
+def _with_transactions(piece: Piece, of_log: TransactionsOfLog) -> Piece:
+    if of_log.decisions is None:
         return piece
     return piece._replace(
-        txn_index_file=outcome.txn_index_files.get(piece.group, ""),
-        changes_markers=piece.group in outcome.decisions.changed_groups,
+        txn_index_file=of_log.txn_index_files.get(piece.group, ""),
+        changes_markers=piece.group in of_log.decisions.changed_groups,
     )
 
 
 def _place(part: Part) -> tuple[int, int, int]:
     return part.group, part.sections[0].segment, part.sections[0].start
-
-
-def _rules(outcome: LogOutcome) -> LogRules:
-    plan = outcome.plan
-    return LogRules(
-        plan.log_id,
-        plan.path,
-        plan.first_uncleanable_offset,
-        plan.delete_retention_ms,
-        plan.index_interval_bytes,
-        plan.segment_index_bytes,
-        plan.active_producers,
-        tuple(outcome.verdicts),
-        outcome.discardable_file,
-        held_directories.inode_of(plan.path),
-    )
 
 
 def _index_positions(log_path: str) -> Sequence[int]:
@@ -342,35 +374,3 @@ def _check_empty_segments(plan: LogPlan) -> None:
         for source in sources:
             if not source.log_bytes:
                 _index_positions(source.path)
-
-
-@contextmanager
-def _turns_taken_often() -> Iterator[None]:
-    """A thread that computes lets others in after a tenth of a millisecond, not five.
-
-    To hand a job to Spark takes some twenty calls to Java, each of which waits for its turn.
-    """
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(BUSY_SWITCH_SECONDS)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(usual)
-
-
-def _while_polling(work: Callable[[], list[Row]], poll: Callable[[], None]) -> list[Row]:
-    """Do work on this thread while another one polls; an error of Spark's gets a plain message."""
-    done = threading.Event()
-
-    def watch() -> None:
-        while not done.wait(POLL_SECONDS):
-            with suppress(OSError):  # a bar that stands still is no reason to stop
-                poll()
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        return work()
-    finally:
-        done.set()
-        watcher.join()

@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import WorkFileError, problem_of
-from cleaner_jobs.task_values import Rewritten, Source
+from cleaner_jobs.task_values import Rewritten, Source, TaskProblem
 from cleaner_jobs.unchanged import LogChangedError, check_in_place
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.planned_files import PlannedFiles
-from compactor.cleaning.stages import FinishedGroup, LogOutcome
+from compactor.cleaning.stage_values import FinishedGroup
 from compactor.errors import LockLostError
 from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
 from compactor.host.progress import ProgressSink
@@ -35,15 +36,37 @@ if TYPE_CHECKING:
 SWAP_THREADS = 8
 
 
+class Swapped(NamedTuple):
+    """What has come of the groups of one log; in a dry run, what would."""
+
+    groups: int = 0  # those from the first on that are as they are to be
+    sparse_indexes: int = 0  # destinations whose indexes were made to fit when they were joined
+    cut_segments: int = 0  # destinations beyond the one that a group has in Kafka
+    problem: TaskProblem | None = None
+    broke_off: bool = False  # of the group behind them: recovery goes on with it
+
+    def with_joined(self, segments: "Sequence[JoinedSegment]") -> "Swapped":
+        """Beside these, what a group becomes that is put together here."""
+        return self._replace(
+            sparse_indexes=self.sparse_indexes + sum(s.indexes.sparse for s in segments),
+            cut_segments=self.cut_segments + len(segments) - 1,
+        )
+
+
 @dataclass(slots=True)
 class _Queue:
-    """The groups of one log that are finished and not yet swapped in."""
+    """The groups of one log that are finished and not yet swapped in.
 
-    outcome: LogOutcome
+    Whoever has made it busy changes what is swapped; the rest changes under the swapper's lock.
+    """
+
+    plan: LogPlan
     sources: list[tuple[Source, ...]]
     files: PlannedFiles | None  # None: the plan does not know them
     finished: dict[int, FinishedGroup] = field(default_factory=dict)
     busy: bool = False  # a thread works at it
+    stopped: bool = False  # none of its groups begins any more
+    swapped: Swapped = field(default_factory=Swapped)
     removals: list[Future[None]] = field(default_factory=list)
 
 
@@ -66,7 +89,7 @@ class GroupSwapper:
         self._threads = ThreadPoolExecutor(SWAP_THREADS)
         # a large file takes as long to remove as the rest of its swap
         self._removers = ThreadPoolExecutor(SWAP_THREADS)
-        self._swapped = 0
+        self._swapped_groups = 0  # of all logs
 
     def __enter__(self) -> "GroupSwapper":
         return self
@@ -77,29 +100,37 @@ class GroupSwapper:
             self._threads.shutdown()
             self._removers.shutdown()
 
-    def give(self, outcome: LogOutcome, group: FinishedGroup) -> None:
+    def give(self, plan: LogPlan, group: FinishedGroup) -> None:
         """Take a finished group; it is swapped in as soon as those before it are.
 
         Raise LockLostError if one of those that are being swapped in has met it.
         """
         if self._lock_lost is not None:
             raise self._lock_lost
-        log_id = outcome.plan.log_id
         with self._lock:
-            queue = self._queues.get(log_id)
+            queue = self._queues.get(plan.log_id)
             if queue is None:
-                self._progress.swapped(self._swapped)  # from now on something may change
-                files = PlannedFiles(outcome.plan) if outcome.plan.files else None
-                queue = _Queue(outcome, sources_of(outcome.plan), files)
-                self._queues[log_id] = queue
+                self._progress.swapped(self._swapped_groups)  # from now on something may change
+                files = PlannedFiles(plan) if plan.files else None
+                queue = _Queue(plan, sources_of(plan), files)
+                self._queues[plan.log_id] = queue
             queue.finished[group.group] = group
             if not queue.busy:
                 queue.busy = True
                 self._working.append(self._threads.submit(self._work, queue))
 
-    def finish(self) -> None:
-        """Wait for all groups that were given, but those behind one that failed or is missing."""
-        self._progress.swapped(self._swapped)
+    def stop(self, log_id: int) -> None:
+        """Begin no other group of a log: something is wrong with it."""
+        with self._lock:
+            if log_id in self._queues:
+                self._queues[log_id].stopped = True
+
+    def finish(self) -> dict[int, Swapped]:
+        """Wait for all groups that were given, but those behind one that failed or is missing.
+
+        By log id; logs of which no group was given are not among them.
+        """
+        self._progress.swapped(self._swapped_groups)
         for future in self._working:
             future.result()
         for queue in self._queues.values():
@@ -107,15 +138,17 @@ class GroupSwapper:
                 for removal in queue.removals:
                     removal.result()
             except OSError as error:
-                _fail(queue.outcome, error)
+                _fail(queue, error)
+        return {log_id: queue.swapped for log_id, queue in self._queues.items()}
 
     def _work(self, queue: _Queue) -> None:
         while (group := self._next(queue)) is not None:
             try:
                 self._swap(queue, group)
             except (CorruptFileError, LogChangedError, OSError) as error:
-                _fail(queue.outcome, error)
-                queue.outcome.swap_broke_off = _is_between_swaps(queue.outcome.plan.path)
+                _fail(queue, error)
+                broke_off = _is_between_swaps(queue.plan.path)
+                queue.swapped = queue.swapped._replace(broke_off=broke_off)
             except LockLostError as error:
                 self._lock_lost = error
                 self._stop.set()
@@ -123,23 +156,23 @@ class GroupSwapper:
 
     def _next(self, queue: _Queue) -> FinishedGroup | None:
         with self._lock:
-            stopped = self._stop.is_set() or queue.outcome.problem is not None
-            group = queue.finished.pop(queue.outcome.swapped_groups, None)
-            queue.busy = group is not None and not stopped
+            failed = queue.stopped or queue.swapped.problem is not None
+            group = queue.finished.pop(queue.swapped.groups, None)
+            queue.busy = group is not None and not failed and not self._stop.is_set()
             return group if queue.busy else None
 
     def _swap(self, queue: _Queue, group: FinishedGroup) -> None:
-        outcome, pieces = queue.outcome, group.pieces
-        if not outcome.swapped_groups:
+        plan, pieces = queue.plan, group.pieces
+        if not queue.swapped.groups:
             for source in chain.from_iterable(queue.sources):  # a log in use stays as it is
                 check_in_place(source)
-            remove_cleaned(outcome.plan.path)
+            remove_cleaned(plan.path)
         if queue.files is not None:
             queue.files.check(group.group)
         if not pieces[0].left_in_place:
-            staged = self._staged(outcome, queue.sources[group.group], pieces)
+            staged = self._staged(queue, group)
             if self._originals is not None:
-                staged = self._originals.keep_group(outcome.plan, staged)
+                staged = self._originals.keep_group(plan, staged)
             swap_group(
                 staged,
                 lambda path: queue.removals.append(self._removers.submit(filesystem.remove, path)),
@@ -150,24 +183,24 @@ class GroupSwapper:
                 if piece.facts_file
                 for path in (piece.log_file, piece.facts_file)
             ]  # of the work directory: they are joined
-        outcome.swapped_groups += 1
+        queue.swapped = queue.swapped._replace(groups=queue.swapped.groups + 1)
         with self._lock:
-            self._swapped += 1
-            self._progress.swapped(self._swapped)
+            self._swapped_groups += 1
+            self._progress.swapped(self._swapped_groups)
 
-    def _staged(
-        self, outcome: LogOutcome, sources: tuple[Source, ...], pieces: Sequence[Rewritten]
-    ) -> StagedGroup:
+    def _staged(self, queue: _Queue, group: FinishedGroup) -> StagedGroup:
+        plan, sources, pieces = queue.plan, queue.sources[group.group], group.pieces
         if needs_joining(pieces):
-            segments = joined_segments(outcome, sources, pieces)
+            segments = joined_segments(plan, sources, pieces)
+            queue.swapped = queue.swapped.with_joined(segments)
             from compactor.cleaning.assembly import join_pieces
 
-            return join_pieces(outcome.plan, sources, pieces, segments, self._run_id)
+            return join_pieces(plan, sources, pieces, segments, self._run_id)
         only = pieces[0]
         _require_whole(only)
         staged = only.log_file, only.index_file, only.time_index_file, only.txn_index_file
         segment = StagedSegment(sources[0].base_offset, *staged)
-        return StagedGroup(outcome.plan.path, sources, (segment,))
+        return StagedGroup(plan.path, sources, (segment,))
 
 
 def _require_whole(piece: Rewritten) -> None:
@@ -199,9 +232,10 @@ def _is_between_swaps(path: str) -> bool:
     return any(name.endswith((CLEANED, SWAP)) for name in names)
 
 
-def _fail(outcome: LogOutcome, error: Exception) -> None:
-    if outcome.problem is None:
-        outcome.problem = problem_of(outcome.plan.log_id, error)
+def _fail(queue: _Queue, error: Exception) -> None:
+    if queue.swapped.problem is None:
+        problem = problem_of(queue.plan.log_id, error)
+        queue.swapped = queue.swapped._replace(problem=problem)
 
 
 def needs_joining(pieces: Sequence[Rewritten]) -> bool:
@@ -210,14 +244,11 @@ def needs_joining(pieces: Sequence[Rewritten]) -> bool:
 
 
 def joined_segments(
-    outcome: LogOutcome, sources: tuple[Source, ...], pieces: Sequence[Rewritten]
+    plan: LogPlan, sources: tuple[Source, ...], pieces: Sequence[Rewritten]
 ) -> "list[JoinedSegment]":
-    """What the pieces of a group become, noted in outcome where Kafka's cleaner would stop."""
+    """What the pieces of a group become."""
     from compactor.cleaning.assembly import (
         joined_segments,  # with the kernels, which few rounds need here
     )
 
-    segments = joined_segments(outcome.plan, sources, pieces)
-    outcome.sparse_indexes += sum(segment.indexes.sparse for segment in segments)
-    outcome.cut_segments += len(segments) - 1
-    return segments
+    return joined_segments(plan, sources, pieces)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import xxhash
 
-from compactor.cleaning.stages import FinishedGroup, LogOutcome
+from cleaner_jobs.plan import LogPlan
+from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper
 from compactor.config import load_config
 from compactor.planning.round_plan import plan_round
@@ -39,21 +40,21 @@ def measure(scratch: Scratch, shapes: Sequence[SwapShape], repetitions: int) -> 
 
 
 def _swap(log_dir: Path, shape: SwapShape) -> Sample:
-    outcome, groups = write(log_dir, shape)
+    plan, groups = write(log_dir, shape)
     settle()
     began, used = time.monotonic(), _cpu_seconds()
     with GroupSwapper("bench", NoProgress()) as swapper:
         for group in groups:
-            swapper.give(outcome, group)
-        swapper.finish()
+            swapper.give(plan, group)
+        swapped = swapper.finish()[plan.log_id]
     sample = Sample(time.monotonic() - began, _cpu_seconds() - used)
-    if outcome.problem is not None or outcome.swapped_groups != len(groups):
-        raise BenchError(f"{outcome.swapped_groups} of {len(groups)} groups: {outcome.problem}")
+    if swapped.problem is not None or swapped.groups != len(groups):
+        raise BenchError(f"{swapped.groups} of {len(groups)} groups: {swapped.problem}")
     shutil.rmtree(log_dir)
     return sample
 
 
-def write(log_dir: Path, shape: SwapShape) -> tuple[LogOutcome, list[FinishedGroup]]:
+def write(log_dir: Path, shape: SwapShape) -> tuple[LogPlan, list[FinishedGroup]]:
     """A log with an active segment, its plan, and a staged segment for each group."""
     partition = log_dir / "t-0"
     partition.mkdir(parents=True)
@@ -66,7 +67,6 @@ def write(log_dir: Path, shape: SwapShape) -> tuple[LogOutcome, list[FinishedGro
         "segment.bytes": str(shape.segments_a_group * size_bytes),
     }
     (plan,) = plan_round([str(log_dir)], load_config(settings=settings), NOW_MS).logs
-    outcome = LogOutcome(plan)
     groups = [
         FinishedGroup(
             number, (), [rewritten(group=number, **_staged(partition, group.base_offset))]
@@ -75,7 +75,7 @@ def write(log_dir: Path, shape: SwapShape) -> tuple[LogOutcome, list[FinishedGro
     ]
     if len(groups) != -(-shape.segments // shape.segments_a_group):
         raise BenchError(f"{len(groups)} groups of {shape.segments} segments")
-    return outcome, groups
+    return plan, groups
 
 
 def _staged(partition: Path, base_offset: int) -> dict[str, object]:

@@ -81,8 +81,8 @@ def test_what_a_killed_run_left_is_recovered(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("segments_a_group", "groups"), [(1, 7), (3, 3)])
 def test_a_swap_is_of_all_groups(tmp_path: Path, segments_a_group: int, groups: int) -> None:
     shape = SwapShape(7, segments_a_group)
-    outcome, finished = swap_side.write(tmp_path / "log", shape)
-    assert len(finished) == len(outcome.plan.groups) == groups
+    plan, finished = swap_side.write(tmp_path / "log", shape)
+    assert len(finished) == len(plan.groups) == groups
     (result,) = swap_side.measure(Scratch(tmp_path / "s"), [shape], 2)
     assert (result.segments, len(result.samples)) == (7, 2)
     assert not list((tmp_path / "s").rglob("*.log"))

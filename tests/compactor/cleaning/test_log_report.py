@@ -1,12 +1,13 @@
-"""From outcomes to reports: sums by reason, and which problem means what."""
+"""From what became of a log to its report: sums by reason, and which problem means what."""
 
 import pytest
 
 from cleaner_jobs.plan import LogPlan, SegmentGroup
 from cleaner_jobs.task_values import TaskProblem, Verdict
 from compactor.cleaning.log_report import log_report
-from compactor.cleaning.stages import LogOutcome
-from compactor.round_report import Counts, LogStatus
+from compactor.cleaning.stage_values import LogResult, TransactionsOfLog
+from compactor.cleaning.swapper import Swapped
+from compactor.round_report import Counts, LogReport, LogStatus
 from storage.formats.segment import Segment
 from tests.support.made_values import part, rewritten
 
@@ -17,7 +18,7 @@ PLAN = LogPlan(
 )  # fmt: skip
 
 
-def outcome(problem: TaskProblem | None = None) -> LogOutcome:
+def report_of(problem: TaskProblem | None = None, dry_run: bool = False) -> LogReport:
     parts = [
         part(
             group=i,
@@ -44,12 +45,20 @@ def outcome(problem: TaskProblem | None = None) -> LogOutcome:
         )
         for i in range(2)
     ]
-    return LogOutcome(PLAN, parts, verdicts, pieces, problem)
+    result = LogResult(
+        plan=PLAN,
+        problem=problem,
+        parts=tuple(parts),
+        verdicts=tuple(verdicts),
+        pieces=tuple(pieces),
+        transactions=TransactionsOfLog(),
+    )
+    return log_report(result, Swapped(), dry_run)
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_a_log_that_went_through(dry_run: bool) -> None:
-    report = log_report(outcome(), dry_run)
+    report = report_of(dry_run=dry_run)
     assert report.status is (LogStatus.WOULD_CLEAN if dry_run else LogStatus.CLEANED)
     assert report.reason is None
     assert report.counts == Counts(
@@ -82,7 +91,7 @@ def test_a_log_that_went_through(dry_run: bool) -> None:
     ],
 )
 def test_the_datas_own_errors_set_aside_and_others_fail(kind: str, status: LogStatus) -> None:
-    report = log_report(outcome(TaskProblem(0, kind, "/d/t-4/0.log", 7, "bad")), dry_run=False)
+    report = report_of(TaskProblem(0, kind, "/d/t-4/0.log", 7, "bad"))
     assert (report.status, report.reason) == (status, "/d/t-4/0.log, byte 7: bad")
     assert report.bytes_after == report.bytes_before == 330
     assert report.segments_after == report.segments_before == 3
@@ -94,4 +103,4 @@ def test_the_datas_own_errors_set_aside_and_others_fail(kind: str, status: LogSt
     [("/a", -1, "/a: bad"), ("", -1, "bad"), ("/a", 0, "/a, byte 0: bad")],
 )
 def test_a_reason_names_what_is_known(path: str, position: int, reason: str) -> None:
-    assert log_report(outcome(TaskProblem(0, "io", path, position, "bad")), True).reason == reason
+    assert report_of(TaskProblem(0, "io", path, position, "bad"), dry_run=True).reason == reason

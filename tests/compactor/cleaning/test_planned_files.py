@@ -10,8 +10,7 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.cleaning import swapper
 from compactor.cleaning.planned_files import LISTED_A_GROUP, PlannedFiles
-from compactor.cleaning.stages import LogOutcome
-from compactor.cleaning.swapper import GroupSwapper
+from compactor.cleaning.swapper import GroupSwapper, Swapped
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -165,11 +164,11 @@ def test_the_files_looked_at_are_a_constant_number_for_each_segment(
     monkeypatch.setattr(filesystem, "look_up", looked_up)
     found = []
     for plan in plans:
-        looked_at, outcome = 0, LogOutcome(plan)
+        looked_at = 0
         with GroupSwapper("run", NoProgress()) as groups:
             for number in range(len(plan.groups)):
-                groups.give(outcome, finished(number, tmp_path))
-            groups.finish()
-        assert (outcome.problem, outcome.swapped_groups) == (None, len(plan.groups))
+                groups.give(plan, finished(number, tmp_path))
+            swapped = groups.finish()
+        assert swapped == {plan.log_id: Swapped(groups=len(plan.groups))}
         found.append(looked_at)
     assert found[1] < 4 * 1.2 * found[0]

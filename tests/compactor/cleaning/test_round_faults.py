@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 import xxhash
 
+from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Rewritten, Verdict
 from cleaner_jobs.tasks import cleaned_segment, sync_pool
-from compactor.cleaning.stages import FinishedGroup, LogOutcome
+from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper
 from compactor.round_report import LogStatus
 from storage.file_names import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, file_name
@@ -296,9 +297,9 @@ def test_a_log_of_which_a_group_was_never_finished_is_not_cleaned(
     good, _, plan = two_logs(tmp_path)
     give = GroupSwapper.give
 
-    def lose_the_second(swapper: GroupSwapper, outcome: LogOutcome, group: FinishedGroup) -> None:
-        if (outcome.plan.log_id, group.group) != (1, 1):
-            give(swapper, outcome, group)
+    def lose_the_second(swapper: GroupSwapper, plan: LogPlan, group: FinishedGroup) -> None:
+        if (plan.log_id, group.group) != (1, 1):
+            give(swapper, plan, group)
 
     monkeypatch.setattr(GroupSwapper, "give", lose_the_second)
     report = local.run(plan)

@@ -7,7 +7,7 @@ import pytest
 
 from cleaner_jobs.task_values import TaskProblem
 from cleaner_jobs.tasks import scan
-from compactor.cleaning import stages
+from compactor.cleaning import stages, waiting
 from compactor.planning import layout
 from compactor.round_report import LogStatus
 from storage.file_names import INDEX, file_name
@@ -137,7 +137,7 @@ def test_what_an_index_says_is_not_just_believed(
 def test_progress_is_polled_while_a_stage_runs(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stages, "POLL_SECONDS", 0.0001)
+    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.0001)
     polled: list[str] = []
 
     def done_bytes(_: str, stage: str) -> int:

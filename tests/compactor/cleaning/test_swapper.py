@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 import xxhash
 
+from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Part
 from compactor.cleaning import swapper
 from compactor.cleaning.log_report import SWAP_BROKE_OFF_NOTE
-from compactor.cleaning.stages import FinishedGroup, LogOutcome
-from compactor.cleaning.swapper import GroupSwapper
+from compactor.cleaning.stage_values import FinishedGroup
+from compactor.cleaning.swapper import GroupSwapper, Swapped
 from compactor.finalizer import StagedGroup, swap_group
 from compactor.round_report import LogStatus
 from storage.files import filesystem
@@ -38,8 +39,8 @@ def swapped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return bases
 
 
-def outcome_in(root: Path) -> LogOutcome:
-    return LogOutcome(plan_of(logs_in(root), THREE, 12))
+def plan_in(root: Path) -> LogPlan:
+    return plan_of(logs_in(root), THREE, 12)
 
 
 def finished(number: int, root: Path) -> FinishedGroup:
@@ -56,13 +57,13 @@ def test_groups_go_in_in_ascending_order_however_they_are_finished(
     tmp_path: Path, swapped: list[int], order: Sequence[int]
 ) -> None:
     """C-6.5: a tombstone must not go before the records that it hides."""
-    outcome = outcome_in(tmp_path)
+    plan = plan_in(tmp_path)
     with GroupSwapper("run", NoProgress()) as groups:
         for number in order:
-            groups.give(outcome, finished(number, tmp_path))
-        groups.finish()
+            groups.give(plan, finished(number, tmp_path))
+        found = groups.finish()
     assert swapped == [0, 4, 8]
-    assert (outcome.swapped_groups, outcome.problem) == (3, None)
+    assert found == {0: Swapped(groups=3)}
 
 
 @pytest.mark.parametrize(("suffix", "half_done"), [(".deleted", True), (".cleaned", False)])
@@ -91,13 +92,23 @@ def test_a_swap_that_breaks_off_is_told_of(
 def test_what_stands_behind_a_group_that_is_missing_stays_out(
     tmp_path: Path, swapped: list[int]
 ) -> None:
-    outcome = outcome_in(tmp_path)
+    plan = plan_in(tmp_path)
     with GroupSwapper("run", NoProgress()) as groups:
-        groups.give(outcome, finished(2, tmp_path))
-        groups.give(outcome, finished(0, tmp_path))
-        groups.finish()
+        groups.give(plan, finished(2, tmp_path))
+        groups.give(plan, finished(0, tmp_path))
+        found = groups.finish()
     assert swapped == [0]
-    assert outcome.swapped_groups == 1
+    assert found == {0: Swapped(groups=1)}
+
+
+def test_no_group_of_a_log_begins_once_it_is_stopped(tmp_path: Path, swapped: list[int]) -> None:
+    plan = plan_in(tmp_path)
+    with GroupSwapper("run", NoProgress()) as groups:
+        groups.give(plan, finished(1, tmp_path))
+        groups.stop(plan.log_id)
+        groups.give(plan, finished(0, tmp_path))
+        assert groups.finish() == {0: Swapped()}
+    assert swapped == []
 
 
 def test_no_group_follows_one_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,13 +119,13 @@ def test_no_group_follows_one_that_failed(tmp_path: Path, monkeypatch: pytest.Mo
         raise OSError(5, "Input/output error", group.path)
 
     monkeypatch.setattr(swapper, "swap_group", fail)
-    outcome = outcome_in(tmp_path)
+    plan = plan_in(tmp_path)
     with GroupSwapper("run", NoProgress()) as groups:
         for number in range(3):
-            groups.give(outcome, finished(number, tmp_path))
-        groups.finish()
+            groups.give(plan, finished(number, tmp_path))
+        problem = groups.finish()[0].problem
     assert tried == [0]
-    assert outcome.problem is not None and "Input/output error" in outcome.problem.problem
+    assert problem is not None and "Input/output error" in problem.problem
 
 
 def test_an_interrupt_lets_the_group_end_that_is_begun_and_begins_no_other(
@@ -129,7 +140,7 @@ def test_an_interrupt_lets_the_group_end_that_is_begun_and_begins_no_other(
         ended.append(group.sources[0].base_offset)
 
     monkeypatch.setattr(swapper, "swap_group", slow)
-    outcome = outcome_in(tmp_path)
+    plan = plan_in(tmp_path)
     groups = GroupSwapper("run", NoProgress())
     stop = groups._stop.set  # the first thing that leaving does
 
@@ -140,10 +151,10 @@ def test_an_interrupt_lets_the_group_end_that_is_begun_and_begins_no_other(
     monkeypatch.setattr(groups._stop, "set", stopped)
     with pytest.raises(KeyboardInterrupt), groups:
         for number in range(3):
-            groups.give(outcome, finished(number, tmp_path))
+            groups.give(plan, finished(number, tmp_path))
         assert begun.wait(60)
         raise KeyboardInterrupt
-    assert (ended, outcome.swapped_groups) == ([0], 1)
+    assert (ended, groups._queues[0].swapped.groups) == ([0], 1)
 
 
 @pytest.fixture

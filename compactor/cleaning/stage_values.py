@@ -1,0 +1,55 @@
+"""What each stage of a round makes of a log. None of these changes once it is there."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.task_values import Part, Rewritten, TaskProblem, Verdict
+from compactor.cleaning.transactions import Decisions
+
+
+class Scan(NamedTuple):
+    """What was read of a log, from which the round goes on."""
+
+    parts: tuple[Part, ...]  # in the order of the log
+    aborted_file: str  # what its tasks were told of aborted transactions
+
+
+class TransactionsOfLog(NamedTuple):
+    """What was decided about the transactions of a log, and where its tasks find it."""
+
+    decisions: Decisions | None = None  # None: no transactional or control batch
+    unlisted_aborts: int = 0  # transactions that are taken for committed, as by Kafka
+    discardable_file: str = ""
+    txn_index_files: Mapping[int, str] = MappingProxyType({})  # by group
+    exact_file: str = ""  # what a new scan has to go by; "": it went by what is so
+
+    @property
+    def control_records_dropped(self) -> Mapping[int, int]:
+        """How many go, by group."""
+        return self.decisions.control_records_dropped if self.decisions else {}
+
+
+class FinishedGroup(NamedTuple):
+    """A segment group all of whose pieces are rewritten."""
+
+    group: int
+    parts: Sequence[Part]
+    pieces: Sequence[Rewritten]  # by number
+    control_records_dropped: int = 0  # as was decided
+
+
+class LogResult(NamedTuple):
+    """All that the stages have made of a log."""
+
+    plan: LogPlan  # shortened where its map had no room
+    problem: TaskProblem | None
+    parts: tuple[Part, ...]
+    verdicts: tuple[Verdict, ...]
+    pieces: tuple[Rewritten, ...]
+    transactions: TransactionsOfLog
+
+
+NOT_SCANNED = Scan((), "")
+WITHOUT_TRANSACTIONS = TransactionsOfLog()
