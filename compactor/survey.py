@@ -6,14 +6,14 @@ spec C-4.3, C-23.1, C-23.2, F-12.8, F-13.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from compactor.errors import RefusedError
 from compactor.high_watermarks import has_high_watermarks
 from storage.errors import CorruptFileError
-from storage.file_names import LOG, TIME_INDEX, file_name, parse_partition_dir
+from storage.file_names import LOG, TIME_INDEX, file_name, parse_future_dir, parse_partition_dir
 from storage.files import filesystem
 from storage.formats import checkpoint, time_index
 from storage.formats.checkpoint import TopicPartition
@@ -54,10 +54,17 @@ def survey_log_dirs(paths: Iterable[str]) -> list[LogDirSurvey]:
     return [survey_log_dir(path) for path in distinct.values()]
 
 
-def topics_in(log_dirs: Iterable[str]) -> set[str]:
-    """The topics that there are partitions of, by the names in these directories alone."""
-    keys = (parse_partition_dir(name) for path in log_dirs for name in os.listdir(path))
-    return {key[0] for key in keys if key is not None}
+def topics_in(log_dirs: Iterable[str]) -> tuple[set[str], set[str]]:
+    """The topics that there are partitions of, and those that are being moved here.
+
+    By the names in these directories alone.
+    """
+    names = [name for path in log_dirs for name in os.listdir(path)]
+    return _topics(parse_partition_dir, names), _topics(parse_future_dir, names)
+
+
+def _topics(parsed: Callable[[str], tuple[str, int] | None], names: Iterable[str]) -> set[str]:
+    return {key[0] for key in map(parsed, names) if key is not None}
 
 
 def survey_log_dir(path: str) -> LogDirSurvey:

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 
 from compactor.config import CLOCKS_DIFFER_MS
 from compactor.exit_codes import UsageError
-from compactor.host.printable import iso_time
+from compactor.host.printable import iso_time, span_text
 
 MAX_TIME_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 _END_OF_1970_MS = 31_536_000_000
+_LATEST_MEANT_MS = 4_102_444_800_000  # the year 2100: beyond it a number has another unit
 
 
 def as_of_ms(text: str) -> int:
@@ -21,7 +22,8 @@ def as_of_ms(text: str) -> int:
         problem = "expected epoch milliseconds or ISO 8601, like 2026-11-20T12:00:00Z"
         raise UsageError(f"--as-of {text}: {problem}")
     if not 0 <= time_ms <= MAX_TIME_MS:
-        raise UsageError(f"--as-of {text}: outside of the years 1970 to 9999")
+        problem = f"outside of the years 1970 to 9999{_meant_in_finer_units(time_ms)}"
+        raise UsageError(f"--as-of {text}: {problem}")
     return time_ms
 
 
@@ -35,7 +37,7 @@ def why_as_of_is_doubtful(text: str, as_of_ms: int, now_ms: int) -> str | None:
         return None
     zone = "; a time without a zone is taken for UTC" if _has_no_zone(text) else ""
     return (
-        f"{found}, {ahead_ms // 1000} s ahead of this machine's clock, {iso_time(now_ms)}{zone}; "
+        f"{found}, {span_text(ahead_ms)} ahead of this machine's clock, {iso_time(now_ms)}{zone}; "
         "tombstones would go before their time. Without --as-of it is the present time; "
         "--any-clock takes it as it is"
     )
@@ -46,6 +48,15 @@ def _meant_in_1970(text: str) -> str:
     if _END_OF_1970_MS <= in_seconds <= MAX_TIME_MS:
         return f"are those seconds? In milliseconds {iso_time(in_seconds)} is {in_seconds}"
     return "without --as-of it is the present time"
+
+
+def _meant_in_finer_units(number: int) -> str:
+    """What a number of microseconds or nanoseconds was meant to say; nothing for any other."""
+    for unit, in_a_ms in (("microseconds", 1000), ("nanoseconds", 1_000_000)):
+        meant_ms = number // in_a_ms
+        if 0 < meant_ms <= _LATEST_MEANT_MS:
+            return f"; are those {unit}? In milliseconds {iso_time(meant_ms)} is {meant_ms}"
+    return ""
 
 
 def _has_no_zone(text: str) -> bool:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from compactor.api.places import in_place
 from compactor.exit_codes import UsageError
 from compactor.inspect.dump import Row, rows_of
 from storage.files import filesystem
-from storage.files.filesystem import require_in_place
 
 
 def dump(path: str) -> Iterator[Row]:
@@ -14,7 +14,7 @@ def dump(path: str) -> Iterator[Row]:
     Raise UsageError if there is nothing at path; CorruptFileError where a file is damaged, after
     the rows that stand before it, and UnsupportedFormatError for a file that is none of Kafka's.
     """
-    local = require_in_place(path)
+    local = in_place("PATH", path)
     if not filesystem.exists(local):
         raise UsageError(f"PATH {path}: No such file or directory")
     return rows_of(local)

@@ -25,7 +25,7 @@ def log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:
 
     And in which nothing of a command's own would come to lie.
     """
-    found = tuple(require_in_place(path) for path in paths)
+    found = tuple(in_place("LOG_DIR", path) for path in paths)
     for path in found:
         _check_log_dir(path, to_write)
     by_place: dict[tuple[int, int], str] = {}
@@ -36,6 +36,16 @@ def log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:
             raise UsageError(f"LOG_DIR {path}: given twice (also as {first})")
     require_elsewhere(os.environ, found)
     return found
+
+
+def in_place(name: str, path: str) -> str:
+    """The local path that an argument gives: of nothing at all it would be the directory we are in.
+
+    Raise UsageError for nothing, and what `require_in_place` raises.
+    """
+    if not path.strip():
+        raise UsageError(f"{name} {path!r}: is empty; is a variable of the shell not set?")
+    return require_in_place(path)
 
 
 def work_dir(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
@@ -54,7 +64,7 @@ def keep_originals(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
 
 def kept_run(path: str, to_discard: bool = False) -> str:
     """The directory in which a run has kept its originals. to_discard: that may have begun."""
-    local = require_in_place(path)
+    local = in_place("RUN_DIR", path)
     try:
         names = os.listdir(local)
     except OSError as error:
@@ -66,7 +76,7 @@ def kept_run(path: str, to_discard: bool = False) -> str:
 
 
 def _own_directory(option: str, path: str, in_log_dirs: Sequence[str]) -> str:
-    local = require_in_place(path)
+    local = in_place(option, path)
     if exists(local) and not is_directory(local):
         raise UsageError(f"{option} {path}: is not a directory")
     found = log_dir_around(local, in_log_dirs)

@@ -57,8 +57,8 @@ def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -
     doubt = None if rules.any_clock or rules.as_of is None else _doubt_of_clock(rules, premises)
     if doubt is not None and to_write:
         raise UsageError(doubt)
-    topics = topics_in(log_dirs)
-    require_include(premises.config, topics)
+    topics, moving_here = topics_in(log_dirs)
+    require_include(premises.config, topics, moving_here)
     if to_write:
         require_high_watermarks(log_dirs, premises.config.assume_fully_replicated)
     warnings = [doubt] if doubt is not None else []

@@ -5,7 +5,9 @@ sequences, marks that reverse the writing direction and bytes that are not UTF-8
 escapes.
 """
 
+import os
 from datetime import UTC, datetime
+from shlex import quote
 
 
 def printable(text: str) -> str:
@@ -35,6 +37,25 @@ def size_text(size_bytes: int) -> str:
 def counted(count: int, noun: str) -> str:
     """1 segment, 2 segments, 1,234 segments; noun: one whose plural has an s more."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def shell_word(text: str) -> str:
+    """text as one word for a shell, also where it does not print: bash, zsh and ksh read $'…'."""
+    if text.isprintable():
+        return quote(text)
+    plain = b"".join(
+        bytes([byte]) if 32 <= byte < 127 and byte not in b"\\'" else b"\\x%02x" % byte
+        for byte in os.fsencode(text)
+    )
+    return f"$'{plain.decode('ascii')}'"
+
+
+def span_text(ms: int) -> str:
+    """A length of time in the largest unit of which there are ten: 301 s, 59 min, 1,157 days."""
+    for unit, unit_ms in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
+        if ms >= 10 * unit_ms:
+            return f"{ms // unit_ms:,} {unit}"
+    return f"{ms // 1000} s"
 
 
 def iso_time(ms: int) -> str:

@@ -8,7 +8,7 @@ records are whatever producers gave, so that they are only told of.
 from collections.abc import Iterable
 
 from compactor.config import CLOCKS_DIFFER_MS
-from compactor.host.printable import iso_time
+from compactor.host.printable import iso_time, span_text
 from compactor.survey import last_time_entry_ms
 from storage.file_names import LOG, file_name
 from storage.formats.segment import Segment
@@ -34,9 +34,10 @@ def why_clock_is_behind(
         if written_ms - written_by_ms > CLOCKS_DIFFER_MS:
             ahead_ms = written_ms - clock_ms
             return (
-                f"{file_name(segment.base_offset, LOG)} was written {ahead_ms // 1000} s after the "
-                f"clock of the round, {iso_time(clock_ms)}: tombstones would be dated too early, "
-                "and go too soon. Set the clock, or --as-of, right; --any-clock takes it as it is"
+                f"{file_name(segment.base_offset, LOG)} was written {span_text(ahead_ms)} after "
+                f"the clock of the round, {iso_time(clock_ms)}: tombstones would be dated too "
+                "early, and go too soon. Set the clock, or --as-of, right; --any-clock takes it "
+                "as it is"
             )
     return None
 

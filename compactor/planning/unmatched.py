@@ -15,11 +15,21 @@ PAIRS = 20_000  # of names, to be held against each other: a tenth of a second
 _SYNTAX = re.compile(r"[\\^$.*+?()\[\]{}|]")
 
 
-def require_include(config: Config, topics: Collection[str]) -> None:
-    """Raise ConfigError where the topics to include are none of these: nothing would be done."""
+def require_include(
+    config: Config, topics: Collection[str], moving_here: Collection[str] = ()
+) -> None:
+    """Raise ConfigError where the topics to include are none of these: nothing would be done.
+
+    moving_here: topics of which the copy of a move (`-future`) stands here.
+    """
     include = config.include
     if include is not None and not any(map(include.fullmatch, topics)):
-        hint = _hint(include, topics)
+        moving = sorted(filter(include.fullmatch, moving_here))
+        hint = (
+            f": of {_some(moving)} there is only what a broker has begun to move here (-future)"
+            if moving
+            else _hint(include, topics)
+        )
         raise ConfigError(
             f"{config.include_place} {include.pattern!r}: matches no topic here{hint}"
         )

@@ -122,17 +122,22 @@ def require_in_place(url: str) -> str:
     Raise UnsupportedBackendError for everything else, also for a protocol nobody knows.
     """
     if "://" not in url and "::" not in url:
-        return os.path.abspath(url)
+        return _absolute(url)
     import fsspec  # only here: a plain path should not wait 0.1 s for it
 
     protocol = url.partition("::")[0] if "::" in url else url.partition("://")[0]
     if protocol in _LOCAL_PROTOCOLS:
-        return os.path.abspath(str(fsspec.get_filesystem_class("file")._strip_protocol(url)))
+        return _absolute(str(fsspec.get_filesystem_class("file")._strip_protocol(url)))
     known = "backend" if protocol in fsspec.available_protocols() else "unknown backend"
     raise UnsupportedBackendError(
         f"{url}: {known} {protocol!r} has no stated promise of an atomic rename; "
         "logs are compacted in place on local and network file systems only"
     )
+
+
+def _absolute(path: str) -> str:
+    """Without links only where the system would follow one before it goes up."""
+    return os.path.realpath(path) if ".." in path.split(os.sep) else os.path.abspath(path)
 
 
 def mount_of(path: str) -> Mount | None:

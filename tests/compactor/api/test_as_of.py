@@ -32,3 +32,20 @@ def test_what_is_no_time(text: str) -> None:
 def test_a_time_that_no_log_has(text: str) -> None:
     with pytest.raises(UsageError, match="outside of the years 1970 to 9999"):
         as_of_ms(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("1700000000000000", "are those microseconds?"),
+        ("1700000000000999", "are those microseconds?"),
+        ("1700000000000000000", "are those nanoseconds?"),
+    ],
+)
+def test_a_time_in_finer_units_is_told_in_milliseconds(text: str, meant: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        as_of_ms(text)
+    assert str(raised.value) == (
+        f"--as-of {text}: outside of the years 1970 to 9999; {meant} In milliseconds "
+        "2023-11-14T22:13:20.000Z is 1700000000000"
+    )

@@ -1,6 +1,7 @@
 """The directories that a command may be given; a refusal names what it was given."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,21 @@ class TestLogDirs:
         )
         done = python_with_mounts([f"--bind {log_dir} {again}"], code, log_dir, again)
         assert f"LOG_DIR {again}: given twice (also as {log_dir})" in done.stderr
+
+    @pytest.mark.parametrize("path", ["", " "])
+    def test_an_unset_variable_is_not_the_directory_we_are_in(
+        self, log_dir: Path, monkeypatch: pytest.MonkeyPatch, path: str
+    ) -> None:
+        monkeypatch.chdir(log_dir)
+        told = f"{path!r}: is empty; is a variable of the shell not set?"
+        with pytest.raises(UsageError, match=f"^LOG_DIR {re.escape(told)}$"):
+            places.log_dirs([path], to_write=True)
+        with pytest.raises(UsageError, match=f"^--work-dir {re.escape(told)}$"):
+            places.work_dir(path, [])
+        with pytest.raises(UsageError, match=f"^--keep-originals {re.escape(told)}$"):
+            places.keep_originals(path, [])
+        with pytest.raises(UsageError, match=f"^RUN_DIR {re.escape(told)}$"):
+            places.kept_run(path)
 
     def test_one_that_is_missing(self, tmp_path: Path) -> None:
         path = tmp_path / "x"

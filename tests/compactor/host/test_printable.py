@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.host.printable import one_line, printable, size_text
+from compactor.host.printable import one_line, printable, size_text, span_text
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,20 @@ def test_lines_become_one() -> None:
 )
 def test_sizes_are_decimal(size_bytes: int, shown: str) -> None:
     assert size_text(size_bytes) == shown
+
+
+@pytest.mark.parametrize(
+    ("ms", "shown"),
+    [
+        (300_001, "300 s"),
+        (599_999, "599 s"),
+        (600_000, "10 min"),
+        (35_999_999, "599 min"),
+        (36_000_000, "10 h"),
+        (863_999_999, "239 h"),
+        (864_000_000, "10 days"),
+        (1_793_541_930_000, "20,758 days"),
+    ],
+)
+def test_a_length_of_time_has_two_figures_at_least(ms: int, shown: str) -> None:
+    assert span_text(ms) == shown

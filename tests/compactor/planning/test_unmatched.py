@@ -42,6 +42,18 @@ def test_it_is_told_where_the_filter_stands() -> None:
     assert warning.startswith("--exclude 'w': ")
 
 
+def test_a_topic_that_is_only_being_moved_here_is_told_as_such() -> None:
+    """The directory that it is moved from was not given."""
+    config = with_filters(Config(), "prices|orders", None)
+    with pytest.raises(ConfigError) as raised:
+        require_include(config, ["customers"], ["orders", "others"])
+    assert str(raised.value) == (
+        "--include 'prices|orders': matches no topic here: of orders there is only what a broker "
+        "has begun to move here (-future)"
+    )
+    require_include(config, ["orders"], ["orders"])
+
+
 def test_a_directory_without_topics_has_none_to_include() -> None:
     with pytest.raises(ConfigError, match="matches no topic here: there are no topics"):
         require_include(with_filters(Config(), ".*", None), [])

@@ -1,5 +1,8 @@
 """How much of what went is kept, where, and the commands that it takes, to be pasted."""
 
+import os
+import subprocess
+
 import pytest
 
 from compactor.round_report import OriginalsReport
@@ -42,6 +45,16 @@ def test_a_path_is_quoted_for_a_shell() -> None:
     assert "in 1 file are kept" not in first
     assert discard.endswith("undo --discard '/o/it'\"'\"'s/cafe'")
     assert undo.endswith("undo '/o/it'\"'\"'s/cafe'")
+
+
+def test_a_path_that_does_not_print_is_still_one_for_a_shell() -> None:
+    """Bytes that are not UTF-8 stand in it: bash is asked what it makes of the word."""
+    path = os.fsdecode(b"/o/it's \xff\\x41/cafe")
+    _, discard, _ = originals_lines(OriginalsReport(path, 1, 5, 0))
+    word = discard.partition("--discard ")[2]
+    assert word.isprintable() and word.isascii()
+    said = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True)
+    assert said.stdout == b"/o/it's \xff\\x41/cafe"
 
 
 def test_where_nothing_was_replaced_nothing_is_told() -> None:

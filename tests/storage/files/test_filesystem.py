@@ -24,6 +24,17 @@ def test_a_local_path_or_url_is_taken_as_an_absolute_path(
     assert filesystem.require_in_place("local:///var/logs/") == "/var/logs"
 
 
+def test_what_is_above_a_link_is_what_the_system_takes_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two directories have the name `logs`; `cd link/..` leads to the one beside the target."""
+    (tmp_path / "disk" / "kafka").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "kafka")
+    monkeypatch.chdir(tmp_path)
+    assert filesystem.require_in_place("link/../logs") == str(tmp_path / "disk" / "logs")
+    assert filesystem.require_in_place("link") == str(tmp_path / "link")
+
+
 @pytest.mark.parametrize(
     "url",
     ["s3://bucket/logs", "memory://logs", "hdfs://host/logs", "simplecache::s3://bucket/logs"],
