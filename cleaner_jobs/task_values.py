@@ -14,7 +14,11 @@ from storage.files.filesystem import naming
 
 PROBLEM, PART, VERDICT, REWRITTEN = "problem", "part", "verdict", "rewritten"  # kinds of rows
 MAP_END = "map-end"
-REWRITE = "rewrite"  # the stage whose rows are told while it goes on
+# stages; those after the first of a kind do it again, for some of the logs
+SCAN, PARTIAL_SCAN, RESCAN = "scan", "partial-scan", "rescan"
+FILL_MAP = "fill-map"
+RESOLVE, RESOLVE_AGAIN = "resolve", "resolve-again"
+REWRITE = "rewrite"  # its rows are told while it goes on
 FINGERPRINT_RANGE = 1 << 64  # sums of fingerprints are taken modulo this
 
 Row = tuple[str, str]  # kind, and the value as a JSON array

@@ -115,14 +115,14 @@ def resolve_partition(
         ):
             found[number].add(*verdict)
     return Verdict(
-        parts[0].log_id,
-        partition,
-        out[1],
-        _write_verdict(found, out),
-        len(parts),
-        sum(part.superseded for part in found),
-        sum(part.expired for part in found),
-        sum(part.fingerprints for part in found) % FINGERPRINT_RANGE,
+        log_id=parts[0].log_id,
+        partition=partition,
+        file=out[1],
+        block_at=_write_verdict(found, out),
+        parts=len(parts),
+        superseded=sum(part.superseded for part in found),
+        expired=sum(part.expired for part in found),
+        dropped_fingerprints=sum(part.fingerprints for part in found) % FINGERPRINT_RANGE,
     )
 
 

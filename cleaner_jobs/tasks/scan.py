@@ -113,7 +113,14 @@ class PartBuilder:
             self._sections[-1] = last._replace(end=end, last_offset=last_offset)
         else:
             self._sections.append(
-                Section(stretch.segment, start, end, before, first_offset, last_offset)
+                Section(
+                    segment=stretch.segment,
+                    start=start,
+                    end=end,
+                    first_ordinal=before,
+                    first_offset=first_offset,
+                    last_offset=last_offset,
+                )
             )
         self._log_bytes += end - start
         self._batches += len(rows)
@@ -149,31 +156,31 @@ class PartBuilder:
         txn_count, txn_checksum = self._write_txn_batches()
         reasons = states & REASON_MASK
         yield Part(
-            stretch.log_id,
-            stretch.group,
-            self._out_path,
-            block_at,
-            block_checksum,
-            kept,
-            candidates,
-            stretch.partition_bits,
-            self._first_offset,
-            self._log_bytes,
-            self._batches,
-            count,
-            superseded,
-            int(np.count_nonzero(reasons == NULL_KEY)),
-            int(np.count_nonzero(reasons == EXPIRED)),
-            int(np.count_nonzero(reasons == ABORTED)),
-            int(np.count_nonzero(states & CONTROL_RECORD)),
-            txn_count,
-            txn_at,
-            txn_checksum,
-            int(fingerprints),
-            self._tombstones,
-            self._empty,
-            tuple(self._sections),
-            self._legacy,
+            log_id=stretch.log_id,
+            group=stretch.group,
+            file=self._out_path,
+            block_at=block_at,
+            block_checksum=block_checksum,
+            entries=kept,
+            candidates=candidates,
+            partition_bits=stretch.partition_bits,
+            first_record_offset=self._first_offset,
+            log_bytes=self._log_bytes,
+            batches=self._batches,
+            records=count,
+            superseded=superseded,
+            null_keys=int(np.count_nonzero(reasons == NULL_KEY)),
+            expired=int(np.count_nonzero(reasons == EXPIRED)),
+            aborted=int(np.count_nonzero(reasons == ABORTED)),
+            control_records=int(np.count_nonzero(states & CONTROL_RECORD)),
+            txn_batches=txn_count,
+            txn_at=txn_at,
+            txn_checksum=txn_checksum,
+            candidate_fingerprints=int(fingerprints),
+            tombstones_without_horizon=self._tombstones,
+            empty_batches=self._empty,
+            sections=tuple(self._sections),
+            legacy_batches=self._legacy,
         )
         self._start(None)
 

@@ -13,11 +13,17 @@ from typing import Any, NamedTuple
 
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.task_values import (
+    FILL_MAP,
     MAP_END,
     PART,
+    PARTIAL_SCAN,
     PROBLEM,
+    RESCAN,
+    RESOLVE,
+    RESOLVE_AGAIN,
     REWRITE,
     REWRITTEN,
+    SCAN,
     VERDICT,
     LogRules,
     Part,
@@ -165,11 +171,11 @@ class _ToldPieces:
 
 
 _STAGES: dict[str, Callable[..., Iterator[tuple[str, tuple[Any, ...]]]]] = {
-    "scan": _scan,
-    "rescan": _scan,
-    "fill-map": _fill_map,
-    "partial-scan": _scan,
-    "resolve": _resolve,
-    "resolve-again": _resolve,
+    SCAN: _scan,
+    RESCAN: _scan,
+    FILL_MAP: _fill_map,
+    PARTIAL_SCAN: _scan,
+    RESOLVE: _resolve,
+    RESOLVE_AGAIN: _resolve,
     REWRITE: _rewrite,
 }

@@ -20,7 +20,7 @@ from cleaner_jobs.problems import problem_of
 from cleaner_jobs.spark import first_use
 from cleaner_jobs.spark.class_archive import cache_dir
 from cleaner_jobs.staging import STAGED_MARKER
-from cleaner_jobs.task_values import RoundSettings, TaskProblem
+from cleaner_jobs.task_values import RESOLVE, REWRITE, SCAN, RoundSettings, TaskProblem
 from cleaner_jobs.tasks.heartbeat import wait_for_silence
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.cleaner_checkpoints import noted, write_checkpoints
@@ -102,12 +102,12 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
     if plan.logs:
         with open_work_dir(settings.work_dir, run_id) as work_dir:
             facts = RoundSettings(
-                run_id,
-                work_dir,
-                plan.as_of_ms,
-                secrets.randbits(64),
-                secrets.randbits(64),
-                settings.dry_run,
+                run_id=run_id,
+                work_dir=work_dir,
+                now_ms=plan.as_of_ms,
+                hash_key_low=secrets.randbits(64),
+                hash_key_high=secrets.randbits(64),
+                dry_run=settings.dry_run,
             )
             given = None if settings.session is None else nullcontext(settings.session)
             with (
@@ -190,13 +190,13 @@ def _clean(
     clock: _Clock,
     progress: ProgressSink,
 ) -> list[LogReport]:
-    with clock.phase("scan", stages.log_bytes()):
+    with clock.phase(SCAN, stages.log_bytes()):
         stages.scan()
         _prove_scans(stages)
         if settings.map_capacity is not None:
             stages.limit_maps(settings.map_capacity)
             _prove_scans(stages)
-    with clock.phase("resolve", stages.log_bytes()):
+    with clock.phase(RESOLVE, stages.log_bytes()):
         stages.resolve()
         _prove_scans(stages)
         _prove_verdicts(stages)
@@ -255,7 +255,7 @@ def _rewrite_and_swap(
 ) -> dict[int, Swapped]:
     """Groups are swapped in while others are still being rewritten. By log id."""
     if settings.dry_run:
-        with clock.phase("rewrite", stages.log_bytes()):
+        with clock.phase(REWRITE, stages.log_bytes()):
             return _rewrite_dry(stages)
     with GroupSwapper(settings.run_id, progress, settings.originals) as swapper:
         held: list[tuple[LogPlan, FinishedGroup]] = []
@@ -269,7 +269,7 @@ def _rewrite_and_swap(
             else:
                 swapper.give(plan, group)
 
-        with clock.phase("rewrite", stages.log_bytes()):
+        with clock.phase(REWRITE, stages.log_bytes()):
             stages.rewrite(take)
             _prove_round(stages)
             for plan, _ in stages.problems():
@@ -279,7 +279,7 @@ def _rewrite_and_swap(
             for plan, group in held:
                 if not stages.is_stopped(plan.log_id):
                     swapper.give(plan, group)
-        with clock.phase("swap", stages.log_bytes()):
+        with clock.phase(SWAP_STAGE, stages.log_bytes()):
             progress.stage(SWAP_STAGE, sum(len(plan.groups) for plan in stages.sound()))
             swapped = swapper.finish()
             _prove_swaps(stages, swapped)
@@ -341,6 +341,6 @@ def _retain(
         return tuple(reports)
     if settings.dry_run:
         return estimate_retention(plan.retention, reports)
-    with clock.phase("retention"):
+    with clock.phase(RETENTION_STAGE):
         progress.stage(RETENTION_STAGE, 0)
         return apply_retention(plan.retention, reports, settings.originals)

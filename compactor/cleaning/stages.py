@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Any
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.task_values import (
+    FILL_MAP,
+    PARTIAL_SCAN,
     PROBLEM,
+    RESCAN,
+    RESOLVE,
+    RESOLVE_AGAIN,
     REWRITE,
+    SCAN,
     LogRules,
     MapEnd,
     Part,
@@ -131,7 +137,7 @@ class Stages:
                 aborted_files[plan.log_id] = transaction_files.save_expected(
                     plan, indexes, self._settings.work_dir
                 )
-        self._scan("scan", aborted_files)
+        self._scan(SCAN, aborted_files)
 
     def limit_maps(self, capacity: int) -> None:
         """Shorten the round of logs whose map would be full, and scan those again."""
@@ -147,7 +153,7 @@ class Stages:
         tasks = layout.deal_by_cost(
             logs, [sum(s.end - s.start for s in of_log) for of_log in logs], self._cores
         )
-        ends = self._run("fill-map", [{"logs": own, "capacity": capacity} for own in tasks])
+        ends = self._run(FILL_MAP, [{"logs": own, "capacity": capacity} for own in tasks])
         again = {}
         for values in ends:
             end = MapEnd(*values)
@@ -157,7 +163,7 @@ class Stages:
                 del self._transactions[end.log_id]  # there are fewer of them now
                 again[end.log_id] = aborted_files[end.log_id]
         if again:
-            self._scan("partial-scan", again)
+            self._scan(PARTIAL_SCAN, again)
 
     def _decide(self, plans: Sequence[LogPlan]) -> list[tuple[int, TransactionsOfLog | Exception]]:
         """Decide about the transactions of logs, by log id; what kept it from being done."""
@@ -222,7 +228,7 @@ class Stages:
         undecided = [plan for plan in self.sound() if plan.log_id not in self._transactions]
         with turns_taken_often(), ThreadPoolExecutor(1) as threads:
             deciding = threads.submit(self._decide, undecided)
-            self._resolve("resolve", self.sound())
+            self._resolve(RESOLVE, self.sound())
             self._take_decided(deciding.result())
         again = {
             plan.log_id: exact_file
@@ -230,10 +236,10 @@ class Stages:
             if (exact_file := self._transactions[plan.log_id].exact_file)
         }
         if again:
-            self._scan("rescan", again)
+            self._scan(RESCAN, again)
             for log_id in again:
                 self._verdicts.pop(log_id, None)
-            self._resolve("resolve-again", [p for p in self.sound() if p.log_id in again])
+            self._resolve(RESOLVE_AGAIN, [p for p in self.sound() if p.log_id in again])
 
     def _resolve(self, stage: str, plans: Sequence[LogPlan]) -> None:
         scans = {plan.log_id: self._scans[plan.log_id].parts for plan in plans}
@@ -294,16 +300,16 @@ class Stages:
 
     def _rules(self, plan: LogPlan) -> LogRules:
         return LogRules(
-            plan.log_id,
-            plan.path,
-            plan.first_uncleanable_offset,
-            plan.delete_retention_ms,
-            plan.index_interval_bytes,
-            plan.segment_index_bytes,
-            plan.active_producers,
-            tuple(self._verdicts[plan.log_id]),
-            self._transactions[plan.log_id].discardable_file,
-            held_directories.inode_of(plan.path),
+            log_id=plan.log_id,
+            path=plan.path,
+            first_uncleanable_offset=plan.first_uncleanable_offset,
+            delete_retention_ms=plan.delete_retention_ms,
+            index_interval_bytes=plan.index_interval_bytes,
+            segment_index_bytes=plan.segment_index_bytes,
+            active_producers=plan.active_producers,
+            verdicts=tuple(self._verdicts[plan.log_id]),
+            discardable_file=self._transactions[plan.log_id].discardable_file,
+            directory_inode=held_directories.inode_of(plan.path),
         )
 
     def log_bytes(self) -> int:

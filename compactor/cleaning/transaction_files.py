@@ -75,12 +75,12 @@ def log_transactions(
         for s, segment in enumerate(group.segments)
     ]
     return LogTransactions(
-        segments,
-        indexes,
-        plan.log_start_offset,
-        plan.first_dirty_offset,
-        plan.first_uncleanable_offset,
-        map_start(plan),
+        segments=segments,
+        indexes=indexes,
+        log_start_offset=plan.log_start_offset,
+        first_dirty_offset=plan.first_dirty_offset,
+        first_uncleanable_offset=plan.first_uncleanable_offset,
+        map_start=map_start(plan),
     )
 
 

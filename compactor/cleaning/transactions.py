@@ -184,12 +184,12 @@ def decide(log: LogTransactions) -> Decisions:
     below = data["last_offset"] < log.first_dirty_offset  # never in the map, aborted or not
     differs[below] = (flags[below] ^ expected[below]) & FOR_CLEANING != 0
     return Decisions(
-        _exact_ranges(data, flags),
-        not differs.any(),
-        np.array(cleaning.discardable, np.int64),
-        frozenset(cleaning.changed_groups),
-        cleaning.txn_indexes,
-        cleaning.control_records_dropped,
+        aborted_ranges=_exact_ranges(data, flags),
+        agrees=not differs.any(),
+        discardable=np.array(cleaning.discardable, np.int64),
+        changed_groups=frozenset(cleaning.changed_groups),
+        txn_indexes=cleaning.txn_indexes,
+        control_records_dropped=cleaning.control_records_dropped,
     )
 
 

@@ -355,7 +355,14 @@ def verify(
 
     [dim]compactor verify /data/kafka --against /backup/kafka-before --run-report last.json[/]
     """
-    wanted = VerifyArguments(log_dir, topic_partition, against, as_of, run_report, format_)
+    wanted = VerifyArguments(
+        log_dir=log_dir,
+        topic_partition=topic_partition,
+        against=against,
+        as_of=as_of,
+        run_report=run_report,
+        format=format_,
+    )
     return Request("verify", _begin("verify", wanted), format_, report, debug)
 
 

@@ -66,16 +66,16 @@ def explain(
         raise ConfigError(f"{topic_partition}: no such partition in {' or '.join(log_dirs)}")
     facts = next((f for f in plan.facts if f.judgement.partition[:2] == key), None)
     return Explanation(
-        places[0],
-        topic,
-        partition,
-        reports[0].status.value if reports else "to-clean",
-        reports[0].reason if reports else None,
-        tuple(_bounds(_looked_into(facts.judgement, plan, config))) if facts else (),
-        _retention(plan, key),
-        facts.notes if facts else (),
-        notices_of(plan),
-        plan.as_of_ms,
+        log_dir=places[0],
+        topic=topic,
+        partition=partition,
+        outcome=reports[0].status.value if reports else "to-clean",
+        reason=reports[0].reason if reports else None,
+        bounds=tuple(_bounds(_looked_into(facts.judgement, plan, config))) if facts else (),
+        retention=_retention(plan, key),
+        notes=facts.notes if facts else (),
+        notices=notices_of(plan),
+        as_of_ms=plan.as_of_ms,
     )
 
 

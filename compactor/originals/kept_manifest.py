@@ -116,12 +116,12 @@ def step_from(data: bytes, path: str) -> KeptStep:
     """Likewise, of step_document; RefusedError where an older version made it."""
     fields = _fields(data, path, STEP_FORMAT, STEP_VERSION)
     return KeptStep(
-        _number(fields, "number", path),
-        _marks(fields, "originals", path),
-        _marks(fields, "put", path),
-        _number(fields, "cleaned_to", path),
-        _optional(fields, "deleted_up_to", path),
-        _optional(fields, "rolled_at", path),
+        number=_number(fields, "number", path),
+        originals=_marks(fields, "originals", path),
+        put=_marks(fields, "put", path),
+        cleaned_to=_number(fields, "cleaned_to", path),
+        deleted_up_to=_optional(fields, "deleted_up_to", path),
+        rolled_at=_optional(fields, "rolled_at", path),
     )
 
 

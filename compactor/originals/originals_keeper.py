@@ -100,7 +100,7 @@ class OriginalsKeeper:
             for segment in group.destinations
             for kind, staged in segment.files.items()
         ]
-        facts = KeptStep(0, (), tuple(put), plan.end_offset)
+        facts = KeptStep(number=0, originals=(), put=tuple(put), cleaned_to=plan.end_offset)
         self._keep(plan.log_dir, (plan.topic, plan.partition), group.path, facts, names)
         return group._replace(sources=tuple(map(with_second_name, group.sources)))
 
@@ -111,7 +111,14 @@ class OriginalsKeeper:
         if log_dir not in self._left:  # the cleaning is over
             self._left |= _entries([log_dir], checkpoint.CLEANER_OFFSET)
         cleaned_to, start = self._left[log_dir].get(key, 0), deletion.log_start_offset
-        facts = KeptStep(0, (), (), cleaned_to, start, deletion.rolls_at)
+        facts = KeptStep(
+            number=0,
+            originals=(),
+            put=(),
+            cleaned_to=cleaned_to,
+            deleted_up_to=start,
+            rolled_at=deletion.rolls_at,
+        )
         own = [LEADER_EPOCH_CHECKPOINT]
         for segment in deletion.segments:
             names = _names(path, [segment.base_offset])

@@ -132,15 +132,17 @@ def judge(
         )
         bounds += [young] if young else []
     return Judgement(
-        partition,
-        log_dir,
-        config,
-        offsets,
-        dirty,
-        tuple(bounds),
-        selection.cleanable_range(segments, dirty.offset, bounds),
-        _compaction_delay_ms(partition, dirty.offset, now_ms - config.max_compaction_lag_ms),
-        known_end_offset,
+        partition=partition,
+        log_dir=log_dir,
+        config=config,
+        offsets=offsets,
+        first_dirty=dirty,
+        bounds=tuple(bounds),
+        cleanable=selection.cleanable_range(segments, dirty.offset, bounds),
+        compaction_delay_ms=_compaction_delay_ms(
+            partition, dirty.offset, now_ms - config.max_compaction_lag_ms
+        ),
+        log_end_offset=known_end_offset,
     )
 
 
@@ -184,7 +186,14 @@ def prepare(judgement: Judgement, clock: Clock, clean_shutdown: bool) -> Prepare
             notes = (YOUNGER_RECORDS,)
         to_rewrite = tuple(_with_indexes(judgement, s) for s in judgement.to_rewrite)
     rebuilt = tuple(state.rebuilt_txn_indexes.items())
-    return Prepared(judgement, producers, refusal, to_rewrite, rebuilt, notes)
+    return Prepared(
+        judgement=judgement,
+        producers=producers,
+        refusal=refusal,
+        to_rewrite=to_rewrite,
+        rebuilt_txn_indexes=rebuilt,
+        notes=notes,
+    )
 
 
 def _compaction_delay_ms(

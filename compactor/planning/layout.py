@@ -52,13 +52,13 @@ def sources_of(plan: LogPlan) -> list[tuple[Source, ...]]:
     return [
         tuple(
             Source(
-                f"{plan.path}/{file_name(segment.base_offset, LOG)}",
-                segment.base_offset,
-                segment.log_bytes,
-                segment.log_mtime_ns,
-                segment.log_inode,
-                segment.log_ctime_ns,
-                segment.log_device,
+                path=f"{plan.path}/{file_name(segment.base_offset, LOG)}",
+                base_offset=segment.base_offset,
+                log_bytes=segment.log_bytes,
+                log_mtime_ns=segment.log_mtime_ns,
+                log_inode=segment.log_inode,
+                log_ctime_ns=segment.log_ctime_ns,
+                log_device=segment.log_device,
             )
             for segment in group.segments
         )
@@ -73,20 +73,20 @@ def stretches_of(
 
     aborted_file: what the scan is told of aborted transactions.
     """
-    map_offsets = plan.first_dirty_offset, plan.end_offset
     bits = partition_bits(plan.log_bytes)
     return [
         Stretch(
-            plan.log_id,
-            g,
-            s,
-            start,
-            end,
-            source,
-            *map_offsets,
-            bits,
-            aborted_file,
-            source.log_mtime_ns // NS_PER_MS <= plan.legacy_horizon_ms,
+            log_id=plan.log_id,
+            group=g,
+            segment=s,
+            start=start,
+            end=end,
+            source=source,
+            first_dirty_offset=plan.first_dirty_offset,
+            map_end_offset=plan.end_offset,
+            partition_bits=bits,
+            aborted_file=aborted_file,
+            legacy_expired=source.log_mtime_ns // NS_PER_MS <= plan.legacy_horizon_ms,
         )
         for g, sources in enumerate(sources_of(plan))
         for s, source in enumerate(sources)
@@ -97,21 +97,21 @@ def stretches_of(
 def dirty_stretches(plan: LogPlan, start: tuple[int, int], aborted_file: str = "") -> list[Stretch]:
     """The dirty section, a stretch for each segment. start: number of the segment, position."""
     first, position = start
-    map_offsets = plan.first_dirty_offset, plan.first_uncleanable_offset
     numbered = [
         (g, s, source) for g, of in enumerate(sources_of(plan)) for s, source in enumerate(of)
     ]
     return [
         Stretch(
-            plan.log_id,
-            g,
-            s,
-            0 if number else position,
-            source.log_bytes,
-            source,
-            *map_offsets,
-            0,
-            aborted_file,
+            log_id=plan.log_id,
+            group=g,
+            segment=s,
+            start=0 if number else position,
+            end=source.log_bytes,
+            source=source,
+            first_dirty_offset=plan.first_dirty_offset,
+            map_end_offset=plan.first_uncleanable_offset,
+            partition_bits=0,
+            aborted_file=aborted_file,
         )
         for number, (g, s, source) in enumerate(numbered[first:])
     ]
@@ -174,13 +174,13 @@ def pieces_of(plan: LogPlan, parts: Sequence[Part], piece_bytes: int) -> list[Pi
         runs = deal_in_order(own, [part.log_bytes for _, part in own], count) or [[]]
         pieces += [
             Piece(
-                plan.log_id,
-                number,
-                i,
-                len(runs),
-                tuple(part for _, part in run),
-                run[0][0] if run else 0,
-                sources,
+                log_id=plan.log_id,
+                group=number,
+                number=i,
+                of=len(runs),
+                parts=tuple(part for _, part in run),
+                first_part=run[0][0] if run else 0,
+                sources=sources,
             )
             for i, run in enumerate(runs)
         ]

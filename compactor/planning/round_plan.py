@@ -154,14 +154,14 @@ def _round_plan(
     facts = [_facts(prepared.judgement, None, notes) for prepared in taken]
     facts += [_facts(o.judgement, o.refusal, notes) for o in left if o.judgement is not None]
     return RoundPlan(
-        as_of_ms,
-        tuple(_log_plan(log_id, prepared) for log_id, prepared in enumerate(taken)),
-        tuple(sorted(reports, key=lambda r: (r.topic, r.partition, r.log_dir))),
-        tuple(facts),
-        _repairs(outcomes),
-        tuple(_log_dir_facts(survey) for survey in surveys),
-        tuple(outcome.stray for outcome in outcomes if outcome.stray is not None),
-        tuple(outcome.retention for outcome in outcomes if outcome.retention is not None),
+        as_of_ms=as_of_ms,
+        logs=tuple(_log_plan(log_id, prepared) for log_id, prepared in enumerate(taken)),
+        passed_over=tuple(sorted(reports, key=lambda r: (r.topic, r.partition, r.log_dir))),
+        facts=tuple(facts),
+        checkpoint_repairs=_repairs(outcomes),
+        log_dirs=tuple(_log_dir_facts(survey) for survey in surveys),
+        stray_entries=tuple(outcome.stray for outcome in outcomes if outcome.stray is not None),
+        retention=tuple(outcome.retention for outcome in outcomes if outcome.retention is not None),
     )
 
 
@@ -242,16 +242,28 @@ class _Planner:
         judgement = judge(partition, survey.path, config, offsets, self._clock.now_ms)
         if not judgement.is_eligible:
             refusal = _Refusal(LogStatus.PASSED_OVER, why_not_eligible(judgement))
-            return _Outcome(partition, survey.path, refusal, judgement)
+            return _Outcome(
+                partition=partition, log_dir=survey.path, refusal=refusal, judgement=judgement
+            )
         prepared = prepare(judgement, self._clock, survey.listing.has_clean_shutdown)
         judgement = prepared.judgement
         if prepared.refusal is not None:
             refusal = _Refusal(LogStatus.SET_ASIDE, prepared.refusal)
-            return _Outcome(partition, survey.path, refusal, judgement)
+            return _Outcome(
+                partition=partition, log_dir=survey.path, refusal=refusal, judgement=judgement
+            )
         if not judgement.is_eligible:
             refusal = _Refusal(LogStatus.PASSED_OVER, why_not_eligible(judgement))
-            return _Outcome(partition, survey.path, refusal, judgement)
-        return _Outcome(partition, survey.path, None, judgement, prepared)
+            return _Outcome(
+                partition=partition, log_dir=survey.path, refusal=refusal, judgement=judgement
+            )
+        return _Outcome(
+            partition=partition,
+            log_dir=survey.path,
+            refusal=None,
+            judgement=judgement,
+            prepared=prepared,
+        )
 
     def _stray(self, outcome: _Outcome, survey: LogDirSurvey) -> StrayEntries | None:
         judgement, refusal = outcome.judgement, outcome.refusal
@@ -279,13 +291,13 @@ class _Planner:
             return None
         check_leader_epochs(partition)  # which deletion would cut: damage is to be known before
         return LogRetention(
-            outcome.log_dir,
-            partition.topic,
-            partition.partition,
-            partition.path,
-            limits,
-            self._clock.producer_id_expiration_ms,
-            estimate,
+            log_dir=outcome.log_dir,
+            topic=partition.topic,
+            partition=partition.partition,
+            path=partition.path,
+            limits=limits,
+            producer_id_expiration_ms=self._clock.producer_id_expiration_ms,
+            estimate=estimate,
         )
 
 
@@ -334,13 +346,13 @@ def _report(outcome: _Outcome) -> LogReport:
     assert outcome.refusal is not None
     found = outcome.judgement.cleanable if outcome.judgement else None
     return LogReport(
-        outcome.log_dir,
-        outcome.partition.topic,
-        outcome.partition.partition,
-        outcome.refusal.status,
-        outcome.refusal.reason,
-        found.first_dirty_offset if found else None,
-        found.first_uncleanable_offset if found else None,
+        log_dir=outcome.log_dir,
+        topic=outcome.partition.topic,
+        partition=outcome.partition.partition,
+        status=outcome.refusal.status,
+        reason=outcome.refusal.reason,
+        first_dirty_offset=found.first_dirty_offset if found else None,
+        first_uncleanable_offset=found.first_uncleanable_offset if found else None,
         is_data_problem=outcome.refusal.is_data_problem,
     )
 
@@ -379,10 +391,10 @@ def _repairs(outcomes: Iterable[_Outcome]) -> dict[str, dict[TopicPartition, int
 
 def _log_dir_facts(survey: LogDirSurvey) -> LogDirFacts:
     return LogDirFacts(
-        survey.path,
-        len(survey.listing.partitions),
-        survey.listing.has_clean_shutdown,
-        survey.listing.ignored,
-        survey.problem,
-        survey.high_watermarks is not None or survey.problem is not None,
+        path=survey.path,
+        partitions=len(survey.listing.partitions),
+        has_clean_shutdown=survey.listing.has_clean_shutdown,
+        ignored=survey.listing.ignored,
+        problem=survey.problem,
+        has_high_watermarks=survey.high_watermarks is not None or survey.problem is not None,
     )

@@ -197,7 +197,14 @@ def _settle(log_dir: str, topic: str, partition: int) -> LogRecovery:
     except OSError as error:
         problem = f"{error.filename}: {error.strerror}"
         return LogRecovery(log_dir, topic, partition, problem=problem)
-    return LogRecovery(log_dir, topic, partition, decided.finished, decided.undone, decided.removed)
+    return LogRecovery(
+        log_dir=log_dir,
+        topic=topic,
+        partition=partition,
+        finished=decided.finished,
+        undone=decided.undone,
+        removed=decided.removed,
+    )
 
 
 def _decide(path: str, names: Collection[str]) -> Settlement:

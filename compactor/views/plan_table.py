@@ -177,10 +177,10 @@ def _doomed(plan: RoundPlan) -> list[LogReport]:
     """What retention would delete of the segments as they are, as reports that say nothing else."""
     return [
         LogReport(
-            log.log_dir,
-            log.topic,
-            log.partition,
-            LogStatus.PASSED_OVER,
+            log_dir=log.log_dir,
+            topic=log.topic,
+            partition=log.partition,
+            status=LogStatus.PASSED_OVER,
             retention=retention_report(log.estimate),
         )
         for log in plan.retention

@@ -42,13 +42,13 @@ def totals_of(report: CleaningReport) -> Totals:
     by_status = sorted(log.status for log in report.logs)
     done = rewritten(report)
     return Totals(
-        {status: len(list(same)) for status, same in groupby(by_status)},
-        sum(log.segments_before for log in done),
-        sum(log.segments_after for log in done),
-        sum(log.bytes_before for log in done),
-        sum(log.bytes_after for log in done),
-        sum((log.counts for log in done), Counts()),
-        sum((log.retention for log in report.logs), RetentionReport()),
+        logs={status: len(list(same)) for status, same in groupby(by_status)},
+        segments_before=sum(log.segments_before for log in done),
+        segments_after=sum(log.segments_after for log in done),
+        bytes_before=sum(log.bytes_before for log in done),
+        bytes_after=sum(log.bytes_after for log in done),
+        counts=sum((log.counts for log in done), Counts()),
+        retention=sum((log.retention for log in report.logs), RetentionReport()),
     )
 
 

@@ -92,12 +92,12 @@ def _from_disk(fields: tuple[int, ...]) -> ProducerEntry:
         fields
     )
     return ProducerEntry(
-        producer_id,
-        epoch,
-        None if last_sequence < 0 else last_sequence,
-        None if last_offset < 0 else last_offset,
-        offset_delta,
-        timestamp,
-        None if coordinator < 0 else coordinator,
-        None if txn < 0 else txn,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        last_sequence=None if last_sequence < 0 else last_sequence,
+        last_offset=None if last_offset < 0 else last_offset,
+        offset_delta=offset_delta,
+        timestamp=timestamp,
+        coordinator_epoch=None if coordinator < 0 else coordinator,
+        current_txn_first_offset=None if txn < 0 else txn,
     )

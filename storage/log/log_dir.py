@@ -118,12 +118,12 @@ def list_log_dir(path: str) -> LogDirListing:
         except OSError as error:  # gone, or not to be read: the others go on
             ignored.append((entry.name, f"cannot be listed: {error.strerror}"))
     return LogDirListing(
-        path,
-        tuple(sorted(partitions)),
-        tuple(sorted(ignored)),
-        CLEAN_SHUTDOWN in files,
-        META_PROPERTIES in files,
-        tuple(sorted(moving_here)),
+        path=path,
+        partitions=tuple(sorted(partitions)),
+        ignored=tuple(sorted(ignored)),
+        has_clean_shutdown=CLEAN_SHUTDOWN in files,
+        has_meta_properties=META_PROPERTIES in files,
+        moving_here=tuple(sorted(moving_here)),
     )
 
 
@@ -160,15 +160,15 @@ def list_partition(path: str, topic: str, partition: int) -> PartitionListing:
         if LOG in by_suffix  # an index by itself is removed by the broker when it loads
     ]
     return PartitionListing(
-        topic,
-        partition,
-        path,
-        tuple(sorted(segments)),
-        tuple(sorted(snapshots)),
-        tuple(sorted(unfinished)),
-        tuple(sorted(stray)),
-        tuple(sorted(special)),
-        tuple(sorted(files)),
+        topic=topic,
+        partition=partition,
+        path=path,
+        segments=tuple(sorted(segments)),
+        snapshot_offsets=tuple(sorted(snapshots)),
+        unfinished=tuple(sorted(unfinished)),
+        stray=tuple(sorted(stray)),
+        special=tuple(sorted(special)),
+        files=tuple(sorted(files)),
     )
 
 
@@ -259,6 +259,7 @@ def _why_ignored(name: str) -> str:
 
 def _segment(base_offset: int, files: dict[str, Entry]) -> Segment:
     log = files[LOG]
+    # in their order: by keyword it takes twice as long, for each of 60,000 segments of a plan
     return Segment(
         base_offset,
         log.size_bytes,

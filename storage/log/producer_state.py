@@ -260,7 +260,16 @@ def _position_of(path: str, segment: Segment, offset: int) -> int:
 
 
 def _unknown(producer_id: int) -> ProducerEntry:
-    return ProducerEntry(producer_id, NO_PRODUCER_EPOCH, None, None, 0, NO_TIMESTAMP, None, None)
+    return ProducerEntry(
+        producer_id=producer_id,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        last_sequence=None,
+        last_offset=None,
+        offset_delta=0,
+        timestamp=NO_TIMESTAMP,
+        coordinator_epoch=None,
+        current_txn_first_offset=None,
+    )
 
 
 def _after_data(known: ProducerEntry, header: BatchHeader) -> ProducerEntry:

@@ -81,13 +81,13 @@ def recover_segment(
                 epochs.append(EpochEntry(epoch, header.base_offset))
             on_batch(header, position)
     return RecoveredSegment(
-        base_offset,
-        log_bytes,
-        end_offset,
-        making.finish(),
-        tuple(epochs),
-        damage,
-        is_out_of_order,
+        base_offset=base_offset,
+        log_bytes=log_bytes,
+        end_offset=end_offset,
+        indexes=making.finish(),
+        epochs=tuple(epochs),
+        damage=damage,
+        is_out_of_order=is_out_of_order,
     )
 
 
