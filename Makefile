@@ -51,7 +51,7 @@ test-histories: $(STAMP) ## random histories of logs under brokers and under us,
 test-undo: $(STAMP) ## undo runs after every short sequence of what can happen meanwhile, and hold each undoing against a model
 	$(PYTHON_OF_VENV) -m tests.undo $(if $(UNDO_SEEDS),--count $(UNDO_SEEDS))
 
-test-errors: $(STAMP) ## let every file operation of every command fail, in every way, once and for good; ONE_OF=N for each Nth alone
+test-errors: $(STAMP) ## let every file operation of run, recover and undo fail, in every way, once and for good; ONE_OF=N for each Nth alone
 	$(PYTHON_OF_VENV) -m tests.disturbed errors $(if $(ONE_OF),--one-of $(ONE_OF))
 
 test-writer: $(STAMP) ## let another writer do every kind of harm between any two file operations; ONE_OF=N for each Nth alone

@@ -43,7 +43,7 @@ def check_open(source: Source, descriptor: int) -> None:
 
     Its name must lead to the same file still.
     """
-    opened, found = filesystem.look_at(descriptor), _found(source)
+    opened, found = filesystem.look_at(descriptor, source.path), _found(source)
     _check_same(source, opened)
     _check_same(source, found)
     if found.device != opened.device:

@@ -65,7 +65,8 @@ def require_free(log_dir: str) -> None:
     except FileNotFoundError:
         return
     try:
-        answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, 0, 0, 0))
+        with naming(path):
+            answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, 0, 0, 0))
     finally:
         os.close(descriptor)
     if _FLOCK.unpack(answer)[0] != fcntl.F_UNLCK:
@@ -100,8 +101,9 @@ def _lock(log_dir: str) -> Iterator[None]:
                 f"{path}: removed while it was being locked: a broker is stopping. "
                 "Nothing was changed"
             )
-        _give_to_owner_of(log_dir, descriptor)
-        own = os.fstat(descriptor)
+        with naming(path):
+            _give_to_owner_of(log_dir, descriptor)
+            own = os.fstat(descriptor)
         _held.add((own.st_dev, own.st_ino))
         try:
             with hold_log_dir(log_dir, lambda: _require_own(descriptor, path)):
@@ -111,7 +113,8 @@ def _lock(log_dir: str) -> Iterator[None]:
             if not existed and _is_named(descriptor, path):
                 os.unlink(path)  # as a broker that stops cleanly; while the lock is still held
     finally:
-        os.close(descriptor)
+        with naming(path):
+            os.close(descriptor)
 
 
 def _in_use(path: str) -> RefusedError:
@@ -139,7 +142,8 @@ def _require_own(descriptor: int, path: str) -> None:
 
 def _is_named(descriptor: int, path: str) -> bool:
     """Whether a path is that of an open file. It is not opened: see above."""
-    held = os.fstat(descriptor)
+    with naming(path):
+        held = os.fstat(descriptor)
     try:
         named = os.stat(path, follow_symlinks=False)
     except (FileNotFoundError, NotADirectoryError):

@@ -20,7 +20,7 @@ from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import check_open
 from storage.codecs.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.files.filesystem import naming, open_file
+from storage.files.filesystem import look_at, naming, open_file
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BAD_CODEC,
@@ -107,9 +107,6 @@ class WindowReader:
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
 
-    def stat(self) -> os.stat_result:
-        return os.fstat(self._descriptor)
-
     def check_unchanged(self, source: Source) -> None:
         """Raise LogChangedError where the file is not, or is no longer, what was planned for."""
         check_open(source, self._descriptor)
@@ -163,7 +160,7 @@ class WindowReader:
         left = end - position
         size = entry_bytes(buffer) if got >= FRAME_BYTES else FRAME_BYTES
         if size > left:
-            file_bytes = self.stat().st_size
+            file_bytes = look_at(self._descriptor, self.path).size_bytes
             if end < file_bytes:
                 problem = f"the offset index puts the start of a batch inside this one, at {end}"
             else:

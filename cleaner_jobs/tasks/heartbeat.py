@@ -33,11 +33,12 @@ class Heartbeat:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+        with contextlib.suppress(OSError):  # what matters is told elsewhere, as of a full disk
+            os.close(self._descriptor)
 
     def advance(self, log_bytes: int) -> None:
         self._done_bytes += log_bytes
-        with contextlib.suppress(OSError):  # a full disk is told of by what matters
+        with contextlib.suppress(OSError):  # likewise
             os.pwrite(self._descriptor, _COUNT.pack(self._done_bytes), 0)
 
 

@@ -226,7 +226,7 @@ def scan_stretches(
     stretches: those of a log stand together. After an error the rest of them are passed over: the
     parts of that log are of no use.
     """
-    with open(out_path, "wb", buffering=0) as out:
+    with naming(out_path), open(out_path, "wb", buffering=0) as out:
         for log_id, of_log in groupby(stretches, key=lambda stretch: stretch.log_id):
             builder = PartBuilder(settings, out, out_path, buffers)
             try:

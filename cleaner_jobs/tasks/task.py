@@ -48,6 +48,7 @@ from cleaner_jobs.tasks.told import Teller, ToldRows
 from cleaner_jobs.tasks.worker_buffers import WORKER_BUFFERS
 from cleaner_jobs.unchanged import LogChangedError
 from storage.errors import CorruptFileError
+from storage.files.filesystem import naming
 from storage.files.held_directories import hold_directory
 
 
@@ -95,7 +96,7 @@ def _fill_map(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[An
 def _resolve(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     path = os.path.join(tried.settings.work_dir, "verdicts", f"{tried.attempt}.verdicts")
     logs = {log_id: [part_from(part) for part in parts] for log_id, parts in task["logs"]}
-    with PartFiles() as files, open(path, "wb", buffering=0) as out:
+    with PartFiles() as files, naming(path), open(path, "wb", buffering=0) as out:
         for log_id, partition in task["partitions"]:
             parts = logs[log_id]
             try:

@@ -31,7 +31,8 @@ class Teller:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+        with naming(self._path):
+            os.close(self._descriptor)
 
     def tell(self, row: Row) -> None:
         line = json.dumps(row).encode() + b"\n"

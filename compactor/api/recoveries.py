@@ -27,7 +27,7 @@ def recover(
     """
     paths = places.log_dirs(log_dirs, to_write=True)
     locks = lock_log_dirs(paths, allowed_file_systems, after_unclean_shutdown=True)
-    with locks, watched(on_progress) as progress:
+    with watched(on_progress) as progress, locks:
         return recover_log_dirs(paths, premises_of(rules), progress)
 
 

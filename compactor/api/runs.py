@@ -64,7 +64,8 @@ def run(
     locks = lock_log_dirs(
         own.log_dirs, options.allowed_file_systems, after_unclean_shutdown=options.recover_first
     )
-    with nullcontext() if options.dry_run else locks, watched(on_progress) as progress:
+    # watched first: a lock that cannot be given back is an error of a run that has done its work
+    with watched(on_progress) as progress, nullcontext() if options.dry_run else locks:
         return _round(rules, options, own, progress)
 
 

@@ -7,7 +7,6 @@ log with a problem is left as it was, and the others go on.
 
 import os
 import secrets
-import shutil
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,6 +49,7 @@ from compactor.planning.uncleaned import NULL_KEYS, problem_report, stop_if_corr
 from compactor.retention.retention_round import apply_retention, estimate_retention
 from compactor.round_report import CleaningReport, LogReport, PhaseReport
 from storage.errors import CorruptFileError
+from storage.files.discarding import discard_directory
 from storage.files.held_directories import DirectoryExchangedError
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _staged_files_swept(plan: RoundPlan, facts: RoundSettings) -> Iterator[None]
     except BaseException:
         with undisturbed():
             # who has not begun by then finds nothing to do
-            shutil.rmtree(os.path.join(facts.work_dir, "tasks"), ignore_errors=True)
+            discard_directory(os.path.join(facts.work_dir, "tasks"))
             wait_for_silence(facts.work_dir, SILENCE_SECONDS)
             if not facts.dry_run:
                 _sweep(plan)

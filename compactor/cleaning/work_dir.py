@@ -10,7 +10,6 @@ a file in it, which ends with the process that made it, tells it apart from thos
 import contextlib
 import fcntl
 import os
-import shutil
 import socket
 import stat
 import tempfile
@@ -18,6 +17,7 @@ from collections.abc import Iterator
 
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.errors import CleaningFailedError
+from storage.files.discarding import discard_directory
 
 SUBDIRECTORIES = (
     "tasks",
@@ -41,7 +41,7 @@ def open_work_dir(parent: str | None, run_id: str) -> Iterator[str]:
         try:
             path = tempfile.mkdtemp(prefix=f"{PREFIX}{run_id}-", dir=parent)
             made.callback(_remove, path)
-            made.callback(os.close, _own(path))
+            made.callback(_let_go, _own(path))
             for name in SUBDIRECTORIES:
                 os.mkdir(os.path.join(path, name))
             _remove_left(os.path.dirname(path))
@@ -61,12 +61,17 @@ def _own(path: str) -> int:
     return descriptor
 
 
+def _let_go(descriptor: int) -> None:
+    with contextlib.suppress(OSError):  # the directory goes next
+        os.close(descriptor)
+
+
 def _remove_left(parent: str) -> None:
     """Remove the directories of runs of this user on this host that are over."""
     for name in os.listdir(parent):
         path = os.path.join(parent, name)
         if name.startswith(PREFIX) and _is_left(path):
-            shutil.rmtree(path, ignore_errors=True)
+            discard_directory(path)
 
 
 def _is_left(path: str) -> bool:
@@ -84,4 +89,4 @@ def _is_left(path: str) -> bool:
 
 def _remove(path: str) -> None:
     with undisturbed():
-        shutil.rmtree(path, ignore_errors=True)
+        discard_directory(path)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from compactor.errors import RefusedError
 from compactor.originals.kept_manifest import RUN_FILE
+from storage.files.filesystem import naming
 
 WAIT_SECONDS = 10.0  # who looks whether a run is at work has the lock for an instant
 LOOK_SECONDS = 0.01
@@ -93,7 +94,9 @@ def _share(descriptor: int, manifest: str, deadline: float) -> None:
 
 def _require_same_file(descriptor: int, manifest: str) -> None:
     try:
-        if os.path.samestat(os.fstat(descriptor), os.stat(manifest, follow_symlinks=False)):
+        with naming(manifest):
+            held = os.fstat(descriptor)
+        if os.path.samestat(held, os.stat(manifest, follow_symlinks=False)):
             return
     except FileNotFoundError:
         pass

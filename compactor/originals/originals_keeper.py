@@ -11,7 +11,6 @@ step that has not happened, which `undo` sees by the files of the log.
 
 import contextlib
 import os
-import shutil
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -38,6 +37,7 @@ from compactor.retention.rules import Deletion
 from compactor.round_report import OriginalsReport
 from storage.file_names import LOG, SNAPSHOT, file_name
 from storage.files import filesystem
+from storage.files.discarding import discard_directory
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -76,7 +76,7 @@ class OriginalsKeeper:
         try:
             self._held = hold(self.path)
         except BaseException:
-            shutil.rmtree(self.path, ignore_errors=True)  # nothing is kept yet
+            discard_directory(self.path)  # nothing is kept yet
             raise
 
     def close(self) -> None:
@@ -154,7 +154,7 @@ class OriginalsKeeper:
             step = facts._replace(number=so_far.steps, originals=originals)
             filesystem.replace_file(manifest, step_document(step))
         except OSError:
-            shutil.rmtree(kept, ignore_errors=True)  # a full disk gets its room back
+            discard_directory(kept)  # a full disk gets its room back
             raise
         for mark in originals:
             so_far.marks.pop(mark.name, None)

@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from storage.codecs.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
-from storage.files.filesystem import open_file
+from storage.files.filesystem import look_at, open_file
 from storage.formats import batch_columns
 from storage.formats.batch_columns import (
     ATTRIBUTES,
@@ -108,7 +108,7 @@ class SegmentCheck:
         framed = [np.empty((0, 3), np.int64)]
         end_position = log_bytes = 0
         with open(open_file(self.path), "rb", buffering=0) as log:
-            size = os.fstat(log.fileno()).st_size
+            size = look_at(log.fileno(), self.path).size_bytes
             for rows, chunk, chunk_position in self._frames(log.fileno(), size):
                 self._check_checksums(rows, chunk, chunk_position)
                 self._check_records(rows, chunk, chunk_position)

@@ -186,9 +186,10 @@ def look_up(path: str) -> Entry | None:
     return _entry(name, found)
 
 
-def look_at(descriptor: int) -> Entry:
-    """Likewise of an open file, whose name it does not know."""
-    return _entry("", os.fstat(descriptor))
+def look_at(descriptor: int, path: str) -> Entry:
+    """Likewise of an open file. path: for errors; the name that is given back is empty."""
+    with naming(path):
+        return _entry("", os.fstat(descriptor))
 
 
 def exists(path: str) -> bool:
@@ -213,10 +214,11 @@ def _entry(name: str, found: os.stat_result) -> Entry:
 
 
 def _special(mode: int) -> str:
-    """What a file is that is no directory; "" for one with bytes of its own."""
+    """What a name stands for; "" for a file with bytes of its own."""
     if stat.S_ISREG(mode):
         return ""
     kinds = {stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    kinds[stat.S_IFDIR] = "a directory"
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
@@ -247,11 +249,12 @@ def open_file(path: str) -> int:
         if special is None:
             raise
         raise CorruptFileError(path, 0, f"is {special}, not a file") from error
-    mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(mode):
+    try:
+        if special := look_at(descriptor, path).special:
+            raise CorruptFileError(path, 0, f"is {special}, not a file")
+    except BaseException:
         os.close(descriptor)
-        special = "a directory" if stat.S_ISDIR(mode) else _special(mode)
-        raise CorruptFileError(path, 0, f"is {special}, not a file")
+        raise
     return descriptor
 
 
@@ -277,12 +280,8 @@ def read_bytes(path: str) -> bytes:
 
 def read_range(path: str, position: int, length: int) -> bytes:
     """Give length bytes from position; fewer only where the file ends before."""
-    descriptor = open_file(path)
-    try:
-        with naming(path):
-            return read_from(descriptor, position, length)
-    finally:
-        os.close(descriptor)
+    with naming(path), open(open_file(path), "rb", buffering=0) as source:
+        return read_from(source.fileno(), position, length)
 
 
 def read_from(descriptor: int, position: int, length: int) -> bytes:

@@ -113,7 +113,9 @@ def open_directory(path: str, to_change: bool = False) -> int | None:
             raise DirectoryExchangedError(errno.ESTALE, EXCHANGED, path)
         if to_change:
             held.require_owner()
-    except BaseException:
+    except BaseException as error:
         os.close(descriptor)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path
         raise
     return descriptor

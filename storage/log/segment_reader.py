@@ -4,11 +4,10 @@ Stricter than Kafka's reader, which stops silently at a tail that is cut short: 
 end where a batch ends. A message of format v0 or v1 is a batch, too.
 """
 
-import os
 from collections.abc import Iterator
 
 from storage.errors import CorruptFileError
-from storage.files.filesystem import open_file, read_from
+from storage.files.filesystem import look_at, open_file, read_from
 from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.formats.legacy_messages import check_crc, decode_header
 from storage.formats.record_batch import BatchHeader
@@ -25,7 +24,7 @@ def read_batch_headers(
     end: exclusive; the file's size if not given. Raise CorruptFileError at a batch that passes it.
     """
     with open(open_file(log_path), "rb", buffering=0) as log:
-        stop = os.fstat(log.fileno()).st_size if end is None else end
+        stop = look_at(log.fileno(), log_path).size_bytes if end is None else end
         window, window_start, position = b"", start, start
         while position < stop:
             at = position - window_start
@@ -46,7 +45,7 @@ def read_batches(
     Raise CorruptFileError where a batch is damaged or cut short.
     """
     with open(open_file(log_path), "rb", buffering=0) as log:
-        stop = os.fstat(log.fileno()).st_size
+        stop = look_at(log.fileno(), log_path).size_bytes
         chunk, chunk_start, position = memoryview(b""), 0, 0
         while position < stop:
             at = position - chunk_start

@@ -28,6 +28,7 @@ _TAKES_ROOM = (
     "fsync",
     "fdatasync",
     "setxattr",
+    "close",
     *WRITES,
 )
 _NAMES = {
@@ -109,6 +110,7 @@ def _problems(stage: Stage, failure: Failure, ended: Ended) -> Iterator[str]:
         yield f"the error is not told: {told}"
     if ended.code and failure.error != errno.EMFILE and str(stage.place.root) not in told:
         yield f"the file is not told: {told}"
+    yield from stage.said_falsely(ended)
     if ended.code == 0 and stage.state().logs != stage.end.logs:
         yield "said to be done, and is not"
     if stage.scene.command != "recover":

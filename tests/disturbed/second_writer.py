@@ -15,7 +15,7 @@ from typing import NamedTuple
 from storage.kernels.crc32c import crc32c
 from tests.crash.states import LOCK_FILE
 from tests.disturbed.scenes import Place
-from tests.disturbed.stage import Stage
+from tests.disturbed.stage import Files, Stage, files_in
 from tests.support.file_operations import Operation
 
 OF_A_FILE = "changed", "replaced", "truncated", "grown", "linked", "hard-linked", "unlinked"
@@ -23,8 +23,6 @@ OF_A_DIRECTORY = "directory for a link", "directory for another"
 OF_THE_LOCK = "lock made anew", "lock removed"
 KINDS = (*OF_A_FILE, *OF_A_DIRECTORY, *OF_THE_LOCK)
 ANOTHERS = b"another's"
-
-Files = dict[str, bytes]  # by path, relative to the directory
 
 
 class Attack(NamedTuple):
@@ -47,14 +45,6 @@ def attacks_of(stage: Stage) -> Iterator[Attack]:
     for number, operation in enumerate(stage.operations):
         if operation.path.startswith(root) or operation.target.startswith(root):
             yield from (Attack(number, kind) for kind in KINDS)
-
-
-def files_in(path: Path) -> Files:
-    return {
-        str(found.relative_to(path)): found.read_bytes()
-        for found in path.rglob("*")
-        if found.is_file() and not found.is_symlink() and found.name != LOCK_FILE
-    }
 
 
 class Writer:

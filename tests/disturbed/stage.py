@@ -12,8 +12,12 @@ from tests.crash.checks import Ends, Log
 from tests.crash.states import LOCK_FILE
 from tests.disturbed.scenes import WORK, Place, Scene
 from tests.support.file_operations import Operation
+from tests.support.local_command import Ended
+
+UNCHANGED = "Nothing was changed."
 
 Names = frozenset[str]
+Files = dict[str, bytes]  # by path, relative to the directory
 
 
 class Outcome(NamedTuple):
@@ -38,6 +42,14 @@ class State(NamedTuple):
     names: Names  # of all files, relative to it
 
 
+def files_in(path: Path) -> Files:
+    return {
+        str(found.relative_to(path)): found.read_bytes()
+        for found in path.rglob("*")
+        if found.is_file() and not found.is_symlink() and found.name != LOCK_FILE
+    }
+
+
 class Stage:
     """Where a scene is set, and how it goes when nobody disturbs it."""
 
@@ -46,6 +58,7 @@ class Stage:
         self._beginning = root / "beginning"
         self.place.logs.mkdir(parents=True)
         scene.build(self.place)
+        self.files = files_in(self.place.logs)  # at the beginning
         shutil.copytree(self.place.root, self._beginning, symlinks=True)
         is_torn = scene.command == "recover"
         before = {} if is_torn else checks.logs_of(self.place.logs)
@@ -57,7 +70,7 @@ class Stage:
             if f"/{WORK}/" in operation.path and not split and not is_torn:
                 split.update(checks.logs_of(self.place.logs))
 
-        self.open_descriptors = self._open_descriptors()
+        self._known_open = self._open_descriptors()
         ended = scene.play(self.place, note)
         assert ended.code == 0, ended
         self.end = self.state()
@@ -84,9 +97,16 @@ class Stage:
             found_logs[name] = log._replace(segments=segments, snapshots={})
         return State(found_logs, frozenset(names))
 
+    def said_falsely(self, ended: Ended) -> list[str]:
+        """That nothing was changed, where something is."""
+        said = [line for line in ended.error.splitlines() if line.endswith(UNCHANGED)]
+        now = files_in(self.place.logs) if said else self.files
+        return [f"said {line!r}" for line in said if now != self.files]
+
     def left_open(self) -> list[str]:
-        """Files that the last play has left open."""
-        new = self._open_descriptors().items() - self.open_descriptors.items()
+        """Files that have been left open since this was last asked."""
+        now = self._open_descriptors()
+        new, self._known_open = now.items() - self._known_open.items(), now
         return sorted(f"{path} is left open" for _, path in new)
 
     def _open_descriptors(self) -> dict[int, str]:

@@ -1,5 +1,6 @@
 """A sample of all disturbances; `make test-errors` and `make test-writer` try every one."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from compactor import log_dir_lock
 from storage.files import filesystem
+from tests.crash.states import LOCK_FILE
 from tests.disturbed import errors, writer_verdict
 from tests.disturbed.campaign import (
     ERRORS,
@@ -20,7 +22,8 @@ from tests.disturbed.campaign import (
 )
 from tests.disturbed.scenes import SCENES, Scene
 from tests.disturbed.second_writer import KINDS, OF_A_DIRECTORY, OF_THE_LOCK, attacks_of
-from tests.disturbed.stage import Stage
+from tests.disturbed.stage import UNCHANGED, Stage
+from tests.support.local_command import Ended
 
 SAMPLE = {ERRORS: 307, WRITER: 613}  # one of so many; primes, so that each kind is met
 
@@ -95,3 +98,12 @@ def test_a_campaign_goes_on_where_it_stopped(rolled: Stage, tmp_path: Path) -> N
     campaign.try_part("rolled", 0, tmp_path)
     assert [outcome.disturbance for _, outcome in read(campaign.outcomes)] == [first, *others]
     assert campaign.outcomes.read_text().startswith(line)
+
+
+def test_a_run_whose_lock_cannot_be_given_back_tells_what_it_changed(rolled: Stage) -> None:
+    """All is done by then; it was said to have changed nothing."""
+    lock = str(rolled.place.logs / LOCK_FILE)
+    looked = [n for n, found in enumerate(rolled.operations) if found == ("stat", lock, "")]
+    outcome = errors.tried(rolled, errors.Failure(max(looked), errno.EIO, lasts=False))
+    assert (outcome.ending, outcome.problems) == ("failed", [])
+    assert rolled.said_falsely(Ended(1, "", f"compactor: {UNCHANGED}"))

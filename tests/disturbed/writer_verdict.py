@@ -26,11 +26,9 @@ from tests.disturbed.second_writer import (
     OF_A_FILE,
     OF_THE_LOCK,
     Attack,
-    Files,
     Writer,
-    files_in,
 )
-from tests.disturbed.stage import Outcome, Stage
+from tests.disturbed.stage import Files, Outcome, Stage, files_in
 from tests.support.local_command import Ended
 from tests.support.reference_batch import ReferenceBatch, decode, split
 

@@ -1,9 +1,10 @@
 """Every file operation of a piece of code, one by one, and a word with whoever wants to interfere.
 
-The functions of `os`, `fcntl` and `open` that name, make, read, write, sync, lock and remove files
-are wrapped meanwhile; nothing in the product has to know. What they are called for is told by path,
-also where it was named relative to a directory or by a descriptor. Only the thread that began is
-listened to: whoever wants all of a run has it do without others (`tests/support/one_thread.py`).
+The functions of `os`, `fcntl` and `open` that name, make, read, write, sync, lock, look up and
+remove files, and close those that were written, are wrapped meanwhile; nothing in the product has
+to know. What they are called for is told by path, also where it was named relative to a directory
+or by a descriptor. Only the thread that began is listened to: whoever wants all of a run has it do
+without others (`tests/support/one_thread.py`).
 """
 
 import builtins
@@ -27,16 +28,27 @@ _BY_PATH = {
     "stat": "dir_fd",
     "lstat": "dir_fd",
     "utime": "dir_fd",
+    "statvfs": "",
     "scandir": "",
     "listdir": "",
     "getxattr": "",
     "listxattr": "",
 }
 _OF_TWO = ("rename", "replace", "link")
-_BY_DESCRIPTOR = ("fsync", "fdatasync", "ftruncate", "fchown", "fchmod", "setxattr", "removexattr")
+_BY_DESCRIPTOR = (
+    "fstat",
+    "fsync",
+    "fdatasync",
+    "ftruncate",
+    "fchown",
+    "fchmod",
+    "setxattr",
+    "removexattr",
+    "posix_fadvise",
+)
 READS = ("read", "pread", "preadv")
 WRITES = ("write", "pwrite", "copy_file_range", "sendfile")
-LOCKS = ("lockf", "flock")
+LOCKS = ("lockf", "flock", "fcntl")
 
 
 class Operation(NamedTuple):
@@ -83,6 +95,7 @@ class FileOperations:
         yield os, "preadv", self._preadv(os.preadv)
         for name in ("write", "pwrite"):
             yield os, name, self._writing(name, getattr(os, name))
+        yield os, "close", self._closing(os.close, fcntl.fcntl)
         yield os, "copy_file_range", self._copying(os.copy_file_range)
         yield os, "sendfile", self._sending(os.sendfile)
         for name in LOCKS:
@@ -200,6 +213,20 @@ class FileOperations:
 
         return writing
 
+    def _closing(
+        self, original: Callable[[int], None], control: Callable[[int, int], int]
+    ) -> Callable[[int], None]:
+        def closing(descriptor: int) -> None:
+            path = self.path_of(descriptor)
+            is_written = path is not None and control(descriptor, fcntl.F_GETFL) & WRITING
+            try:
+                if is_written:
+                    self.tell("close", path)
+            finally:
+                original(descriptor)  # also where closing tells of an error
+
+        return closing
+
     def _copying(self, original: Callable[..., int]) -> Callable[..., int]:
         def copying(source: int, target: int, count: int, **named: Any) -> int:
             limit = self.tell("copy_file_range", self.path_of(target))
@@ -238,6 +265,13 @@ class _Raw(io.FileIO):
     def readall(self) -> bytes:
         self.operations.tell("read", self.of)
         return super().readall()
+
+    def close(self) -> None:
+        try:
+            if not self.closed and self.writable():
+                self.operations.tell("close", self.of)
+        finally:
+            super().close()
 
 
 def _buffered(raw: _Raw, mode: str) -> Any:

@@ -11,6 +11,7 @@ import pytest
 
 from storage.errors import CorruptFileError, UnsupportedBackendError
 from storage.files import filesystem
+from storage.files.held_directories import hold_directory
 from tests.support.failing_stat import fail_to_look_up
 
 
@@ -210,6 +211,25 @@ def test_what_cannot_be_looked_up_is_not_taken_for_gone(
     for check in (filesystem.exists, filesystem.is_directory):
         with pytest.raises(OSError, match="Input/output error"):
             check(str(path))
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_file_that_fails_once_it_is_open_is_named_and_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_held: bool
+) -> None:
+    def failing(_: int) -> os.stat_result:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    path = tmp_path / "file"
+    path.touch()
+    inode = tmp_path.stat().st_ino if is_held else None
+    with hold_directory(str(tmp_path), inode), monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", failing)
+        with pytest.raises(OSError) as raised:
+            filesystem.open_file(str(path))
+    assert raised.value.filename == str(tmp_path if is_held else path)
+    open_still = [os.path.realpath(found.path) for found in os.scandir("/proc/self/fd")]
+    assert not [name for name in open_still if name.startswith(str(tmp_path))]
 
 
 def test_a_read_that_gives_less_is_gone_on_with(
