@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cleaner_jobs.tasks import sync_pool
-from compactor.cleaning import assembly, stages, swapper
+from compactor.cleaning import assembly, stages, swapper, waiting
 from compactor.recovery import log_dir_recovery
 
 NEVER_SECONDS = 3600.0
@@ -48,4 +48,4 @@ def use_one_thread(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "ThreadPoolExecutor", _AtOnce)
     locks = SimpleNamespace(Lock=threading.RLock, Event=threading.Event)
     patch.setattr(swapper, "threading", locks)  # a group is swapped in while it is being given
-    patch.setattr(stages, "POLL_SECONDS", NEVER_SECONDS)
+    patch.setattr(waiting, "POLL_SECONDS", NEVER_SECONDS)
