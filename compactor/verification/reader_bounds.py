@@ -188,7 +188,7 @@ def check_untouched(before: Side, after: Side, bounds: Bounds) -> Iterator[Findi
         names.add(LEADER_EPOCH_CHECKPOINT)
     for name in sorted({*names, PARTITION_METADATA}):
         path = os.path.join(after.listing.path, name)
-        if not _is_same(os.path.join(before.listing.path, name), path):
+        if not is_same(os.path.join(before.listing.path, name), path):
             yield Finding(path, 0, "not as it was, and no cleaning has to do with it")
 
 
@@ -196,7 +196,7 @@ def is_untouched(before: PartitionListing, after: PartitionListing) -> bool:
     """Whether every file of a log is what it was, byte for byte."""
     names = _names(before)
     return names == _names(after) and all(
-        _is_same(os.path.join(before.path, name), os.path.join(after.path, name)) for name in names
+        is_same(os.path.join(before.path, name), os.path.join(after.path, name)) for name in names
     )
 
 
@@ -215,7 +215,7 @@ def _names(listing: PartitionListing) -> list[str]:
     return sorted(name for name in names if name.endswith(kinds) or name in kept)
 
 
-def _is_same(before: str, after: str) -> bool:
+def is_same(before: str, after: str) -> bool:
     """Whether two files have the same bytes; neither may be there."""
     there = [filesystem.exists(path) for path in (before, after)]
     if not all(there):

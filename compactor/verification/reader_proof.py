@@ -8,11 +8,21 @@ Rules: compaction C-7.5, C-8, C-10.4, C-11.2, C-11.3, C-11.12.
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from compactor.verification.cleaning_clock import Clock
+from compactor.verification.overdue import Kept, Overdue
+from compactor.verification.proof import (
+    ABORTED,
+    EXPIRED,
+    MARKERS,
+    MAX_FINDINGS,
+    NULL_KEY,
+    RETENTION,
+    SUPERSEDED,
+    Proof,
+)
 from compactor.verification.reader_bounds import Bounds, Side
 from compactor.verification.reader_kernels import (
     HAS_KEY,
@@ -24,6 +34,7 @@ from compactor.verification.reader_kernels import (
 from compactor.verification.reader_log import READERS_BITS, Batches, LogReader, Records, decoded
 from compactor.verification.reader_transactions import BoolArray, ConsumerView, MarkerView
 from compactor.verification.reader_window import END, NOTHING, Cursor, DataLeft, Window
+from compactor.verification.rewritten_indexes import RewrittenIndexes, TxnIndexes
 from compactor.verification.verify_batches import Finding
 from compactor.verification.written_batches import BatchProblem, WrittenBatches
 from storage.file_names import LOG, file_name
@@ -41,15 +52,6 @@ from storage.formats.record import Record
 from storage.formats.segment import Segment
 from storage.log import segment_reader
 
-MAX_FINDINGS = 20  # of one partition; then the rest is not looked at
-SUPERSEDED, EXPIRED, ABORTED, NULL_KEY, RETENTION, MARKERS = REASONS = (
-    "superseded",
-    "tombstone",
-    "aborted",
-    "null_key",
-    "below_log_start",
-    "marker",
-)
 _BATCH_FIELDS = (
     "magic",
     "base_offset",
@@ -59,31 +61,6 @@ _BATCH_FIELDS = (
     "producer_epoch",
     "base_sequence",
 )
-
-
-@dataclass(slots=True)
-class Proof:
-    """What was compared, what is gone and why, and what is not as it should be."""
-
-    records_before: int = 0
-    records_after: int = 0
-    keys: int = 0
-    gone: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
-    disputed_batches: int = (
-        0  # before the cleaning already, index and markers said different things
-    )
-    findings: list[Finding] = field(default_factory=list)
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.findings) > MAX_FINDINGS
-
-    def find(self, path: str, position: int, problem: str) -> None:
-        """Note a finding; one more than the limit, which says so."""
-        if len(self.findings) == MAX_FINDINGS:
-            problem = "there is more; the rest of this partition was not looked at"
-        if not self.is_full:
-            self.findings.append(Finding(path, position, problem))
 
 
 class PartitionProof:
@@ -98,8 +75,16 @@ class PartitionProof:
             clock.as_of_ms,
         )
         self._written = WrittenBatches(clock)
-        self._readers = [LogReader(s.listing.path, _reached(s, bounds), secret) for s in sides]
+        reached = [_reached(side, bounds) for side in sides]
+        self._readers = [
+            LogReader(side.listing.path, segments, secret)
+            for side, segments in zip(sides, reached, strict=True)
+        ]
+        self._indexes = RewrittenIndexes(before, after, reached[1])
+        self._txn_indexes = TxnIndexes(before.aborted())
+        self._reached = reached[1]
         self._latest = LatestOffsets()
+        self._overdue = Overdue(before, bounds, clock, self._latest, self._readers[1].path)
         self._markers = MarkerView()
         self._data_left = DataLeft()
         entries = before.producers.entries.values()
@@ -121,6 +106,10 @@ class PartitionProof:
             taken_to = min(old.covered_to, new.covered_to)
             self._compare(old.take(taken_to), new.take(taken_to))
         self._tell(self._written.horizons.problems(self._bounds.is_cut_short))
+        self._note(self._overdue.findings(is_disputed=self.proof.disputed_batches > 0))
+        self._note(self._indexes.finish())
+        end, start = self._bounds.rewritten_end, self._bounds.log_start_offset
+        self._note(self._txn_indexes.problems(self._after, self._reached, start, end))
         return self.proof
 
     def _read_before(self) -> None:
@@ -129,6 +118,8 @@ class PartitionProof:
         for batches, records in self._readers[0].chunks():
             aborted = view.of(batches)
             self._markers.read(batches)
+            self._overdue.note(batches)
+            self._txn_indexes.note(batches[aborted])
             is_control = batches["attributes"] & CONTROL != 0
             counts = (records.kinds & HAS_KEY != 0) & (records.offsets < self._bounds.end)
             counts &= ~(aborted | is_control)[records.batches]
@@ -167,6 +158,11 @@ class PartitionProof:
         self._check_gone(old, is_gone)
         self._check_batches(old, new)
         self._tell(self._written.check(old, new, data_left))
+        self._note(self._indexes.take(new.batches))
+
+    def _note(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            self.proof.find(*finding)
 
     def _tell(self, problems: Iterable[BatchProblem]) -> None:
         for place, problem in problems:
@@ -203,6 +199,7 @@ class PartitionProof:
             what = "now hidden from" if is_aborted else "now shown to"
             problem = f"offset {was.offsets[row]}: {what} readers of committed records"
             self._find(1, new, int(new_rows[row]), problem)
+        self._overdue.check(Kept(was, old_batch, new_batch, old.aborted[was.batches]))
 
     def _difference(self, was: np.void, now: np.void, offset: int) -> str:
         """What of a record is not the same; nothing where only the way it is written differs."""

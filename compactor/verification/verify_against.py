@@ -31,6 +31,7 @@ from compactor.verification.reader_kernels import Secret
 from compactor.verification.reader_proof import PartitionProof
 from compactor.verification.verify_batches import Finding
 from storage.errors import CorruptFileError
+from storage.formats import checkpoint
 from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
 
 
@@ -109,12 +110,18 @@ class _Comparer:
         """Hold one partition; damage ends its comparison and no other."""
         try:
             self._found.linked += is_linked(old, new)
-            if is_untouched(old, new):
+            if is_untouched(old, new) and not self._has_moved(new):
                 self._found.untouched += 1
                 return
             self._hold_changed(old, new)
         except (CorruptFileError, OSError) as error:
             self._found.findings.append(damage(error, new.path))
+
+    def _has_moved(self, new: PartitionListing) -> bool:
+        """Whether the cleaner's checkpoint says that the log was cleaned."""
+        name = new.topic, new.partition
+        was, now = (entries[checkpoint.CLEANER_OFFSET].get(name) for entries in self._checkpoints)
+        return was != now
 
     def _hold_changed(self, old: PartitionListing, new: PartitionListing) -> None:
         before, after = (

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from compactor.host.printable import iso_time, printable
 from compactor.verification.cleaning_clock import CleaningClock
-from compactor.verification.reader_proof import REASONS
+from compactor.verification.proof import REASONS
 from compactor.verification.verify_against import Compared, Comparison
 
 SHOWN_PARTITIONS = 40

@@ -1,7 +1,7 @@
 """What `verify` has found, as JSON and as the line at its end."""
 
 from compactor.host.printable import iso_time, size_text
-from compactor.verification.reader_proof import REASONS
+from compactor.verification.proof import REASONS
 from compactor.verification.verify import Verification
 from compactor.verification.verify_against import Comparison
 from compactor.verification.verify_batches import Finding

@@ -105,6 +105,9 @@ class Pair(NamedTuple):
         [finding] = self.hold().findings
         return str(finding).replace(f"{self.new}/", "after/").replace(f"{self.old}/", "before/")
 
+    def problems(self) -> list[str]:
+        return [finding.problem for finding in self.hold().findings]
+
     def write(self, batches: Batches) -> None:
         """Make the cleaned segment of these."""
         partition = self.new / "orders-0"
@@ -196,8 +199,14 @@ LIES = {
     "a producer": (resequenced(producer_id=10), "offset 8: producer id 10 (before 9) is not"),
     "a producer epoch": (resequenced(producer_epoch=1), "offset 8: producer epoch 1 (before 0)"),
     "a leader epoch": (resequenced(leader_epoch=1), "offset 8: leader epoch 1 (before 0)"),
-    "an aborted record rises": (put("aborted", ABORTED), None),
-    "a superseded record stays": (put("plain", PLAIN), None),
+    "an aborted record rises": (
+        put("aborted", ABORTED),
+        "offset 5: a record of an aborted transaction is still there",
+    ),
+    "a superseded record stays": (
+        put("plain", PLAIN),
+        "offset 0: a record superseded by a later record of its key is still there",
+    ),
     "a marker goes before its data": (
         drop("commit"),
         "offset 9: a marker is gone, and data of its transaction is left at offset 8",
@@ -225,7 +234,6 @@ LIES = {
 
 @pytest.mark.parametrize("name", LIES)
 def test_a_lie_about_batches_is_found(pair: Pair, name: str) -> None:
-    """None: what Kafka would not leave, but no reader sees a difference."""
     lie, expected = LIES[name]
     batches = after()
     lie(batches)
@@ -234,10 +242,7 @@ def test_a_lie_about_batches_is_found(pair: Pair, name: str) -> None:
     pair.write(batches)
     told = [str(finding) for finding in pair.hold().findings]
     told = [t.replace(f"{pair.new}/", "after/").replace(f"{pair.old}/", "before/") for t in told]
-    if expected is None:
-        assert told == []
-    else:
-        assert any(expected in text for text in told), told
+    assert any(expected in text for text in told), told
 
 
 def test_an_aborted_record_without_its_entry_is_shown_to_readers(pair: Pair) -> None:
@@ -245,8 +250,8 @@ def test_an_aborted_record_without_its_entry_is_shown_to_readers(pair: Pair) -> 
     batches["aborted"] = encode(ABORTED)
     pair.write(batches)
     (pair.new / "orders-0" / file_name(0, TXN_INDEX)).unlink()
-    told = [finding.problem for finding in pair.hold().findings]
-    assert told == [f"offset {o}: now shown to readers of committed records" for o in (5, 6)]
+    told = pair.problems()
+    assert told[:2] == [f"offset {o}: now shown to readers of committed records" for o in (5, 6)]
 
 
 @pytest.mark.parametrize(
@@ -258,7 +263,7 @@ def test_an_aborted_record_without_its_entry_is_shown_to_readers(pair: Pair) -> 
 )
 def test_a_wrong_entry_hides_a_committed_record(pair: Pair, entry: bytes, problem: str) -> None:
     (pair.new / "orders-0" / file_name(0, TXN_INDEX)).write_bytes(ABORTED_TXN + entry)
-    assert problem in pair.found()
+    assert any(problem in told for told in pair.problems())
 
 
 def test_an_index_that_lied_before_is_told_and_no_finding(tmp_path: Path) -> None:

@@ -1,0 +1,110 @@
+"""What a complete cleaning does not leave: records that had to go and are still there.
+
+None of them is lost, and a reader that keeps the latest record of a key sees no difference; but who
+relies on a record to be gone is let down, and something decided otherwise than it had to. Only what
+is certain is told: the checkpoint says up to where the log was cleaned; what goes by the clock is
+held where the clock of the cleaning is known; and nothing is told of a log whose `.txnindex` and
+markers disagreed before, where a cleaner takes other records for aborted than a reader does.
+Rules: compaction C-4.1, C-7.5, C-7.11, C-10.2, C-11.2, C-11.3.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from compactor.verification.cleaning_clock import Clock
+from compactor.verification.proof import MAX_FINDINGS
+from compactor.verification.reader_bounds import Bounds, Side
+from compactor.verification.reader_kernels import HAS_KEY, TOMBSTONE, LatestOffsets
+from compactor.verification.reader_log import Batches, Records
+from compactor.verification.reader_transactions import BoolArray
+from compactor.verification.verify_batches import Finding
+from storage.formats.batch_header import CONTROL, DELETE_HORIZON, MAGIC, TRANSACTIONAL
+
+
+class Kept(NamedTuple):
+    """Records that a cleaning has left, and for each of them:"""
+
+    records: Records  # as they were before
+    before: Batches
+    after: Batches
+    aborted: BoolArray  # before, to its readers
+
+
+class Overdue:
+    """Collects the records of one log that had to go."""
+
+    def __init__(
+        self,
+        before: Side,
+        bounds: Bounds,
+        clock: Clock,
+        latest: LatestOffsets,
+        path_of: Callable[[int], str],
+    ) -> None:
+        """latest: of each key, below the end of the cleaning. path_of: a segment's `.log` now."""
+        self._bounds, self._clock, self._latest, self._path_of = bounds, clock, latest, path_of
+        self._dirty_from = first_dirty_offset(before)
+        bases = {before.log_start_offset, *(s.base_offset for s in before.listing.segments)}
+        self._begins_with_segment = self._dirty_from in bases
+        self._has_transactions = False
+        self._findings: list[Finding] = []
+
+    def note(self, batches: Batches) -> None:
+        """Meet batches of the log before. To be called with all of them before any is checked."""
+        self._has_transactions |= bool((batches["attributes"] & TRANSACTIONAL).any())
+
+    def check(self, kept: Kept) -> None:
+        """Look at records that are left."""
+        if self._bounds.is_cut_short:
+            return
+        room = MAX_FINDINGS + 1 - len(self._findings)
+        for row, reason in islice(self._reasons(kept), room):
+            batch, offset = kept.after[row], kept.records.offsets[row]
+            problem = f"offset {offset}: a record {reason} is still there"
+            path = self._path_of(int(batch["segment"]))
+            self._findings.append(Finding(path, int(batch["position"]), problem))
+
+    def findings(self, is_disputed: bool) -> list[Finding]:
+        """What had to go; is_disputed: its `.txnindex` and markers disagreed before."""
+        return [] if is_disputed else self._findings
+
+    def _reasons(self, kept: Kept) -> Iterator[tuple[int, str]]:
+        """Rows of records, in their order, and the first reason that holds."""
+        records = kept.records
+        is_data = kept.before["attributes"] & CONTROL == 0
+        in_map = is_data & (records.offsets < self._bounds.end)
+        has_key = records.kinds & HAS_KEY != 0
+        latest = self._latest.of(records.keys)
+        superseded = in_map & has_key & (latest > records.offsets) & (latest >= self._dirty_from)
+        if self._has_transactions and not self._begins_with_segment:
+            superseded[:] = False  # Kafka may miss markers: then not all keys are in its map
+        reasons = (
+            ("of an aborted transaction", is_data & kept.aborted),
+            ("without a key", in_map & ~has_key),
+            ("superseded by a later record of its key", superseded),
+            ("that is a tombstone past its delete horizon", in_map & self._is_expired(kept)),
+        )
+        first = np.select([holds for _, holds in reasons], range(len(reasons)), -1)
+        for row in np.flatnonzero(first >= 0).tolist():
+            yield row, reasons[first[row]][0]
+
+    def _is_expired(self, kept: Kept) -> BoolArray:
+        if not self._clock.is_exact:  # the cleaning may have been before the horizon
+            return np.zeros(len(kept.before), np.bool_)
+        has_horizon = kept.before["attributes"] & DELETE_HORIZON != 0
+        is_reached = kept.before["base_timestamp"] <= self._clock.as_of_ms
+        is_tombstone = kept.records.kinds & TOMBSTONE != 0
+        expired: BoolArray = (
+            has_horizon & (kept.before["magic"] == MAGIC) & is_reached & is_tombstone
+        )
+        return expired
+
+
+def first_dirty_offset(before: Side) -> int:
+    """From where on the cleaning has taken keys into its map."""
+    start = before.log_start_offset
+    told = before.cleaned_to
+    return told if told is not None and start <= told <= before.log_end_offset else start

@@ -1,0 +1,40 @@
+"""What a reader's proof of one partition comes to: counts, reasons and findings."""
+
+from dataclasses import dataclass, field
+
+from compactor.verification.verify_batches import Finding
+
+MAX_FINDINGS = 20  # of one partition; then the rest is not looked at
+SUPERSEDED, EXPIRED, ABORTED, NULL_KEY, RETENTION, MARKERS = REASONS = (
+    "superseded",
+    "tombstone",
+    "aborted",
+    "null_key",
+    "below_log_start",
+    "marker",
+)
+
+
+@dataclass(slots=True)
+class Proof:
+    """What was compared, what is gone and why, and what is not as it should be."""
+
+    records_before: int = 0
+    records_after: int = 0
+    keys: int = 0
+    gone: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
+    disputed_batches: int = (
+        0  # before the cleaning already, index and markers said different things
+    )
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.findings) > MAX_FINDINGS
+
+    def find(self, path: str, position: int, problem: str) -> None:
+        """Note a finding; one more than the limit, which says so."""
+        if len(self.findings) == MAX_FINDINGS:
+            problem = "there is more; the rest of this partition was not looked at"
+        if not self.is_full:
+            self.findings.append(Finding(path, position, problem))

@@ -1,0 +1,129 @@
+"""A record that a complete cleaning would not have left is found; where that is not certain, not.
+
+What has to go stands in compaction C-11.2 and C-10.2; what a map that begins in the middle of a
+segment makes of transactions, in C-7.11.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from compactor.verification.cleaning_clock import CleaningClock
+from storage.file_names import TXN_INDEX, file_name
+from storage.formats import checkpoint
+from tests.compactor.verification.test_verify_against import AT_NOW, NAME, Pair
+from tests.support.made_log import NOW_MS, batch, keyed, make_partition, record
+from tests.support.made_transactions import ABORT_KEY, TXN, index_entry, marker, of_producer
+from tests.support.reference_batch import HORIZON, ReferenceBatch, encode
+
+Segments = Mapping[int, Sequence[bytes | ReferenceBatch]]
+ACTIVE = {20: [keyed(20, "z")]}
+EXACT = CleaningClock(NOW_MS, is_exact=True)
+STAYS = "is still there"
+
+
+def lazy(root: Path, segments: Segments, cleaned_to: int | None, was: int | None = None) -> Pair:
+    """A log that is said to have been cleaned up to an offset, and has every record that it had.
+
+    was: where the cleaner's checkpoint stood before.
+    """
+    pair = Pair(root / "before", root / "after")
+    make_partition(pair.old, {**segments, **ACTIVE})
+    shutil.copytree(pair.old, pair.new)
+    for side, offset in zip(pair, (was, cleaned_to), strict=True):
+        if offset is not None:
+            checkpoint.write(str(side / checkpoint.CLEANER_OFFSET), {NAME: offset})
+    return pair
+
+
+def problems(pair: Pair, clock: CleaningClock = AT_NOW) -> list[str]:
+    return [finding.problem for finding in pair.hold(clock).findings]
+
+
+def test_what_was_not_cleaned_though_the_checkpoint_says_so_is_found(tmp_path: Path) -> None:
+    """No file has changed; the checkpoint alone has moved."""
+    pair = lazy(tmp_path, {0: [keyed(0, "aba"), keyed(3, ".b")]}, 20)
+    assert problems(pair) == [
+        f"offset 0: a record superseded by a later record of its key {STAYS}",
+        f"offset 1: a record superseded by a later record of its key {STAYS}",
+        f"offset 3: a record without a key {STAYS}",
+    ]
+
+
+def test_nothing_is_found_where_the_checkpoint_stands_still(tmp_path: Path) -> None:
+    found = lazy(tmp_path, {0: [keyed(0, "aba."), keyed(4, "a")]}, None).hold()
+    assert (found.findings, found.untouched) == ([], 1)
+
+
+def test_behind_the_end_of_the_cleaning_nothing_had_to_go(tmp_path: Path) -> None:
+    """Offset 0 is superseded at 5 alone, and the key at 4 has no key: the map ended at 4."""
+    pair = lazy(tmp_path, {0: [keyed(0, "abcd"), keyed(4, ".a")]}, 4)
+    assert problems(pair) == []
+
+
+def test_what_the_clean_part_has_twice_is_none_of_this_cleanings_business(tmp_path: Path) -> None:
+    """C-7.5: only keys of the dirty part, from offset 4 on, are in the map."""
+    pair = lazy(tmp_path, {0: [keyed(0, "aabb")], 4: [keyed(4, "b")]}, 20, was=4)
+    assert problems(pair) == [
+        f"offset {o}: a record superseded by a later record of its key {STAYS}" for o in (2, 3)
+    ]
+
+
+@pytest.mark.parametrize("was", [22, -1])
+def test_a_checkpoint_that_cannot_be_counts_as_none(tmp_path: Path, was: int) -> None:
+    """C-4.1: the whole log was dirty."""
+    pair = lazy(tmp_path, {0: [keyed(0, "aa")]}, 20, was=was)
+    assert f"offset 0: a record superseded by a later record of its key {STAYS}" in problems(pair)
+
+
+def test_an_aborted_record_has_to_go(tmp_path: Path) -> None:
+    aborted = of_producer(keyed(0, "ab"), 8, TXN)
+    segments: Segments = {0: [aborted, marker(2, 8, ABORT_KEY), keyed(3, "c")]}
+    pair = lazy(tmp_path, segments, 20)
+    for side in pair:
+        entry = index_entry(8, 0, 2, 3)
+        (side / "orders-0" / file_name(0, TXN_INDEX)).write_bytes(entry)
+    expected = [f"offset {o}: a record of an aborted transaction {STAYS}" for o in (0, 1)]
+    assert problems(pair) == expected
+
+
+@pytest.mark.parametrize(
+    ("clock", "horizon_ms", "is_found"),
+    [
+        (EXACT, NOW_MS, True),
+        (EXACT, NOW_MS + 1, False),
+        (AT_NOW, NOW_MS, False),  # the cleaning may have been earlier
+    ],
+)
+def test_a_tombstone_has_to_go_once_its_horizon_is_reached(
+    tmp_path: Path, clock: CleaningClock, horizon_ms: int, is_found: bool
+) -> None:
+    gone = replace(batch(record(0, b"a", None)), attributes=HORIZON, base_timestamp=horizon_ms)
+    pair = lazy(tmp_path, {0: [gone, keyed(1, "b")]}, 20)
+    told = f"offset 0: a record that is a tombstone past its delete horizon {STAYS}"
+    assert problems(pair, clock) == ([told] if is_found else [])
+
+
+@pytest.mark.parametrize(("was", "is_found"), [(6, False), (4, True), (None, True)])
+def test_a_map_that_begins_within_a_segment_may_miss_keys_of_transactions(
+    tmp_path: Path, was: int | None, is_found: bool
+) -> None:
+    """C-7.11: it did not see the marker at 5, and takes what producer 8 writes next for aborted."""
+    segments: Segments = {
+        0: [keyed(0, "a")],
+        4: [
+            encode(of_producer(keyed(4, "x"), 8, TXN)),
+            marker(5, 8, ABORT_KEY),
+            encode(of_producer(keyed(6, "a"), 8, TXN)),
+            marker(7, 8, b"\0\0\0\1"),
+        ],
+    }
+    pair = lazy(tmp_path, segments, 20, was=was)
+    for side in pair:
+        entry = index_entry(8, 4, 5, 6)
+        (side / "orders-0" / file_name(4, TXN_INDEX)).write_bytes(entry)
+    told = f"offset 0: a record superseded by a later record of its key {STAYS}"
+    assert (told in problems(pair)) is is_found
