@@ -5,7 +5,7 @@ Only the number of a task travels to it, and one row a part, verdict or piece co
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from functools import lru_cache
@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from cleaner_jobs.spark.spark_session import SPARK_ERRORS, cause_of_failure
-from cleaner_jobs.task_values import Row, save_task, task_file
+from cleaner_jobs.task_values import REWRITE, Row, save_task, task_file
 from cleaner_jobs.tasks.told import ToldRows
 from storage.errors import LogCompactionError
 
@@ -46,11 +46,12 @@ def run_stage(
     work_dir: str,
     stage: str,
     tasks: list[dict[str, Any]],
-    take: Callable[[Row], None] | None = None,
+    take: Callable[[Sequence[Row]], None],
 ) -> list[Row]:
     """Run the tasks of a stage, and return their rows, a retried task's only once.
 
-    take: is given what tasks tell while they go on; of two tries of a task perhaps both.
+    take: is asked every so often, and given what tasks have told since, if anything; of two tries
+    of a task perhaps both. What it raises ends the stage, as an interrupt does.
     Raise StageFailedError where Spark gives up. An interrupt cancels the job, but tasks that run
     may go on for a while.
     """
@@ -61,9 +62,8 @@ def run_stage(
             spark, work_dir, lambda: _rows(spark, work_dir, stage, len(tasks))
         ) as outcome:
             told = ToldRows(work_dir, stage)
-            while take and not wait([outcome], LOOK_SECONDS).done:
-                for row in told.new():
-                    take(row)
+            while not wait([outcome], LOOK_SECONDS).done:
+                take(list(told.new()) if stage == REWRITE else [])
             return outcome.result()
     except SPARK_ERRORS as error:
         raise StageFailedError(f"{stage}: {cause_of_failure(error)}") from error

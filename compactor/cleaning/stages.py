@@ -26,6 +26,7 @@ from cleaner_jobs.task_values import (
     Piece,
     Rewritten,
     RoundSettings,
+    Row,
     TaskProblem,
     Verdict,
     part_from,
@@ -42,7 +43,7 @@ from compactor.cleaning.stage_values import (
 )
 from compactor.cleaning.transactions import TxnIndexOfSegment
 from compactor.cleaning.txn_index_check import check_indexes
-from compactor.cleaning.waiting import turns_taken_often, while_polling
+from compactor.cleaning.waiting import Poll, turns_taken_often
 from compactor.host.progress import ProgressSink
 from compactor.planning import layout
 from compactor.planning.planner import with_map_end
@@ -333,11 +334,15 @@ class Stages:
 
         tasks = [{"settings": self._settings, **task} for task in tasks]
         work_dir = self._settings.work_dir
-        told = (lambda row: take(json.loads(row[1]))) if take else None
-        rows = while_polling(
-            lambda: run_stage(self._spark, work_dir, stage, tasks, told),
-            lambda: self._progress.advance(done_bytes(work_dir, stage)),
-        )
+        poll = Poll(lambda: done_bytes(work_dir, stage), self._progress.advance)
+
+        def look(told: Sequence[Row]) -> None:
+            for _, value in told:
+                assert take is not None, f"{stage} tells nothing before its end"
+                take(json.loads(value))
+            poll.look()
+
+        rows = run_stage(self._spark, work_dir, stage, tasks, look)
         self._progress.advance(self.log_bytes())
         values = []
         for kind, value in rows:

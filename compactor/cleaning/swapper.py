@@ -20,7 +20,6 @@ from cleaner_jobs.unchanged import LogChangedError, check_in_place
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.planned_files import PlannedFiles
 from compactor.cleaning.stage_values import FinishedGroup
-from compactor.errors import LockLostError
 from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
 from compactor.host.progress import ProgressSink
 from compactor.originals.kept_files import mark_of
@@ -73,7 +72,7 @@ class _Queue:
 class GroupSwapper:
     """Takes finished groups in any order; whoever leaves it waits for the swaps that are begun.
 
-    An error, a Ctrl-C for one, lets these end, and begins no other.
+    An error, a Ctrl-C for one, or what `progress` raises, lets these end, and begins no other.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class GroupSwapper:
         self._queues: dict[int, _Queue] = {}
         self._working: list[Future[None]] = []
         self._stop = threading.Event()
-        self._lock_lost: LockLostError | None = None
+        self._broke_off: BaseException | None = None
         self._threads = ThreadPoolExecutor(SWAP_THREADS)
         # a large file takes as long to remove as the rest of its swap
         self._removers = ThreadPoolExecutor(SWAP_THREADS)
@@ -103,10 +102,10 @@ class GroupSwapper:
     def give(self, plan: LogPlan, group: FinishedGroup) -> None:
         """Take a finished group; it is swapped in as soon as those before it are.
 
-        Raise LockLostError if one of those that are being swapped in has met it.
+        Raise what has ended the swaps meanwhile: LockLostError, or what `progress` has raised.
         """
-        if self._lock_lost is not None:
-            raise self._lock_lost
+        if self._broke_off is not None:
+            raise self._broke_off
         with self._lock:
             queue = self._queues.get(plan.log_id)
             if queue is None:
@@ -142,17 +141,30 @@ class GroupSwapper:
         return {log_id: queue.swapped for log_id, queue in self._queues.items()}
 
     def _work(self, queue: _Queue) -> None:
-        while (group := self._next(queue)) is not None:
-            try:
-                self._swap(queue, group)
-            except (CorruptFileError, LogChangedError, OSError) as error:
-                _fail(queue, error)
-                broke_off = _is_between_swaps(queue.plan.path)
-                queue.swapped = queue.swapped._replace(broke_off=broke_off)
-            except LockLostError as error:
-                self._lock_lost = error
-                self._stop.set()
-                raise
+        try:
+            while (group := self._next(queue)) is not None:
+                if self._swap_or_fail(queue, group):
+                    self._count()
+        except BaseException as error:
+            self._broke_off = error
+            self._stop.set()
+            raise
+
+    def _swap_or_fail(self, queue: _Queue, group: FinishedGroup) -> bool:
+        """Whether it is in; what is wrong with the log or its files concerns no other log."""
+        try:
+            self._swap(queue, group)
+            return True
+        except (CorruptFileError, LogChangedError, OSError) as error:
+            _fail(queue, error)
+            broke_off = _is_between_swaps(queue.plan.path)
+            queue.swapped = queue.swapped._replace(broke_off=broke_off)
+            return False
+
+    def _count(self) -> None:
+        with self._lock:
+            self._swapped_groups += 1
+            self._progress.swapped(self._swapped_groups)
 
     def _next(self, queue: _Queue) -> FinishedGroup | None:
         with self._lock:
@@ -184,9 +196,6 @@ class GroupSwapper:
                 for path in (piece.log_file, piece.facts_file)
             ]  # of the work directory: they are joined
         queue.swapped = queue.swapped._replace(groups=queue.swapped.groups + 1)
-        with self._lock:
-            self._swapped_groups += 1
-            self._progress.swapped(self._swapped_groups)
 
     def _staged(self, queue: _Queue, group: FinishedGroup) -> StagedGroup:
         plan, sources, pieces = queue.plan, queue.sources[group.group], group.pieces

@@ -1,11 +1,9 @@
 """What the driver does while Spark works: polls, and computes without being in its way."""
 
 import sys
-import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-
-from cleaner_jobs.task_values import Row
+from contextlib import contextmanager
 
 POLL_SECONDS = 0.25
 BUSY_SWITCH_SECONDS = 0.0001
@@ -25,19 +23,20 @@ def turns_taken_often() -> Iterator[None]:
         sys.setswitchinterval(usual)
 
 
-def while_polling(work: Callable[[], list[Row]], poll: Callable[[], None]) -> list[Row]:
-    """Do work on this thread while another one polls; an error of Spark's gets a plain message."""
-    done = threading.Event()
+class Poll:
+    """Tells how far the tasks of a stage are, whenever it is looked at and that is due."""
 
-    def watch() -> None:
-        while not done.wait(POLL_SECONDS):
-            with suppress(OSError):  # a bar that stands still is no reason to stop
-                poll()
+    def __init__(self, ask: Callable[[], int], tell: Callable[[int], None]) -> None:
+        self._ask, self._tell, self._last = ask, tell, time.monotonic()
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        return work()
-    finally:
-        done.set()
-        watcher.join()
+    def look(self) -> None:
+        """Raises what tell does; that nobody knows how far they are is no reason to stop."""
+        now = time.monotonic()
+        if now - self._last < POLL_SECONDS:
+            return
+        self._last = now
+        try:
+            done = self._ask()
+        except OSError:
+            return
+        self._tell(done)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cleaner_jobs.task_values import RoundSettings, Row, save_task, task_file
+from cleaner_jobs.task_values import REWRITE, RoundSettings, Row, save_task, task_file
 from cleaner_jobs.tasks.task import run_task
 from cleaner_jobs.tasks.told import ToldRows
 from compactor.cleaning import cleaner_manager
@@ -23,7 +23,7 @@ from compactor.round_report import CleaningReport
 HASH_KEY = 0x0706050403020100, 0x0F0E0D0C0B0A0908
 
 Rows = list[Row]
-Take = Callable[[Row], None]
+Take = Callable[[Sequence[Row]], None]
 
 
 def settings_in(work_dir: Path, now_ms: int, dry_run: bool = False) -> RoundSettings:
@@ -77,7 +77,7 @@ class LocalRound:
         return cleaner_manager.run_round(plan, settings, NoProgress())
 
     def run_stage(
-        self, work_dir: str, stage: str, tasks: Sequence[dict[str, Any]], take: Take | None
+        self, work_dir: str, stage: str, tasks: Sequence[dict[str, Any]], take: Take
     ) -> Rows:
         """take: is given what a task has told when it is over, not while it goes on."""
         told = ToldRows(work_dir, stage)
@@ -90,9 +90,8 @@ class LocalRound:
         for number in range(len(tasks)):
             attempt = f"{stage}-{number}-{next(self._attempts)}"
             rows += run_task(work_dir, stage, number, attempt)
-            if take is not None and stage not in self.after:
-                for row in told.new():
-                    take(row)
+            if stage not in self.after:
+                take(list(told.new()) if stage == REWRITE else [])
         return self.after[stage](rows) if stage in self.after else rows
 
 
@@ -105,7 +104,7 @@ def open_local_round(work_dir: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRo
         work_dir: str,
         stage: str,
         tasks: list[dict[str, Any]],
-        take: Take | None = None,
+        take: Take,
     ) -> Rows:
         its_round: LocalRound = spark.log_round
         return its_round.run_stage(work_dir, stage, tasks, take)

@@ -4,6 +4,7 @@ import errno
 import os
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +204,40 @@ def test_groups_that_were_in_before_a_problem_are_told_of(
     )
     assert batches_of(bad, 0) == batches_of(good, 0)
     assert len(batches_of(bad, 8)) == 1
+
+
+class _Weary(NoProgress):
+    """Has heard enough when so many groups are in."""
+
+    def __init__(self, groups: int) -> None:
+        self._groups = groups
+
+    def swapped(self, groups: int) -> None:
+        if groups == self._groups:
+            raise OSError("nobody listens")  # an error that a log may have, too
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_progress_raises_ends_the_swaps_and_is_no_logs_fault(
+    tmp_path: Path, swapped: list[int], count: int
+) -> None:
+    plan = plan_in(tmp_path)
+    with (
+        pytest.raises(OSError, match="nobody listens"),
+        GroupSwapper("run", _Weary(count)) as groups,
+    ):
+        for number in range(3):
+            groups.give(plan, finished(number, tmp_path))
+        groups.finish()
+    assert swapped == [0, 4, 8][:count]
+    assert groups._queues[plan.log_id].swapped == Swapped(count)
+
+
+def test_whoever_gives_the_next_group_is_told(tmp_path: Path, swapped: list[int]) -> None:
+    plan, other = plan_in(tmp_path / "a"), replace(plan_in(tmp_path / "b"), log_id=1)
+    with GroupSwapper("run", _Weary(1)) as groups:
+        groups.give(plan, finished(0, tmp_path))
+        groups._working[0].exception()  # it is over
+        with pytest.raises(OSError, match="nobody listens"):
+            groups.give(other, finished(0, tmp_path))
+    assert swapped == [0]
