@@ -1,0 +1,134 @@
+"""The package itself: what it offers, what it loads, and that what protects data holds here too."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compactor import api
+from compactor.exit_codes import UsageError
+from tests.compactor.small_log import snapshot_of
+from tests.support.local_command import use_local_rounds
+from tests.support.made_log import keyed, make_partition
+
+PAGE = Path(__file__).parents[3] / "docs" / "api.md"
+COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
+ORDERS = api.Rules(settings=COMPACTED, include="orders", assume_fully_replicated=True)
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Three groups to be swapped in, one after the other."""
+    use_local_rounds(monkeypatch, tmp_path / "work")
+    segments = {0: [keyed(0, "abab")], 4: [keyed(4, "abab")], 8: [keyed(8, "abcd")]}
+    make_partition(tmp_path / "logs", {**segments, 12: [keyed(12, "a")]})
+    return str(tmp_path / "logs")
+
+
+def test_every_name_is_there_and_on_the_page_or_a_value_of_one_that_is() -> None:
+    for name in api.__all__:
+        assert getattr(api, name) is not None
+    assert sorted(dir(api)) == api.__all__
+    told = PAGE.read_text(encoding="utf-8")
+    commands = "plan run recover explain verify verify_against undo discard dump".split()
+    errors = [name for name in api.__all__ if name.endswith("Error")]
+    assert [n for n in (*commands, *errors) if not re.search(rf"\b{n}\b", told)] == []
+    with pytest.raises(AttributeError, match="no attribute 'clean'"):
+        api.clean  # noqa: B018
+
+
+def test_to_import_it_loads_nothing_else() -> None:
+    code = "import sys; before = set(sys.modules); from compactor import api; "
+    code += "print(sorted({m for m in set(sys.modules) - before if m.split('.')[0] in sys.argv}))"
+    ours = ["compactor", "cleaner_jobs", "storage", "numpy", "rich", "typer", "pyspark", "numba"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *ours], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "['compactor', 'compactor.api']\n"
+
+
+@pytest.mark.parametrize(
+    ("rules", "options", "problem"),
+    [
+        (api.Rules(settings=COMPACTED), api.RunOptions(), "would compact every topic"),
+        (api.Rules(as_of=1_700_000_000), api.RunOptions(), "are those seconds"),
+        (api.Rules(as_of="2999-01-01"), api.RunOptions(), "ahead of this machine's clock"),
+        (api.Rules(include="users"), api.RunOptions(), "users"),
+        (ORDERS, api.RunOptions(keep_for_ms=1), "needs --keep-originals"),
+    ],
+)
+def test_guards_hold_for_whoever_calls(
+    log_dir: str, rules: api.Rules, options: api.RunOptions, problem: str
+) -> None:
+    before = snapshot_of(Path(log_dir))
+    with pytest.raises(api.ConfigError, match=problem) as refused:
+        api.run([log_dir], rules, options)
+    assert api.what_was_changed(refused.value) in (None, "Nothing was changed.")
+    assert snapshot_of(Path(log_dir)) == before
+
+
+def test_places_in_a_log_directory_are_refused(
+    log_dir: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = f"{log_dir}/x"
+    for options in (api.RunOptions(work_dir=inside), api.RunOptions(keep_originals=inside)):
+        with pytest.raises(UsageError, match="inside of log directory"):
+            api.run([log_dir], ORDERS, options)
+    monkeypatch.setenv("TMPDIR", log_dir)
+    with pytest.raises(UsageError, match="inside of log directory"):
+        api.plan([log_dir], ORDERS)
+
+
+def test_without_a_word_on_replication_a_run_is_refused(log_dir: str) -> None:
+    with pytest.raises(api.RefusedError, match="replicated"):
+        api.run([log_dir], api.Rules(settings=COMPACTED, include="orders"))
+
+
+class EnoughError(Exception):
+    """Of the caller's own."""
+
+
+@pytest.mark.parametrize("stage", ["scan", "resolve", "rewrite", "swap"])
+def test_a_listener_ends_the_call_at_any_stage(log_dir: str, stage: str) -> None:
+    """The locks are given back, nothing is left over, and the next run cleans the log."""
+
+    def stop(progress: api.Progress) -> None:
+        if progress.stage == stage:
+            raise EnoughError
+
+    with pytest.raises(EnoughError) as stopped:
+        api.run([log_dir], ORDERS, on_progress=stop)
+    changed = api.what_was_changed(stopped.value) or ""
+    assert ("Nothing was changed." in changed) is (stage != "swap")
+    assert not list(Path(log_dir).rglob("*.compactor-*"))
+    [log] = api.run([log_dir], ORDERS).logs
+    assert log.status is api.LogStatus.CLEANED
+
+
+def test_it_ends_between_two_swaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first group of segments stays, the log's checkpoint is not moved, and the rest is old."""
+    use_local_rounds(monkeypatch, tmp_path / "work")
+    large = {base: [keyed(base, "ab" * 20)] for base in (0, 40, 80)}
+    partition = make_partition(tmp_path / "logs", {**large, 120: [keyed(120, "a")]})
+    before = {path.name: path.read_bytes() for path in partition.glob("*.log")}
+
+    def stop(progress: api.Progress) -> None:
+        if progress.event is api.Event.SWAPPED and progress.swapped_groups == 1:
+            raise EnoughError
+
+    rules = api.Rules(
+        settings={**COMPACTED, "segment.bytes": "600"},
+        include="orders",
+        assume_fully_replicated=True,
+    )
+    log_dir = str(partition.parent)
+    with pytest.raises(EnoughError) as stopped:
+        api.run([log_dir], rules, on_progress=stop)
+    changed = api.what_was_changed(stopped.value) or ""
+    assert changed.startswith("1 group of segments had been swapped in and stay")
+    after = {path.name: path.read_bytes() for path in partition.glob("*.log")}
+    assert [name for name in before if after[name] != before[name]] == [min(before)]
+    assert not (partition.parent / "cleaner-offset-checkpoint").exists()
+    assert api.run([log_dir], rules).logs[0].status is api.LogStatus.CLEANED
