@@ -166,7 +166,7 @@ def _read(path: str) -> str:
         with open(path, encoding="utf-8-sig") as source:
             return source.read()
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from error
+        raise ConfigError(f"{path or repr(path)}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}, byte {error.start}: not UTF-8") from error
 

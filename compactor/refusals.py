@@ -46,8 +46,10 @@ def told_by(check: Callable[[], object]) -> list[str]:
 
 
 def _require_lock(log_dir: str) -> None:
-    """Whether it could be had. OSError where it could not even be asked for."""
+    """Whether it could be had. OSError where it could not even be asked for, as of the run."""
     path = os.path.join(log_dir, LOCK_FILE)
+    require_free(log_dir)  # which does not follow a link
+    if filesystem.is_directory(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if filesystem.exists(path) and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-    require_free(log_dir)

@@ -15,6 +15,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from compactor.command_line.carry_out import NOTHING_CHANGED, carry_out, complain
+from compactor.command_line.given_once import GivenOnce
 from compactor.command_line.interrupts import SignalNotes
 from compactor.command_line.options import (
     LOGS,
@@ -121,7 +122,7 @@ def compactor(
     """Compact Kafka log directories without a broker, in parallel on Spark."""
 
 
-@app.command()
+@app.command(cls=GivenOnce)
 def plan(  # one parameter an option: this is how typer is told of them
     log_dir: LogDirs,
     topic_configs: TopicConfigs = None,
@@ -155,7 +156,7 @@ def plan(  # one parameter an option: this is how typer is told of them
     return Request("plan", _begin("plan", wanted), format_, report, debug)
 
 
-@app.command()
+@app.command(cls=GivenOnce)
 def run(  # one parameter an option: this is how typer is told of them
     log_dir: LogDirs,
     dry_run: Annotated[
@@ -218,7 +219,7 @@ def run(  # one parameter an option: this is how typer is told of them
     return Request("run", _begin("run", wanted), format_, report, debug)
 
 
-@app.command()
+@app.command(cls=GivenOnce)
 def recover(  # one parameter an option: this is how typer is told of them
     log_dir: LogDirs,
     topic_configs: TopicConfigs = None,
@@ -247,7 +248,7 @@ def recover(  # one parameter an option: this is how typer is told of them
     return Request("recover", _begin("recover", wanted), format_, report, debug)
 
 
-@app.command()
+@app.command(cls=GivenOnce)
 def undo(
     run_dir: Annotated[
         str,
@@ -270,7 +271,7 @@ def undo(
     return Request("undo", _begin("undo", wanted), format_, report, debug)
 
 
-@app.command()
+@app.command(cls=GivenOnce)
 def explain(  # one parameter an option: this is how typer is told of them
     log_dir: LogDirs,
     topic_partition: Annotated[str, typer.Argument(metavar="TOPIC-PARTITION")],
@@ -303,7 +304,7 @@ def explain(  # one parameter an option: this is how typer is told of them
     return Request("explain", _begin("explain", asked), format_, report, debug)
 
 
-@app.command()
+@app.command(cls=GivenOnce)
 def dump(
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="a file of a log directory, or a partition")
@@ -319,7 +320,7 @@ def dump(
     return Request("dump", _begin("dump", wanted), Format.TABLE, None, debug)
 
 
-@app.command()
+@app.command(cls=GivenOnce)
 def verify(
     log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR")],
     topic_partition: Annotated[

@@ -134,13 +134,25 @@ def test_a_lock_that_is_a_pipe_is_not_waited_for(log_dir: Path) -> None:
     require_free(str(log_dir))
 
 
-def test_a_lock_that_is_a_link_is_told_as_a_run_tells_it(
-    log_dir: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        ("link", "Too many levels of symbolic links"),
+        ("link to nowhere", "Too many levels of symbolic links"),
+        ("directory", "Is a directory"),
+    ],
+)
+def test_a_lock_that_is_no_file_is_told_as_a_run_tells_it(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], kind: str, problem: str
 ) -> None:
-    (log_dir / ".lock").symlink_to("elsewhere")
-    (log_dir / "elsewhere").touch()
+    if kind == "directory":
+        (log_dir / ".lock").mkdir()
+    else:
+        (log_dir / ".lock").symlink_to("elsewhere")
+    if kind == "link":
+        (log_dir / "elsewhere").touch()
     [told] = plan(capsys, log_dir)["refusals"]
-    assert told == f"{log_dir}/.lock: Too many levels of symbolic links"
+    assert told == f"{log_dir}/.lock: {problem}"
     capsys.readouterr()
     assert cli.main(["run", str(log_dir), *NOT_COMPACTED]) == 1
     assert f"compactor: {told}. " in capsys.readouterr().err

@@ -1,0 +1,29 @@
+"""A command of which an option that has one value is given once: else the last would silently win.
+
+Of two `--exclude` the topics of the first would be compacted.
+"""
+
+from collections import Counter
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # newer typers bring their own
+_EXPRESSION = "; one expression can match several topics, like 'a|b'"
+_HINTS = {"include": _EXPRESSION, "exclude": _EXPRESSION}
+
+
+class GivenOnce(TyperCommand):
+    """Raises a usage error for the first option that is given more often than it may be."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _, _, in_order = self.make_parser(ctx).parse_args(list(args))
+        for parameter, times in Counter(in_order).items():
+            option: Any = parameter  # of an argument there is only one
+            if times > 1 and not (option.multiple or option.is_flag):
+                hint = _HINTS.get(parameter.name or "", "")
+                raise _UsageError(
+                    f"{parameter.opts[0]}: is given {times} times, and takes one{hint}"
+                )
+        return super().parse_args(ctx, args)

@@ -1,0 +1,30 @@
+"""An option that takes one value is refused where it is given twice: one would be done without."""
+
+import pytest
+
+from compactor.command_line import cli
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (
+            ["--exclude", "orders", "--exclude=prices"],
+            "--exclude: is given 2 times, and takes one; one expression can match several topics, "
+            "like 'a|b'",
+        ),
+        (["--as-of", "1", "--as-of", "--as-of"], "--as-of: is given 2 times, and takes one"),
+        (["--config", "a", "--config=b", "--config", "c"], "--config: is given 3 times, and takes"),
+    ],
+)
+def test_the_last_one_does_not_silently_win(
+    capsys: pytest.CaptureFixture[str], words: list[str], problem: str
+) -> None:
+    assert cli.main(["run", "/nowhere", "--dry-run", *words]) == 2
+    assert f"compactor: {problem}" in capsys.readouterr().err
+
+
+def test_what_may_be_repeated_is_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--allow-file-system", "a", "--allow-file-system", "b", "--dry-run", "--dry-run"]
+    assert cli.main(["run", "/nowhere", *words, "--include", "--exclude"]) == 2
+    assert "LOG_DIR /nowhere: No such file or directory" in capsys.readouterr().err
