@@ -93,11 +93,13 @@ def require_unchanged(path: str) -> None:
 def open_directory(path: str, to_change: bool = False) -> int | None:
     """A descriptor of a held directory, for the caller to close; None for one that nobody holds.
 
-    to_change: whether the owner is asked. Raise what he raises, DirectoryExchangedError or OSError.
+    to_change: whether the owner is asked. Raise what he raises, DirectoryExchangedError or OSError:
+    that, too, where a log directory that is held has no such directory.
     """
     held = _held.get(path)
     if held is None:
         if os.path.dirname(path) in _log_dirs:
+            os.lstat(path)  # raises where there is none
             raise DirectoryExchangedError(errno.ESTALE, CAME_LATER, path)
         return None
     flags = os.O_RDONLY | os.O_DIRECTORY | (0 if held.is_log_dir else os.O_NOFOLLOW)

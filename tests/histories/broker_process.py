@@ -12,7 +12,12 @@ from tests.broker.broker import POM
 from tests.oracle import jars
 
 JAVA_SOURCES = Path(__file__).parent / "java"
-JAVA_OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
+JAVA_OPTIONS = (
+    "-Xmx1g",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",  # what the optimising compiler takes it never gives back
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
+)
 Answer = dict[str, Any]
 
 
@@ -32,7 +37,7 @@ class BrokerProcess:
             [jars.tool("java"), *JAVA_OPTIONS, "-cp", class_path, "Histories"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
             start_new_session=True,
         )
         return self

@@ -14,7 +14,7 @@ class KeptRun(NamedTuple):
 
     path: str
     life: int  # in which the log was then
-    start_before: int
+    start_before: int  # or where it may have been, after an undoing that no broker has seen
     peak_before: int
 
 

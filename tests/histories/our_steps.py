@@ -54,7 +54,7 @@ class OurSteps:
             settings = model.config | common["settings"]
             as_of_ms = world.now_ms + common["skew"]
             if made is not None:
-                model.kept.append(KeptRun(made, model.life, model.start, model.start_peak))
+                model.kept.append(KeptRun(made, model.life, model.start_floor, model.start_peak))
             model.cleaned(as_of_ms, settings)
             model.retained(as_of_ms, settings)
         world.settled |= not was_cut

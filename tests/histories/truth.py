@@ -63,8 +63,22 @@ class LogTruth:
         self.batches.append(batch)
 
     def boundaries(self) -> list[int]:
-        """The offsets to which a follower may have to truncate."""
-        return [b.base_offset for b in self.batches if b.base_offset >= self.high_watermark]
+        """The offsets to which a follower may have to truncate.
+
+        Not before the marker of a transaction that began below the high watermark: a broker that
+        has started since takes it for decided, wherever its marker is (C-23.4), and Kafka's cleaner
+        removes what it supersedes. What a truncation then makes of it is Kafka's loss as well.
+        """
+        first = self.high_watermark
+        open_since: dict[int, int] = {}
+        for batch in self.batches:
+            producer_id = batch.producer_id
+            if batch.kind is not Kind.DATA:
+                if open_since.pop(producer_id, self.end) < self.high_watermark:
+                    first = max(first, batch.base_offset + 1)
+            elif batch.transactional:
+                open_since.setdefault(producer_id, batch.base_offset)
+        return [b.base_offset for b in self.batches if b.base_offset >= first]
 
     def truncate(self, offset: int) -> None:
         assert offset >= self.high_watermark

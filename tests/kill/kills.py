@@ -9,10 +9,8 @@
 import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -24,31 +22,12 @@ from compactor.log_dir_lock import lock_log_dirs
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.round_report import LogStatus
 from storage.file_names import SNAPSHOT, UNFINISHED_SUFFIXES
-from tests.cluster.standalone import Cluster, environment
-from tests.kill import logs, processes, victim
+from tests.cluster.standalone import Cluster
+from tests.kill import logs, victim
+from tests.kill.moments import PHASE_NAMES, random_moment, run_until
 from tests.kill.processes import Target
 from tests.oracle import kafka
 
-PROJECT = Path(__file__).parents[2]
-LONGEST_PHASE_SECONDS = {
-    victim.START: 4.0,
-    victim.SCAN: 1.5,
-    victim.RESOLVE: 0.3,
-    victim.REWRITE: 0.5,
-    victim.SWAP: 0.6,
-    victim.REWRITTEN: 0.3,
-    victim.CHECKPOINT: 0.05,
-}
-MOMENTS = victim.START + victim.SCAN + victim.RESOLVE + victim.REWRITE * 2 + victim.SWAP * 6
-MOMENTS += victim.REWRITTEN + victim.CHECKPOINT
-PHASE_NAMES = dict(
-    zip(
-        victim.PHASES,
-        ("start", "scan", "resolve", "rewrite", "swap", "last swaps", "checkpoint"),
-        strict=True,
-    )
-)
-RUN_SECONDS = 300.0
 ON_CLUSTER = 0.125  # of the runs, where there is one
 _LOCAL = [target for target in Target if target is not Target.EXECUTOR]
 TARGETS = {False: _LOCAL, True: [*Target]}
@@ -130,32 +109,19 @@ class Range:
         shutil.copytree(self.before, log_dir, copy_function=os.link)  # as an operator would
         work_dir.mkdir()
         cluster = self.cluster if chance.random() < ON_CLUSTER else None
-        target, phase = chance.choice(TARGETS[cluster is not None]), chance.choice(MOMENTS)
+        moment = random_moment(chance, TARGETS[cluster is not None])
         words = [str(status), "run", str(log_dir), "--topic-configs", str(self.configs)]
         words += ["--as-of", str(logs.NOW_MS), "--any-clock", "--work-dir", str(work_dir)]
         argv = [sys.executable, "-m", "tests.kill.victim", *words, "--master", "local[2]"]
         if cluster is not None:
             argv = cluster.submit(Path(victim.__file__), *words, conf={})
         executors = cluster.sessions if cluster else ()
-        with (folder / "out").open("wb") as out:
-            running = subprocess.Popen(
-                argv, cwd=PROJECT, stdout=out, stderr=out, env=environment(), start_new_session=True
-            )
-        try:
-            _wait_for(phase, status, running)
-            time.sleep(chance.uniform(0, LONGEST_PHASE_SECONDS[phase]))
-            hit = running.poll() is None and processes.kill(running.pid, executors, target)
-            fell_in = [victim.START, *_read(status)][-1]
-            running.wait(RUN_SECONDS)
-        except BaseException:
-            processes.kill(running.pid, executors, Target.ALL)
-            raise
-        finally:
-            ended = processes.wait_until_gone(running.pid, executors)
-        if not hit:
+        said = folder / "out", folder / "errors"
+        run = run_until(moment, argv, status, said, executors)
+        if not run.was_hit:
             return None
-        killed = Kill(seed, target, PHASE_NAMES[fell_in], cluster is not None)
-        if not ended:
+        killed = Kill(seed, moment.target, PHASE_NAMES[run.fell_in], cluster is not None)
+        if not run.ended:
             killed.problems.append("processes of the killed run did not end")
         self._check(killed, chance, log_dir, work_dir)
         return killed
@@ -187,17 +153,6 @@ class Range:
         for path in log_dir.rglob("*"):
             if ".compactor-" in path.name or path.name.endswith((*UNFINISHED_SUFFIXES, ".tmp")):
                 yield f"{path}: left over"
-
-
-def _wait_for(phase: str, status: Path, running: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + RUN_SECONDS
-    while running.poll() is None and phase not in _read(status):
-        assert time.monotonic() < deadline, f"the run does not come to {PHASE_NAMES[phase]}"
-        time.sleep(0.002)
-
-
-def _read(status: Path) -> list[str]:
-    return [phase for phase, _ in victim.phases_of(status)]
 
 
 def _settle_by_kafka(log_dir: Path, chance: random.Random) -> None:

@@ -593,3 +593,12 @@ def test_a_log_start_that_was_moved_since_is_not_moved_back(
     orders, prices = kept.undo()
     assert (orders.status, prices.status) == (UndoStatus.REFUSED, UndoStatus.UNDONE)
     assert orders.reason == "the log start was moved since, to 19"
+
+
+def test_a_log_that_is_gone_is_said_to_be_gone(local: LocalRound, tmp_path: Path) -> None:
+    kept = Kept(local, merged(tmp_path / "logs"))
+    kept.run()
+    shutil.rmtree(kept.log_dir / "orders-0")
+    orders, prices = kept.undo()
+    assert (orders.status, prices.status) == (UndoStatus.FAILED, UndoStatus.UNDONE)
+    assert orders.reason == f"{kept.log_dir}/orders-0: No such file or directory"
