@@ -7,12 +7,14 @@ from tests.histories import our_commands
 from tests.histories.broker_process import BrokerProcess
 from tests.histories.broker_steps import BrokerSteps
 from tests.histories.log_model import LogModel
+from tests.histories.looks import Looks
 from tests.histories.our_steps import OurSteps
 from tests.histories.script import Script, Step
 from tests.histories.tampering import Tampering
 from tests.histories.world import World
 
 Carry = Callable[[Step, Sequence[Step]], None]
+_CHANGING = ("run", "recover", "undo")  # what we do to logs
 
 
 class Batch:
@@ -24,6 +26,7 @@ class Batch:
         assert all(script.common() == self._common for script in scripts)
         self.world = World(scripts, root)
         self._ours, self._tampering = OurSteps(self.world), Tampering(self.world)
+        self._looks = Looks(self.world, broker)
         self._carry: dict[str, Carry] = {
             "broker": BrokerSteps(self.world, broker).broker,
             "tamper": self._tampering.tamper,
@@ -40,8 +43,11 @@ class Batch:
         with our_commands.local_rounds(self._ours.work_dir / "round"):
             for number, common in enumerate(self._common):
                 self.world.step = f"step {number + 1} ({common['do']})"
-                self._carry[common["do"]](common, [s.steps[number] for s in self.scripts])
+                own = [script.steps[number] for script in self.scripts]
+                self._carry[common["do"]](common, own)
                 self.world.set_times()
+                if common["do"] in _CHANGING:
+                    self._looks.look(own)
                 if common["do"] == "broker":
                     self._tampering.remember()
 

@@ -10,6 +10,7 @@ from unittest import mock
 
 from compactor import survey
 from compactor.originals import kept_files, undo_judgement
+from compactor.originals.appended_since import check_appended
 from compactor.originals.kept_manifest import KeptStep, LogBefore
 from compactor.originals.log_states import ChangedSinceError, steps_done
 from storage.file_names import LOG, file_name
@@ -79,7 +80,6 @@ def _undo_that_overlooks(
     """is_unnoticed: whether a file that no step of the run tells of is not looked at, by its name,
     the names that are there, and whether the topic has another id than before.
     """
-    check_appended = undo_judgement.check_appended
 
     def judged(before: LogBefore, steps: Sequence[KeptStep], listing: PartitionListing) -> int:
         is_another = not _of_the_same(listing.path, before)
