@@ -1,0 +1,48 @@
+"""Rounds from Python in a session that stays open: one that its listener ends, and the next."""
+
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from compactor import api
+from compactor.log_dir_lock import LOCK_FILE
+from tests.compactor.small_log import snapshot_of
+from tests.support.made_log import batches_of, keyed, make_partition
+
+RULES = api.Rules(
+    settings={"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"},
+    include="orders",
+    assume_fully_replicated=True,
+)
+
+
+class EnoughError(Exception):
+    """Of the caller's own."""
+
+
+@pytest.mark.parametrize("stage", ["scan", "rewrite"])
+def test_a_listener_ends_a_round_and_the_session_does_the_next(
+    spark: SparkSession, tmp_path: Path, stage: str
+) -> None:
+    segments = {0: [keyed(0, "abab")], 4: [keyed(4, "abcd")], 8: [keyed(8, "a")]}
+    partition = make_partition(tmp_path / "logs", segments)
+    log_dir, work_dir = str(partition.parent), tmp_path / "work"
+    work_dir.mkdir()
+    options = api.RunOptions(work_dir=str(work_dir), session=spark)
+    before = snapshot_of(partition)
+
+    def stop(progress: api.Progress) -> None:
+        if (progress.event, progress.stage) == (api.Event.ADVANCE, stage):
+            raise EnoughError
+
+    with pytest.raises(EnoughError):
+        api.run([log_dir], RULES, options, stop)
+    assert os.listdir(work_dir) == []
+    assert not os.path.exists(f"{log_dir}/{LOCK_FILE}")
+    if stage == "scan":
+        assert snapshot_of(partition) == before
+    [log] = api.run([log_dir], RULES, options).logs
+    assert (log.status, log.counts.records_kept) == (api.LogStatus.CLEANED, 4)
+    assert len(batches_of(partition, 0)) == 1  # of the other one nothing is left
