@@ -4,10 +4,13 @@ LOCK_STATE := $(firstword $(shell cksum requirements.lock))
 STAMP := .venv/.made-for-$(LOCK_STATE)
 STORAGE_STAMP := .venv-storage/.made-for-$(LOCK_STATE)
 PYTHON_OF_VENV := .venv/bin/python
+# psutil's "auto" counts physical cores. A file stays on one core, for the fixtures of its module.
+CORES ?= logical
+ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 PAGES := tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-histories test-errors test-writer broker-test bench lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-histories test-errors test-writer broker-test bench lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -17,8 +20,13 @@ setup: $(STAMP) ## install everything into .venv, and prepare what the first run
 demo: $(STAMP) ## write a log directory, and plan, dry-run, run and prove a compaction of it
 	$(PYTHON_OF_VENV) -m demo
 
-test: $(STAMP) test-storage ## run all tests but those that need Kafka
-	$(PYTHON_OF_VENV) -m pytest
+test: $(STAMP) test-storage ## run the tests on all cores, but not those of the targets below; CORES=0 for one process
+	$(PYTHON_OF_VENV) -m pytest $(ON_ALL_CORES) -m 'not broker and not spark'
+	@echo 'Not run: tests that start Spark again and again (make test-spark), whatever needs Kafka or'
+	@echo 'goes through more than a sample: make lists the targets, CONTRIBUTING.md says which to run for what.'
+
+test-spark: $(STAMP) ## run the tests that start Spark: signals, kills, damaged input, a cluster, the demo
+	$(PYTHON_OF_VENV) -m pytest $(ON_ALL_CORES) -m spark
 
 test-storage: $(STORAGE_STAMP) ## run the tests that prove that storage needs no Spark
 	.venv-storage/bin/python -m pytest -p no:cacheprovider -q tests/without_spark

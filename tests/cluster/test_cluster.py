@@ -22,6 +22,8 @@ from storage.file_names import UNFINISHED_SUFFIXES
 from tests.cluster.standalone import HOSTS, PROJECT, Cluster, environment
 from tests.kill import logs, processes, victim
 
+pytestmark = pytest.mark.spark
+
 SPECULATION = {
     "spark.speculation": "true",
     "spark.speculation.interval": "200ms",

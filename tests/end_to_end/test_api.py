@@ -11,6 +11,8 @@ from compactor.log_dir_lock import LOCK_FILE
 from tests.compactor.small_log import snapshot_of
 from tests.support.made_log import batches_of, keyed, make_partition
 
+pytestmark = pytest.mark.spark
+
 RULES = api.Rules(
     settings={"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"},
     include="orders",

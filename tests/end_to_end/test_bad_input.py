@@ -46,6 +46,8 @@ from tests.end_to_end.bad_input_tasks import (
     misbehaving,
 )
 
+pytestmark = pytest.mark.spark
+
 PROJECT = Path(__file__).parents[2]
 NOBODY = 65534
 STAGES = ("scan", "resolve", "rewrite")

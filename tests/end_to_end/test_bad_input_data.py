@@ -17,6 +17,8 @@ from tests.end_to_end.bad_input_damage import Damage, all_damages
 from tests.end_to_end.bad_input_logs import END_OFFSET, LOG, SEGMENTS, State, put, state_of
 from tests.end_to_end.bad_input_program import Ended, Program
 
+pytestmark = pytest.mark.spark
+
 SOUND = [f"sound-{n}" for n in range(5)] + ["cut-10a", "flip-100a", "zzz"]  # among the others
 
 CHECKPOINTS = {  # a bad file each, and what is said of it (F-13.2)

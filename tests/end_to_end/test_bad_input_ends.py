@@ -26,6 +26,8 @@ from tests.end_to_end.bad_input_program import COMPACTED, HAND_OVER
 from tests.support.hangups import hangups
 from tests.support.shell_code import shell_code
 
+pytestmark = pytest.mark.spark
+
 PROJECT = Path(__file__).parents[2]
 JAVA_DIES = 0  # in the place of a signal
 POLL_SECONDS = 0.05

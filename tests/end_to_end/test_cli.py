@@ -253,6 +253,7 @@ class TestRefused:
             assert compactor("plan", log_dir, *COMPACTED).returncode == 0
 
 
+@pytest.mark.spark
 class TestRound:
     """With Spark, one after another over the same log."""
 

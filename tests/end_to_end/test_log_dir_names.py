@@ -16,10 +16,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from storage.file_names import INDEX, LOG, file_name
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
 from tests.end_to_end.test_cli import PROJECT, verdict
+
+pytestmark = pytest.mark.spark
 
 UUID = "0123456789abcdef0123456789abcdef"
 NO_BUSINESS_OF_OURS = (

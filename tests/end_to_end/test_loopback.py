@@ -7,7 +7,10 @@ from ipaddress import ip_address
 from typing import Any
 
 import psutil
+import pytest
 from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
 
 
 def test_all_ports_of_spark_are_on_the_loopback_interface(spark: SparkSession) -> None:

@@ -25,6 +25,7 @@ def contents(log_dir: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
+@pytest.mark.spark
 def test_of_two_runs_at_once_one_works_and_one_refuses(tmp_path: Path) -> None:
     """The first holds the lock for as long as it waits for its configuration, a pipe."""
     log_dir, alone = build(tmp_path / "log").parent, tmp_path / "alone"

@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build, snapshot_of
 from tests.end_to_end.test_cli import COMPACTED, compactor, verdict
+
+pytestmark = pytest.mark.spark
 
 
 def test_a_run_is_undone(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 from tests.kill.__main__ import SEEDS, local_session
 from tests.kill.kills import Range
 
+pytestmark = pytest.mark.spark
+
 
 @pytest.fixture(scope="module")
 def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Range]:

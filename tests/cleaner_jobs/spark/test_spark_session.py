@@ -54,6 +54,7 @@ def test_a_java_that_has_gone_before_the_first_job_is_told() -> None:
         core_count(cast("SparkSession", SimpleNamespace(sparkContext=Context())))
 
 
+@pytest.mark.spark
 def test_a_local_session_is_quiet_on_loopback_and_leaves_nothing(tmp_path: Path) -> None:
     probe = ended([sys.executable, "-m", PROBE, "local[1]", tmp_path])
     assert (probe.returncode, probe.stderr) == (0, "")
@@ -69,6 +70,7 @@ def test_a_local_session_is_quiet_on_loopback_and_leaves_nothing(tmp_path: Path)
     assert left == [spark_session.LOG_NAME]
 
 
+@pytest.mark.spark
 def test_what_spark_submit_was_given_stands_and_the_rest_is_ours(tmp_path: Path) -> None:
     entry = tmp_path / "entry.py"
     entry.write_text(f"from {PROBE} import main\nmain('local[2]', {str(tmp_path)!r})\n")
@@ -102,6 +104,7 @@ def test_a_java_that_ends_at_once_is_told_in_its_own_words(tmp_path: Path) -> No
     )
 
 
+@pytest.mark.spark
 def test_a_master_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
     probe = ended([sys.executable, "-m", PROBE, "nonsense", tmp_path])
     assert probe.returncode == 1
@@ -150,6 +153,7 @@ def test_sockets_of_the_file_system_where_their_names_fit(length: int, short_eno
     assert options.get("spark.python.unix.domain.socket.dir") == place
 
 
+@pytest.mark.spark
 def test_a_session_speaks_over_such_sockets() -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as short:
         probe = ended([sys.executable, "-m", PROBE, "local[1]", short])
