@@ -1,5 +1,6 @@
 """The package itself: what it offers, what it loads, and that what protects data holds here too."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -37,6 +38,21 @@ def test_every_name_is_there_and_on_the_page_or_a_value_of_one_that_is() -> None
     assert [n for n in (*commands, *errors) if not re.search(rf"\b{n}\b", told)] == []
     with pytest.raises(AttributeError, match="no attribute 'clean'"):
         api.clean  # noqa: B018
+
+
+def test_what_type_checkers_see_is_what_there_is() -> None:
+    """Names are fetched when they are asked for; checkers go by imports that are never run."""
+    tree = ast.parse(Path(api.__file__).read_text(encoding="utf-8"))
+    [block] = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {
+        alias.asname: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == api._MODULES
+    packages = [Path(api.__file__).parents[1].parent / p for p in ("compactor", "storage")]
+    assert all((package / "py.typed").exists() for package in packages)
 
 
 def test_to_import_it_loads_nothing_else() -> None:
