@@ -5,10 +5,12 @@ on with. The kernels stand between fences: one that goes a byte beyond what it w
 process, and with it the campaign.
 """
 
+import ctypes
 import faulthandler
 import json
 import os
 import random
+import signal
 from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -23,6 +25,7 @@ from tests.disturbed.stage import Outcome, Stage
 
 ERRORS, WRITER = "errors", "writer"
 PARTS = 32  # of a scene, each for one process
+_DIE_WITH_PARENT = 1  # of prctl
 
 
 class Campaign(NamedTuple):
@@ -35,11 +38,14 @@ class Campaign(NamedTuple):
 
     def run(self, root: Path) -> None:
         """root: an empty directory, in memory if possible."""
-        with ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), faulthandler.enable) as some:
-            parts = [(scene, part) for scene in self.scenes for part in range(PARTS)]
-            tasks = [some.submit(self.try_part, scene, part, root) for scene, part in parts]
+        processes = ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), _begin)
+        parts = [(scene, part) for scene in self.scenes for part in range(PARTS)]
+        try:
+            tasks = [processes.submit(self.try_part, *part, root) for part in parts]
             for task in tasks:
                 task.result()
+        finally:
+            processes.shutdown(cancel_futures=True)
 
     def try_part(self, scene: str, part: int, root: Path) -> None:
         """What of it has not been tried, in this process."""
@@ -49,6 +55,13 @@ class Campaign(NamedTuple):
         for outcome in disturb(stage, self.who, one_of, first, done):
             with self.outcomes.open("ab", buffering=0) as out:  # so that a line is written at once
                 out.write(f"{json.dumps([scene, *outcome])}\n".encode())
+
+
+def _begin() -> None:
+    """In each process: Ctrl-C ends the campaign, not the command in it, which goes on as long."""
+    faulthandler.enable()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
 
 
 def disturb(
