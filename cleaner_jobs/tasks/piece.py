@@ -320,7 +320,8 @@ def _rewrite_sections(
                 reader.check_unchanged(source)
                 for window in reader.windows(section.start, section.end):
                     count = int(window.rows[:, RECORDS_COUNT].sum())
-                    if count > len(states) - ordinal:  # kernels would read on behind the states
+                    # kernels would read beyond the states
+                    if not 0 <= ordinal <= len(states) - count:
                         problem = "the batches from here on claim more records than were scanned"
                         position = int(window.rows[0, POSITION])
                         raise CorruptFileError(source.path, position, problem)

@@ -20,6 +20,8 @@ def why_scan_is_incomplete(plan: LogPlan, parts: Sequence[Part]) -> str | None:
     """Say what is wrong with the parts of a log; None if they cover it, once, in order."""
     position: dict[tuple[int, int], int] = defaultdict(int)  # how far each segment was read
     for group, section in ((part.group, section) for part in parts for section in part.sections):
+        if not _is_planned(plan, group, section.segment):
+            return f"segment {section.segment} of group {group} was read, which is not in the plan"
         segment = plan.groups[group].segments[section.segment]
         if section.start != position[group, section.segment]:
             return f"segment {segment.base_offset} was not read in order, at byte {section.start}"
@@ -29,6 +31,10 @@ def why_scan_is_incomplete(plan: LogPlan, parts: Sequence[Part]) -> str | None:
             if position[group, index] != segment.log_bytes:
                 return f"segment {segment.base_offset} was read to byte {position[group, index]}"
     return None
+
+
+def _is_planned(plan: LogPlan, group: int, segment: int) -> bool:
+    return 0 <= group < len(plan.groups) and 0 <= segment < len(plan.groups[group].segments)
 
 
 def check_offsets(plan: LogPlan, parts: Sequence[Part]) -> None:

@@ -365,6 +365,8 @@ def _with_transactions(piece: Piece, of_log: TransactionsOfLog) -> Piece:
 
 
 def _place(part: Part) -> tuple[int, int, int]:
+    if not part.sections:  # no scan leaves such a part: the proof says what is missing then
+        return part.group, -1, -1
     return part.group, part.sections[0].segment, part.sections[0].start
 
 

@@ -222,6 +222,9 @@ def _require_whole(piece: Rewritten) -> None:
         problem = f"{size} bytes are there, {piece.log_bytes} were written"
         raise WorkFileError(piece.log_file, min(size, piece.log_bytes), problem)
     checksums = piece.log_checksum, *piece.index_checksums
+    if len(checksums) != len(piece.staged_files):
+        problem = f"{len(checksums)} files were written, {len(piece.staged_files)} are named"
+        raise WorkFileError(piece.log_file, 0, problem)
     for path, checksum in zip(piece.staged_files, checksums, strict=True):
         if int(mark_of(path).checksum, 16) != checksum:
             raise WorkFileError(path, 0, "not the bytes that were written")

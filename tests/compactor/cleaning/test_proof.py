@@ -62,6 +62,10 @@ def with_section(number: int, section: int, **values: int) -> list[Part]:
         (with_section(1, 1, end=59), "segment 20 was"),
         (with_section(1, 1, segment=1), "segment 10 was"),
         (with_section(1, 1, start=1), "segment 20 was"),
+        (with_section(1, 1, segment=3), "segment 3 of group 0 was read, which is not in the plan"),
+        (with_section(1, 1, segment=-1), "segment -1 of group 0 was read, which is not in"),
+        ([*PARTS, part(group=2, sections=(Section(0, 0, 1, 0, 60, 60),))], "0 of group 2 was read"),
+        ([*PARTS, part(group=-1, sections=(Section(0, 0, 1, 0, 60, 60),))], "0 of group -1 was"),
     ],
 )
 def test_what_is_missing_double_or_out_of_order(parts: list[Part], problem: str) -> None:

@@ -1,0 +1,75 @@
+"""What a task returns is not what it can be: its log stays as it was, and the round goes on."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cleaner_jobs.task_values import PART, REWRITTEN, Part, Rewritten, Section
+from compactor.round_report import LogStatus
+from tests.compactor.small_rounds import check_one_failed, two_logs
+from tests.support.local_round import LocalRound, Rows, open_local_round
+
+Value = dict[str, Any]  # by the names of its fields
+
+
+@pytest.fixture
+def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
+    return open_local_round(tmp_path / "work", monkeypatch)
+
+
+def changed(
+    kind: str, rows: Rows, fields: tuple[str, ...], change: Callable[[Value], None]
+) -> Rows:
+    """The rows of one kind of which the second log's first is changed."""
+    said: Rows = []
+    is_done = False
+    for row_kind, text in rows:
+        values = dict(zip(fields, json.loads(text), strict=True)) if row_kind == kind else {}
+        if not is_done and values.get("log_id") == 1:
+            change(values)
+            is_done = True
+        said.append((row_kind, json.dumps(list(values.values())) if values else text))
+    assert is_done
+    return said
+
+
+def test_a_part_without_sections_sets_its_log_aside(local: LocalRound, tmp_path: Path) -> None:
+    _, _, plan = two_logs(tmp_path)
+
+    def lose(value: Value) -> None:
+        value["sections"] = []
+
+    local.after["scan"] = lambda rows: changed(PART, rows, Part._fields, lose)
+    reason = "segment 0 was read to byte 0"
+    check_one_failed(local, tmp_path, LogStatus.SET_ASIDE, reason, plan)
+
+
+def test_a_section_that_begins_before_the_first_record_sets_its_log_aside(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    """Kernels would read what stands before the states of the records."""
+    _, _, plan = two_logs(tmp_path)
+
+    def shift(value: Value) -> None:
+        value["sections"][0][Section._fields.index("first_ordinal")] = -1
+
+    local.after["scan"] = lambda rows: changed(PART, rows, Part._fields, shift)
+    report = local.run(plan)
+    assert [log.status for log in report.logs] == [LogStatus.CLEANED, LogStatus.SET_ASIDE]
+    assert "claim more records than were scanned" in (report.logs[1].reason or "")
+
+
+def test_a_staged_file_that_is_not_named_fails_its_log_alone(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    _, _, plan = two_logs(tmp_path)
+
+    def forget(value: Value) -> None:
+        value["index_file"] = ""
+
+    local.after["rewrite"] = lambda rows: changed(REWRITTEN, rows, Rewritten._fields, forget)
+    reason = "3 files were written, 2 are named"
+    check_one_failed(local, tmp_path, LogStatus.FAILED, reason, plan)
