@@ -24,9 +24,10 @@ from compactor.originals.kept_run import discard_expired
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
 from compactor.planning.room import space_of, with_room
 from compactor.planning.round_plan import RoundPlan
+from compactor.planning.space import SpacePlan, leaving_out
 from compactor.planning.uncleaned import stop_if_corrupt
 from compactor.recovery.recovery_account import problems_of, with_recovery_noted
-from compactor.refusals import refusals
+from compactor.refusals import refusals, told_by
 from compactor.remembered_logs import RememberedLogs
 from compactor.round_report import CleaningReport
 
@@ -100,7 +101,7 @@ def _round(
     if not options.dry_run:
         remembered.update(report.logs, premises.started_at_ms)
     else:
-        report = replace(report, notices=(*report.notices, *_refusals(asked)))
+        report = replace(report, notices=(*report.notices, *_refusals(asked, plan)))
     return replace(report, warnings=(*premises.warnings, *remembered.warnings))
 
 
@@ -129,12 +130,18 @@ def _clean(
         return replace(report, originals=originals.report() if originals else None)
 
 
-def _refusals(asked: _Asked) -> list[str]:
-    """Why what a dry run has shown would not be done."""
+def _refusals(asked: _Asked, plan: RoundPlan) -> list[str]:
+    """Why what a dry run has shown would not be done, or not all of it."""
     options, own, premises = asked
     replicated = premises.config.assume_fully_replicated
     known = options.allowed_file_systems, options.recover_first, replicated
-    return [f"A run would be refused: {why}" for why in refusals(own.log_dirs, *known)]
+    told = told_by(partial(places.log_dirs, own.log_dirs, to_write=True))
+    told += refusals(own.log_dirs, *known)
+    if not plan.logs:
+        return [f"A run would be refused: {why}" for why in told]
+    space = _space(asked, plan)
+    told += told_by(partial(with_room, plan, space))
+    return leaving_out(space) + [f"A run would be refused: {why}" for why in told]
 
 
 def _discard_expired(asked: _Asked, progress: ChangeWatch) -> None:
@@ -161,6 +168,10 @@ def _plan_with_room(asked: _Asked, problems: Mapping[str, str]) -> RoundPlan:
     found = plan_of(premises, own.log_dirs, problems)
     if options.dry_run or not found.logs:
         return found
+    return with_room(found, _space(asked, found))
+
+
+def _space(asked: _Asked, plan: RoundPlan) -> SpacePlan:
+    options, own, _ = asked
     all_staged = options.fail_on_corrupt  # until every one is known to be sound
-    space = space_of(found.logs, own.work_dir, own.originals_dir, options.master, all_staged)
-    return with_room(found, space)
+    return space_of(plan.logs, own.work_dir, own.originals_dir, options.master, all_staged)

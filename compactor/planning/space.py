@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cleaner_jobs.plan import LogPlan
-from compactor.host.printable import size_text
+from compactor.host.printable import counted, size_text
 from compactor.planning import layout
 
 FILES_OF_GROUP = 4
@@ -75,6 +75,14 @@ class SpacePlan(NamedTuple):
 
 
 SpaceFacts = tuple[Mapping[int, Room], SpacePlan]  # what there is, and what is needed
+
+
+def leaving_out(found: SpacePlan) -> list[str]:
+    """A line on the logs that a run would not take on for want of room; none where there is."""
+    if not found.left_out:
+        return []
+    logs, reason = counted(len(found.left_out), "log"), next(iter(found.left_out.values()))
+    return [f"A run would leave out {logs}, as there is no room ({reason})"]
 
 
 def plan_space(

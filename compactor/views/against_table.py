@@ -5,7 +5,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from compactor.host.printable import iso_time, printable
+from compactor.host.printable import counted, iso_time, printable
 from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.proof import REASONS
 from compactor.verification.verify_against import Compared, Comparison
@@ -86,9 +86,9 @@ def _clock(clock: CleaningClock) -> str:
 
 
 def _verdict(found: Comparison) -> str:
-    held = f"{len(found.partitions):,} partitions cleaned, {found.untouched:,} untouched"
+    held = f"{counted(len(found.partitions), 'partition')} cleaned, {found.untouched:,} untouched"
     if found.findings:
-        return f"against {found.before}: {held}: {len(found.findings):,} findings"
+        return f"against {found.before}: {held}: {counted(len(found.findings), 'finding')}"
     return (
         f"against {found.before}: {held}: every key has its latest record, all that is left is as "
         "it was, all that is gone had a reason"

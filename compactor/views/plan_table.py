@@ -11,7 +11,7 @@ from cleaner_jobs.plan import LogPlan
 from compactor.host.printable import iso_time, one_line, printable, size_text
 from compactor.planning.notices import notices_of
 from compactor.planning.round_plan import LogFacts, RoundPlan
-from compactor.planning.space import SpaceFacts
+from compactor.planning.space import SpaceFacts, leaving_out
 from compactor.retention.retention_round import retention_report
 from compactor.round_report import LogReport, LogStatus
 from compactor.views.report_json import JsonObject, retention_document
@@ -221,17 +221,11 @@ def _space_lines(space: SpaceFacts | None) -> list[str]:
     if space is None:
         return []
     rooms, found = space
-    lines = [
+    return [
         f"Room at {printable(rooms[device].path)}: up to {size_text(need.bytes)} needed at the "
         f"peak, {size_text(rooms[device].free_bytes)} free"
         for device, need in found.needs.items()
-    ]
-    if found.left_out:
-        reason = next(iter(found.left_out.values()))
-        lines.append(
-            f"A run would leave out {len(found.left_out):,} logs, as there is no room ({reason})"
-        )
-    return lines
+    ] + leaving_out(found)
 
 
 def _summary(plan: RoundPlan) -> str:

@@ -1,6 +1,6 @@
 """What `verify` has found, as JSON and as the line at its end."""
 
-from compactor.host.printable import iso_time, size_text
+from compactor.host.printable import counted, iso_time, size_text
 from compactor.verification.proof import REASONS
 from compactor.verification.verify import Verification
 from compactor.verification.verify_against import Comparison
@@ -66,9 +66,14 @@ def partition_documents(found: Comparison) -> list[JsonObject]:
 
 def verification_line(found: Verification) -> str:
     """What was looked at, for a person."""
-    what = (
-        f"{found.partitions:,} partitions, {found.segments:,} segments, {found.batches:,} batches, "
-        f"{found.records:,} records, {size_text(found.log_bytes)}"
-    )
-    count = f"{len(found.findings):,} findings" if found.findings else "all sound"
+    batches = f"{found.batches:,} batch{'' if found.batches == 1 else 'es'}"
+    parts = [
+        counted(found.partitions, "partition"),
+        counted(found.segments, "segment"),
+        batches,
+        counted(found.records, "record"),
+        size_text(found.log_bytes),
+    ]
+    what = ", ".join(parts)
+    count = counted(len(found.findings), "finding") if found.findings else "all sound"
     return f"{what}: {count}"

@@ -17,6 +17,7 @@ from storage.files import filesystem, mount_table
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build, snapshot_of
 from tests.compactor.test_log_dir_lock import other_process
+from tests.support.local_command import run_command, use_local_rounds
 
 NOT_COMPACTED = ("--set", "cleanup.policy=delete")  # a round without Spark
 
@@ -172,3 +173,36 @@ def test_a_dry_run_says_so_too_by_its_own_options(
     with on_a_network(log_dir, monkeypatch), not_shut_down_cleanly(log_dir, monkeypatch):
         assert len(told()) == 2
         assert told("--recover-first", "--allow-file-system", "nfs4") == []
+
+
+def test_a_dry_run_says_what_room_and_permission_a_run_would_want(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    use_local_rounds(monkeypatch, tmp_path / "work")
+    words = [log_dir, "--include", "orders", "--set", "cleanup.policy=compact", "--format", "json"]
+
+    def told() -> list[str]:
+        ended = run_command("run", *words, "--dry-run", "--work-dir", tmp_path)
+        assert ended.code == 0, ended.error
+        notices: list[str] = json.loads(ended.out.splitlines()[-1])["notices"]
+        return [line for line in notices if line.startswith("A run would ")]
+
+    assert told() == []
+    found = os.statvfs(log_dir)
+    full = os.statvfs_result((*found[:4], 0, *found[5:], found.f_fsid))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "statvfs", lambda _: full)
+        left_out, refused = told()
+        ended = run_command("run", *words)
+    assert ended.code == 3
+    assert ended.error.splitlines()[-1] == (
+        f"compactor: {refused.removeprefix('A run would be refused: ')}. Nothing was changed."
+    )
+    reason = refused.removeprefix("A run would be refused: ")
+    assert left_out == f"A run would leave out 1 log, as there is no room ({reason})"
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda path, mode: path != str(log_dir) or not mode & os.W_OK)
+        assert told() == [
+            f"A run would be refused: LOG_DIR {log_dir}: no permission to write; --dry-run and "
+            "plan only read"
+        ]

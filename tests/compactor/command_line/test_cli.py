@@ -370,7 +370,7 @@ class TestVerify:
     def test_sound(self, log_dir: Path, compactor: Compactor) -> None:
         ended = compactor("verify", log_dir, "orders-0")
         assert ended.code == 0
-        assert ended.out.startswith("1 partitions, 2 segments, 10 batches, 30 records, ")
+        assert ended.out.startswith("1 partition, 2 segments, 10 batches, 30 records, ")
         assert ended.verdict["totals"]["findings"] == 0
 
     def test_damaged(self, log_dir: Path, compactor: Compactor) -> None:
@@ -379,6 +379,7 @@ class TestVerify:
         ended = compactor("verify", log_dir)
         assert (ended.code, ended.verdict["status"]) == (4, "partial")
         assert ended.out.startswith(f"{path}, byte ")
+        assert ": 1 finding\n" in ended.out
         document = json.loads(compactor("verify", log_dir, "--format", "json").out)
         assert document["findings"][0]["path"] == str(path)
         assert document["exit_code"] == 4
