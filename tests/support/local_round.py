@@ -49,7 +49,11 @@ class NoProgress:
 
 @dataclass
 class LocalRound:
-    """Runs rounds; what is put in `before` and `after` happens around a stage."""
+    """Runs rounds; what is put in `before` and `after` happens around a stage.
+
+    The engine alone, over plans that a test has made: whole commands in this process are those of
+    `local_command`, which go through `compactor.api` as every other.
+    """
 
     work_dir: Path
     cores: int = 1
