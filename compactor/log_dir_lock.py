@@ -1,16 +1,18 @@
 """Kafka's own lock of a log directory, held for as long as a run may change anything in it.
 
 A POSIX record lock on `.lock`, as a broker takes: a running broker makes us refuse, and we make a
-starting one refuse. Closing any descriptor of the file in this process would drop the lock, so
-nothing else here opens it. The file can be removed all the same, and be made anew and locked by
-somebody else: so it is looked at, by its name, before each change. Source: log-format F-15.1;
-Kafka, LogManager.lockLogDirs.
+starting one refuse. Such a lock keeps nobody out who is in the same process, and closing any
+descriptor of the file there would drop it: so nothing else here opens it, and of two calls at once
+in one process the second is refused by what is noted here. The file can be removed all the same,
+and be made anew and locked by somebody else: so it is looked at, by its name, before each change.
+Source: log-format F-15.1; Kafka, LogManager.lockLogDirs.
 """
 
 import contextlib
 import fcntl
 import os
 import sys
+import threading
 from collections.abc import Collection, Iterator, Sequence
 from struct import Struct
 
@@ -24,6 +26,7 @@ from storage.formats import clean_shutdown
 LOCK_FILE = ".lock"
 _FLOCK = Struct("@hhqqi4x")  # of Linux: type, whence, start, length, process
 _held: set[tuple[int, int]] = set()  # device and inode of each lock of this process
+_one_at_a_time = threading.Lock()  # of them is taken or given back
 UNTIL_A_CLEAN_SHUTDOWN = "until a broker has started and stopped cleanly there"
 
 
@@ -87,7 +90,29 @@ def require_clean_shutdown(log_dir: str) -> None:
 @contextlib.contextmanager
 def _lock(log_dir: str) -> Iterator[None]:
     path = os.path.join(log_dir, LOCK_FILE)
-    existed = filesystem.exists(path)
+    with _one_at_a_time:
+        found = filesystem.look_up(path)
+        if found is not None and (found.device, found.inode) in _held:
+            raise _in_use(path, "this process works in this log directory already")
+        descriptor = _locked(log_dir, path)
+        own = filesystem.look_at(descriptor, path)
+        _held.add((own.device, own.inode))
+    try:
+        with hold_log_dir(log_dir, lambda: _require_own(descriptor, path)):
+            yield
+    finally:
+        with _one_at_a_time:  # until it is closed nobody else of this process may take it
+            try:
+                if found is None and _is_named(descriptor, path):
+                    os.unlink(path)  # as a broker that stops cleanly; while the lock is still held
+            finally:
+                with naming(path):
+                    os.close(descriptor)
+                _held.discard((own.device, own.inode))
+
+
+def _locked(log_dir: str, path: str) -> int:
+    """The descriptor that the lock is on."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     try:
         try:
@@ -103,22 +128,16 @@ def _lock(log_dir: str) -> Iterator[None]:
             )
         with naming(path):
             _give_to_owner_of(log_dir, descriptor)
-            own = os.fstat(descriptor)
-        _held.add((own.st_dev, own.st_ino))
-        try:
-            with hold_log_dir(log_dir, lambda: _require_own(descriptor, path)):
-                yield
-        finally:
-            _held.discard((own.st_dev, own.st_ino))
-            if not existed and _is_named(descriptor, path):
-                os.unlink(path)  # as a broker that stops cleanly; while the lock is still held
-    finally:
+    except BaseException:
         with naming(path):
             os.close(descriptor)
+        raise
+    return descriptor
 
 
-def _in_use(path: str) -> RefusedError:
-    doing = "a broker or another run works in this log directory"
+def _in_use(
+    path: str, doing: str = "a broker or another run works in this log directory"
+) -> RefusedError:
     return RefusedError(f"{path}: locked: {doing}. Nothing was changed")
 
 

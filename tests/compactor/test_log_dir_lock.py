@@ -77,6 +77,25 @@ def test_another_process_is_refused_as_long_as_we_hold_it(tmp_path: Path) -> Non
         assert said == "locked"
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_second_owner_in_this_process_is_refused_and_takes_nothing(
+    tmp_path: Path, is_there: bool
+) -> None:
+    """The system would give it the lock, and to close the file would take it from the first."""
+    path = log_dir(tmp_path) / ".lock"
+    if is_there:
+        path.touch()
+    with lock_log_dirs([str(path.parent)]):
+        own = pytest.raises(RefusedError, match=r"\.lock: locked: this process works .* already")
+        with own, lock_log_dirs([str(path.parent)]):
+            pytest.fail("it is locked")
+        with other_process(path) as said:
+            assert said == "refused"
+    assert path.exists() is is_there
+    with lock_log_dirs([str(path.parent)]), other_process(path) as said:
+        assert said == "refused"
+
+
 def test_a_lock_file_that_was_there_stays(tmp_path: Path) -> None:
     path = log_dir(tmp_path) / ".lock"
     path.touch()
