@@ -15,6 +15,7 @@ from compactor.originals.log_states import (
     left_by,
     steps_done,
 )
+from compactor.originals.open_transactions import check_transactions
 from storage.file_names import LOG, SWAP, file_name, parse_future_dir
 from storage.files import filesystem
 from storage.formats import checkpoint
@@ -79,6 +80,7 @@ def judge(log: KeptLog, checkpointed: Checkpointed) -> UndoTask:
         )
     done = _steps_done(log.before, log.steps, listing)
     check_appended(path, listing.segments, log.before)
+    check_transactions(log, listing)
     _check_cleaner_offset(log.before, log.steps, checkpointed.cleaner.get(log.key, 0))
     log_start = checkpointed.log_starts.get(log.key)
     _check_log_start(log.before, log.steps, log_start)

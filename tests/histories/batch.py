@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.histories import our_commands
-from tests.histories.broker_process import BrokerProcess
+from tests.histories.broker_process import Broker
 from tests.histories.broker_steps import BrokerSteps
 from tests.histories.log_model import LogModel
 from tests.histories.looks import Looks
@@ -20,7 +20,7 @@ _CHANGING = ("run", "recover", "undo")  # what we do to logs
 class Batch:
     """Histories with the same steps but for what is a log's own."""
 
-    def __init__(self, scripts: Sequence[Script], root: Path, broker: BrokerProcess) -> None:
+    def __init__(self, scripts: Sequence[Script], root: Path, broker: Broker) -> None:
         """root: a directory of its own, which is made."""
         self.scripts, self._common = scripts, scripts[0].common()
         assert all(script.common() == self._common for script in scripts)

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Protocol, Self
 
 from tests.broker.broker import POM
 from tests.oracle import jars
@@ -23,6 +23,12 @@ Answer = dict[str, Any]
 
 class BrokerError(Exception):
     """It did not answer, or said no to all that it was asked for."""
+
+
+class Broker(Protocol):
+    """Something that answers for a broker."""
+
+    def ask(self, what: str, **question: Any) -> Answer: ...
 
 
 class BrokerProcess:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from tests.histories import broker_turns, checks
-from tests.histories.broker_process import BrokerError, BrokerProcess
+from tests.histories.broker_process import Broker, BrokerError
 from tests.histories.broker_turns import Asked
 from tests.histories.log_model import LogModel
 from tests.histories.script import Step
@@ -11,7 +11,7 @@ from tests.histories.world import World
 
 
 class BrokerSteps:
-    def __init__(self, world: World, broker: BrokerProcess) -> None:
+    def __init__(self, world: World, broker: Broker) -> None:
         self._world, self._broker = world, broker
 
     def broker(self, common: Step, own: Sequence[Step]) -> None:

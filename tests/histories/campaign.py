@@ -43,10 +43,16 @@ class Campaign:
         self._root, self._broker, self._tell = root, broker, tell
         self._made = 0
 
-    def try_batch(self, number: int, size: int = generator.BATCH, shortens: bool = True) -> None:
-        """Run one batch; what goes wrong stands in the result."""
+    def try_batch(
+        self,
+        number: int,
+        size: int = generator.BATCH,
+        shortens: bool = True,
+        on_spark: bool = True,
+    ) -> None:
+        """Run one batch; what goes wrong stands in the result. on_spark: if it is its turn."""
         began, cpu = time.monotonic(), self._cpu()
-        batch = self.run(generator.batch_of(number, size))
+        batch = self.run(generator.batch_of(number, size, on_spark))
         steps = len(batch.scripts[0].steps)
         cpu = self._cpu() - cpu
         self.result.histories += size

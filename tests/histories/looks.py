@@ -10,14 +10,14 @@ from pathlib import Path
 from storage.file_names import LOG, offset_of
 from storage.formats import checkpoint
 from tests.histories import checks
-from tests.histories.broker_process import BrokerProcess
+from tests.histories.broker_process import Broker
 from tests.histories.log_model import LogModel
 from tests.histories.script import Step
 from tests.histories.world import World
 
 
 class Looks:
-    def __init__(self, world: World, broker: BrokerProcess) -> None:
+    def __init__(self, world: World, broker: Broker) -> None:
         self._world, self._broker = world, broker
 
     def look(self, own: Sequence[Step]) -> None:

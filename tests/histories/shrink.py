@@ -6,7 +6,14 @@ from typing import Any
 from tests.histories.script import Script, Step, without
 
 Fails = Callable[[Script], bool]
-_PLAIN: Mapping[str, Any] = {"kill": None, "settings": {}, "skew": 0, "dry": False}
+_PLAIN: Mapping[str, Any] = {
+    "kill": None,
+    "settings": {},
+    "skew": 0,
+    "dry": False,
+    "moment": None,
+    "spark": False,
+}
 
 
 def shrunk(script: Script, fails: Fails, tries: int = 400) -> Script:
