@@ -93,18 +93,21 @@ class Config:
 
 def load_config(
     config_path: str | None = None,
-    topic_configs_path: str | None = None,
+    topic_configs: str | Mapping[str, Mapping[str, Any]] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Config:
     """Read the files that are given and put the settings of the command line on top.
 
+    topic_configs: a file, or what would stand there.
     settings: names of topic configurations, then set for every topic, or of the broker's settings.
     Raise ConfigError, with file and name, for whatever is unreadable, unknown or impossible.
     """
     config = Config() if config_path is None else parse_toml(_read(config_path), config_path)
-    if topic_configs_path is not None:
-        topics = parse_topic_configs(_read(topic_configs_path), topic_configs_path)
+    if isinstance(topic_configs, str):
+        topics = parse_topic_configs(_read(topic_configs), topic_configs)
         config = replace(config, topics=topics)
+    elif topic_configs is not None:
+        config = replace(config, topics=_checked_topics(topic_configs, "topic_configs"))
     if settings:
         of_broker = {name: value for name, value in settings.items() if name in BROKER_SETTINGS}
         of_topics = {name: value for name, value in settings.items() if name not in of_broker}
@@ -153,11 +156,15 @@ def parse_topic_configs(text: str, path: str) -> dict[str, dict[str, Value]]:
         raise ConfigError(f"{path}: not JSON: {error}") from error
     if not isinstance(topics, dict):
         raise ConfigError(f"{path}: expected an object of topics, found {topics!r:.40}")
+    return _checked_topics(topics, path)
+
+
+def _checked_topics(topics: Mapping[str, Any], place: str) -> dict[str, dict[str, Value]]:
     checked = {}
     for topic, values in topics.items():
-        if not isinstance(values, dict):
-            raise ConfigError(f"{path}: topic {topic}: expected an object, found {values!r:.40}")
-        checked[topic] = check_values(values, f"{path}: topic {topic}")
+        if not isinstance(values, Mapping):
+            raise ConfigError(f"{place}: topic {topic}: expected an object, found {values!r:.40}")
+        checked[topic] = check_values(values, f"{place}: topic {topic}")
     return checked
 
 

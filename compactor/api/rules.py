@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,7 +16,8 @@ class Rules:
     """
 
     config: str | None = None  # file of defaults and settings by pattern, TOML
-    topic_configs: str | None = None  # file of settings by topic, JSON
+    # settings by topic: a file of JSON, or what would stand there
+    topic_configs: str | Mapping[str, Mapping[str, Any]] | None = None
     settings: Mapping[str, str] = field(default_factory=dict)  # for every topic; precede all files
     include: str | None = None  # regular expression over whole names of topics; None: every one
     exclude: str | None = None  # wins over include

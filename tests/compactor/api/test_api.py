@@ -1,10 +1,12 @@
 """The package itself: what it offers, what it loads, and that what protects data holds here too."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,6 +102,20 @@ def test_places_in_a_log_directory_are_refused(
 def test_without_a_word_on_replication_a_run_is_refused(log_dir: str) -> None:
     with pytest.raises(api.RefusedError, match="replicated"):
         api.run([log_dir], api.Rules(settings=COMPACTED, include="orders"))
+
+
+def test_settings_of_topics_may_be_given_as_they_are(log_dir: str, tmp_path: Path) -> None:
+    given = {"orders": {**COMPACTED, "delete.retention.ms": 7000}}
+    (tmp_path / "topics.json").write_text(json.dumps(given))
+    for topic_configs in (given, str(tmp_path / "topics.json")):
+        rules = api.Rules(topic_configs=topic_configs, assume_fully_replicated=True)
+        [log] = api.plan([log_dir], rules).round_plan.logs
+        assert log.delete_retention_ms == 7000
+    with pytest.raises(api.ConfigError, match=r"^topic_configs: topic orders: .*no\.such"):
+        api.plan([log_dir], api.Rules(topic_configs={"orders": {"no.such": "1"}}))
+    wrong: Any = {"orders": "compact"}
+    with pytest.raises(api.ConfigError, match=r"^topic_configs: topic orders: expected an object"):
+        api.plan([log_dir], api.Rules(topic_configs=wrong))
 
 
 class EnoughError(Exception):

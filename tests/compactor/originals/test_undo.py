@@ -205,7 +205,7 @@ def test_every_kind_of_log_that_kafka_wrote_comes_back(local: LocalRound, tmp_pa
         if path.is_file():
             shutil.copy(path, log_dir)
     clean_shutdown.write(str(log_dir))
-    kept = Kept(local, log_dir, load_config(topic_configs_path=str(fleet.topic_configs)))
+    kept = Kept(local, log_dir, load_config(topic_configs=str(fleet.topic_configs)))
     before = kept.files()
     reports = kept.run(now_ms=fleet.now_ms)
     assert sum(report.status is LogStatus.CLEANED for report in reports) > 20
