@@ -4,6 +4,8 @@ The truth is told of what is appended and truncated as it is asked for: a broker
 does it. All else that a result tells is taken over by `Asked.done`.
 """
 
+import base64
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -101,9 +103,6 @@ def _create(model: LogModel, operation: Operation, now_ms: int) -> Asked:
 
 def _uuid_text(name: bytes) -> str:
     """As Kafka writes it; never one that begins with a dash, as Kafka's own do not."""
-    import base64
-    import hashlib
-
     data = bytes([1]) + hashlib.sha256(name).digest()[:15]
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 

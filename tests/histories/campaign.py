@@ -1,20 +1,26 @@
 """Runs batches of histories one after another, and makes short what goes wrong."""
 
+import contextlib
+import os
 import re
 import shutil
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
+from compactor.host.output import print_line
 from tests.histories import generator, script
 from tests.histories.batch import Batch
 from tests.histories.broker_process import BrokerProcess
+from tests.histories.mutants import MUTANTS
 from tests.histories.script import Script
 from tests.histories.shrink import shrunk
 
-Tell = Callable[[str], None]
+SHARED_MEMORY = "/dev/shm"
 _WHERE = re.compile(r"^step \d+ \(\w+\): ")
 
 
@@ -31,43 +37,78 @@ class Violation:
 class Result:
     histories: int = 0
     steps: int = 0
-    seconds: float = 0.0  # of processor, Java's included
+    seconds: float = 0.0  # of processor, those of Java and Spark included
     counts: Counter[str] = field(default_factory=Counter)
     violations: list[Violation] = field(default_factory=list)
 
+    def add(self, other: "Result") -> None:
+        self.histories += other.histories
+        self.steps += other.steps
+        self.seconds += other.seconds
+        self.counts += other.counts
+        self.violations += other.violations
+
+
+class Wanted(NamedTuple):
+    """How batches are played."""
+
+    size: int  # histories in each
+    shortens: bool  # what goes wrong
+    on_spark: bool  # the batches whose turn it is
+    found: Path | None  # where scripts of what went wrong are written
+    mutant: str | None  # the defect that is put back: it is enough to find it once
+
+
+def play(wanted: Wanted, batches: Sequence[int]) -> Result:
+    """One batch after another."""
+    mutant = MUTANTS[wanted.mutant] if wanted.mutant else contextlib.nullcontext
+    with started() as (root, broker), mutant():
+        campaign = Campaign(root, broker, wanted)
+        for number in batches:
+            campaign.try_batch(number)
+            if wanted.mutant and campaign.result.violations:
+                break
+    return campaign.result
+
+
+@contextlib.contextmanager
+def started() -> Iterator[tuple[Path, BrokerProcess]]:
+    """A directory, in memory where there is room for that, and a broker's Java."""
+    shared = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
+    with (
+        tempfile.TemporaryDirectory(prefix="histories-", dir=shared) as root,
+        BrokerProcess() as broker,
+    ):
+        yield Path(root), broker
+
 
 class Campaign:
-    def __init__(self, root: Path, broker: BrokerProcess, tell: Tell) -> None:
+    def __init__(self, root: Path, broker: BrokerProcess, wanted: Wanted) -> None:
         """root: a directory in which there is nothing yet."""
         self.result = Result()
-        self._root, self._broker, self._tell = root, broker, tell
+        self._root, self._broker, self._wanted = root, broker, wanted
         self._made = 0
 
-    def try_batch(
-        self,
-        number: int,
-        size: int = generator.BATCH,
-        shortens: bool = True,
-        on_spark: bool = True,
-    ) -> None:
-        """Run one batch; what goes wrong stands in the result. on_spark: if it is its turn."""
+    def try_batch(self, number: int) -> None:
+        """Run one batch; what goes wrong stands in the result."""
+        wanted, result = self._wanted, self.result
         began, cpu = time.monotonic(), self._cpu()
-        batch = self.run(generator.batch_of(number, size, on_spark))
+        batch = self.run(generator.batch_of(number, wanted.size, wanted.on_spark))
         steps = len(batch.scripts[0].steps)
         cpu = self._cpu() - cpu
-        self.result.histories += size
-        self.result.steps += size * steps
-        self.result.seconds += cpu
-        self.result.counts += batch.world.counts
+        result.histories += wanted.size
+        result.steps += wanted.size * steps
+        result.seconds += cpu
+        result.counts += batch.world.counts
         failed = batch.failed()
-        self._tell(
-            f"batch {number}: {size} histories of {steps} steps, {len(failed)} violations, "
+        print_line(
+            f"batch {number}: {wanted.size} histories of {steps} steps, {len(failed)} violations, "
             f"{cpu:.1f} s of processor, {time.monotonic() - began:.1f} s"
         )
         for problem in batch.problems:
             self._found(Violation(f"batch {number}", problem, None))
         for one, model in failed:
-            short = self._shortened(one, model.problems[0]) if shortens else None
+            short = self._shortened(one, model.problems[0]) if wanted.shortens else None
             self._found(Violation(one.name, "; ".join(model.problems[:3]), short))
 
     def run(self, scripts: Sequence[Script]) -> Batch:
@@ -98,12 +139,19 @@ class Campaign:
 
     def _found(self, violation: Violation) -> None:
         self.result.violations.append(violation)
-        self._tell(f"VIOLATION {violation.name}: {violation.problem}")
-        if violation.script is not None:
-            self._tell(script.to_text(violation.script))
+        print_line(f"VIOLATION {violation.name}: {violation.problem}")
+        if violation.script is None:
+            return
+        text = script.to_text(violation.script)
+        print_line(text)
+        directory = self._wanted.found
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+            kept = f"# {violation.problem}\n{text}"
+            (directory / f"{violation.name}.jsonl").write_text(kept)
 
     def _cpu(self) -> float:
-        return time.process_time() + self._broker.seconds()
+        return sum(os.times()[:4]) + self._broker.seconds()
 
 
 def _kind_of(problem: str) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.histories import generator, kept_cases, script
-from tests.histories.generator import PLAIN
 from tests.histories.mutants import MUTANTS
 from tests.histories.script import Script
 from tests.histories.shrink import shrunk
+from tests.histories.themes import PLAIN
 
 CASES = {path.stem: path for path in kept_cases.scripts()}
 DEFECTS = {

@@ -30,7 +30,7 @@ PHASE_NAMES = dict(
         strict=True,
     )
 )
-RUN_SECONDS = 300.0
+RUN_SECONDS = 900.0
 
 
 class Moment(NamedTuple):
