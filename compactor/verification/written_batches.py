@@ -102,8 +102,9 @@ class Horizons:
         is_one = len(self.set) == 1
         for horizon_ms, place in self.set.items():
             at = f"offset {place.offset}: delete horizon {horizon_ms}"
-            if expected is not None and horizon_ms != expected:
-                yield BatchProblem(place, f"{at}, the cleaning set {expected}")
+            if expected is not None:
+                if horizon_ms != expected:
+                    yield BatchProblem(place, f"{at}, the cleaning set {expected}")
             elif self.clock.is_exact and horizon_ms < self.clock.as_of_ms:
                 problem = f"{at} lies before the cleaning, which was at {self.clock.as_of_ms}"
                 yield BatchProblem(place, problem)
@@ -114,12 +115,13 @@ class Horizons:
                 yield BatchProblem(place, problem)
             elif not is_one:
                 others = ", ".join(str(other) for other in self.set if other != horizon_ms)
-                yield BatchProblem(place, f"{at}, other batches were given {others}: it sets one")
+                problem = f"{at}, other batches have {others}; a cleaning sets the same everywhere"
+                yield BatchProblem(place, problem)
         is_set = bool(self.set) if expected is None else expected <= MAX_LONG
         if self.missing is not None and is_set and not is_cut_short:
             problem = (
-                f"offset {self.missing.offset}: no delete horizon, and a tombstone, or a marker "
-                "whose transaction has no data"
+                f"offset {self.missing.offset}: the batch has no delete horizon, and needs one: it "
+                "has a tombstone, or is a marker whose transaction has no data any more"
             )
             yield BatchProblem(self.missing, problem)
 

@@ -215,11 +215,13 @@ LIES: dict[str, tuple[Callable[[Batches], None], str]] = {
     ),
     "one tombstone has none": (
         put("with tombstone", WITH_TOMBSTONE),
-        "offset 3: no delete horizon, and a tombstone, or a marker whose transaction has no data",
+        "offset 3: the batch has no delete horizon, and needs one: it has a tombstone, or is a "
+        "marker whose transaction has no data any more",
     ),
     "a marker has none": (
         put("lone marker", LONE_MARKER),
-        "offset 10: no delete horizon, and a tombstone, or a marker whose transaction has no data",
+        "offset 10: the batch has no delete horizon, and needs one: it has a tombstone, or is a "
+        "marker whose transaction has no data any more",
     ),
 }
 
@@ -272,6 +274,15 @@ def test_a_moment_for_all_is_held_to_what_is_known(
     write(pair.new / "orders-0", all_at(horizon_ms))
     found = {name for name, clock in CLOCKS.items() if told(pair, clock)}
     assert found == finders
+
+
+def test_where_the_moment_is_known_a_right_one_is_not_blamed_for_a_wrong_one(pair: Pair) -> None:
+    lie, _ = LIES["horizons of two moments"]
+    batches = after()
+    lie(batches)
+    write(pair.new / "orders-0", batches)
+    found = [problem for problem in told(pair, CLOCKS["report"]) if "delete horizon" in problem]
+    assert found == [f"offset 3: delete horizon {SET_MS + 1}, the cleaning set {SET_MS}"]
 
 
 def without_horizons() -> Batches:
