@@ -19,7 +19,7 @@ from struct import Struct
 from compactor.errors import LockLostError, RefusedError
 from compactor.lock_support import require_working_locks
 from storage.files import filesystem
-from storage.files.filesystem import naming
+from storage.files.filesystem import Entry, naming
 from storage.files.held_directories import hold_log_dir
 from storage.formats import clean_shutdown
 
@@ -94,8 +94,7 @@ def _lock(log_dir: str) -> Iterator[None]:
         found = filesystem.look_up(path)
         if found is not None and (found.device, found.inode) in _held:
             raise _in_use(path, "this process works in this log directory already")
-        descriptor = _locked(log_dir, path)
-        own = filesystem.look_at(descriptor, path)
+        descriptor, own = _locked(log_dir, path)
         _held.add((own.device, own.inode))
     try:
         with hold_log_dir(log_dir, lambda: _require_own(descriptor, path)):
@@ -106,13 +105,13 @@ def _lock(log_dir: str) -> Iterator[None]:
                 if found is None and _is_named(descriptor, path):
                     os.unlink(path)  # as a broker that stops cleanly; while the lock is still held
             finally:
+                _held.discard((own.device, own.inode))
                 with naming(path):
                     os.close(descriptor)
-                _held.discard((own.device, own.inode))
 
 
-def _locked(log_dir: str, path: str) -> int:
-    """The descriptor that the lock is on."""
+def _locked(log_dir: str, path: str) -> tuple[int, Entry]:
+    """The descriptor that the lock is on, and which file that is."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     try:
         try:
@@ -128,11 +127,11 @@ def _locked(log_dir: str, path: str) -> int:
             )
         with naming(path):
             _give_to_owner_of(log_dir, descriptor)
+        return descriptor, filesystem.look_at(descriptor, path)
     except BaseException:
         with naming(path):
             os.close(descriptor)
         raise
-    return descriptor
 
 
 def _in_use(
