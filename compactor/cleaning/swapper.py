@@ -25,7 +25,7 @@ from compactor.host.progress import ProgressSink
 from compactor.originals.kept_files import mark_of
 from compactor.planning.layout import sources_of
 from storage.errors import CorruptFileError
-from storage.file_names import CLEANED, SWAP
+from storage.file_names import CLEANED, LOG, SWAP, file_name
 from storage.files import filesystem
 
 if TYPE_CHECKING:
@@ -181,7 +181,9 @@ class GroupSwapper:
             remove_cleaned(plan.path)
         if queue.files is not None:
             queue.files.check(group.group)
-        if not pieces[0].left_in_place:
+        if pieces[0].left_in_place:
+            _require_same(plan, group)
+        else:
             staged = self._staged(queue, group)
             if self._originals is not None:
                 staged = self._originals.keep_group(plan, staged)
@@ -210,6 +212,16 @@ class GroupSwapper:
         staged = only.log_file, only.index_file, only.time_index_file, only.txn_index_file
         segment = StagedSegment(sources[0].base_offset, *staged)
         return StagedGroup(plan.path, sources, (segment,))
+
+
+def _require_same(plan: LogPlan, group: FinishedGroup) -> None:
+    """A group stays as it is where it is one segment of which nothing goes; else it is merged."""
+    segments = plan.groups[group.group].segments
+    (piece,) = group.pieces
+    if len(segments) != 1 or piece.log_bytes != segments[0].log_bytes:
+        problem = "said to stay as it is, and something of its group has to be written anew"
+        path = os.path.join(plan.path, file_name(segments[0].base_offset, LOG))
+        raise WorkFileError(path, 0, problem)
 
 
 def _require_whole(piece: Rewritten) -> None:

@@ -1,11 +1,11 @@
-"""What a complete cleaning does not leave: records that had to go and are still there.
+"""What a complete cleaning does not leave: records and batches that had to go and are still there.
 
 None of them is lost, and a reader that keeps the latest record of a key sees no difference; but who
 relies on a record to be gone is let down, and something decided otherwise than it had to. Only what
 is certain is told: the checkpoint says up to where the log was cleaned; what goes by the clock is
 held where the clock of the cleaning is known; and nothing is told of a log whose `.txnindex` and
 markers disagreed before, where a cleaner takes other records for aborted than a reader does.
-Rules: compaction C-4.1, C-7.5, C-7.11, C-10.2, C-11.2, C-11.3.
+Rules: compaction C-4.1, C-7.5, C-7.11, C-10.2, C-10.4, C-10.5, C-11.2, C-11.3.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from compactor.verification.cleaning_clock import Clock
+from compactor.verification.last_batches import LastBatches
 from compactor.verification.proof import MAX_FINDINGS
 from compactor.verification.reader_bounds import Bounds, Side
 from compactor.verification.reader_kernels import HAS_KEY, TOMBSTONE, LatestOffsets
@@ -49,6 +50,7 @@ class Overdue:
         self._dirty_from = first_dirty_offset(before)
         bases = {before.log_start_offset, *(s.base_offset for s in before.listing.segments)}
         self._begins_with_segment = self._dirty_from in bases
+        self._last_batches = LastBatches(before.producers.entries)
         self._has_transactions = False
         self._findings: list[Finding] = []
 
@@ -60,12 +62,31 @@ class Overdue:
         """Look at records that are left."""
         if self._bounds.is_cut_short:
             return
-        room = MAX_FINDINGS + 1 - len(self._findings)
-        for row, reason in islice(self._reasons(kept), room):
-            batch, offset = kept.after[row], kept.records.offsets[row]
-            problem = f"offset {offset}: a record {reason} is still there"
-            path = self._path_of(int(batch["segment"]))
-            self._findings.append(Finding(path, int(batch["position"]), problem))
+        for row, reason in islice(self._reasons(kept), self._room()):
+            offset = int(kept.records.offsets[row])
+            self._find(kept.after[row], offset, f"a record {reason}")
+
+    def check_batches(self, after: Batches) -> None:
+        """Look at batches that are left; an empty one is there for its producer's sake alone.
+
+        Which producers a broker knew, the clock of the cleaning tells. The batch at the end of what
+        is cleaned stays, whatever it is (C-10.5).
+        """
+        if self._bounds.is_cut_short or not self._clock.is_exact:
+            return
+        is_empty = (after["records_count"] == 0) & (after["magic"] == MAGIC)
+        is_empty &= after["last_offset"] + 1 < self._bounds.end
+        unneeded = (batch for batch in after[is_empty] if not self._last_batches.has(batch))
+        for batch in islice(unneeded, self._room()):
+            what = "an empty batch that is not the last of its producer"
+            self._find(batch, int(batch["base_offset"]), what)
+
+    def _room(self) -> int:
+        return MAX_FINDINGS + 1 - len(self._findings)
+
+    def _find(self, batch: np.void, offset: int, what: str) -> None:
+        path, problem = self._path_of(int(batch["segment"])), f"offset {offset}: {what}"
+        self._findings.append(Finding(path, int(batch["position"]), f"{problem} is still there"))
 
     def findings(self, is_disputed: bool) -> list[Finding]:
         """What had to go; is_disputed: its `.txnindex` and markers disagreed before."""

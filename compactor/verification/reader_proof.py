@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from compactor.verification.cleaning_clock import Clock
+from compactor.verification.last_batches import LastBatches
 from compactor.verification.overdue import Kept, Overdue
 from compactor.verification.proof import (
     ABORTED,
@@ -87,9 +88,9 @@ class PartitionProof:
         self._overdue = Overdue(before, bounds, clock, self._latest, self._readers[1].path)
         self._markers = MarkerView()
         self._data_left = DataLeft()
-        entries = before.producers.entries.values()
-        self._last_of_producer = {e.producer_id: e.last_offset for e in entries}
-        self._epochs = {e.producer_id: e.producer_epoch for e in entries}
+        self._last_batches = LastBatches(before.producers.entries)
+        first = [s.base_offset for s in after.listing.segments[:1]]
+        self._deleted_to = min([bounds.log_start_offset, *first])  # with their segments
         self.proof = Proof()
 
     def run(self) -> Proof:
@@ -157,6 +158,7 @@ class PartitionProof:
         self._count_markers(old, is_gone, data_left)
         self._check_gone(old, is_gone)
         self._check_batches(old, new)
+        self._overdue.check_batches(new.batches)
         self._tell(self._written.check(old, new, data_left))
         self._note(self._indexes.take(new.batches))
 
@@ -228,7 +230,7 @@ class PartitionProof:
         in_map = gone.offsets < self._bounds.end
         has_key = gone.kinds & HAS_KEY != 0
         reasons = (
-            (RETENTION, gone.offsets < self._bounds.log_start_offset),
+            (RETENTION, gone.offsets < self._deleted_to),
             (ABORTED, old.aborted[gone.batches] & (gone.offsets < self._bounds.rewritten_end)),
             (NULL_KEY, in_map & ~has_key),
             (SUPERSEDED, in_map & has_key & (self._latest.of(gone.keys) > gone.offsets)),
@@ -275,7 +277,7 @@ class PartitionProof:
 
     def _check_gone_marker(self, batch: np.void, data: int) -> None:
         offset = int(batch["base_offset"])
-        if offset < self._bounds.log_start_offset:
+        if offset < self._deleted_to:
             self.proof.gone[RETENTION] += int(batch["records_count"])
             return
         is_marker = batch["marker"] in (ControlType.ABORT, ControlType.COMMIT)
@@ -309,25 +311,15 @@ class PartitionProof:
                 problem = f"offset {batch['base_offset']}: no batch was like this one before"
                 self.proof.find(path, int(batch["position"]), problem)
         is_gone = ~np.isin(was["base_offset"], now["base_offset"])
-        is_gone &= (was["producer_id"] >= 0) & (was["base_offset"] >= self._bounds.log_start_offset)
+        is_gone &= (was["producer_id"] >= 0) & (was["base_offset"] >= self._deleted_to)
         for batch in was[is_gone]:
-            if self._is_last_of_producer(batch):
+            if self._last_batches.has(batch):
                 path = self._readers[0].path(int(batch["segment"]))
                 problem = (
                     f"offset {batch['base_offset']}: the last batch of producer "
                     f"{batch['producer_id']} is gone, and its sequence number with it"
                 )
                 self.proof.find(path, int(batch["position"]), problem)
-
-    def _is_last_of_producer(self, batch: np.void) -> bool:
-        producer_id = int(batch["producer_id"])
-        if producer_id not in self._last_of_producer:
-            return False
-        last_offset = self._last_of_producer[producer_id]
-        if last_offset is not None:
-            return bool(batch["last_offset"] == last_offset)
-        is_control = batch["attributes"] & CONTROL != 0
-        return bool(is_control and batch["producer_epoch"] == self._epochs[producer_id])
 
     def _find(self, side: int, window: Window, row: int, problem: str) -> None:
         batch = window.all_batches[window.records.batches[row]]

@@ -73,3 +73,15 @@ def test_a_staged_file_that_is_not_named_fails_its_log_alone(
     local.after["rewrite"] = lambda rows: changed(REWRITTEN, rows, Rewritten._fields, forget)
     reason = "3 files were written, 2 are named"
     check_one_failed(local, tmp_path, LogStatus.FAILED, reason, plan)
+
+
+def test_a_group_that_is_said_to_stay_and_would_be_merged_fails_its_log_alone(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    _, _, plan = two_logs(tmp_path)
+
+    def keep(value: Value) -> None:
+        value["left_in_place"] = True
+
+    local.after["rewrite"] = lambda rows: changed(REWRITTEN, rows, Rewritten._fields, keep)
+    check_one_failed(local, tmp_path, LogStatus.FAILED, "said to stay as it is", plan)

@@ -15,7 +15,7 @@ from compactor.verification.cleaning_clock import CleaningClock
 from storage.file_names import TXN_INDEX, file_name
 from storage.formats import checkpoint
 from tests.compactor.verification.test_verify_against import AT_NOW, NAME, Pair
-from tests.support.made_log import NOW_MS, batch, keyed, make_partition, record
+from tests.support.made_log import NOW_MS, batch, keyed, make_partition, record, write_segment
 from tests.support.made_transactions import ABORT_KEY, TXN, index_entry, marker, of_producer
 from tests.support.reference_batch import HORIZON, ReferenceBatch, encode
 
@@ -127,3 +127,30 @@ def test_a_map_that_begins_within_a_segment_may_miss_keys_of_transactions(
         (side / "orders-0" / file_name(4, TXN_INDEX)).write_bytes(entry)
     told = f"offset 0: a record superseded by a later record of its key {STAYS}"
     assert (told in problems(pair)) is is_found
+
+
+@pytest.mark.parametrize(
+    ("clock", "cleaned_to", "is_found"), [(EXACT, 20, True), (AT_NOW, 20, False), (EXACT, 2, False)]
+)
+def test_an_empty_batch_is_there_for_the_last_of_its_producer_alone(
+    tmp_path: Path, clock: CleaningClock, cleaned_to: int, is_found: bool
+) -> None:
+    """C-10.4, C-10.5: the one at 1 is not, the one at 2 is; where a cleaning ends it stays, too."""
+    first, last = (
+        replace(
+            of_producer(keyed(1 + n, "b"), 8, 0), base_sequence=n, base_timestamp=-1, records=()
+        )
+        for n in range(2)
+    )
+    pair = lazy(tmp_path, {0: [keyed(0, "a"), first, last, keyed(3, "c")]}, cleaned_to)
+    told = f"offset 1: an empty batch that is not the last of its producer {STAYS}"
+    assert problems(pair, clock) == ([told] if is_found else [])
+
+
+def test_below_the_log_start_nothing_may_go_but_with_its_segment(tmp_path: Path) -> None:
+    """No reader sees it; but no cleaning has a reason to take the latest record of a key."""
+    pair = lazy(tmp_path, {0: [keyed(0, "a"), keyed(1, "b")]}, 20)
+    for side in pair:
+        checkpoint.write(str(side / checkpoint.LOG_START), {NAME: 1})
+    write_segment(pair.new / "orders-0", 0, [keyed(1, "b")])
+    assert problems(pair) == ["offset 0: the latest record of its key is gone without a reason"]
