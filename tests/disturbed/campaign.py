@@ -1,8 +1,8 @@
 """All disturbances of all scenes, in several processes, each outcome written down when it is known.
 
 What a file of outcomes tells already is not tried again, so that a campaign may be stopped and gone
-on with. The kernels stand between fences: one that goes a byte beyond what it was given ends its
-process, and with it the campaign.
+on with. Where another writer is at work the kernels stand between fences: one that goes a byte
+beyond what it was given ends its process, and with it the campaign.
 """
 
 import ctypes
@@ -68,13 +68,13 @@ def disturb(
     stage: Stage, who: str, one_of: int, first: int = 0, done: Container[str] = ()
 ) -> Iterator[Outcome]:
     """Try every one_of-th disturbance from the first on, but for those that have been."""
+    if who == ERRORS:
+        failures = [*errors.failures_of(stage)][first::one_of]
+        yield from (errors.tried(stage, one) for one in failures if str(one) not in done)
+        return
+    attacks = [*second_writer.attacks_of(stage)][first::one_of]
     with all_kernels(Fences(random.Random(first))):
-        if who == ERRORS:
-            failures = [*errors.failures_of(stage)][first::one_of]
-            yield from (errors.tried(stage, one) for one in failures if str(one) not in done)
-        else:
-            attacks = [*second_writer.attacks_of(stage)][first::one_of]
-            yield from (writer_verdict.tried(stage, one) for one in attacks if str(one) not in done)
+        yield from (writer_verdict.tried(stage, one) for one in attacks if str(one) not in done)
 
 
 def read(outcomes: Path) -> Iterator[tuple[str, Outcome]]:

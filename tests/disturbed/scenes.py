@@ -15,9 +15,11 @@ from typing import NamedTuple
 
 import pytest
 
+from cleaner_jobs.tasks import task
 from compactor.planning import layout
 from storage.file_names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
 from storage.formats import clean_shutdown
+from tests.bounds.cases import SMALL, ExactBuffers
 from tests.crash.stories import (
     COMPACT,
     FARTHER,
@@ -81,8 +83,10 @@ class Scene:
         return [*words, "--keep-originals", place.kept] if self.keeps else words
 
     def play(self, place: Place, before: Before = lambda _: None) -> Ended:
-        """Carry the command out, all of it in this thread. before: is asked ahead of each of its
-        file operations."""
+        """Carry the command out, all of it in this thread, with buffers that have no room to spare.
+
+        before: is asked ahead of each of its file operations.
+        """
         words = self.words(place)
         with self._staged(place), FileOperations(place.root, before).listening():
             return run_command(*words)
@@ -92,6 +96,9 @@ class Scene:
         with pytest.MonkeyPatch.context() as patch:
             use_one_thread(patch)
             use_local_rounds(patch, place.work)
+            for (module, name), size in SMALL.items():
+                patch.setattr(module, name, size)
+            patch.setattr(task, "WORKER_BUFFERS", ExactBuffers())
             if self.in_pieces:
                 for name in ("STRETCH_BYTES", "TASK_BYTES"):
                     patch.setattr(layout, name, 60)
