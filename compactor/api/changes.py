@@ -1,9 +1,10 @@
 """Who listens while a call is at work, and what is said of its changes if it ends with an error."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from compactor.host.progress import ChangeWatch
 
@@ -34,21 +35,24 @@ class Listener:
 
     def __init__(self, on_progress: OnProgress | None) -> None:
         self._on_progress, self._last = on_progress, Progress(Event.STAGE)
+        self._lock = threading.Lock()  # swaps go on while stages begin
 
     def stage(self, name: str, total: int) -> None:
-        self._tell(self._last._replace(event=Event.STAGE, stage=name, done=0, total=total))
+        self._tell(event=Event.STAGE, stage=name, done=0, total=total)
 
     def advance(self, done: int) -> None:
-        self._tell(self._last._replace(event=Event.ADVANCE, done=done))
+        self._tell(event=Event.ADVANCE, done=done)
 
     def swapped(self, groups: int) -> None:
-        self._tell(self._last._replace(event=Event.SWAPPED, swapped_groups=groups))
+        self._tell(event=Event.SWAPPED, swapped_groups=groups)
 
     def message(self, text: str) -> None:
-        self._tell(self._last._replace(event=Event.MESSAGE, message=text))
+        self._tell(event=Event.MESSAGE, message=text)
 
-    def _tell(self, progress: Progress) -> None:
-        self._last = progress._replace(message="")
+    def _tell(self, **news: Any) -> None:
+        with self._lock:
+            progress = self._last._replace(**news)
+            self._last = progress._replace(message="")
         if self._on_progress is not None:
             self._on_progress(progress)
 
