@@ -43,6 +43,10 @@ def unmatched(config: Config, topics: Collection[str]) -> Iterator[str]:
     for place, match in filters:
         if not any(map(match.fullmatch, topics)):
             yield f"{place}: matches no topic here{_hint(match, topics)}"
+    included = list(filter(config.include.fullmatch, topics)) if config.include else topics
+    if exclude is not None and included and all(map(exclude.fullmatch, included)):
+        of_included = "" if config.include is None else f" of {config.include_place}"
+        yield f"{config.exclude_place} {exclude.pattern!r}: leaves no topic{of_included} here"
     absent = sorted(config.topics.keys() - topics)
     if absent:
         count = f"{len(absent):,} of its {len(config.topics):,} topics"

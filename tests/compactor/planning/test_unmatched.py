@@ -60,7 +60,20 @@ def test_a_directory_without_topics_has_none_to_include() -> None:
 
 
 @pytest.mark.parametrize(
-    ("include", "exclude"), [(None, None), ("orders", "o.*"), (".*", "prices")]
+    ("include", "exclude", "told"),
+    [
+        ("orders", "o.*", "--exclude 'o.*': leaves no topic of --include here"),
+        (None, ".*", "--exclude '.*': leaves no topic here"),
+    ],
+)
+def test_filters_that_leave_nothing_are_warned_of(
+    include: str | None, exclude: str, told: str
+) -> None:
+    assert list(unmatched(with_filters(Config(), include, exclude), TOPICS)) == [told]
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude"), [(None, None), ("orders.*", "orders"), (".*", "prices")]
 )
 def test_what_matches_is_no_news(include: str | None, exclude: str | None) -> None:
     config = with_filters(Config(), include, exclude)
