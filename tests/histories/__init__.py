@@ -1,0 +1,1 @@
+"""Random histories of logs, under brokers and under us, held against a model after each step."""

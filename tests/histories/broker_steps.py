@@ -29,6 +29,7 @@ class BrokerSteps:
             elif model.exists:
                 world.note(model, ["it is gone"])
         world.settled = world.stopped_well = common["stop"] == "clean"
+        world.counts[f"broker: stopped, {common['stop']}"] += 1
         self._broker.ask("stop", clean=world.stopped_well)
         for model in world.models:
             model.start_floor = model.start if world.stopped_well else model.durable_start

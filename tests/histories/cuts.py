@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 LOCK_FILE = ".lock"
@@ -21,25 +21,23 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 NEVER = 1 << 62
 
 
-class Cuts:
+class Limits(NamedTuple):
     """Where the changes of one command end."""
 
-    def __init__(
-        self,
-        roots: Sequence[Path],
-        trash: Path,
-        by_log: Mapping[str, int],
-        of_all: int = NEVER,
-        counts_from: str = "",
-        ends_at: str = "",
-    ) -> None:
-        """by_log: how many changes to the files of a partition happen, by its name. of_all: how
-        many to what belongs to all. counts_from: the name of a file of all; changes to logs count
-        once it is in place. ends_at: likewise; nothing happens from its making on.
-        """
+    by_log: Mapping[str, int]  # how many to the files of a partition happen, by its name
+    of_all: int = NEVER  # how many to what belongs to all
+    counts_from: str = ""  # a file of all; changes to logs count once it is in place
+    ends_at: str = ""  # likewise; nothing happens from its making on
+
+
+class Cuts:
+    """Ends the changes of one command, each log's by itself."""
+
+    def __init__(self, roots: Sequence[Path], trash: Path, limits: Limits) -> None:
+        """roots: under which changes count. trash: a directory for what goes nowhere."""
         self._roots = [os.path.realpath(root) for root in roots]
-        self._trash, self._by_log, self._of_all = trash, dict(by_log), of_all
-        self._counts_from, self._ends_at = counts_from, ends_at
+        self._trash, self._by_log, self._of_all = trash, limits.by_log, limits.of_all
+        self._counts_from, self._ends_at = limits.counts_from, limits.ends_at
         self._done: dict[str, int] = {}
         self._stopped: set[str] = set()
         self._over = False
@@ -47,6 +45,11 @@ class Cuts:
     @property
     def happened(self) -> bool:
         return self._over or bool(self._stopped)
+
+    @property
+    def stopped_logs(self) -> int:
+        """How many logs had changes that did not happen any more."""
+        return len(self._stopped)
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:

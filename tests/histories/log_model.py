@@ -1,4 +1,10 @@
-"""What may be seen of one log: the truth, and what is known of log starts and tombstones."""
+"""What may be seen of one log: the truth, and what is known of log starts and tombstones.
+
+Modelled are the records of a log, their transactions and fates, its epochs, high watermark, log
+start, topic id and directory, when a tombstone may have gone, and what an undoing may take back.
+Not modelled is when cleaners and retention have to do something: they may always do less. Nor are
+power cuts, several replicas, messages of format v0 and v1, or records without a key.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

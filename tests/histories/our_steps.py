@@ -8,7 +8,7 @@ from typing import Any
 
 from storage.formats import checkpoint
 from tests.histories import our_commands, spark_runs
-from tests.histories.cuts import NEVER, Cuts
+from tests.histories.cuts import NEVER, Cuts, Limits
 from tests.histories.log_model import KeptRun, LogModel
 from tests.histories.our_commands import Ended
 from tests.histories.script import Step
@@ -93,7 +93,7 @@ class OurSteps:
         }
         for model in self._world.models:
             status = statuses.get(model.partition)
-            self._world.counts[f"undo: {status}"] += 1
+            self._world.counts[f"undo of a log: {status or 'not in that run'}"] += 1
             if was_cut or status in UNDONE:
                 model.undone(name)
 
@@ -142,16 +142,19 @@ class OurSteps:
         cuts = Cuts(
             [*self._world.dirs, self._kept_dir],
             self._world.root / "trash",
-            {
-                model.partition: step.get("cut", NEVER) if of_logs else NEVER
-                for model, step in zip(models, own, strict=True)
-            },
-            of_all=NEVER if of_logs else common["root_cut"],
-            counts_from=checkpoint.LOG_START if kill == "retention" else "",
-            ends_at=checkpoint.CLEANER_OFFSET if kill == "logs" and words[0] == "run" else "",
+            Limits(
+                by_log={
+                    model.partition: step.get("cut", NEVER) if of_logs else NEVER
+                    for model, step in zip(models, own, strict=True)
+                },
+                of_all=NEVER if of_logs else common["root_cut"],
+                counts_from=checkpoint.LOG_START if kill == "retention" else "",
+                ends_at=checkpoint.CLEANER_OFFSET if kill == "logs" and words[0] == "run" else "",
+            ),
         )
         ended = self._carry_out(words, cuts)
-        self._world.counts["killed"] += cuts.happened
+        self._world.counts["ours: killed"] += cuts.happened
+        self._world.counts["logs that a kill of ours found at work"] += cuts.stopped_logs
         self._world.settled &= not cuts.happened
         return ended, cuts.happened
 
@@ -178,7 +181,7 @@ class OurSteps:
 
     def _count_statuses(self, ended: Ended) -> None:
         for log in ended.document.get("logs", ()):
-            self._world.counts[f"run: {log['status']}"] += 1
+            self._world.counts[f"run of a log: {log['status']}"] += 1
 
 
 def _is_left_by_kafka(finding: Mapping[str, Any]) -> bool:
