@@ -16,6 +16,7 @@ import pytest
 
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build, snapshot_of
+from tests.support.local_command import run_command
 from tests.support.shell_code import shell_code
 
 PROJECT = Path(__file__).parents[2]
@@ -46,6 +47,12 @@ def compactor(
         timeout=300,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )
+
+
+def in_process(*words: object) -> subprocess.CompletedProcess[str]:
+    """The same without a new interpreter, for the many that are refused before any work."""
+    ended = run_command(*words)
+    return subprocess.CompletedProcess(words, ended.code, ended.out, ended.error)
 
 
 def forbid(path: Path, mode: int) -> None:
@@ -109,7 +116,7 @@ class TestWrongUsage:
         ],
     )
     def test_of_words(self, log_dir: Path, words: list[str], told: str) -> None:
-        done = compactor(*(str(log_dir) if word == "LOG_DIR" else word for word in words))
+        done = in_process(*(str(log_dir) if word == "LOG_DIR" else word for word in words))
         assert done.returncode == 2
         assert told in done.stderr
         assert "Nothing was changed. See: compactor" in done.stderr
@@ -125,7 +132,7 @@ class TestWrongUsage:
         assert_refused(compactor(command, tmp_path), 2, f"{tmp_path}: not a log directory")
 
     def test_a_partition_instead_of_its_log_directory(self, log_dir: Path) -> None:
-        done = compactor("run", log_dir / "orders-0")
+        done = in_process("run", log_dir / "orders-0")
         assert_refused(done, 2, f"is a partition directory; give the log directory, {log_dir}")
 
     @pytest.mark.parametrize(
@@ -152,7 +159,7 @@ class TestWrongUsage:
     )
     def test_of_options(self, log_dir: Path, option: str, value: str, told: str) -> None:
         before = snapshot_of(log_dir)
-        assert_refused(compactor("run", log_dir, option, value), 2, told)
+        assert_refused(in_process("run", log_dir, option, value), 2, told)
         assert snapshot_of(log_dir) == before
 
     @pytest.mark.parametrize(
@@ -164,7 +171,7 @@ class TestWrongUsage:
     )
     def test_of_options_for_spark(self, log_dir: Path, option: str, value: str, told: str) -> None:
         value = value.replace("LOG_DIR", str(log_dir))
-        assert_refused(compactor("run", log_dir, option, value), 2, told)
+        assert_refused(in_process("run", log_dir, option, value), 2, told)
 
     @pytest.mark.parametrize(
         ("text", "told"),
@@ -178,12 +185,12 @@ class TestWrongUsage:
     def test_topic_configs_that_cannot_be(self, log_dir: Path, text: str, told: str) -> None:
         path = log_dir.parent / "topics.json"
         path.write_text(text)
-        assert_refused(compactor("run", log_dir, "--topic-configs", path), 2, str(path), told)
+        assert_refused(in_process("run", log_dir, "--topic-configs", path), 2, str(path), told)
 
     def test_configuration_that_is_no_toml(self, log_dir: Path) -> None:
         path = log_dir.parent / "compactor.toml"
         path.write_text("[defaults\n")
-        assert_refused(compactor("run", log_dir, "--config", path), 2, str(path), "not TOML")
+        assert_refused(in_process("run", log_dir, "--config", path), 2, str(path), "not TOML")
 
 
 @pytest.mark.skipif(
