@@ -15,7 +15,7 @@ PAGES := tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py t
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-setup: $(STAMP) ## install everything into .venv, and prepare what the first run would
+setup: $(STAMP) $(STORAGE_STAMP) ## install everything into .venv, and prepare what the first run would
 
 demo: $(STAMP) ## write a log directory, and plan, dry-run, run and prove a compaction of it
 	$(PYTHON_OF_VENV) -m demo
