@@ -52,7 +52,7 @@ def compactor(
 def in_process(*words: object) -> subprocess.CompletedProcess[str]:
     """The same without a new interpreter, for the many that are refused before any work."""
     ended = run_command(*words)
-    return subprocess.CompletedProcess(words, ended.code, ended.out, ended.error)
+    return subprocess.CompletedProcess([*map(str, words)], ended.code, ended.out, ended.error)
 
 
 def forbid(path: Path, mode: int) -> None:
