@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from cleaner_jobs.unchanged import LogChangedError
 from compactor.config import Config
 from compactor.recovery.settling import (
     TEMPORARY,
@@ -160,7 +161,7 @@ def _check_end(log: LogRecovery) -> LogRecovery:
 def _load(log: LogRecovery, unclean: "UncleanLogs") -> LogRecovery:
     try:
         done = unclean.recover(log.topic, log.partition)
-    except CorruptFileError as error:
+    except (CorruptFileError, LogChangedError) as error:
         return replace(log, problem=str(error))
     except OSError as error:
         return replace(log, problem=f"{error.filename}: {error.strerror}")

@@ -19,6 +19,7 @@ from compactor.retention.log_deletion import leader_epochs_from
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, TXN_INDEX, file_name
 from storage.files import filesystem
+from storage.files.filesystem import Entry
 from storage.formats import leader_epoch_checkpoint, txn_index
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.formats.segment import Segment
@@ -46,6 +47,7 @@ class RecoveredLog:
 
     log: PartitionListing
     segments: dict[int, RecoveredSegment] = field(default_factory=dict)  # by base offset
+    before_read: dict[int, Entry | None] = field(default_factory=dict)  # their .log, likewise
     aborted: dict[int, tuple[AbortedTxn, ...]] = field(default_factory=dict)
     deleted: tuple[int, ...] = ()  # base offsets, rising
     snapshots: SnapshotBook = field(default_factory=lambda: SnapshotBook("", set()))
@@ -107,6 +109,7 @@ class _Recovery:
         )
         log_path = os.path.join(self._log.path, file_name(base_offset, LOG))
         interval_bytes = self._facts.index_interval_bytes
+        self._result.before_read[base_offset] = filesystem.look_up(log_path)
         found = recover_segment(log_path, base_offset, interval_bytes, producers.add)
         producers.finish()
         indexes = found.indexes

@@ -22,6 +22,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from cleaner_jobs.unchanged import LogChangedError
 from compactor.finalizer import mark_deleted
 from compactor.recovery.log_recovery import RecoveredLog
 from storage.errors import CorruptFileError
@@ -42,8 +43,9 @@ class PutInPlace(NamedTuple):
 
 
 def put_in_place(recovered: RecoveredLog, segment_index_bytes: int) -> PutInPlace:
-    """Steps 1 to 7."""
+    """Steps 1 to 7. LogChangedError where what would be cut off is not what was read."""
     path = recovered.log.path
+    _require_as_read(recovered)
     deleted = mark_deleted(path, recovered.deleted[::-1])
     if deleted:
         filesystem.sync_directory(path)
@@ -81,9 +83,20 @@ def _cut_off(recovered: RecoveredLog) -> str | None:
     name = file_name(segment.base_offset, LOG)
     log_path = os.path.join(recovered.log.path, name)
     size_bytes = os.path.getsize(log_path)
+    _require_as_read(recovered)
     filesystem.truncate_file(log_path, segment.log_bytes)
     cut = size_bytes - segment.log_bytes
     return f"{name} from {size_bytes:,} to {segment.log_bytes:,} bytes, {cut:,} torn ones"
+
+
+def _require_as_read(recovered: RecoveredLog) -> None:
+    segment = recovered.truncated
+    if segment is None:
+        return
+    path = os.path.join(recovered.log.path, file_name(segment.base_offset, LOG))
+    if filesystem.look_up(path) != recovered.before_read[segment.base_offset]:
+        problem = "changed since it was read, so nothing was cut off: the log is in use"
+        raise LogChangedError(path, problem)
 
 
 def _sync_logs(recovered: RecoveredLog) -> None:

@@ -30,7 +30,10 @@ class UncleanLogs:
         self._clock = ExpiryClock(now_ms, config.producer_id_expiration_ms)
 
     def recover(self, topic: str, partition: int) -> PutInPlace:
-        """Recover one log that is settled. CorruptFileError where that would lose what is sound."""
+        """Recover one log that is settled. CorruptFileError where that would lose what is sound.
+
+        LogChangedError where another writer was at work meanwhile.
+        """
         path = os.path.join(self._log_dir, f"{topic}-{partition}")
         log = list_partition(path, topic, partition)
         if not log.segments:  # a broker begins it

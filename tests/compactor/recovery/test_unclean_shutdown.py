@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from compactor.config import load_config
+from compactor.recovery import log_recovery, recovered_files
 from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
@@ -125,6 +126,33 @@ def test_the_last_batch_is_cut_off_where_its_checksum_is_wrong(partition: Path) 
     assert log is not None and log.truncated is not None
     assert f"to 0 bytes, {len(encode(LAST))} torn ones" in log.truncated
     assert files_of(partition) == expected
+
+
+@pytest.mark.parametrize("call", ["leader_epochs_from", "mark_deleted"])
+def test_what_another_writer_appends_meanwhile_is_not_cut_off(
+    partition: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Once all is read, and once later segments have gone, before the cut itself."""
+    active, torn = log_of(partition, 6), encode(keyed(8, "ab"))
+    active.write_bytes(encode(LAST) + torn[:-5])
+    if call == "mark_deleted":
+        log_of(partition, 0).write_bytes(encode(FIRST) + encode(SECOND)[:-5])
+        active, torn = log_of(partition, 0), encode(SECOND)
+        log_of(partition, 6).write_bytes(b"torn")
+    grown = active.read_bytes() + torn[-5:]
+    owner = {"leader_epochs_from": log_recovery, "mark_deleted": recovered_files}[call]
+    original = getattr(owner, call)
+
+    def appending(*arguments: object) -> object:
+        done = original(*arguments)
+        active.write_bytes(grown)
+        return done
+
+    monkeypatch.setattr(owner, call, appending)
+    log = recover(partition)
+    assert log is not None and log.problem is not None
+    assert log.problem.startswith(f"{active}: changed since it was read, so nothing was cut off")
+    assert active.read_bytes() == grown
 
 
 def test_torn_later_segments_go(partition: Path) -> None:
