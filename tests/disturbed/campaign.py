@@ -33,7 +33,7 @@ class Campaign(NamedTuple):
 
     who: str  # disturbs: ERRORS or WRITER
     scenes: tuple[str, ...]
-    one_of: int  # every so manieth disturbance
+    one_of: int  # every Nth disturbance
     outcomes: Path  # a file, which is added to
 
     def run(self, root: Path) -> None:
