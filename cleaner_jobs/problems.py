@@ -4,12 +4,18 @@ from cleaner_jobs.task_values import TaskProblem
 from cleaner_jobs.unchanged import LogChangedError
 from storage.errors import CorruptFileError, UnsupportedFormatError
 
+FAULT = "the memory or the processor of this machine may be at fault"
+
 
 class WorkFileError(CorruptFileError):
     """A file of the run's own is not what was written: a fault of the machine, not of a log."""
 
 
-_KINDS = {UnsupportedFormatError: "unsupported", WorkFileError: "work"}
+class MiswrittenError(WorkFileError):
+    """What was read, or made of it, is not what stands in the log: a fault of the machine."""
+
+
+_KINDS = {UnsupportedFormatError: "unsupported", WorkFileError: "work", MiswrittenError: "work"}
 
 
 def problem_of(log_id: int, error: Exception) -> TaskProblem:

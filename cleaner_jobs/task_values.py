@@ -78,6 +78,7 @@ class Section(NamedTuple):
     first_ordinal: int  # in the part
     first_offset: int  # of the first batch
     last_offset: int  # of the last batch
+    heads: int  # sum of what its batches begin with: offsets, sizes, leader epochs, checksums
 
 
 class Part(NamedTuple):

@@ -7,13 +7,14 @@ full. Source of the framing: log-format F-3; of the growth: compaction C-12.6.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
+from xxhash import xxh3_64_intdigest
 
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
@@ -86,6 +87,7 @@ class Payloads(NamedTuple):
     end: int
     buffer: ByteArray
     bounds: Int64Array  # (end - first, 2): where each batch's records stand in buffer
+    digests: Sequence[int] = ()  # of what was decompressed, at once, where they are asked for
 
 
 NOTHING_TO_READ = 0
@@ -208,7 +210,13 @@ def check_checksums(window: Window) -> None:
         raise CorruptFileError(window.path, int(row[POSITION]), problem)
 
 
-def payloads(window: Window, buffers: WorkerBuffers) -> Iterator[Payloads]:
+def digests_of(buffer: ByteArray, bounds: Int64Array) -> list[int]:
+    """Of each of the stretches of a buffer."""
+    view = buffer.data
+    return [xxh3_64_intdigest(view[start:end]) for start, end in bounds.tolist()]
+
+
+def payloads(window: Window, buffers: WorkerBuffers, digested: bool = False) -> Iterator[Payloads]:
     """Yield the records of all batches of the window, in runs that share a buffer."""
     attributes = window.rows[:, ATTRIBUTES]
     places = np.where(attributes & CODEC_MASK != 0, COMPRESSED, PLAIN)
@@ -228,24 +236,26 @@ def payloads(window: Window, buffers: WorkerBuffers) -> Iterator[Payloads]:
             check_counts(window, run)
             yield run
         else:
-            yield from _decompressed(window, first, end, buffers)
+            yield from _decompressed(window, (first, end), buffers, digested)
 
 
 def _decompressed(
-    window: Window, first: int, end: int, buffers: WorkerBuffers
+    window: Window, span: tuple[int, int], buffers: WorkerBuffers, digested: bool
 ) -> Iterator[Payloads]:
+    first, end = span
     bounds = buffers.array("bounds", WINDOW_BATCHES, np.int64, 2)
     batches = _compressed(window, first, end)
     start = first
     while start < end:
         buffer = buffers.array("payload", PAYLOAD_BYTES + SLACK_BYTES)
-        ends = _fill(window.path, batches[start - first :], buffer)
+        digests: list[int] | None = [] if digested else None
+        ends = _fill(window.path, batches[start - first :], buffer, digests)
         if not ends:
-            buffer, ends = _fill_with_one(window, start, batches[start - first], buffers)
+            buffer, ends = _fill_with_one(window, start, batches[start - first], buffers, digests)
         bounds[: len(ends), 1] = ends
         bounds[0, 0] = 0
         bounds[1 : len(ends), 0] = ends[:-1]
-        run = Payloads(start, start + len(ends), buffer, bounds[: len(ends)])
+        run = Payloads(start, start + len(ends), buffer, bounds[: len(ends)], digests or ())
         check_counts(window, run)
         yield run
         start += len(ends)
@@ -278,10 +288,13 @@ def _is_read(rows: Int64Array) -> NDArray[np.bool_]:
     return is_read
 
 
-def _fill(path: str, batches: list[_Compressed], out: ByteArray) -> list[int]:
+def _fill(
+    path: str, batches: list[_Compressed], out: ByteArray, digests: list[int] | None
+) -> list[int]:
     """Decompress one batch behind the other, as long as there is room; return where each ends.
 
-    Of a batch without records nothing is read, as Kafka reads nothing of it; nor of an aborted one.
+    digests: takes one of each, while nothing else has happened to it. Of a batch without records
+    nothing is read, as Kafka reads nothing of it; nor of an aborted one.
     """
     room, at, ends = out[: len(out) - SLACK_BYTES], 0, []
     for codec, compressed, position in batches:
@@ -291,19 +304,25 @@ def _fill(path: str, batches: list[_Compressed], out: ByteArray) -> list[int]:
             raise CorruptFileError(path, position, str(error)) from error
         if behind is None:
             break
+        if digests is not None:
+            digests.append(xxh3_64_intdigest(room[at:behind].data))
         ends.append(behind)
         at = behind
     return ends
 
 
 def _fill_with_one(
-    window: Window, i: int, batch: _Compressed, buffers: WorkerBuffers
+    window: Window,
+    i: int,
+    batch: _Compressed,
+    buffers: WorkerBuffers,
+    digests: list[int] | None,
 ) -> tuple[ByteArray, list[int]]:
     """For a batch that is larger than the buffer: in one that grows with what comes out."""
     buffer = buffers.array("payload", 0)
     while True:
         buffer = _grow(window, i, buffers, len(buffer))
-        ends = _fill(window.path, [batch], buffer)
+        ends = _fill(window.path, [batch], buffer, digests)
         if ends:
             return buffer, ends
 

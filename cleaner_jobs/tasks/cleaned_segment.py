@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.offset_map import sum_fingerprints
 from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.task_values import FINGERPRINT_RANGE, RoundSettings
+from cleaner_jobs.task_values import FINGERPRINT_RANGE
 from cleaner_jobs.tasks.batch_window import Window, WindowReader, check_checksums, payloads
 from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.sink import write_whole
-from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from cleaner_jobs.tasks.written_batches import ReadBackCheck, WrittenBatches
 from storage.errors import UnsupportedFormatError
 from storage.files.file_attributes import FileAttributes, give_attributes
 from storage.files.filesystem import naming, private
@@ -130,30 +130,34 @@ class FinishedIndexes(NamedTuple):
 def read_back(
     path: str,
     base_offset: int,
-    settings: RoundSettings,
-    buffers: WorkerBuffers,
+    columns: RecordColumns,
+    written: WrittenBatches,
     take_facts: Callable[[BatchFacts], None],
 ) -> CleanedLog:
     """Check a written `.log` from end to end. Raise CorruptFileError where it is not sound.
 
-    take_facts is given those of all its batches, in file order.
+    written: the batches that it was made of; MiswrittenError where it holds others. take_facts is
+    given the facts of all its batches, in file order.
     """
-    columns = RecordColumns(settings, buffers)
-    digest = xxhash.xxh3_64()
+    buffers = columns.buffers
+    check, digest = ReadBackCheck(path, written), xxhash.xxh3_64()
     records = control_records = fingerprints = 0
     log_bytes = os.path.getsize(path)
     with WindowReader(path, base_offset, buffers) as reader:
         for window in reader.windows(0, log_bytes):
             check_checksums(window)
+            check.take(window)
             digest.update(window.batches())
             take_facts(batch_facts(window))
             for run in payloads(window, buffers):
+                check.take_payloads(run)
                 columns.filled = 0
                 columns.parse(window, run, map_offsets=(0, 0))
                 count, checksum = sum_fingerprints(columns.room_for(0), columns.filled)
                 records += count
                 control_records += columns.filled - count
                 fingerprints += int(checksum)
+    check.finish()
     return CleanedLog(
         log_bytes, digest.intdigest(), records, control_records, fingerprints % FINGERPRINT_RANGE
     )

@@ -6,7 +6,8 @@ loaded from the cache; done before workers are forked, no task pays for it.
 
 import numpy as np
 
-from cleaner_jobs.kernels import kept_batches, offset_map, rebuild
+from cleaner_jobs.kernels import kept_batches, offset_map, rebuild, same_batches, sealing
+from cleaner_jobs.kernels.same_records import EXPECTED_COLUMNS
 from cleaner_jobs.tasks import map_capacity, txn_flags
 from storage.codecs.snappy_block import compress_small_block
 from storage.formats import batch_columns, legacy_upgrade, segment_indexes
@@ -52,6 +53,19 @@ def warm() -> None:
     )
     verdict = actions, kept_records, superseded
     rebuild.rewrite_batches((window, window), 0, rows[:0], verdict, -1, window, bounds)
+    sealing.seal_batches(window, bounds[:0])
+    expected = np.zeros((1, EXPECTED_COLUMNS), np.int64)
+    same_batches.sum_heads(window, 0, 0)
+    same_batches.compare_payloads(
+        (window, 0, rows[:0]),
+        (window, bounds[:0]),
+        (superseded, horizons, horizons, False),
+        (window, bounds),
+        expected,
+    )
+    same_batches.compare_batches(
+        (window, window, 0, rows[:0]), (actions, superseded, -1), (window, 0), expected
+    )
     header = np.zeros(BATCH_HEADER_BYTES, np.uint8)
     rebuild.write_header(header, 0, window, 0, BATCH_HEADER_BYTES, (0, 0, False), 0)
     empty = np.zeros(0, np.int64)

@@ -11,13 +11,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cleaner_jobs.kernels.kept_batches import REBUILD_WITH_HORIZON
 from cleaner_jobs.kernels.rebuild import (
     GROWTH_BYTES_PER_RECORD,
     PRESERVED_ATTRIBUTES,
     RESULT_COLUMNS,
     rebuild_payloads,
 )
-from cleaner_jobs.tasks.batch_window import Payloads, Window, payloads
+from cleaner_jobs.tasks.batch_window import Payloads, Window, digests_of, payloads
+from cleaner_jobs.tasks.same_as_source import Decided, check_payloads
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.codecs.compression import Codec, compress
 from storage.formats.batch_columns import (
@@ -34,6 +36,7 @@ from storage.formats.batch_columns import (
     PRODUCER_ID,
     RECORDS_COUNT,
     SLACK_BYTES,
+    ByteArray,
     Int64Array,
 )
 from storage.formats.batch_header import (
@@ -56,35 +59,37 @@ LEADER_EPOCH = slice(LEADER_EPOCH_AT, LEADER_EPOCH_AT + LEADER_EPOCH_BYTES)
 NO_EPOCH = NO_LEADER_EPOCH.to_bytes(LEADER_EPOCH_BYTES, "big", signed=True)
 
 
-class Chosen(NamedTuple):
-    """The batches of a window that are to be rebuilt, and what stays of them."""
-
-    batches: NDArray[np.intp]  # their numbers in the window, ascending
-    kept_records: NDArray[np.int32]  # of each
-    horizons_ms: Int64Array  # that each is to be given; -1: keep what it has
-    first_records: Int64Array  # of each, among the states
-    states: NDArray[np.uint8]  # of all records of the window
-
-
 class RebuiltBatch(NamedTuple):
     """A batch, whole and with its checksum; None where it is not in the form that Kafka writes."""
 
     batch: bytes | None
     refused: bool = False  # by Kafka's builder (C-11.14)
+    digest: int | None = None  # of its records, before they were compressed
 
 
 def rebuild_packed(
-    window: Window, chosen: Chosen, buffers: WorkerBuffers
+    window: Window, numbers: NDArray[np.intp], decided: Decided, buffers: WorkerBuffers
 ) -> Iterator[RebuiltBatch]:
-    """Yield what becomes of each of the chosen batches, in order."""
-    picked = window._replace(rows=window.rows[chosen.batches])
-    for run in payloads(picked, buffers):
-        rows = picked.rows[run.first : run.end]
-        plain, results = _filter(run, rows, chosen, buffers)
-        kept = chosen.kept_records[run.first : run.end].tolist()
-        horizons_ms = chosen.horizons_ms[run.first : run.end].tolist()
-        for row, result, count, horizon_ms in zip(
-            rows.tolist(), results.tolist(), kept, horizons_ms, strict=True
+    """Yield what becomes of each of the batches of these numbers, in order.
+
+    What is expected in their headers is filled in before. Raise MiswrittenError where the records
+    that are to be compressed are not those of the source.
+    """
+    picked = window._replace(rows=window.rows[numbers])
+    given = decided.actions[numbers] == REBUILD_WITH_HORIZON
+    horizons_ms = np.where(given, decided.horizon_ms, -1).astype(np.int64)
+    for run in payloads(picked, buffers, digested=True):
+        rows, chosen = picked.rows[run.first : run.end], numbers[run.first : run.end]
+        its_horizons_ms = horizons_ms[run.first : run.end]
+        verdict = decided.states, decided.ordinals[chosen], its_horizons_ms
+        plain, results = _filter(run, rows, verdict, buffers)
+        digests = digests_of(plain, results[:, :2])
+        decided.expected[chosen] = check_payloads(
+            picked, run, (*verdict, decided.horizon_ms >= 0), (plain, results)
+        )
+        kept = decided.kept_records[chosen].tolist()
+        for row, result, count, horizon_ms, digest in zip(
+            rows.tolist(), results.tolist(), kept, its_horizons_ms.tolist(), digests, strict=True
         ):
             start, end, base, latest, code, refused, base_offset, last_offset = result
             if code != OK:
@@ -94,16 +99,20 @@ def rebuild_packed(
             if not count:
                 yield RebuiltBatch(_emptied(row))
                 continue
-            payload = compress(Codec(row[ATTRIBUTES] & CODEC_MASK), plain[start:end])
-            leader_epoch = NO_EPOCH
-            if not row[ATTRIBUTES] & LEGACY:
-                at = row[POSITION] - window.file_position
-                leader_epoch = bytes(window.buffer.data[at : at + BATCH_HEADER_BYTES][LEADER_EPOCH])
+            payload = compress(Codec(row[ATTRIBUTES] & CODEC_MASK), plain.data[start:end])
             attributes = row[ATTRIBUTES] & PRESERVED_ATTRIBUTES
             if horizon_ms >= 0 or (row[ATTRIBUTES] & DELETE_HORIZON and row[BASE_TIMESTAMP] >= 0):
                 attributes |= DELETE_HORIZON
-            batch = _batch(row, leader_epoch, (attributes, base, latest, count), payload)
-            yield RebuiltBatch(batch, bool(refused))
+            facts = attributes, base, latest, count
+            batch = _batch(row, _leader_epoch(window, row), facts, payload)
+            yield RebuiltBatch(batch, bool(refused), digest)
+
+
+def _leader_epoch(window: Window, row: list[int]) -> bytes:
+    if row[ATTRIBUTES] & LEGACY:
+        return NO_EPOCH
+    at = row[POSITION] - window.file_position
+    return bytes(window.buffer.data[at : at + BATCH_HEADER_BYTES][LEADER_EPOCH])
 
 
 def _emptied(row: list[int]) -> bytes:
@@ -113,21 +122,22 @@ def _emptied(row: list[int]) -> bytes:
 
 
 def _filter(
-    run: Payloads, rows: Int64Array, chosen: Chosen, buffers: WorkerBuffers
-) -> tuple[memoryview, Int64Array]:
-    """The kept records of a run of batches, and the results of rebuild_payloads."""
+    run: Payloads,
+    rows: Int64Array,
+    verdict: tuple[NDArray[np.uint8], Int64Array, Int64Array],
+    buffers: WorkerBuffers,
+) -> tuple[ByteArray, Int64Array]:
+    """The kept records of a run of batches, and the results of rebuild_payloads.
+
+    verdict: as of rebuild_payloads.
+    """
     count = run.end - run.first
     room = int(run.bounds[:, 1].max()) + SLACK_BYTES
     room += GROWTH_BYTES_PER_RECORD * int(rows[:, RECORDS_COUNT].sum())
     plain = buffers.array("plain", room)
     results = buffers.array("rebuilt", count, np.int64, RESULT_COLUMNS)[:count]
-    verdict = (
-        chosen.states,
-        chosen.first_records[run.first : run.end],
-        chosen.horizons_ms[run.first : run.end],
-    )
     rebuild_payloads(run.buffer, run.bounds, rows, verdict, plain, results)
-    return plain.data, results
+    return plain, results
 
 
 def _batch(

@@ -9,7 +9,7 @@ import numpy as np
 import xxhash
 
 from cleaner_jobs.kernels.kept_batches import KeptBatches, delete_horizon
-from cleaner_jobs.problems import WorkFileError
+from cleaner_jobs.problems import FAULT, MiswrittenError, WorkFileError
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import (
     FINGERPRINT_RANGE,
@@ -29,11 +29,13 @@ from cleaner_jobs.tasks.cleaned_segment import (
     read_back,
     write_like,
 )
+from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles
 from cleaner_jobs.tasks.rewrite import BatchRewriter, CleaningRules, OutputCounts
 from cleaner_jobs.tasks.txn_batches import load_array
 from cleaner_jobs.tasks.txn_flags import flag_discardable
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from cleaner_jobs.tasks.written_batches import heads_of
 from cleaner_jobs.work_file import read_checked
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
@@ -227,12 +229,13 @@ def _measured(
 
 def _write_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
     path, facts_path = (_work_path(piece, context, kind) for kind in ("log", "facts"))
-    counts = _write_log(path, piece, log, context, model=None)
+    rewriter = _write_log(path, piece, log, context, model=None)
     base_offset = piece.sources[0].base_offset
+    columns = RecordColumns(context.settings, context.buffers)
     with FactsFile(facts_path) as facts:
-        cleaned = read_back(path, base_offset, context.settings, context.buffers, facts.add)
+        cleaned = read_back(path, base_offset, columns, rewriter.written, facts.add)
     files = Files(path, "", "", piece.txn_index_file, facts_path)
-    result = _checked(_result(piece, files, cleaned.log_bytes, counts), cleaned)
+    result = _checked(_result(piece, files, cleaned.log_bytes, rewriter.counts), cleaned)
     return result._replace(facts_checksum=facts.checksum())
 
 
@@ -249,12 +252,13 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
     log_file, *index_files = names
     try:
         model = attributes_of(piece.sources[-1].path)
-        counts = _write_log(log_file, piece, log, context, model)
+        rewriter = _write_log(log_file, piece, log, context, model)
         if os.path.getsize(log_file) > segment_indexes.MAX_LOG_BYTES:
             filesystem.remove(log_file)
             return _write_part_of_group(piece, log, context)  # the driver cuts it
         making = _indexes_in_making(piece, log)
-        cleaned = read_back(log_file, base_offset, context.settings, context.buffers, making.add)
+        columns = RecordColumns(context.settings, context.buffers)
+        cleaned = read_back(log_file, base_offset, columns, rewriter.written, making.add)
         indexes = making.finish()
         contents = [indexes.offset_index, indexes.time_index]
         if txn_index is not None:
@@ -266,7 +270,7 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
             with contextlib.suppress(OSError):  # the first error counts; the round sweeps it
                 filesystem.remove(name)
         raise
-    result = _result(piece, Files(*names), cleaned.log_bytes, counts)
+    result = _result(piece, Files(*names), cleaned.log_bytes, rewriter.counts)
     return _checked(result, cleaned)._replace(
         sparse_indexes=indexes.sparse,
         index_checksums=tuple(map(xxhash.xxh3_64_intdigest, contents)),
@@ -279,7 +283,7 @@ def _write_log(
     log: LogRules,
     context: PieceContext,
     model: FileAttributes | None,
-) -> OutputCounts:
+) -> BatchRewriter:
     """Write the cleaned batches; with a model, as a file that is to go live."""
     with naming(path), open(path, "xb", buffering=0, opener=private) as out:
         rewriter = BatchRewriter(_rules(log, context), out, context.buffers)
@@ -287,7 +291,7 @@ def _write_log(
         rewriter.finish()
         if model is not None:
             finish_like(out.fileno(), model)
-    return rewriter.counts
+    return rewriter
 
 
 def _rules(log: LogRules, context: PieceContext) -> CleaningRules:
@@ -315,7 +319,7 @@ def _rewrite_sections(
             rewriter.counts.dropped_fingerprints += on_part.dropped_fingerprints
         for section in part.sections:
             source = piece.sources[section.segment]
-            ordinal = section.first_ordinal
+            ordinal, heads = section.first_ordinal, 0
             with WindowReader(source.path, source.base_offset, context.buffers) as reader:
                 reader.check_unchanged(source)
                 for window in reader.windows(section.start, section.end):
@@ -328,8 +332,13 @@ def _rewrite_sections(
                     if discardable is not None:
                         flag_discardable(window, discardable)
                     rewriter.rewrite(window, states[ordinal : ordinal + count])
+                    heads += heads_of(window.buffer, 0, len(window.batches()))[0]
                     ordinal += count
                 reader.check_unchanged(source)
+            if heads % FINGERPRINT_RANGE != section.heads:
+                problem = f"the batches from here to byte {section.end} are not those that were "
+                problem += f"scanned, though the file is the same; {FAULT}"
+                raise MiswrittenError(source.path, section.start, problem)
 
 
 def _work_path(piece: Piece, context: PieceContext, kind: str) -> str:

@@ -28,13 +28,13 @@ class RecordColumns:
             np.uint64(settings.hash_key_low),
             np.uint64(settings.hash_key_high),
         )
-        self._buffers = buffers
+        self.buffers = buffers
         self.filled = 0
 
     def room_for(self, records: int) -> tuple[NDArray[Any], ...]:
         """The columns, with room for so many records more."""
         return tuple(
-            self._buffers.keep(name, self.filled + records, self.filled, dtype)
+            self.buffers.keep(name, self.filled + records, self.filled, dtype)
             for name, dtype in COLUMN_TYPES.items()
         )
 

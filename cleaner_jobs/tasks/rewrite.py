@@ -22,37 +22,31 @@ from cleaner_jobs.kernels.kept_batches import (
 from cleaner_jobs.kernels.rebuild import (
     GROWTH_BYTES_PER_MESSAGE,
     GROWTH_BYTES_PER_RECORD,
-    lacks_producer_state,
     rewrite_batches,
 )
+from cleaner_jobs.kernels.same_records import EXPECTED_COLUMNS
+from cleaner_jobs.kernels.sealing import seal_batches
 from cleaner_jobs.tasks.batch_window import Window, check_checksums
-from cleaner_jobs.tasks.packed_batches import Chosen, RebuiltBatch, rebuild_packed
+from cleaner_jobs.tasks.packed_batches import RebuiltBatch, rebuild_packed
+from cleaner_jobs.tasks.rebuilt_by_field import rebuild_by_field
+from cleaner_jobs.tasks.same_as_source import Decided, check_batches, check_upgraded
 from cleaner_jobs.tasks.sink import Sink, write_whole
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
-from storage.errors import CorruptFileError
+from cleaner_jobs.tasks.written_batches import WrittenBatches
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     LEGACY,
     POSITION,
-    REASON_MASK,
     RECORDS_COUNT,
     SIZE,
     SLACK_BYTES,
     ByteArray,
     Int64Array,
 )
-from storage.formats.batch_header import CHECKED_AT, CODEC_MASK, CONTROL, CRC_AT, DELETE_HORIZON
-from storage.formats.java_text import through_java
-from storage.formats.record_batch import (
-    CRC,
-    BatchOptions,
-    decode_header,
-    decode_records,
-    encode_batch,
-)
-from storage.kernels.crc32c import crc32c
+from storage.formats.batch_header import CODEC_MASK, CONTROL
 
 OUTPUT_BYTES = 24 << 20
+CHECKED_AT_ONCE_BYTES = 4 << 20  # of the source: while most of it is in the processor's cache
 
 
 class CleaningRules(NamedTuple):
@@ -83,16 +77,19 @@ class OutputCounts:
 
 
 class _Output:
-    """A buffer in front of a sink: many batches, one write."""
+    """A buffer in front of a sink: many batches, one write. What is not checked is not written."""
 
     def __init__(self, sink: Sink, buffers: WorkerBuffers) -> None:
         self._sink, self._buffers = sink, buffers
-        self._filled = 0
+        self._filled = self._checked = 0
         self.written_bytes = 0
+
+    def has_room(self, length: int) -> bool:
+        return self._filled + length <= len(self._held())
 
     def room(self, length: int) -> ByteArray:
         """Where the next `length` bytes go; they count once they are taken."""
-        held = self._buffers.array("out", OUTPUT_BYTES)
+        held = self._held()
         if self._filled + length > len(held):
             self.flush()
             held = self._buffers.array("out", length)
@@ -101,12 +98,22 @@ class _Output:
     def take(self, length: int) -> None:
         self._filled += length
 
+    def unchecked(self) -> tuple[ByteArray, int]:
+        """A buffer, and how many bytes at its start were taken but not checked."""
+        return self._held()[self._checked :], self._filled - self._checked
+
+    def checked(self) -> None:
+        self._checked = self._filled
+
     def flush(self) -> None:
+        assert self._checked == self._filled, "what is not checked is not written"
         if self._filled:
-            held = self._buffers.array("out", OUTPUT_BYTES)
-            write_whole(self._sink, held.data[: self._filled])
+            write_whole(self._sink, self._held().data[: self._filled])
             self.written_bytes += self._filled
-            self._filled = 0
+            self._filled = self._checked = 0
+
+    def _held(self) -> ByteArray:
+        return self._buffers.array("out", OUTPUT_BYTES)
 
 
 class BatchRewriter:
@@ -115,7 +122,9 @@ class BatchRewriter:
     def __init__(self, rules: CleaningRules, sink: Sink, buffers: WorkerBuffers) -> None:
         self._rules, self._buffers = rules, buffers
         self._output = _Output(sink, buffers)
+        self._checked_batches = 0  # of the window at work, from its first on
         self.counts = OutputCounts()
+        self.written = WrittenBatches()
 
     def finish(self) -> int:
         """Write what is held back; returns the bytes of all that was written."""
@@ -124,8 +133,36 @@ class BatchRewriter:
 
     def rewrite(self, window: Window, states: NDArray[np.uint8]) -> None:
         """states: one for each record of the window. Raise CorruptFileError where one is no more
-        what was scanned, whatever the checksum says.
+        what was scanned, whatever the checksum says, or MiswrittenError where what would be written
+        of a batch is not what stands in the window.
         """
+        decided = self._decide(window, states)
+        count = len(window.rows)
+        packed = decided.rebuilt & (window.rows[:, ATTRIBUTES] & CODEC_MASK != 0)
+        # what has become corrupt since the scan is not decompressed
+        check_checksums(window._replace(rows=window.rows[packed]))
+        legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0
+        emptied_legacy = legacy & (decided.actions == EMPTY)
+        self.counts.legacy_emptied += int(np.count_nonzero(emptied_legacy))
+        start = self._checked_batches = 0
+        for i, batch in self._rebuilt_packed(window, packed | emptied_legacy, decided):
+            if start < i:
+                self._rewrite_plain(window, (start, i), decided)
+            if batch.batch is None:
+                self._rebuild_by_field(window, i, decided)
+            else:
+                self.counts.refused += batch.refused
+                self._put(window, i, decided, batch.batch)
+                if batch.digest is not None:
+                    decided.recompressed[i] = True
+                    self.written.add_digest(batch.digest)
+            start = i + 1
+        self._rewrite_plain(window, (start, count), decided)
+        self._check(window, count, decided)
+        if legacy.any():
+            check_upgraded(window, self._buffers)
+
+    def _decide(self, window: Window, states: NDArray[np.uint8]) -> Decided:
         count = len(window.rows)
         assert len(states) == window.rows[:, RECORDS_COUNT].sum(), "a state for each record"
         actions = self._buffers.array("actions", count)[:count]
@@ -134,138 +171,102 @@ class BatchRewriter:
             window.rows, states, self._rules.kept_batches, self._rules.now_ms, actions, kept
         )
         self.counts.add(window.rows, actions, kept)
-        rebuilt = (actions == REBUILD) | (actions == REBUILD_WITH_HORIZON)
-        # what has become corrupt since the scan gets no fresh checksum
-        check_checksums(window._replace(rows=window.rows[rebuilt | (actions == EMPTY)]))
-        legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0
-        emptied_legacy = legacy & (actions == EMPTY)
-        self.counts.legacy_emptied += int(np.count_nonzero(emptied_legacy))
-        packed = rebuilt & (window.rows[:, ATTRIBUTES] & CODEC_MASK != 0)
-        packed |= emptied_legacy
         ordinals = np.zeros(count + 1, np.int64)
         np.cumsum(window.rows[:, RECORDS_COUNT], out=ordinals[1:])
-        start = 0
-        for i, batch in self._rebuilt_packed(window, packed, (actions, kept, states), ordinals):
-            if start < i:
-                self._rewrite_plain(window, (start, i), (actions, kept, states), ordinals)
-            self.counts.refused += batch.refused
-            if batch.batch is None:
-                its_states = states[ordinals[i] : ordinals[i + 1]]
-                self._rebuild_by_field(window, i, (int(actions[i]), its_states))
-            else:
-                self._put(batch.batch)
-            start = i + 1
-        self._rewrite_plain(window, (start, count), (actions, kept, states), ordinals)
+        expected = self._buffers.array("expected", count, np.int64, EXPECTED_COLUMNS)[:count]
+        expected[:] = 0
+        rebuilt = (actions == REBUILD) | (actions == REBUILD_WITH_HORIZON)
+        return Decided(
+            actions=actions,
+            kept_records=kept,
+            states=states,
+            ordinals=ordinals,
+            horizon_ms=self._rules.horizon_ms,
+            rebuilt=rebuilt,
+            recompressed=np.zeros(count, np.bool_),
+            expected=expected,
+        )
 
     def _rebuilt_packed(
-        self,
-        window: Window,
-        packed: NDArray[np.bool_],
-        verdict: tuple[ByteArray, NDArray[np.int32], NDArray[np.uint8]],
-        ordinals: Int64Array,
+        self, window: Window, packed: NDArray[np.bool_], decided: Decided
     ) -> Iterator[tuple[int, RebuiltBatch]]:
         """The compressed batches that are rebuilt, and legacy ones emptied, with their numbers."""
-        actions, kept, states = verdict
         numbers = np.flatnonzero(packed)
-        given = actions[numbers] == REBUILD_WITH_HORIZON
-        horizons_ms = np.where(given, self._rules.horizon_ms, -1).astype(np.int64)
-        chosen = Chosen(numbers, kept[numbers], horizons_ms, ordinals[numbers], states)
-        return zip(numbers.tolist(), rebuild_packed(window, chosen, self._buffers), strict=True)
+        return zip(
+            numbers.tolist(), rebuild_packed(window, numbers, decided, self._buffers), strict=True
+        )
 
-    def _put(self, batch: bytes) -> None:
-        self._output.room(len(batch)).data[: len(batch)] = batch
+    def _put(self, window: Window, row: int, decided: Decided, batch: bytes) -> None:
+        self._room(window, row, decided, len(batch)).data[: len(batch)] = batch
         self._output.take(len(batch))
 
-    def _rewrite_plain(
-        self,
-        window: Window,
-        span: tuple[int, int],
-        verdict: tuple[ByteArray, NDArray[np.int32], NDArray[np.uint8]],
-        ordinals: Int64Array,
-    ) -> None:
+    def _room(self, window: Window, row: int, decided: Decided, length: int) -> ByteArray:
+        """row: the first batch of which nothing was taken yet."""
+        if not self._output.has_room(length):
+            self._check(window, row, decided)
+        return self._output.room(length)
+
+    def _check(self, window: Window, end: int, decided: Decided) -> None:
+        """Hold what was taken of the batches below end against them, and them against their
+        checksums: what becomes corrupt while it is rebuilt gets no fresh one.
+        """
+        start, self._checked_batches = self._checked_batches, end
+        out, length = self._output.unchecked()
+        written = decided.actions[start:end] != DROP
+        self.written.add(out, length, decided.recompressed[start:end][written])
+        try:
+            check_batches(window, (start, end), decided, (out, length))
+        finally:  # where the source is wrong, that is the error
+            anew = decided.rebuilt[start:end] | (decided.actions[start:end] == EMPTY)
+            check_checksums(window._replace(rows=window.rows[start:end][anew]))
+        self._output.checked()
+
+    def _rewrite_plain(self, window: Window, span: tuple[int, int], decided: Decided) -> None:
         """Batches span[0]:span[1], which need no codec, however many of them are rebuilt."""
         start, end = span
-        actions, kept, states = verdict
+        positions = window.rows[:, POSITION]
         while start < end:
-            rows = window.rows[start:end]
-            records = int(ordinals[end] - ordinals[start])
-            bound = int(rows[:, SIZE].sum()) + GROWTH_BYTES_PER_RECORD * records + SLACK_BYTES
-            legacy = np.count_nonzero(rows[:, ATTRIBUTES] & LEGACY)
-            bound += GROWTH_BYTES_PER_MESSAGE * int(legacy)
-            out = self._output.room(bound)
-            spans = self._buffers.array("spans", len(rows), np.int64, 2)
-            written, fresh, stopped, refused = rewrite_batches(
-                (window.buffer, window.upgraded),
-                window.file_position,
-                rows,
-                (actions[start:end], kept[start:end], states[ordinals[start] : ordinals[end]]),
-                self._rules.horizon_ms,
-                out,
-                spans,
-            )
-            _seal_batches(out, spans[:fresh])
-            self._output.take(written)
-            self.counts.refused += refused
-            if stopped < 0:
-                return
-            i = start + stopped
-            its_states = states[ordinals[i] : ordinals[i + 1]]
-            self._rebuild_by_field(window, i, (int(actions[i]), its_states))
-            start = i + 1
+            if positions[start] - positions[self._checked_batches] >= CHECKED_AT_ONCE_BYTES:
+                self._check(window, start, decided)
+            limit = positions[self._checked_batches] + CHECKED_AT_ONCE_BYTES
+            stop = start + 1 + int(np.searchsorted(positions[start + 1 : end], limit))
+            stopped = self._rewrite_some(window, (start, stop), decided)
+            if stopped is not None:
+                self._rebuild_by_field(window, stopped, decided)
+            start = stop if stopped is None else stopped + 1
 
-    def _rebuild_by_field(
-        self,
-        window: Window,
-        i: int,
-        verdict: tuple[int, NDArray[np.uint8]],
-    ) -> None:
-        """A batch with over-long varints, odd lengths or header keys beyond ASCII.
-
-        Raise CorruptFileError for what the kernels left, since it does not parse.
-        """
-        action, states = verdict
-        row = window.rows[i]
-        position = int(row[POSITION])
-        if row[ATTRIBUTES] & LEGACY:  # upgraded by us, so all else is as Kafka writes it
-            problem = "the offsets of its messages do not ascend"
-            raise CorruptFileError(window.path, position, problem)
-        at = position - window.file_position
-        batch = window.buffer.data[at : at + int(row[SIZE])]
-        header = decode_header(batch, position, window.path)
-        records = decode_records(batch, header, window.path, position)
-        kept = [
-            record._replace(headers=tuple((through_java(key), v) for key, v in record.headers))
-            for record, state in zip(records, states, strict=True)
-            if not state & REASON_MASK
-        ]
-        predates = any(record.timestamp < -1 for record in kept)
-        self.counts.refused += predates or lacks_producer_state(row)
-        horizon_ms: int | None = None
-        if action == REBUILD_WITH_HORIZON:
-            horizon_ms = self._rules.horizon_ms
-        elif header.attributes & DELETE_HORIZON:
-            horizon_ms = header.base_timestamp
-        options = BatchOptions(
-            base_offset=header.base_offset,
-            last_offset=header.last_offset,
-            partition_leader_epoch=header.partition_leader_epoch,
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            base_sequence=header.base_sequence,
-            is_transactional=header.is_transactional,
-            is_control=header.is_control,
-            log_append_time_ms=header.max_timestamp if header.is_log_append_time else None,
-            delete_horizon_ms=horizon_ms if horizon_ms is not None and horizon_ms >= 0 else None,
+    def _rewrite_some(self, window: Window, span: tuple[int, int], decided: Decided) -> int | None:
+        """The batch that is to be rebuilt by field, where this ended; None: all is done."""
+        start, end = span
+        rows = window.rows[start:end]
+        first, last = decided.ordinals[start], decided.ordinals[end]
+        bound = int(rows[:, SIZE].sum()) + GROWTH_BYTES_PER_RECORD * int(last - first) + SLACK_BYTES
+        legacy = np.count_nonzero(rows[:, ATTRIBUTES] & LEGACY)
+        bound += GROWTH_BYTES_PER_MESSAGE * int(legacy)
+        out = self._room(window, start, decided, bound)
+        spans = self._buffers.array("spans", len(rows), np.int64, 2)
+        verdict = decided.actions[start:end], decided.kept_records[start:end]
+        written, fresh, stopped, refused = rewrite_batches(
+            (window.buffer, window.upgraded),
+            window.file_position,
+            rows,
+            (*verdict, decided.states[first:last]),
+            self._rules.horizon_ms,
+            out,
+            spans,
         )
-        self._put(encode_batch(kept, header.codec, options))
+        seal_batches(out, spans[:fresh])
+        self._output.take(written)
+        self.counts.refused += refused
+        return None if stopped < 0 else start + stopped
 
-
-def _seal_batches(out: ByteArray, spans: Int64Array) -> None:
-    view = out.data
-    for start, end in spans.tolist():
-        _seal_batch(view, start, end)
-
-
-def _seal_batch(view: memoryview, start: int, end: int) -> None:
-    """Give the batch at start:end the checksum of what it holds (F-4.2)."""
-    CRC.pack_into(view, start + CRC_AT, crc32c(view[start + CHECKED_AT : end]))
+    def _rebuild_by_field(self, window: Window, row: int, decided: Decided) -> None:
+        """What the kernels left. Raise CorruptFileError where it does not parse."""
+        check_checksums(window._replace(rows=window.rows[row : row + 1]))
+        states = decided.states[decided.ordinals[row] : decided.ordinals[row + 1]]
+        gives_horizon = decided.actions[row] == REBUILD_WITH_HORIZON
+        given_ms = self._rules.horizon_ms if gives_horizon else None
+        rebuilt = rebuild_by_field(window, row, states, given_ms)
+        self.counts.refused += rebuilt.refused
+        decided.expected[row] = rebuilt.expected
+        self._put(window, row, decided, rebuilt.batch)

@@ -13,7 +13,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS, mark_superseded, pack_part, table_slots
-from cleaner_jobs.task_values import Part, RoundSettings, Section, Stretch
+from cleaner_jobs.task_values import FINGERPRINT_RANGE, Part, RoundSettings, Section, Stretch
 from cleaner_jobs.tasks.batch_window import (
     Payloads,
     Window,
@@ -27,6 +27,7 @@ from cleaner_jobs.tasks.sink import write_whole
 from cleaner_jobs.tasks.txn_batches import TxnBatches, load_array
 from cleaner_jobs.tasks.txn_flags import flag_aborted, txn_batches
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from cleaner_jobs.tasks.written_batches import heads_of
 from cleaner_jobs.unchanged import LogChangedError
 from storage.errors import CorruptFileError
 from storage.files.filesystem import naming
@@ -108,9 +109,12 @@ class PartBuilder:
             self._txn_batches.append(found)
         start, end = int(rows[0, POSITION]), int(rows[-1, POSITION] + rows[-1, SIZE])
         first_offset, last_offset = int(rows[0, BASE_OFFSET]), int(rows[-1, LAST_OFFSET])
+        origin = run.window.file_position
+        heads, _ = heads_of(run.window.buffer, start - origin, end - origin)
         last = self._sections[-1] if self._sections else None
         if last is not None and last.segment == stretch.segment and last.end == start:
-            self._sections[-1] = last._replace(end=end, last_offset=last_offset)
+            heads = (last.heads + heads) % FINGERPRINT_RANGE
+            self._sections[-1] = last._replace(end=end, last_offset=last_offset, heads=heads)
         else:
             self._sections.append(
                 Section(
@@ -120,6 +124,7 @@ class PartBuilder:
                     first_ordinal=before,
                     first_offset=first_offset,
                     last_offset=last_offset,
+                    heads=heads,
                 )
             )
         self._log_bytes += end - start

@@ -13,7 +13,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-copy_memory: Any = cgutils.raw_memcpy  # untyped
+copy_memory: Any = cgutils.raw_memcpy  # untyped, like the next one
+find_function: Any = cgutils.get_or_insert_function
 _SWAP_FOR = {"big": sys.byteorder == "little", "little": sys.byteorder == "big"}
 
 
@@ -88,6 +89,36 @@ def _make_copy() -> Any:
         return types.void(target, types.int64, source, types.int64, types.int64), generate
 
     return copy
+
+
+def _make_comparison() -> Any:
+    kind = ir.FunctionType(
+        ir.IntType(32), [ir.IntType(8).as_pointer(), ir.IntType(8).as_pointer(), ir.IntType(64)]
+    )
+
+    @intrinsic
+    def same(_context: Any, first: Any, _position: Any, second: Any, _at: Any, _length: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            one, position, other, at, count = arguments
+            compare = find_function(builder.module, kind, "memcmp")
+            found = builder.call(
+                compare,
+                [
+                    _pointer(context, builder, signature.args[0], one, position, bits=8),
+                    _pointer(context, builder, signature.args[2], other, at, bits=8),
+                    count,
+                ],
+            )
+            return builder.icmp_signed("==", found, ir.Constant(ir.IntType(32), 0))
+
+        return types.boolean(first, types.int64, second, types.int64, types.int64), generate
+
+    return same
+
+
+# same_bytes(first, position, second, at, length): whether first[position:][:length] and
+# second[at:][:length] are equal
+same_bytes = _make_comparison()
 
 
 # copy_bytes(target, target_position, source, position, length): source[position:][:length], no

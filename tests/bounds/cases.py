@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cleaner_jobs.kernels.same_batches import sum_heads
 from cleaner_jobs.plan import ActiveProducer
 from cleaner_jobs.task_values import (
     LogRules,
@@ -152,7 +153,7 @@ class Case:
         """By what was scanned then, the bytes that are there now."""
         source = self._source()
         *others, last = scanned.parts
-        section = last.sections[-1]._replace(end=source.log_bytes)
+        section = last.sections[-1]._replace(end=source.log_bytes, heads=self._heads())
         last = last._replace(sections=(*last.sections[:-1], section))
         piece = Piece(0, 0, 0, self._chance.choice((1, 2)), (*others, last), 0, (source,))
         producers = (ActiveProducer(7, 0, self._base_offset + 1), ActiveProducer(8, 3, None))
@@ -175,6 +176,11 @@ class Case:
             assert len(data) == written.log_bytes
             for raw in split(data):
                 decode(raw)
+
+    def _heads(self) -> int:
+        """Of what is there now, so that this is not what stops the rewrite."""
+        data = np.fromfile(self._path, np.uint8)
+        return int(sum_heads(data, 0, len(data))[0])
 
     def _map_end(self) -> None:
         find_map_end(

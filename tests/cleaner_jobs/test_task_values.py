@@ -24,7 +24,10 @@ from storage.formats.segment import Segment
 from tests.support.made_values import part, stretch
 
 SOURCE = Source("/logs/t-0/é.log", 2**62, 5, 1_600_000_000_000_000_001, 7, 8, 9)
-SECTIONS = (Section(0, 0, 100, 0, 2**62, 2**62 + 1), Section(1, 0, 9, 1, 2**62 + 2, 2**62 + 2))
+SECTIONS = (
+    Section(0, 0, 100, 0, 2**62, 2**62 + 1, 2**64 - 1),
+    Section(1, 0, 9, 1, 2**62 + 2, 2**62 + 2, 0),
+)
 PART = part(
     group=1,
     block_at=8,

@@ -2,8 +2,10 @@
 
 import os
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import xxhash
 
@@ -13,6 +15,7 @@ from cleaner_jobs.tasks import batch_window
 from cleaner_jobs.tasks.cleaned_segment import (
     BATCH_FACTS,
     BatchFacts,
+    CleanedLog,
     FactsFile,
     FinishedIndexes,
     IndexesInMaking,
@@ -21,7 +24,9 @@ from cleaner_jobs.tasks.cleaned_segment import (
     read_back,
     write_like,
 )
+from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from cleaner_jobs.tasks.written_batches import WrittenBatches, heads_of
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.file_attributes import attributes_of
@@ -37,6 +42,19 @@ BATCHES = [
     encode(ReferenceBatch(200, 209, 0, 0, -1, 5000)),
     encode(keyed(300, "ab" * 100)),
 ]
+
+
+def batches_in(path: str) -> WrittenBatches:
+    """As whoever wrote them would know them."""
+    found, data = WrittenBatches(), np.fromfile(path, np.uint8)
+    found.heads, found.batches = heads_of(data, 0, len(data))
+    found.recompressed = bytearray(max(found.batches, len(BATCHES)))
+    return found
+
+
+def read_whole(path: str, base_offset: int, take_facts: Callable[[BatchFacts], None]) -> CleanedLog:
+    columns = RecordColumns(SETTINGS, WorkerBuffers())
+    return read_back(path, base_offset, columns, batches_in(path), take_facts)
 
 
 def ignored(_: BatchFacts) -> None:
@@ -56,7 +74,7 @@ def test_what_stands_in_a_file(
     path = written(tmp_path / "5.log")
     facts = tmp_path / "facts"
     with FactsFile(str(facts)) as out:
-        found = read_back(path, 5, SETTINGS, WorkerBuffers(), out.add)
+        found = read_whole(path, 5, out.add)
     data = b"".join(BATCHES)
     assert (found.log_bytes, found.log_checksum) == (len(data), xxhash.xxh3_64_intdigest(data))
     assert found.records == 3 + 160 + 200
@@ -74,7 +92,7 @@ def test_facts_cut_short_are_noticed(tmp_path: Path, cut_bytes: int) -> None:
     """Four batches of 32 bytes."""
     path, facts = written(tmp_path / "5.log"), tmp_path / "facts"
     with FactsFile(str(facts)) as out:
-        read_back(path, 5, SETTINGS, WorkerBuffers(), out.add)
+        read_whole(path, 5, out.add)
     facts.write_bytes(facts.read_bytes()[:-cut_bytes])
     with pytest.raises(WorkFileError, match="facts of batches are not what was written"):
         list(facts_in(str(facts), out.checksum()))
@@ -83,7 +101,7 @@ def test_facts_cut_short_are_noticed(tmp_path: Path, cut_bytes: int) -> None:
 def test_fingerprints_tell_keys_and_offsets_apart(tmp_path: Path) -> None:
     def of(batches: list[bytes]) -> int:
         path = written(tmp_path / "0.log", batches)
-        return read_back(path, 0, SETTINGS, WorkerBuffers(), ignored).fingerprints
+        return read_whole(path, 0, ignored).fingerprints
 
     one = of([encode(keyed(0, "ab"))])
     assert one == of([packed(keyed(0, "ab"), Codec.LZ4)])
@@ -98,13 +116,13 @@ def test_damage_is_noticed(tmp_path: Path, at: int) -> None:
     path = written(tmp_path / "5.log", [*BATCHES[:3], bytes(damaged)])
     position = sum(map(len, BATCHES[:3]))
     with pytest.raises(CorruptFileError) as caught:
-        read_back(path, 5, SETTINGS, WorkerBuffers(), ignored)
+        read_whole(path, 5, ignored)
     assert (caught.value.path, caught.value.position) == (path, position)
 
 
 def made(path: str, interval_bytes: int, index_bytes: int) -> FinishedIndexes:
     making = IndexesInMaking("5.log", 5, (interval_bytes, index_bytes))
-    read_back(path, 5, SETTINGS, WorkerBuffers(), making.add)
+    read_whole(path, 5, making.add)
     return making.finish()
 
 
@@ -130,8 +148,9 @@ def test_memory_does_not_grow_with_the_batches_of_a_segment(
 
     def peak_bytes() -> int:
         making = IndexesInMaking(path, 0, (4096, 1 << 20))
+        columns, written = RecordColumns(SETTINGS, buffers), batches_in(path)
         tracemalloc.start()
-        read_back(path, 0, SETTINGS, buffers, making.add)
+        read_back(path, 0, columns, written, making.add)
         making.finish()
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
@@ -162,7 +181,7 @@ def test_indexes_without_room_are_made_sparse(tmp_path: Path) -> None:
 def test_no_index_holds_an_offset_that_is_too_far(tmp_path: Path) -> None:
     path = written(tmp_path / "5.log", [encode(keyed(5, "ab"))])
     making = IndexesInMaking("5.log", 7, (0, 100))
-    read_back(path, 5, SETTINGS, WorkerBuffers(), making.add)
+    read_whole(path, 5, making.add)
     with pytest.raises(UnsupportedFormatError, match=r"5\.log, byte 0: .* cannot be indexed"):
         making.finish()
 

@@ -157,7 +157,7 @@ def test_log_append_time_is_that_of_every_record(tmp_path: Path, codec: Codec) -
     """C-11.11 a, E-26: deltas of 0, or from the horizon to the time."""
     source = batch(
         record(0, b"a"),
-        record(1, b"b"),
+        record(1, b"b", None),
         record(5, b"c"),
         attributes=LOG_APPEND_TIME,
         max_timestamp=7777,
@@ -252,7 +252,8 @@ def test_varints_come_out_in_their_shortest_form(tmp_path: Path, kind: str, code
     plain = odd_record(kind) + encode_record(made.records[1], 0, 100)
     raw = encode_parts(made, compress(codec, plain))
     expected = replace(made, records=(whole,))
-    found = rebuilt(tmp_path, raw, [KEEP, GONE])
+    stays = KEEP if whole.value is not None else TOMBSTONE
+    found = rebuilt(tmp_path, raw, [stays, GONE])
     assert decode(found) == expected
     if not codec:
         assert found == encode(expected)
@@ -397,7 +398,13 @@ def test_deltas_of_every_size(
 ) -> None:
     root = tmp_path_factory.getbasetemp()
     times = [max(0, delta) for delta in deltas]
-    made = batch(*(record(i, b"k" * 70, b"", timestamp=time) for i, time in enumerate(times)))
+    values = [b"", b""] + [None if horizon_ms >= 0 else b""] * (len(times) - 2)
+    made = batch(
+        *(
+            record(i, b"k" * 70, value, timestamp=time)
+            for i, (time, value) in enumerate(zip(times, values, strict=True))
+        )
+    )
     states = [GONE, KEEP] + [TOMBSTONE if horizon_ms >= 0 else KEEP] * (len(times) - 2)
     found = rebuilt(root, encode(made), states, horizon_ms)
     kept = made.records[1:]

@@ -58,6 +58,7 @@ from tests.support.reference_batch import (
     ReferenceBatch,
     encode,
 )
+from tests.support.reference_heads import sum_of_heads
 
 
 @dataclass
@@ -141,7 +142,8 @@ def test_a_part_counts_by_reason_and_keeps_a_state_for_each_record(scanner: Scan
     expected.insert(1, NULL_KEY)
     assert found.states == [[*expected, TOMBSTONE | NULL_KEY]]
     sizes = len(encode(MIXED)), len(encode(more))
-    assert part.sections == (Section(0, 0, sum(sizes), 0, 0, 7),)
+    heads = sum_of_heads([encode(MIXED), encode(more)])
+    assert part.sections == (Section(0, 0, sum(sizes), 0, 0, 7, heads),)
     assert (part.log_bytes, part.batches, part.records) == (sum(sizes), 2, 8)
     assert (part.superseded, part.null_keys, part.expired, part.aborted) == (2, 2, 1, 0)
     assert (part.entries, part.candidates, part.control_records) == (4, 4, 0)
@@ -184,8 +186,8 @@ def test_stretches_of_a_group_go_into_one_part_with_a_section_each_segment(
     assert len(first) == 2
     size = len(encode(one)) + len(encode(two))
     assert part.sections == (
-        Section(0, 0, size, 0, 0, 3),
-        Section(1, 0, len(encode(three)), 4, 4, 4),
+        Section(0, 0, size, 0, 0, 3, sum_of_heads([encode(one), encode(two)])),
+        Section(1, 0, len(encode(three)), 4, 4, 4, sum_of_heads([encode(three)])),
     )
     assert found.states == [[IN_MAP | SUPERSEDED, *[IN_MAP] * 4]]
 
@@ -242,7 +244,7 @@ def test_empty_batches_are_covered_and_counted(scanner: Scanner) -> None:
     )
     (part,) = found.parts
     assert (part.records, part.batches, part.empty_batches) == (1, 3, 2)
-    assert part.sections[0][4:] == (0, 6)
+    assert part.sections[0][4:6] == (0, 6)
     (only,) = scanner.scan(*scanner.segment([empty])).parts
     assert (only.records, only.entries, only.sections[0][1:3]) == (0, 0, (0, 61))
 

@@ -245,7 +245,7 @@ def test_a_record_that_is_lost_on_the_way_to_disk_is_noticed(
         finish(descriptor, model)
 
     monkeypatch.setattr("cleaner_jobs.tasks.piece.finish_like", lose_the_last_batch)
-    check_one_failed(local, tmp_path, LogStatus.FAILED, "records were to stay", plan)
+    check_one_failed(local, tmp_path, LogStatus.FAILED, "not those that were written", plan)
 
 
 @pytest.mark.parametrize("size", [0, 50, 100])

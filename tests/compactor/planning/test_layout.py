@@ -44,7 +44,7 @@ def plan_of(groups: list[list[int]], log_id: int = 3) -> LogPlan:
 
 
 def part_of(group: int, log_bytes: int, log_id: int = 3, bits: int = 0) -> Part:
-    sections = (Section(0, 0, log_bytes, 0, 0, 0),)
+    sections = (Section(0, 0, log_bytes, 0, 0, 0, 0),)
     return part(
         log_id=log_id, group=group, partition_bits=bits, log_bytes=log_bytes, sections=sections
     )

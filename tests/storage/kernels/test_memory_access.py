@@ -38,19 +38,23 @@ def compiled() -> tuple[Callable[..., Any], ...]:
     def copy(target, to, source, at, length):  # type: ignore[no-untyped-def]
         memory.copy_bytes(target, to, source, at, length)
 
-    return load, store, copy
+    @njit
+    def same(first, to, second, at, length):  # type: ignore[no-untyped-def]
+        return memory.same_bytes(first, to, second, at, length)
+
+    return load, store, copy, same
 
 
 @given(st.binary(min_size=24, max_size=24), st.integers(0, 16))
 def test_loads_at_any_position(data: bytes, at: int) -> None:
-    load, _, _ = compiled()
+    load, *_ = compiled()
     expected = [struct.unpack_from(code, data, at)[0] for code in (">h", ">i", ">q", "<Q")]
     assert [int(number) for number in load(np.frombuffer(data, np.uint8), at)] == expected
 
 
 @given(st.integers(0, 9), INT64, INT64, INT64)
 def test_stores_take_the_low_bytes_and_no_others(at: int, short: int, word: int, long: int) -> None:
-    _, store, _ = compiled()
+    _, store, *_ = compiled()
     buffer = np.full(24, 0x55, np.uint8)
     store(buffer, at, short, word, long)
     low = struct.pack(">HIq", short & 0xFFFF, word & 0xFFFFFFFF, long)
@@ -59,9 +63,19 @@ def test_stores_take_the_low_bytes_and_no_others(at: int, short: int, word: int,
 
 @given(st.integers(0, 8), st.integers(0, 8), st.integers(0, 8))
 def test_copies_so_many_bytes(to: int, at: int, length: int) -> None:
-    _, _, copy = compiled()
+    _, _, copy, _ = compiled()
     source, target = np.arange(16, dtype=np.uint8), np.full(16, 99, np.uint8)
     copy(target, to, source, at, length)
     expected = [99] * 16
     expected[to : to + length] = range(at, at + length)
     assert target.tolist() == expected
+
+
+@given(st.integers(0, 8), st.integers(0, 8), st.integers(0, 40), st.integers(0, 56))
+def test_bytes_are_the_same_or_one_is_not(to: int, at: int, length: int, turned: int) -> None:
+    *_, same = compiled()
+    first, second = np.zeros(48, np.uint8), np.zeros(48, np.uint8)
+    first[to : to + length] = second[at : at + length] = np.arange(length)
+    assert same(first, to, second, at, length)
+    second[turned % 48] ^= 4
+    assert same(first, to, second, at, length) == (not at <= turned % 48 < at + length)
