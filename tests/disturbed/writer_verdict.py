@@ -63,10 +63,11 @@ def _problems(stage: Stage, writer: Writer, attack: Attack, ended: Ended) -> Ite
     if "Traceback" in ended.error or "internal error" in ended.error:
         yield f"it was not foreseen: {ended.error}"
     outside = files_in(writer.outside)
-    moved = {name for name in _different(outside, writer.left_outside) if _is_moved(name)}
-    others = _different(outside, writer.left_outside) - moved
-    if attack.kind == "hard-linked" and stage.scene.command == "recover":
-        others -= {n for n in others if writer.left_outside[n].startswith(outside.get(n, b"?"))}
+    touched = _different(outside, writer.left_outside) - _cut_off(
+        stage, outside, writer.left_outside
+    )
+    moved = {name for name in touched if _is_moved(name)}
+    others = touched - moved
     if others or len(moved) > 2:  # a rename has two names
         yield f"touched outside: {sorted(others | moved)}"
     is_held = attack.at > _first_held(stage)
@@ -92,7 +93,8 @@ def _first_held(stage: Stage) -> int:
 def _in_its_place(stage: Stage, writer: Writer) -> Iterator[str]:
     assert writer.target is not None
     own = f"{writer.target.name}/"
-    touched = _different(files_in(stage.place.logs), writer.left)
+    now = files_in(stage.place.logs)
+    touched = _different(now, writer.left) - _cut_off(stage, now, writer.left)
     if any(name.startswith(own) for name in touched):
         yield f"touched what took its place: {sorted(touched)}"
 
@@ -106,6 +108,13 @@ def _different(one: Files, other: Files) -> set[str]:
     names are."""
     names = {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
     return {name for name in names if not (STAGED_MARKER in name or name.endswith(TEMPORARY))}
+
+
+def _cut_off(stage: Stage, now: Files, left: Files) -> set[str]:
+    """What recovery has cut off: under all names of the file, see above."""
+    if stage.scene.command != "recover":
+        return set()
+    return {name for name in now.keys() & left.keys() if left[name].startswith(now[name])}
 
 
 def _after_the_lock(stage: Stage, writer: Writer) -> Iterator[str]:
@@ -154,7 +163,7 @@ def _of_his_log(stage: Stage, writer: Writer, now: Path, as_he_left: Path) -> It
         for logs in (stage.ends.before, stage.ends.after, stage.ends.split)
         for segment in (logs[now.name].segments if now.name in logs else ())
     }
-    known.update(writer.wrote)
+    known.update((*writer.wrote, *stage.files.values()))  # a torn one, too
     for path in sorted(now.glob(f"*{LOG}")):
         if path.is_symlink() or path.read_bytes() in known:
             continue
