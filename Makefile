@@ -10,7 +10,7 @@ ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reord
 PAGES := tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-histories test-errors test-writer broker-test bench lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-histories test-lies test-errors test-writer broker-test bench lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -58,6 +58,9 @@ test-histories: $(STAMP) ## random histories of logs under brokers and under us,
 
 test-undo: $(STAMP) ## undo runs after every short sequence of what can happen meanwhile, and hold each undoing against a model
 	$(PYTHON_OF_VENV) -m tests.undo $(if $(UNDO_SEEDS),--count $(UNDO_SEEDS))
+
+test-lies: $(STAMP) ## lie in what tasks return and write, 5,000 times or LIES=N, and count which proof catches it
+	$(PYTHON_OF_VENV) -m tests.lies $(if $(LIES),--count $(LIES))
 
 test-errors: $(STAMP) ## let every file operation of run, recover and undo fail, in every way, once and for good; ONE_OF=N for each Nth alone
 	$(PYTHON_OF_VENV) -m tests.disturbed errors $(if $(ONE_OF),--one-of $(ONE_OF))

@@ -4,7 +4,6 @@ What is damaged are logs that Kafka wrote; what a sound one becomes is what Kafk
 it (tests/golden). A case is a partition with a topic of its own, so that one round takes them all.
 """
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -15,9 +14,9 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from compactor.config import Config, load_config
-from storage.formats import checkpoint, clean_shutdown
-from tests.golden import corpora
+from compactor.config import Config
+from tests.golden import copies, corpora
+from tests.golden.copies import GoldenLog, write_copies
 from tests.oracle.compare import checkpoint_entries
 from tests.support.reference_batch import CODEC_BITS, CRC_STARTS_AT, HEADER, SNAPPY, split
 
@@ -42,13 +41,6 @@ SOUND = (  # each with batches to drop and to rebuild, and an active segment
 RAW_SNAPPY = "raw-snappy-0"  # librdkafka's framing: no golden log of Kafka's own clients has it
 FRAMED_SNAPPY = "e23-first-dropped-snappy-0"
 XERIAL_BYTES = 16 + 4  # before the one block of a small batch
-CHECKPOINTS = (
-    checkpoint.CLEANER_OFFSET,
-    checkpoint.LOG_START,
-    checkpoint.RECOVERY_POINT,
-    checkpoint.REPLICATION,
-)
-
 Files = dict[str, bytes]
 Change = Callable[[bytes], bytes]
 
@@ -69,29 +61,24 @@ class Case:
 class SoundLog(NamedTuple):
     """A log as Kafka wrote it, and what Kafka's cleaner made of it."""
 
-    before: Path
+    golden: GoldenLog
     after: Files
     end_offset: int  # exclusive; of what was cleaned
-    offsets: dict[str, int]  # by checkpoint
-    config: dict[str, str]
+
+    @property
+    def before(self) -> Path:
+        return self.golden.before
 
 
 @cache
 def sound_log(name: str) -> SoundLog:
     fleet = corpora.extracted()
     model = FRAMED_SNAPPY if name == RAW_SNAPPY else name
-    before, after = fleet.before / model, files_in(fleet.after / model)
+    golden, after = copies.golden_log(model), files_in(fleet.after / model)
     if name == RAW_SNAPPY:  # what is rebuilt gets Kafka's frame
-        after = _with_unframed_copies(before, after)
-        before = _without_frames(before)
-    offsets = {kind: checkpoint_entries(fleet.before, kind) for kind in CHECKPOINTS}
-    return SoundLog(
-        before,
-        after,
-        checkpoint_entries(fleet.after)[model],
-        {kind: entries[model] for kind, entries in offsets.items() if model in entries},
-        json.loads(fleet.topic_configs.read_text())[model.rpartition("-")[0]],
-    )
+        after = _with_unframed_copies(golden.before, after)
+        golden = golden._replace(before=_without_frames(golden.before))
+    return SoundLog(golden, after, checkpoint_entries(fleet.after)[model])
 
 
 def all_sound() -> tuple[str, ...]:
@@ -149,31 +136,20 @@ def _unframed(batch: bytes) -> bytes:
 
 def write_log_dir(root: Path, cases: Iterable[Case]) -> dict[str, Case]:
     """A log directory of partitions, by name, each damaged."""
-    root.mkdir()
     named = {f"case{number}-0": case for number, case in enumerate(cases)}
-    entries: dict[str, dict[tuple[str, int], int]] = {kind: {} for kind in CHECKPOINTS}
+    write_copies(root, {name: sound_log(case.source).golden for name, case in named.items()})
     for name, case in named.items():
-        sound, partition = sound_log(case.source), root / name
-        partition.mkdir()
-        for path in sound.before.iterdir():
-            if path.name != case.file:
-                shutil.copy2(path, partition / path.name)  # a link that goes is a change
-        source, target = sound.before / case.file, partition / case.file
+        source, target = sound_log(case.source).before / case.file, root / name / case.file
         target.write_bytes(case.change(source.read_bytes()))
         mtime_ns = source.stat().st_mtime_ns
         os.utime(target, ns=(mtime_ns, mtime_ns))
-        for kind, offset in sound.offsets.items():
-            entries[kind][name.rpartition("-")[0], 0] = offset
-    for kind, of_kind in entries.items():
-        checkpoint.write(str(root / kind), of_kind)
-    clean_shutdown.write(str(root))
     return named
 
 
 def config_of(named: dict[str, Case], path: Path) -> Config:
-    topics = {name.rpartition("-")[0]: sound_log(c.source).config for name, c in named.items()}
-    path.write_text(json.dumps(topics))
-    return load_config(None, str(path))
+    return copies.config_of(
+        {name: sound_log(case.source).golden for name, case in named.items()}, path
+    )
 
 
 def log_files(name: str, suffix: str) -> Iterator[tuple[str, bytes]]:

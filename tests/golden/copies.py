@@ -1,0 +1,66 @@
+"""Golden logs under other names, many of them in one log directory, for one round to take."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from compactor.config import Config, load_config
+from storage.formats import checkpoint, clean_shutdown
+from tests.golden import corpora
+from tests.oracle.compare import checkpoint_entries
+
+CHECKPOINTS = (
+    checkpoint.CLEANER_OFFSET,
+    checkpoint.LOG_START,
+    checkpoint.RECOVERY_POINT,
+    checkpoint.REPLICATION,
+)
+
+
+class GoldenLog(NamedTuple):
+    """A log as Kafka wrote it, and what its directory's checkpoints and its topic say of it."""
+
+    before: Path
+    offsets: dict[str, int]  # by checkpoint
+    config: dict[str, str]
+
+
+@cache
+def golden_log(name: str) -> GoldenLog:
+    fleet = corpora.extracted()
+    offsets = {kind: checkpoint_entries(fleet.before, kind) for kind in CHECKPOINTS}
+    return GoldenLog(
+        fleet.before / name,
+        {kind: entries[name] for kind, entries in offsets.items() if name in entries},
+        json.loads(fleet.topic_configs.read_text())[topic_of(name)],
+    )
+
+
+def topic_of(partition: str) -> str:
+    return partition.rpartition("-")[0]
+
+
+def write_copies(root: Path, logs: Mapping[str, GoldenLog]) -> None:
+    """Make a log directory of these logs, by TOPIC-PARTITION."""
+    root.mkdir()
+    entries: dict[str, dict[tuple[str, int], int]] = {kind: {} for kind in CHECKPOINTS}
+    for name, log in logs.items():
+        (root / name).mkdir()
+        for path in log.before.iterdir():
+            copy = root / name / path.name  # no link, since one that goes is a change
+            corpora.write_sparse(copy, path.read_bytes())
+            shutil.copystat(path, copy)
+        for kind, offset in log.offsets.items():
+            entries[kind][topic_of(name), 0] = offset
+    for kind, of_kind in entries.items():
+        checkpoint.write(str(root / kind), of_kind)
+    clean_shutdown.write(str(root))
+
+
+def config_of(logs: Mapping[str, GoldenLog], path: Path) -> Config:
+    """The configuration of their topics, which is written to path."""
+    path.write_text(json.dumps({topic_of(name): log.config for name, log in logs.items()}))
+    return load_config(None, str(path))

@@ -1,0 +1,1 @@
+"""Seeded lies in what tasks write and return: which proof catches each."""

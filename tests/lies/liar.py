@@ -1,0 +1,193 @@
+"""Tells lies in the middle of a round whose tasks run in this process, one about each log."""
+
+import json
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import pytest
+
+from cleaner_jobs.kernels.offset_map import mark_superseded, merge_latest
+from cleaner_jobs.task_values import PART, REWRITTEN, VERDICT, Part, Piece, Rewritten, Verdict
+from cleaner_jobs.tasks import piece as piece_module
+from cleaner_jobs.tasks import scan as scan_module
+from cleaner_jobs.tasks.cleaned_segment import IndexesInMaking, read_back
+from cleaner_jobs.tasks.resolve import resolve_partition
+from cleaner_jobs.tasks.txn_flags import txn_batches
+from compactor.planning.round_plan import RoundPlan
+from storage.file_names import LOG, TXN_INDEX
+from storage.formats.batch_columns import REASON_MASK, SUPERSEDED
+from tests.golden.copies import golden_log
+from tests.lies.about_decisions import Merged, Records
+from tests.lies.lie import Case, Known, Place, Row
+from tests.support.local_round import LocalRound, Rows
+from tests.support.reference_batch import split
+
+TASKS = "cleaner_jobs.tasks"
+ROWS = {  # by stage
+    "scan": (Place.SCANNED, PART, Part._fields),
+    "resolve": (Place.RESOLVED, VERDICT, Verdict._fields),
+    "rewrite": (Place.REWRITTEN, REWRITTEN, Rewritten._fields),
+}
+
+
+@cache
+def known_of(source: str) -> Known:
+    """A log as it was before."""
+    before = golden_log(source).before
+    segments = {
+        int(path.stem): tuple(split(path.read_bytes())) for path in sorted(before.glob(f"*{LOG}"))
+    }
+    entries = b"".join(path.read_bytes() for path in sorted(before.glob(f"*{TXN_INDEX}")))
+    return Known(source, segments, entries)
+
+
+class Liar:
+    """Has one lie for each partition, and tells it once."""
+
+    def __init__(self, cases: Mapping[str, Case], plan: RoundPlan) -> None:
+        self._cases = cases
+        self._names = {log.log_id: log.name for log in plan.logs}
+        self._ids = {log.path: log.log_id for log in plan.logs}
+        self._at_work: int | None = None  # the log of which a task is computing something
+        self._writing = False  # a segment is being written, not only looked at
+        self.told: set[str] = set()  # partitions
+
+    def _lie(self, log_id: int | None, place: Place, value: Any) -> Any:
+        """What is said there in the place of a value; the value if nothing is to be."""
+        name = None if log_id is None else self._names[log_id]
+        case = None if name is None else self._cases.get(name)
+        if case is None or name is None or case.lie.place != place or name in self.told:
+            return value
+        chance = random.Random(str(case))
+        said = case.lie.tell(value, chance, known_of(case.source))
+        if said is None:
+            return value
+        self.told.add(name)
+        return said
+
+    @contextmanager
+    def at_work(self, patch: pytest.MonkeyPatch, local: LocalRound) -> Iterator[None]:
+        self._about_logs(patch)
+        self._about_indexes(patch)
+        self._about_scans(patch)
+        self._about_maps(patch)
+        for stage in ROWS:
+            local.after[stage] = self._about_rows(stage)
+        try:
+            yield
+        finally:
+            local.after.clear()
+
+    def _about_logs(self, patch: pytest.MonkeyPatch) -> None:
+        def lying(path: str, *rest: Any) -> Any:
+            self._change(path)
+            return read_back(path, *rest)
+
+        patch.setattr(f"{TASKS}.piece.read_back", lying)
+
+    def _change(self, path: str) -> None:
+        with open(path, "rb") as source:
+            batches = list(split(source.read()))
+        said = self._lie(self._at_work, Place.LOG, batches)
+        if said is batches:
+            return
+        times = os.stat(path)
+        with open(path, "r+b") as out:
+            out.write(b"".join(said))
+            out.truncate()
+        os.utime(path, ns=(times.st_mtime_ns, times.st_mtime_ns))
+
+    def _about_indexes(self, patch: pytest.MonkeyPatch) -> None:
+        finish = IndexesInMaking.finish
+        new_txn_index = piece_module._new_txn_index
+
+        def lying(making: Any) -> Any:
+            made = finish(making)
+            if not self._writing:
+                return made
+            offsets = self._lie(self._at_work, Place.OFFSET_INDEX, made.offset_index)
+            times = self._lie(self._at_work, Place.TIME_INDEX, made.time_index)
+            return made._replace(offset_index=offsets, time_index=times)
+
+        def lying_of_transactions(piece: Piece) -> bytes | None:
+            data = new_txn_index(piece)
+            if data is None or not self._writing:
+                return data
+            said: bytes = self._lie(self._at_work, Place.TXN_INDEX, data)
+            return said
+
+        patch.setattr(IndexesInMaking, "finish", lying)
+        patch.setattr(piece_module, "_new_txn_index", lying_of_transactions)
+        for name in ("_write_group", "_write_part_of_group"):
+            patch.setattr(piece_module, name, self._noting(getattr(piece_module, name)))
+
+    def _noting(self, write: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(piece: Piece, *rest: Any) -> Any:
+            self._at_work, self._writing = piece.log_id, True
+            try:
+                return write(piece, *rest)
+            finally:
+                self._at_work, self._writing = None, False
+
+        return noted
+
+    def _about_scans(self, patch: pytest.MonkeyPatch) -> None:
+        finish, take = scan_module.PartBuilder.finish, scan_module.PartBuilder._take
+
+        def noted(builder: Any) -> Iterator[Part]:
+            if builder._stretch is not None:
+                self._at_work = builder._stretch.log_id
+            return finish(builder)
+
+        def noted_too(builder: Any, stretch: Any, *rest: Any) -> None:
+            self._at_work = stretch.log_id
+            take(builder, stretch, *rest)
+
+        def lying(columns: Sequence[Any], start: int, end: int, table: Any) -> int:
+            mark_superseded(columns, start, end, table)
+            records = Records(*(column[start:end] for column in columns))
+            self._lie(self._at_work, Place.STATES, records)
+            reasons = records.states & REASON_MASK
+            return int((reasons == SUPERSEDED).sum())
+
+        def lying_of_transactions(*arguments: Any) -> Any:
+            return self._lie(self._at_work, Place.TXN_BATCHES, txn_batches(*arguments))
+
+        patch.setattr(scan_module.PartBuilder, "finish", noted)
+        patch.setattr(scan_module.PartBuilder, "_take", noted_too)
+        patch.setattr(f"{TASKS}.scan.mark_superseded", lying)
+        patch.setattr(f"{TASKS}.scan.txn_batches", lying_of_transactions)
+
+    def _about_maps(self, patch: pytest.MonkeyPatch) -> None:
+        def noted(parts: Sequence[Part], *rest: Any) -> Verdict:
+            self._at_work = parts[0].log_id
+            return resolve_partition(parts, *rest)
+
+        def lying(entries: Any, count: int, table: Any, superseded: Any) -> int:
+            keys: int = merge_latest(entries, count, table, superseded)
+            self._lie(self._at_work, Place.MAP, Merged(entries[:count], superseded[:count]))
+            return keys
+
+        patch.setattr(f"{TASKS}.task.resolve_partition", noted)
+        patch.setattr(f"{TASKS}.resolve.merge_latest", lying)
+
+    def _about_rows(self, stage: str) -> Callable[[Rows], Rows]:
+        place, kind, fields = ROWS[stage]
+
+        def lying(rows: Rows) -> Rows:
+            others = [row for row in rows if row[0] != kind]
+            values = [dict(zip(fields, json.loads(v), strict=True)) for k, v in rows if k == kind]
+            said: Rows = []
+            of_logs: dict[int, list[Row]] = {}
+            for value in values:
+                of_logs.setdefault(value["log_id"], []).append(value)
+            for log_id, of_log in of_logs.items():
+                told: list[Row] = self._lie(log_id, place, of_log)
+                said += [(kind, json.dumps([row[name] for name in fields])) for row in told]
+            return [*said, *others]
+
+        return lying

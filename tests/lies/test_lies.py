@@ -1,0 +1,136 @@
+"""A sample of the lies; `make test-lies` tells 5,000. And the score is seen to sink."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from compactor.verification.overdue import Overdue
+from tests.golden import corpora
+from tests.lies.campaign import Campaign, judged_again, lies
+from tests.lies.judged import Finder, Judged
+from tests.lies.lie import Case, Lie, Place
+from tests.lies.score import SURVIVED, Score, Survivor, listed_survivors, no_longer_survive
+from tests.support.local_round import LocalRound, open_local_round
+
+LOGS = (
+    *(f"e23-first-dropped-{codec}-0" for codec in ("none", "gzip", "zstd")),
+    "c11.7-horizon-outlives-tombstone-zstd-0",
+    "e41-committed-partly-superseded-0",
+    "e44-aborted-first-round-0",
+    "e47-one-open-one-aborted-0",
+    "e50-pairs-0",
+    "c8.2-checkpoint-3-0",  # with an offset index
+    "random-30-0",
+)
+COUNT = 40
+DECIDED = "what the latest record of a key is: a superseded record stays"
+
+
+@pytest.fixture
+def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
+    return open_local_round(tmp_path / "work", monkeypatch)
+
+
+def test_no_lie_of_a_sample_survives_but_those_that_are_listed(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    campaign = Campaign(local, tmp_path / "rounds")
+    campaign.run(COUNT, 0, LOGS, lambda _: None)
+    assert campaign.score.problems(listed_survivors()) == []
+    assert campaign.score.lies >= COUNT
+    assert campaign.score.first and campaign.score.caught(Finder.RUN) > 0.3
+
+
+def test_there_are_logs_to_lie_about() -> None:
+    assert {*LOGS} <= {*corpora.partitions()}
+
+
+def told(name: str, local: LocalRound, root: Path) -> Score:
+    """What came of one kind of lie."""
+    found = [Survivor(name, "", source, 0) for source in LOGS if not source.startswith("c8.2-")]
+    score = Score()
+    for judged in judged_again(found, local, root):
+        score.take(judged)
+    assert score.lies
+    return score
+
+
+def no_findings(*_: object) -> SimpleNamespace:
+    return SimpleNamespace(findings=[])
+
+
+@pytest.mark.parametrize(
+    ("name", "switch_off"),
+    [
+        (DECIDED, lambda patch: patch.setattr(Overdue, "findings", lambda *_, **__: [])),
+        (
+            "what the latest record of a key is: a latest record goes",
+            lambda patch: patch.setattr("tests.lies.judged.verify_against", no_findings),
+        ),
+    ],
+)
+def test_a_proof_that_is_switched_off_lets_lies_survive(
+    local: LocalRound,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    switch_off: Callable[[pytest.MonkeyPatch], None],
+) -> None:
+    assert told(name, local, tmp_path / "whole").problems([]) == []
+    with monkeypatch.context() as patch:
+        switch_off(patch)
+        found = told(name, local, tmp_path / "without").problems([])
+    assert any(f"survived and is not listed: {name}" in problem for problem in found), found
+    assert any("lies were caught" in problem for problem in found)
+
+
+class TestScore:
+    LIE = Lie("a name", Place.LOG, lambda *_: None)
+
+    def judged(self, *finders: Finder, effect: bool = True, end: bool = False) -> Judged:
+        case = Case(self.LIE, "log-0", 7)
+        return Judged(case, True, effect, frozenset(finders), "told", is_end=end)
+
+    def test_the_first_that_catches_it_is_counted(self) -> None:
+        score = Score()
+        assert score.take(self.judged(Finder.AGAINST, Finder.RUN))
+        assert score.take(self.judged(Finder.VERIFY, Finder.REPORT))
+        assert score.first[str(self.LIE)] == {Finder.RUN: 1, Finder.VERIFY: 1}
+        assert (score.caught(Finder.RUN), score.problems([])) == (0.5, [])
+
+    def test_what_changes_nothing_is_no_lie(self) -> None:
+        score = Score()
+        assert not score.take(self.judged(effect=False))
+        assert (score.lies, score.cases) == (0, 1)
+
+    def test_a_survivor_is_listed_or_wrong(self) -> None:
+        score = Score()
+        for _ in range(99):
+            score.take(self.judged(Finder.RUN))
+        score.take(self.judged())
+        assert score.first[str(self.LIE)][SURVIVED] == 1
+        [problem] = score.problems([])
+        assert problem == "survived and is not listed: the cleaned segment: a name (log-0, seed 7)"
+        listed = [Survivor(str(self.LIE), "why", "log-0", 7)]
+        assert score.problems(listed) == []
+        score.take(self.judged())
+        assert score.problems(listed) == ["only 98.02 % of 101 lies were caught"]
+        score.take(self.judged(end=True))
+        assert any(problem.startswith("ended the whole round") for problem in score.problems([]))
+
+    def test_a_listed_one_that_is_caught_now_leaves_the_list(self) -> None:
+        listed = [Survivor(str(self.LIE), "why", "log-0", 7)]
+        assert no_longer_survive(listed, [self.judged()]) == []
+        for judged in (self.judged(Finder.RUN), self.judged(effect=False)):
+            [problem] = no_longer_survive(listed, [judged])
+            assert "is caught now, or changes nothing, and is still listed" in problem
+
+
+def test_every_listed_survivor_has_a_kind_and_a_reason() -> None:
+    names = {str(lie) for lie in lies()}
+    assert len(names) == len(lies())
+    for survivor in listed_survivors():
+        assert survivor.lie in names
+        assert len(survivor.reason) > 20
