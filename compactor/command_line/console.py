@@ -19,7 +19,7 @@ def show(view: Callable[[int], RenderableType]) -> None:
     with standard_output() as out:
         width = None if out.isatty() else PIPE_WIDTH
         console = Console(file=out, width=width, highlight=False, markup=False)
-        console.print(view(console.width))
+        console.print(view(console.width), crop=False)  # a command to paste may be longer
 
 
 def tell(warnings: Sequence[str]) -> None:
