@@ -120,7 +120,6 @@ class PartitionProof:
             aborted = view.of(batches)
             self._markers.read(batches)
             self._overdue.note(batches)
-            self._txn_indexes.note(batches[aborted])
             is_control = batches["attributes"] & CONTROL != 0
             counts = (records.kinds & HAS_KEY != 0) & (records.offsets < self._bounds.end)
             counts &= ~(aborted | is_control)[records.batches]
@@ -161,6 +160,7 @@ class PartitionProof:
         self._overdue.check_batches(new.batches)
         self._tell(self._written.check(old, new, data_left))
         self._note(self._indexes.take(new.batches))
+        self._txn_indexes.note(new.batches)
 
     def _note(self, findings: Iterable[Finding]) -> None:
         for finding in findings:

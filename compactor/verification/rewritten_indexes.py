@@ -23,6 +23,7 @@ from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
 from storage.formats import offset_index, time_index, txn_index
+from storage.formats.batch_header import CONTROL, TRANSACTIONAL
 from storage.formats.segment import Segment
 from storage.formats.txn_index import AbortedTxn
 
@@ -111,7 +112,7 @@ class _Known:
     """An entry of the log before."""
 
     txn: AbortedTxn
-    has_data: bool = False  # before the cleaning
+    has_data: bool = False  # after the cleaning: what tells that nobody may see it
 
 
 class TxnIndexes:
@@ -124,9 +125,11 @@ class TxnIndexes:
         for known in sorted(self._known, key=_last_offset):
             self._of_producer.setdefault(known.txn.producer_id, []).append(known)
 
-    def note(self, aborted: Batches) -> None:
-        """Meet batches of the log before that its readers of committed records do not see."""
-        producers, offsets = aborted["producer_id"].tolist(), aborted["base_offset"].tolist()
+    def note(self, batches: Batches) -> None:
+        """Meet batches of the log after. An entry goes with the last data of its transaction: in
+        the cleaning that comes after the one that took it, of which there may have been several."""
+        data = batches[batches["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL]
+        producers, offsets = data["producer_id"].tolist(), data["base_offset"].tolist()
         for producer_id, offset in zip(producers, offsets, strict=True):
             known = self._of_producer.get(producer_id, [])
             at = bisect_left(known, offset, key=_last_offset)
@@ -171,7 +174,7 @@ def _last_offset(known: _Known) -> int:
 def _missing(skipped: Sequence[_Known], path: str, position: int) -> Iterator[Finding]:
     for known in skipped:
         if known.has_data:
-            problem = f"{_words(known.txn)}: is missing, and had data before the cleaning"
+            problem = f"{_words(known.txn)}: is missing, and some of its data is left"
             yield Finding(path, position, problem)
 
 

@@ -135,7 +135,7 @@ def _wait_for_workers(page: str, count: int, folder: Path) -> None:
         try:
             with urlopen(page, timeout=5) as answer:
                 alive = json.load(answer)["aliveworkers"]
-        except OSError:
+        except (OSError, json.JSONDecodeError):  # it answers before it has anything to say
             continue
 
 

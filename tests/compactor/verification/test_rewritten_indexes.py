@@ -95,7 +95,7 @@ TOLD = "aborted transaction of producer 8 from offset 5 to 7, last stable offset
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"", TOLD + "is missing, and had data before the cleaning"),
+        (b"", TOLD + "is missing, and some of its data is left"),
         (index_entry(8, 5, 7, 7), "stable offset 7: no such entry was there before"),
         (index_entry(8, 4, 7, 8), "from offset 4 to 7, last stable offset 8: no such entry"),
         (ABORTED_TXN * 2, TOLD + "no such entry was there before"),
@@ -109,6 +109,17 @@ def test_a_transaction_entry_is_one_of_before(pair: Pair, data: bytes, problem: 
         path.unlink()
     told = [f.problem for f in pair.hold().findings if f.path == str(path)]
     assert any(problem in text for text in told), told
+
+
+def test_an_entry_goes_once_nothing_is_left_of_its_transaction(pair: Pair) -> None:
+    """C-8.8: the cleaning that takes the data keeps the entry, and the next one does not."""
+    partition = pair.new / "orders-0"
+    batches = after()
+    del batches["aborted"]
+    write_segment(partition, 0, list(batches.values()))
+    path = partition / file_name(0, TXN_INDEX)
+    path.unlink()
+    assert not [finding for finding in pair.hold().findings if finding.path == str(path)]
 
 
 def test_a_transaction_without_data_may_have_no_entry(pair: Pair) -> None:
