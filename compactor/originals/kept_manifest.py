@@ -4,6 +4,7 @@
     DIR/RUN/0/orders-7/log.json        that log before its first step: all of its segments
     DIR/RUN/0/orders-7/000003.json     the third step of that log: what is replaced by what
     DIR/RUN/0/orders-7/000003/         the files that were replaced
+    DIR/RUN/0/orders-7/undone          all of it was brought back; empty
 
 A step is a segment group that is swapped, a segment that is split, or one that retention deletes.
 Each file is told by name, size and checksum, so that a log can be recognised after any of them, and
@@ -25,6 +26,7 @@ STEP_FORMAT, STEP_VERSION = "compactor-originals-step", 2
 OLDER_STEP_VERSION = 1  # without a LOG_FORMAT file beside it
 RUN_FILE = "run.json"
 LOG_FILE = "log.json"
+UNDONE_FILE = "undone"  # of a log: what happened to it since has nothing to do with the run
 DISCARDED_FILE = "discarded.json"  # the same, of a run that is being discarded
 _STEP = re.compile(r"(\d{6})\.json", re.ASCII)
 _CHECKSUM = re.compile(r"[0-9a-f]{16}", re.ASCII)

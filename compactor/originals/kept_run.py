@@ -10,6 +10,7 @@ from compactor.originals.kept_manifest import (
     DISCARDED_FILE,
     LOG_FILE,
     RUN_FILE,
+    UNDONE_FILE,
     KeptRun,
     KeptStep,
     LogBefore,
@@ -35,6 +36,11 @@ class KeptLog(NamedTuple):
     path: str  # of what was kept
     before: LogBefore | None  # None: no step was begun
     steps: tuple[KeptStep, ...]  # in the order of the run
+
+    @property
+    def undone_file(self) -> str:
+        """Stands there once all of it was brought back."""
+        return os.path.join(self.path, UNDONE_FILE)
 
     def file(self, step: KeptStep, name: str) -> str:
         return os.path.join(self.path, f"{step.number:06d}", name)

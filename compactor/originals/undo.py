@@ -16,6 +16,8 @@ For each log directory, under its lock, with what is true if the power goes in t
    .log last                  each step is done or is not: the log is in one of the states of 1
 5. an active segment that retention made, if nothing was written to it             removed, or not
 6. snapshots that went with merged segments                        they are brought back next time
+7. it is written down that the log was undone                      likewise; what a broker does to
+                                                                   it later is not taken for the run
 
 So it can be run again at any time, and ends the same.
 """
@@ -63,7 +65,7 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 
 class UndoStatus(StrEnum):
     UNDONE = "undone"
-    AS_BEFORE = "as-before"  # nothing was left to undo
+    AS_BEFORE = "as-before"  # the run had changed nothing, or was undone before
     REFUSED = "refused"  # changed since the run: left as it is
     FAILED = "failed"
 
@@ -186,6 +188,8 @@ def _undo(task: UndoTask) -> UndoReport:
     for step in log.steps:
         _bring_snapshots_back(log, step, path)
     filesystem.sync_directory(path)
+    if log.steps and not filesystem.exists(log.undone_file):
+        filesystem.replace_file(log.undone_file, b"")
     brought = [mark for step in task.steps for mark in step.originals if mark.name.endswith(LOG)]
     has_undone = bool(task.steps) or task.log_start_was_raised
     status = UndoStatus.UNDONE if has_undone else UndoStatus.AS_BEFORE

@@ -69,8 +69,8 @@ def judge(log: KeptLog, checkpointed: Checkpointed) -> UndoTask:
     """Find the state of a log. Raise ChangedSinceError, CorruptFileError or OSError."""
     topic, partition = log.key
     path = os.path.join(log.log_dir, f"{topic}-{partition}")
-    if log.before is None or not log.steps:
-        return UndoTask(log, path, ())
+    if log.before is None or not log.steps or filesystem.exists(log.undone_file):
+        return UndoTask(log._replace(steps=()), path, ())
     _check_topic_id(log.before.topic_id, path)
     listing = list_partition(path, topic, partition)
     swaps = [name for name in listing.unfinished if name.endswith(SWAP)]

@@ -9,7 +9,7 @@ from compactor.views.report_json import JsonObject
 
 _WORDS = {
     UndoStatus.UNDONE: "undone",
-    UndoStatus.AS_BEFORE: "already as before the run",
+    UndoStatus.AS_BEFORE: "nothing left to undo",
     UndoStatus.REFUSED: "left as it is",
     UndoStatus.FAILED: "failed",
 }

@@ -77,7 +77,7 @@ class Model:
 
     def undoing(self, kept: KeptRun) -> tuple[Must, Files]:
         """What it must do, and what the log is once it is done."""
-        if kept.is_discarded or kept.topic != self.topic:
+        if kept.is_discarded or kept.was_undone or kept.topic != self.topic:
             return Must.STAY, self.files
         since = self.appended[kept.appended :]
         tails = [since[count:] for count in range(len(since) + 1)]

@@ -431,12 +431,14 @@ def test_an_undoing_that_is_cut_short_anywhere_is_done_by_the_next(
     kept = Kept(local, one_log(tmp_path / "logs"), SOME)
     before = kept.files()
     kept.run()
-    saved = tmp_path / "saved"
-    shutil.copytree(kept.log_dir, saved)
+    left = {path: tmp_path / "left" / path.name for path in (kept.log_dir, kept.run_dir)}
+    for path, copy in left.items():
+        shutil.copytree(path, copy)
     at, finished = 0, False
     while not finished:
-        shutil.rmtree(kept.log_dir)
-        shutil.copytree(saved, kept.log_dir)
+        for path, copy in left.items():
+            shutil.rmtree(path)
+            shutil.copytree(copy, path)
         with monkeypatch.context() as patches:
             made = losing_power(patches, at)
             try:
@@ -536,6 +538,24 @@ def test_what_retention_deleted_comes_back(
     assert [report.status for report in reports] == [UndoStatus.UNDONE] * 2, reports
     assert different(before, kept.files()) == set()
     assert [report.status for report in kept.undo()] == [UndoStatus.AS_BEFORE] * 2
+
+
+def test_what_a_broker_deletes_after_an_undoing_does_not_come_back(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    """What it leaves may be what the run had left."""
+    log_dir = merged(tmp_path / "logs")
+    kept = Kept(local, log_dir, SOME)
+    kept.run()
+    left = kept.files()
+    assert [report.status for report in kept.undo()] == [UndoStatus.UNDONE] * 2
+    for name in kept.files().keys() - left.keys():
+        (log_dir / name).unlink()
+    for name in left:
+        (log_dir / name).write_bytes(left[name][0])
+    before = kept.files()
+    assert [report.status for report in kept.undo()] == [UndoStatus.AS_BEFORE] * 2
+    assert kept.files() == before
 
 
 def test_an_active_segment_of_retention_with_data_stays(local: LocalRound, tmp_path: Path) -> None:
