@@ -1,7 +1,7 @@
 """Kernels that write batches anew: fewer records, another time base, or a header alone.
 
 Source: Kafka, MemoryRecords.buildRetainedRecordsInto, MemoryRecordsBuilder and
-DefaultRecordBatch.writeEmptyHeader (compaction C-11.9 to C-11.14). `sealing` adds the checksum.
+DefaultRecordBatch.writeEmptyHeader (compaction C-11.9 to C-11.14). `checksums` adds the checksum.
 """
 
 from typing import Any

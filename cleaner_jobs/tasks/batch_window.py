@@ -10,12 +10,12 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
+from cleaner_jobs.kernels.checksums import first_wrong_checksum
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import check_open
@@ -47,15 +47,12 @@ from storage.formats.batch_columns import (
 )
 from storage.formats.batch_header import (
     BATCH_HEADER_BYTES,
-    CHECKED_AT,
     CODEC_MASK,
     FRAME_BYTES,
-    MAGIC_AT,
     entry_bytes,
 )
 from storage.formats.legacy_upgrade import Entries, has_legacy, upgrade
 from storage.formats.segment import MAX_RELATIVE_OFFSET
-from storage.kernels.crc32c import crc32c
 
 WINDOW_BYTES = 16 << 20
 WINDOW_BATCHES = 1 << 16
@@ -194,20 +191,11 @@ def check_checksums(window: Window) -> None:
 
     That is a CRC-32C (F-4.2), of a legacy message a CRC-32 (F-7.1).
     """
-    view, rows = window.buffer.data, window.rows
-    starts = rows[:, POSITION] - window.file_position
-    ends = (starts + rows[:, SIZE]).tolist()
-    legacy = rows[:, ATTRIBUTES] & LEGACY != 0
-    starts += np.where(legacy, MAGIC_AT, CHECKED_AT)
-    computed = [
-        crc32(view[s:e]) if is_legacy else crc32c(view[s:e])
-        for s, e, is_legacy in zip(starts.tolist(), ends, legacy.tolist(), strict=True)
-    ]
-    wrong = np.flatnonzero(np.array(computed, np.int64) != rows[:, CHECKSUM])
-    if len(wrong):
-        row, found = rows[wrong[0]], computed[wrong[0]]
-        problem = f"checksum {row[CHECKSUM]:08x} is stored, {found:08x} computed"
-        raise CorruptFileError(window.path, int(row[POSITION]), problem)
+    rows = window.rows
+    wrong, computed = first_wrong_checksum(window.buffer, window.file_position, rows)
+    if wrong >= 0:
+        problem = f"checksum {rows[wrong, CHECKSUM]:08x} is stored, {computed:08x} computed"
+        raise CorruptFileError(window.path, int(rows[wrong, POSITION]), problem)
 
 
 def digests_of(buffer: ByteArray, bounds: Int64Array) -> list[int]:

@@ -6,7 +6,7 @@ loaded from the cache; done before workers are forked, no task pays for it.
 
 import numpy as np
 
-from cleaner_jobs.kernels import kept_batches, offset_map, rebuild, same_batches, sealing
+from cleaner_jobs.kernels import checksums, kept_batches, offset_map, rebuild, same_batches
 from cleaner_jobs.kernels.same_records import EXPECTED_COLUMNS
 from cleaner_jobs.tasks import map_capacity, txn_flags
 from storage.codecs.snappy_block import compress_small_block
@@ -53,7 +53,8 @@ def warm() -> None:
     )
     verdict = actions, kept_records, superseded
     rebuild.rewrite_batches((window, window), 0, rows[:0], verdict, -1, window, bounds)
-    sealing.seal_batches(window, bounds[:0])
+    checksums.seal_batches(window, bounds[:0])
+    checksums.first_wrong_checksum(window, 0, rows[:0])
     expected = np.zeros((1, EXPECTED_COLUMNS), np.int64)
     same_batches.sum_heads(window, 0, 0)
     same_batches.compare_payloads(

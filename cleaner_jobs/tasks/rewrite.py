@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cleaner_jobs.kernels.checksums import seal_batches
 from cleaner_jobs.kernels.kept_batches import (
     DROP,
     EMPTY,
@@ -25,7 +26,6 @@ from cleaner_jobs.kernels.rebuild import (
     rewrite_batches,
 )
 from cleaner_jobs.kernels.same_records import EXPECTED_COLUMNS
-from cleaner_jobs.kernels.sealing import seal_batches
 from cleaner_jobs.tasks.batch_window import Window, check_checksums
 from cleaner_jobs.tasks.packed_batches import RebuiltBatch, rebuild_packed
 from cleaner_jobs.tasks.rebuilt_by_field import rebuild_by_field

@@ -1,0 +1,47 @@
+"""Cyclic redundancy checks by tables: eight bytes a step, on any processor.
+
+Of reflected polynomials of 32 bits. A running checksum begins and ends inverted.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storage.kernels.kernel import inlined
+
+
+def tables_of(polynomial: int) -> NDArray[np.uint32]:
+    """Table k holds what a byte, followed by k zeros, makes of the checksum. Shape (8, 256)."""
+    tables = np.zeros((8, 256), np.uint32)
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (polynomial if crc & 1 else 0)
+        tables[0, byte] = crc
+    for k in range(1, 8):
+        tables[k] = tables[k - 1] >> np.uint32(8) ^ tables[0][tables[k - 1] & np.uint32(0xFF)]
+    return tables
+
+
+@inlined
+def word_step(tables: NDArray[np.uint32], crc: Any, word: Any) -> Any:
+    """The running checksum after eight more bytes, the first of them the lowest."""
+    x = crc ^ word
+    byte = np.uint64(0xFF)
+    return np.uint64(
+        tables[7, x & byte]
+        ^ tables[6, (x >> np.uint64(8)) & byte]
+        ^ tables[5, (x >> np.uint64(16)) & byte]
+        ^ tables[4, (x >> np.uint64(24)) & byte]
+        ^ tables[3, (x >> np.uint64(32)) & byte]
+        ^ tables[2, (x >> np.uint64(40)) & byte]
+        ^ tables[1, (x >> np.uint64(48)) & byte]
+        ^ tables[0, x >> np.uint64(56)]
+    )
+
+
+@inlined
+def byte_step(tables: NDArray[np.uint32], crc: Any, byte: Any) -> Any:
+    """Likewise after one more byte."""
+    return (crc >> np.uint64(8)) ^ np.uint64(tables[0, (crc ^ byte) & np.uint64(0xFF)])
