@@ -35,7 +35,7 @@ class ExitCode(IntEnum):
 
     @property
     def word(self) -> str:
-        """The status in the verdict; whatever signal interrupts a run, it is an interrupted one."""
+        """The status in the summary; whatever signal interrupts a run, it is an interrupted one."""
         return "interrupted" if self > ExitCode.PARTIAL else self.name.lower()
 
 

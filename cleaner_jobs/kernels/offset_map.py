@@ -249,7 +249,7 @@ def merge_latest(
 
 
 @kernel
-def collect_verdict(
+def collect_superseded(
     entries: UInt64Array,
     superseded: UInt8Array,
     first_offset: int,

@@ -199,19 +199,19 @@ def rebuild_payloads(
     payloads: ByteArray,
     bounds: Int64Array,
     rows: Int64Array,
-    verdict: tuple[ByteArray, Int64Array, Int64Array],
+    decisions: tuple[ByteArray, Int64Array, Int64Array],
     out: ByteArray,
     results: Int64Array,
 ) -> None:
     """Rebuild the records of several decompressed batches, one behind the other.
 
-    payloads: batch i stands in bounds[i, 0]:bounds[i, 1]. verdict: states of records (uint8), the
+    payloads: batch i stands in bounds[i, 0]:bounds[i, 1]. decisions: states of records (uint8), the
     first record of each batch among them, the horizon that each is to be given or -1. results:
     (batches, RESULT_COLUMNS), filled: where the batch begins and ends in out, base timestamp, max
     timestamp, code and refusal as rebuild_records returns them, base offset and last offset. The
     offsets of a legacy batch become those of its first and last kept record (C-11.12).
     """
-    states, first_records, horizons_ms = verdict
+    states, first_records, horizons_ms = decisions
     at = 0
     for i in range(rows.shape[0]):
         first = first_records[i]
@@ -320,7 +320,7 @@ def rewrite_batches(
     buffers: tuple[ByteArray, ByteArray],
     file_position: int,
     rows: Int64Array,
-    verdict: tuple[ByteArray, Int32Array, ByteArray],
+    decisions: tuple[ByteArray, Int32Array, ByteArray],
     horizon_ms: int,
     out: ByteArray,
     spans: Int64Array,
@@ -328,13 +328,13 @@ def rewrite_batches(
     """Write to out what becomes of batches that need no codec: copied, rebuilt, emptied, dropped.
 
     buffers: of the batches, whose first byte is at file_position, and of the upgraded records of
-    legacy ones, which are never copied nor emptied here. verdict: actions and kept records of
+    legacy ones, which are never copied nor emptied here. decisions: actions and kept records of
     each batch, states of each record. horizon_ms: of this round. spans: (>= batches, 2), filled
     with where in out the batches stand that need a checksum.
     Returns bytes written, number of spans, the batch at which it stopped since it is NOT_CANONICAL
     (-1 if none), and how many of those before it Kafka's builder refuses.
     """
-    actions, kept_records, states = verdict
+    actions, kept_records, states = decisions
     buffer, upgraded = buffers
     at = 0
     span = 0

@@ -171,14 +171,14 @@ def _has_facts(expected: Int64Array, out: ByteArray, at: Any) -> Any:
 def compare_payloads(
     source: tuple[ByteArray, int, Int64Array],
     payloads: tuple[ByteArray, Int64Array],
-    verdict: tuple[ByteArray, Int64Array, Int64Array, bool],
+    decisions: tuple[ByteArray, Int64Array, Int64Array, bool],
     written: tuple[ByteArray, Int64Array],
     expected: Int64Array,
 ) -> tuple[int, int]:
     """Hold rebuilt payloads, before they are compressed, against those of their sources.
 
     source: the window's buffer, where that begins in its file, and rows of its batches. payloads:
-    batch i stands in bounds[i, 0]:bounds[i, 1]. verdict: states of records, the first record of
+    batch i stands in bounds[i, 0]:bounds[i, 1]. decisions: states of records, the first record of
     each batch among them, the horizon that each is to be given or -1, whether the round gives any.
     written: a buffer, and results as of rebuild_payloads; a batch that it has not rebuilt is passed
     over. expected: (batches, EXPECTED_COLUMNS), filled.
@@ -186,7 +186,7 @@ def compare_payloads(
     """
     buffer, file_position, rows = source
     payload, bounds = payloads
-    states, first_records, horizons_ms, gives_horizons = verdict
+    states, first_records, horizons_ms, gives_horizons = decisions
     out, results = written
     for i in range(rows.shape[0]):
         if results[i, 4] != OK:
@@ -207,13 +207,13 @@ def compare_payloads(
 @kernel
 def _compare_rebuilt(
     source: tuple[ByteArray, ByteArray, int, Int64Array],
-    verdict: tuple[int, ByteArray, int],
+    decisions: tuple[int, ByteArray, int],
     written: tuple[ByteArray, int, int],
     expected: Int64Array,
 ) -> int:
     """One batch, rebuilt or emptied. source: as of compare_batches, with its own place and row."""
     buffer, upgraded, source_at, row = source
-    action, states, horizon_ms = verdict
+    action, states, horizon_ms = decisions
     out, at, size = written
     header = _source_header(buffer, source_at, row)
     is_legacy = row[ATTRIBUTES] & LEGACY != 0
@@ -255,20 +255,20 @@ def _compare_rebuilt(
 @kernel
 def compare_batches(
     source: tuple[ByteArray, ByteArray, int, Int64Array],
-    verdict: tuple[ByteArray, ByteArray, int],
+    decisions: tuple[ByteArray, ByteArray, int],
     written: tuple[ByteArray, int],
     expected: Int64Array,
 ) -> tuple[int, int]:
     """Hold whole written batches, sealed, against their sources.
 
     source: the window's buffer, the upgraded records of legacy batches, where the buffer begins in
-    its file, and rows. verdict: actions of each batch, states of each record, and the horizon of
+    its file, and rows. decisions: actions of each batch, states of each record, and the horizon of
     this round. written: a buffer, the batches from its start on, and where they end. expected:
     (batches, EXPECTED_COLUMNS), filled but for those batches whose records were compared before.
     Returns the batch that differs, and in what; -1 and SAME if none does.
     """
     buffer, upgraded, file_position, rows = source
-    actions, states, horizon_ms = verdict
+    actions, states, horizon_ms = decisions
     out, end = written
     at: Any = np.int64(0)
     record = 0

@@ -49,21 +49,22 @@ def _null_value(payload: ByteArray, at: Any, end: Any) -> bool:
 def compare_records(
     source: tuple[ByteArray, int, int],
     header: tuple[int, int, int, int],
-    verdict: tuple[ByteArray, int, bool],
+    decisions: tuple[ByteArray, int, bool],
     written: tuple[ByteArray, int, int],
     expected: Int64Array,
 ) -> int:
     """Hold written records against those of the source that stay, each from its length on.
 
     source, written: a buffer with SLACK_BYTES behind the records, and from where to where they
-    stand. header: base offset, base timestamp, max timestamp and attributes of the source. verdict:
-    a state for each of its records, the horizon that the batch is to be given or -1, and whether
-    the round gives any. expected: (EXPECTED_COLUMNS,), filled. Returns SAME, or what differs first.
+    stand. header: base offset, base timestamp, max timestamp and attributes of the source.
+    decisions: a state for each of its records, the horizon that the batch is to be given or -1, and
+    whether the round gives any. expected: (EXPECTED_COLUMNS,), filled.
+    Returns SAME, or what differs first.
     """
     payload, start, end = source
     out, out_start, out_end = written
     base_offset, base_timestamp, max_timestamp, attributes = header
-    states, horizon_ms, gives_horizons = verdict
+    states, horizon_ms, gives_horizons = decisions
     is_legacy = attributes & LEGACY != 0
     log_append_time = attributes & LOG_APPEND_TIME != 0
     had_horizon = attributes & DELETE_HORIZON != 0

@@ -42,7 +42,7 @@ def warm() -> None:
     offset_map.select_entries(frozen, entries, 0, 64, 0)
     superseded = np.zeros(1, np.uint8)
     offset_map.merge_latest(entries, 0, np.zeros(16, np.uint64), superseded)
-    offset_map.collect_verdict(entries[:0], superseded, 0, np.zeros(1, np.uint32))
+    offset_map.collect_superseded(entries[:0], superseded, 0, np.zeros(1, np.uint32))
     kept = kept_batches.KeptBatches.of(0, ())
     actions, kept_records = np.zeros(1, np.uint8), np.zeros(1, np.int32)
     kept_batches.decide_batches(rows[:0], superseded, kept, 0, actions, kept_records)
@@ -51,8 +51,8 @@ def warm() -> None:
     rebuild.rebuild_payloads(
         window, bounds[:0], rows[:0], (superseded, horizons, horizons), window, bounds
     )
-    verdict = actions, kept_records, superseded
-    rebuild.rewrite_batches((window, window), 0, rows[:0], verdict, -1, window, bounds)
+    decisions = actions, kept_records, superseded
+    rebuild.rewrite_batches((window, window), 0, rows[:0], decisions, -1, window, bounds)
     checksums.seal_batches(window, bounds[:0])
     checksums.first_wrong_checksum(window, 0, rows[:0])
     expected = np.zeros((1, EXPECTED_COLUMNS), np.int64)

@@ -81,11 +81,11 @@ def rebuild_packed(
     for run in payloads(picked, buffers, digested=True):
         rows, chosen = picked.rows[run.first : run.end], numbers[run.first : run.end]
         its_horizons_ms = horizons_ms[run.first : run.end]
-        verdict = decided.states, decided.ordinals[chosen], its_horizons_ms
-        plain, results = _filter(run, rows, verdict, buffers)
+        decisions = decided.states, decided.ordinals[chosen], its_horizons_ms
+        plain, results = _filter(run, rows, decisions, buffers)
         digests = digests_of(plain, results[:, :2])
         decided.expected[chosen] = check_payloads(
-            picked, run, (*verdict, decided.horizon_ms >= 0), (plain, results)
+            picked, run, (*decisions, decided.horizon_ms >= 0), (plain, results)
         )
         kept = decided.kept_records[chosen].tolist()
         for row, result, count, horizon_ms, digest in zip(
@@ -124,19 +124,19 @@ def _emptied(row: list[int]) -> bytes:
 def _filter(
     run: Payloads,
     rows: Int64Array,
-    verdict: tuple[NDArray[np.uint8], Int64Array, Int64Array],
+    decisions: tuple[NDArray[np.uint8], Int64Array, Int64Array],
     buffers: WorkerBuffers,
 ) -> tuple[ByteArray, Int64Array]:
     """The kept records of a run of batches, and the results of rebuild_payloads.
 
-    verdict: as of rebuild_payloads.
+    decisions: as of rebuild_payloads.
     """
     count = run.end - run.first
     room = int(run.bounds[:, 1].max()) + SLACK_BYTES
     room += GROWTH_BYTES_PER_RECORD * int(rows[:, RECORDS_COUNT].sum())
     plain = buffers.array("plain", room)
     results = buffers.array("rebuilt", count, np.int64, RESULT_COLUMNS)[:count]
-    rebuild_payloads(run.buffer, run.bounds, rows, verdict, plain, results)
+    rebuild_payloads(run.buffer, run.bounds, rows, decisions, plain, results)
     return plain, results
 
 

@@ -84,10 +84,10 @@ def _kept(window: Window, row: int, states: NDArray[np.uint8]) -> tuple[BatchHea
 
 
 def _compared(
-    window: Window, row: int, batch: bytes, verdict: tuple[NDArray[np.uint8], int | None]
+    window: Window, row: int, batch: bytes, decisions: tuple[NDArray[np.uint8], int | None]
 ) -> tuple[int, ...]:
     """What is to stand in the header of a written batch whose records are those of its source."""
-    states, given_ms = verdict
+    states, given_ms = decisions
     source, kept = _kept(window, row, states)
     position = int(window.rows[row, POSITION])
     try:

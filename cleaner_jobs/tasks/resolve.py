@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cleaner_jobs.kernels.offset_map import (
     ENTRY_BYTES,
     ENTRY_WORDS,
-    collect_verdict,
+    collect_superseded,
     merge_latest,
     select_entries,
     table_slots,
@@ -110,10 +110,10 @@ def resolve_partition(
     turns = 1 << max(0, (total - 1).bit_length() - (MERGE_ENTRIES - 1).bit_length())
     found = [_Found() for _ in parts]
     for turn in range(turns):
-        for number, verdict in enumerate(
+        for number, dropped in enumerate(
             _merge_turn(parts, partition, (turn, turns), files, buffers)
         ):
-            found[number].add(*verdict)
+            found[number].add(*dropped)
     return Verdict(
         log_id=parts[0].log_id,
         partition=partition,
@@ -164,7 +164,7 @@ def _merge_turn(
     merge_latest(entries, filled, table, superseded)
     for part, start, end in zip(parts, edges, edges[1:], strict=False):
         ordinals = np.empty(end - start, np.uint32)
-        count, expired, checksum = collect_verdict(
+        count, expired, checksum = collect_superseded(
             entries[start:end], superseded[start:end], part.first_record_offset, ordinals
         )
         yield ordinals[:count], expired, int(checksum)
@@ -192,7 +192,7 @@ def _write_verdict(found: list[_Found], out: tuple[BinaryIO, str]) -> int:
     return block_at
 
 
-class PartVerdict(NamedTuple):
+class DroppedFromPart(NamedTuple):
     """What one hash partition decided about one part."""
 
     superseded: NDArray[np.uint32]  # ordinals of the records that other parts supersede
@@ -213,7 +213,7 @@ class VerdictFiles:
         for descriptor in self._descriptors.values():
             os.close(descriptor)
 
-    def on_part(self, verdict: Verdict, number: int) -> PartVerdict:
+    def on_part(self, verdict: Verdict, number: int) -> DroppedFromPart:
         """What a verdict says of part `number` of the log."""
         index_at = verdict.block_at + number * INDEX_BYTES
         start, checksum, dropped, fingerprints, end = np.frombuffer(
@@ -225,7 +225,7 @@ class VerdictFiles:
         data = self._read(verdict, at, 4 * (end - start))
         if xxhash.xxh3_64_intdigest(data) != checksum:
             raise WorkFileError(verdict.file, at, "a verdict is not what was written")
-        return PartVerdict(np.frombuffer(data, np.uint32), dropped, fingerprints)
+        return DroppedFromPart(np.frombuffer(data, np.uint32), dropped, fingerprints)
 
     def _read(self, verdict: Verdict, at: int, length: int) -> bytes:
         if verdict.file not in self._descriptors:

@@ -245,12 +245,12 @@ class BatchRewriter:
         bound += GROWTH_BYTES_PER_MESSAGE * int(legacy)
         out = self._room(window, start, decided, bound)
         spans = self._buffers.array("spans", len(rows), np.int64, 2)
-        verdict = decided.actions[start:end], decided.kept_records[start:end]
+        decisions = decided.actions[start:end], decided.kept_records[start:end]
         written, fresh, stopped, refused = rewrite_batches(
             (window.buffer, window.upgraded),
             window.file_position,
             rows,
-            (*verdict, decided.states[first:last]),
+            (*decisions, decided.states[first:last]),
             self._rules.horizon_ms,
             out,
             spans,

@@ -68,7 +68,7 @@ def check_batches(
 def check_payloads(
     window: Window,
     run: Payloads,
-    verdict: tuple[NDArray[np.uint8], Int64Array, Int64Array, bool],
+    decisions: tuple[NDArray[np.uint8], Int64Array, Int64Array, bool],
     written: tuple[ByteArray, Int64Array],
 ) -> Int64Array:
     """Hold what stays of a run of compressed batches against the run, as compare_payloads does.
@@ -81,7 +81,7 @@ def check_payloads(
     wrong, difference = compare_payloads(
         (window.buffer, window.file_position, rows),
         (run.buffer, run.bounds),
-        verdict,
+        decisions,
         written,
         expected,
     )

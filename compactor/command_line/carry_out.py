@@ -1,6 +1,6 @@
 """Carries a request out: whatever happens, one line says what went wrong, and a code how it ended.
 
-The last line of standard output is the verdict; errors come here, and what was changed by then is
+The last line of standard output is the summary; errors come here, and what was changed by then is
 told with them.
 """
 
@@ -14,7 +14,7 @@ from compactor.command_line.interrupts import SignalNotes
 from compactor.command_line.requests import Format, Request, Result
 from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
 from compactor.host.output import print_error, print_line, silence_libraries
-from compactor.views.report_json import JsonObject, to_line, to_text, verdict
+from compactor.views.report_json import JsonObject, summary, to_line, to_text
 
 NOTHING_CHANGED = "Nothing was changed."
 
@@ -35,7 +35,7 @@ def carry_out(request: Request, signals: SignalNotes) -> int:
         complain(line, api.what_was_changed(error) or NOTHING_CHANGED)
         if _is_unforeseen(cause) and not request.debug:
             print_error("compactor: --debug shows where this comes from")
-        result = Result(verdict(request.command, code, line))
+        result = Result(summary(request.command, code, line))
     if result is None:
         return ExitCode.OK
     return _end(request, result, report)
@@ -47,7 +47,7 @@ def _is_unforeseen(error: BaseException) -> bool:
 
 
 def _end(request: Request, result: Result, report: str | None) -> int:
-    """Write the report, then the verdict as the last line; the exit code."""
+    """Write the report, then the summary as the last line; the exit code."""
     document = result.document
     code = int(document["exit_code"])
     if report is not None:
@@ -56,7 +56,7 @@ def _end(request: Request, result: Result, report: str | None) -> int:
         except OSError as error:
             complain(error_line(error), "The report was not written; the command itself has ended.")
             code = code or ExitCode.FAILED
-    shown = document if request.format is Format.JSON else result.verdict or document
+    shown = document if request.format is Format.JSON else result.summary or document
     print_line(to_line({**shown, "exit_code": code}))
     return code
 

@@ -66,7 +66,7 @@ from compactor.host.output import (
 )
 from compactor.host.printable import one_line
 from compactor.host.version import version
-from compactor.views.report_json import to_line, verdict
+from compactor.views.report_json import summary, to_line
 
 _ClickUsageError: type[Exception] = typer.BadParameter.__bases__[0]  # newer typers bring their own
 
@@ -416,5 +416,5 @@ def _end_of_usage_error(words: list[str], error: Exception) -> int:
     known = command in ("plan", "run", "recover", "undo", "explain", "dump", "verify")
     complain(message, f"{NOTHING_CHANGED} See: compactor{f' {command}' if known else ''} --help")
     if known and command != "dump":
-        print_line(to_line(verdict(command, ExitCode.USAGE, message)))
+        print_line(to_line(summary(command, ExitCode.USAGE, message)))
     return ExitCode.USAGE

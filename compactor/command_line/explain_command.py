@@ -5,14 +5,14 @@ from compactor.command_line.console import show, tell
 from compactor.command_line.requests import ExplainArguments, Format, Result, rules_of
 from compactor.exit_codes import ExitCode
 from compactor.views.explanation import explanation_document, explanation_view
-from compactor.views.report_json import verdict
+from compactor.views.report_json import summary
 
 
 def result_of(wanted: ExplainArguments) -> Result:
     """Show every bound of one log, and why it is cleaned or not."""
     words = wanted.words
     found = api.explain(words.log_dirs, wanted.topic_partition, rules_of(words))
-    begin = verdict("explain", ExitCode.PARTIAL if found.outcome == "set-aside" else ExitCode.OK)
+    begin = summary("explain", ExitCode.PARTIAL if found.outcome == "set-aside" else ExitCode.OK)
     if words.format is Format.TABLE:
         show(lambda _: explanation_view(found))
     tell(found.warnings)

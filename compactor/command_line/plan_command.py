@@ -5,7 +5,7 @@ from compactor.command_line.console import show, tell
 from compactor.command_line.requests import Format, Result, RoundArguments, rules_of
 from compactor.exit_codes import exit_code_of_statuses
 from compactor.views.plan_table import plan_document, plan_view
-from compactor.views.report_json import verdict
+from compactor.views.report_json import summary
 
 
 def result_of(wanted: RoundArguments) -> Result:
@@ -13,7 +13,7 @@ def result_of(wanted: RoundArguments) -> Result:
     found, space, refused, warnings = api.plan(wanted.log_dirs, rules_of(wanted))
     document = plan_document(found, space, refused) | {"warnings": list(warnings)}
     code = exit_code_of_statuses(log.status for log in found.passed_over)
-    begin = verdict("plan", code) | {"totals": document["totals"]}
+    begin = summary("plan", code) | {"totals": document["totals"]}
     if wanted.format is Format.TABLE:
         show(lambda width: plan_view(found, width, space, refused, warnings))
     else:

@@ -6,7 +6,7 @@ from compactor.command_line.requests import Format, Result, RoundArguments, rule
 from compactor.exit_codes import ExitCode
 from compactor.views.recovery_report import recovery_document
 from compactor.views.recovery_table import recovery_view
-from compactor.views.report_json import verdict
+from compactor.views.report_json import summary
 
 
 def result_of(wanted: RoundArguments) -> Result:
@@ -19,5 +19,5 @@ def result_of(wanted: RoundArguments) -> Result:
     if wanted.format is Format.TABLE:
         show(lambda _: recovery_view(recovered))
     code = ExitCode.PARTIAL if api.problems_of(recovered) else ExitCode.OK
-    begin = verdict("recover", code) | {"totals": document["totals"]}
+    begin = summary("recover", code) | {"totals": document["totals"]}
     return Result(begin | document, begin)

@@ -93,17 +93,17 @@ class VerifyArguments(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a command leaves behind: everything it knows, and the verdict alone."""
+    """What a command leaves behind: everything it knows, and the summary alone."""
 
-    document: JsonObject  # begins with the fields of the verdict
-    verdict: JsonObject | None = None  # None: the document is short enough to be one
+    document: JsonObject  # begins with the fields of the summary
+    summary: JsonObject | None = None  # None: the document is short enough to be one
 
 
 class Request(NamedTuple):
     """What the words of the command line ask for."""
 
     command: str
-    carry_out: Callable[[], Result | None]  # None: a stream of lines that needs no verdict
+    carry_out: Callable[[], Result | None]  # None: a stream of lines that needs no summary
     format: Format
     report: str | None
     debug: bool

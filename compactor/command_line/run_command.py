@@ -4,7 +4,7 @@ from compactor import api
 from compactor.command_line import arguments
 from compactor.command_line.console import show, shown_progress, tell
 from compactor.command_line.requests import Format, OnCorrupt, Result, RoundArguments, rules_of
-from compactor.views.report_json import report_document, report_verdict
+from compactor.views.report_json import report_document, report_summary
 from compactor.views.report_table import report_view
 
 
@@ -17,7 +17,7 @@ def result_of(wanted: RoundArguments) -> Result:
         show(lambda width: report_view(report, width))
     else:
         tell(report.warnings)
-    return Result(report_document(report), report_verdict(report))
+    return Result(report_document(report), report_summary(report))
 
 
 def _options_of(wanted: RoundArguments) -> api.RunOptions:

@@ -6,16 +6,16 @@ from compactor.exit_codes import ExitCode
 from compactor.host.output import print_line
 from compactor.host.printable import printable
 from compactor.views import undo_report
-from compactor.views.report_json import verdict
+from compactor.views.report_json import summary
 
 
 def result_of(wanted: UndoArguments) -> Result:
     """Bring back what a run kept, or drop it; show what became of each log."""
     if wanted.discard:
         path = api.discard(wanted.run_dir)
-        return Result(verdict("undo", ExitCode.OK) | {"discarded": path})
+        return Result(summary("undo", ExitCode.OK) | {"discarded": path})
     reports = api.undo(wanted.run_dir, wanted.allowed_file_systems)
-    begin = verdict("undo", undo_report.exit_code(reports)) | {
+    begin = summary("undo", undo_report.exit_code(reports)) | {
         "totals": undo_report.totals(reports)
     }
     if wanted.format is Format.TABLE:

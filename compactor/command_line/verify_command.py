@@ -7,7 +7,7 @@ from compactor.exit_codes import ExitCode, UsageError
 from compactor.host.output import print_line
 from compactor.host.printable import printable
 from compactor.views.against_table import comparison_view
-from compactor.views.report_json import JsonObject, verdict
+from compactor.views.report_json import JsonObject, summary
 from compactor.views.verification_report import (
     comparison_document,
     finding_document,
@@ -25,7 +25,7 @@ def result_of(wanted: VerifyArguments) -> Result:
         found = api.verify(wanted.log_dir, wanted.topic_partition, progress)
     findings = found.findings + (compared.findings if compared else [])
     code = ExitCode.PARTIAL if findings else ExitCode.OK
-    begin = verdict("verify", code) | verification_document(found)
+    begin = summary("verify", code) | verification_document(found)
     document: JsonObject = {}
     if compared is not None:
         begin |= {"against": comparison_document(compared)}

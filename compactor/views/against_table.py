@@ -25,7 +25,7 @@ def comparison_view(found: Comparison) -> RenderableType:
         parts.append(Text(f"… and {more:,} more (all: --report FILE.json)", "dim"))
     parts += [Text(printable(note)) for note in _notes(found)]
     parts += [Text(printable(str(finding))) for finding in found.findings[:SHOWN_FINDINGS]]
-    parts.append(Text(printable(_verdict(found))))
+    parts.append(Text(printable(_summary(found))))
     return Group(*parts)
 
 
@@ -85,7 +85,7 @@ def _clock(clock: CleaningClock) -> str:
     return f"{held}, this machine's clock; --run-report or --as-of gives that of the cleaning"
 
 
-def _verdict(found: Comparison) -> str:
+def _summary(found: Comparison) -> str:
     held = f"{counted(len(found.partitions), 'partition')} cleaned, {found.untouched:,} untouched"
     if found.findings:
         return f"against {found.before}: {held}: {counted(len(found.findings), 'finding')}"

@@ -10,7 +10,7 @@ from compactor.views.report_json import JsonObject, retention_document
 
 
 def explanation_view(found: Explanation) -> RenderableType:
-    """The verdict, then a line for each bound."""
+    """The outcome, then a line for each bound."""
     name = printable(f"{found.topic}-{found.partition}")
     reason = f": {one_line(found.reason)}" if found.reason else ""
     table = Table(box=None, pad_edge=False)
@@ -30,7 +30,7 @@ def explanation_view(found: Explanation) -> RenderableType:
 
 
 def explanation_document(found: Explanation) -> JsonObject:
-    """The same as JSON, after the fields of the verdict."""
+    """The same as JSON, after the fields of the summary."""
     return {
         "log_dir": found.log_dir,
         "topic": found.topic,

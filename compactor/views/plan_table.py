@@ -63,7 +63,7 @@ def plan_view(
 def plan_document(
     plan: RoundPlan, space: SpaceFacts | None = None, refusals: Sequence[str] = ()
 ) -> JsonObject:
-    """Everything that is known: the fields of the plan's JSON after those of the verdict."""
+    """Everything that is known: the fields of the plan's JSON after those of the summary."""
     return {
         "as_of_ms": plan.as_of_ms,
         "as_of": iso_time(plan.as_of_ms),

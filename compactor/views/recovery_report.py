@@ -19,7 +19,7 @@ def advice_of(recovered: Iterable[LogDirRecovery]) -> list[str]:
 
 
 def recovery_document(recovered: Sequence[LogDirRecovery]) -> JsonObject:
-    """The fields that follow those of the verdict: totals first."""
+    """The fields that follow those of the summary: totals first."""
     logs = [log for log_dir in recovered for log in log_dir.logs]
     return {
         "totals": {

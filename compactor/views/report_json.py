@@ -1,6 +1,6 @@
-"""A round's report and verdict as JSON, for whatever runs the command on a schedule.
+"""A round's report and summary as JSON, for whatever runs the command on a schedule.
 
-The report is one object. It begins with the fields of the verdict, so that with `--format json`
+The report is one object. It begins with the fields of the summary, so that with `--format json`
 the single line on standard output is both: the whole report, and the last line with status and
 exit code. `schema_version` rises when a field changes its meaning or goes; new fields may come at
 any time.
@@ -36,8 +36,8 @@ def to_text(document: JsonObject) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def verdict(command: str, code: ExitCode, error: str | None = None) -> JsonObject:
-    """What every verdict begins with; error is the line that a person was shown."""
+def summary(command: str, code: ExitCode, error: str | None = None) -> JsonObject:
+    """What every summary begins with; error is the line that a person was shown."""
     document: JsonObject = {
         "schema_version": REPORT_SCHEMA_VERSION,
         "command": command,
@@ -47,10 +47,10 @@ def verdict(command: str, code: ExitCode, error: str | None = None) -> JsonObjec
     return document if error is None else document | {"error": error}
 
 
-def report_verdict(report: CleaningReport) -> JsonObject:
-    """The verdict of a round that came to its end."""
+def report_summary(report: CleaningReport) -> JsonObject:
+    """The summary of a round that came to its end."""
     totals = totals_of(report)
-    return verdict("run", exit_code_of_report(report)) | {
+    return summary("run", exit_code_of_report(report)) | {
         "dry_run": report.dry_run,
         "run_id": report.run_id,
         "seconds": round(report.seconds, 3),
@@ -69,7 +69,7 @@ def report_verdict(report: CleaningReport) -> JsonObject:
 
 def report_document(report: CleaningReport) -> JsonObject:
     """Everything that is known of the round."""
-    return report_verdict(report) | {
+    return report_summary(report) | {
         "version": report.version,
         "as_of_ms": report.as_of_ms,
         "as_of": iso_time(report.as_of_ms),

@@ -9,7 +9,7 @@ from compactor.views.report_json import JsonObject
 
 
 def verification_document(found: Verification) -> JsonObject:
-    """The fields that follow those of the verdict."""
+    """The fields that follow those of the summary."""
     return {
         "totals": {
             "partitions": found.partitions,
@@ -27,7 +27,7 @@ def finding_document(finding: Finding) -> JsonObject:
 
 
 def comparison_document(found: Comparison) -> JsonObject:
-    """The totals, for the verdict."""
+    """The totals, for the summary."""
     held = found.partitions
     return {
         "before": found.before,

@@ -20,7 +20,7 @@ class Goal(NamedTuple):
     def numbers(self) -> tuple[float, float, float]:
         return self.measured, self.at_least, self.aim
 
-    def verdict(self) -> str:
+    def rating(self) -> str:
         """Whether the measured value, as it stands there, is as good as these."""
         if self._is_reached(self.aim):
             return "aim reached"

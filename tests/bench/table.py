@@ -46,11 +46,11 @@ def _sections(results: Results) -> Iterator[str]:
         yield "**A quick run, to try the benchmark out: its numbers mean nothing.**"
     yield "\n".join(f"- {name}: {value}" for name, value in results.machine.items())
     rows = [
-        [goal.what, *map(_number, goal.numbers()), goal.unit, goal.verdict()]
+        [goal.what, *map(_number, goal.numbers()), goal.unit, goal.rating()]
         for goal in goals(results)
     ]
     if rows:
-        head = ["goal", "measured", "at least", "aim", "", "verdict"]
+        head = ["goal", "measured", "at least", "aim", "", "rating"]
         yield "### What it has to reach\n\n" + markdown(head, rows)
     if results.logs:
         yield "### Speed, seconds\n\n" + _speed(results.logs)

@@ -8,18 +8,18 @@ from tests.bench.samples import log_result, results
 
 
 @pytest.mark.parametrize(
-    ("measured", "verdict"),
+    ("measured", "rating"),
     [(10, "aim reached"), (9.9, "reached"), (4, "reached"), (3.9, "missed")],
 )
-def test_speed_has_to_be_above(measured: float, verdict: str) -> None:
-    assert Goal("speed", measured, 4, 10, "×", more_is_better=True).verdict() == verdict
+def test_speed_has_to_be_above(measured: float, rating: str) -> None:
+    assert Goal("speed", measured, 4, 10, "×", more_is_better=True).rating() == rating
 
 
 @pytest.mark.parametrize(
-    ("measured", "verdict"), [(5, "aim reached"), (5.1, "reached"), (15, "reached"), (16, "missed")]
+    ("measured", "rating"), [(5, "aim reached"), (5.1, "reached"), (15, "reached"), (16, "missed")]
 )
-def test_seconds_have_to_be_below(measured: float, verdict: str) -> None:
-    assert Goal("time", measured, 15, 5, "s").verdict() == verdict
+def test_seconds_have_to_be_below(measured: float, rating: str) -> None:
+    assert Goal("time", measured, 15, 5, "s").rating() == rating
 
 
 def test_goals_are_those_for_which_there_are_results() -> None:
@@ -41,8 +41,8 @@ def test_growth_is_of_cpu_seconds_per_gigabyte_and_a_decline_is_none() -> None:
     more = results(log_result("100b-0.8gb", 1_000), log_result("100b-4gb", 800))
     assert growth_percent(less, "warm") == pytest.approx(-20)
     assert growth_percent(more, "warm") == pytest.approx(25)
-    assert [g.verdict() for g in goals(more) if "per GB" in g.what] == ["missed"]
-    assert [g.verdict() for g in goals(less) if "per GB" in g.what] == ["aim reached"]
+    assert [g.rating() for g in goals(more) if "per GB" in g.what] == ["missed"]
+    assert [g.rating() for g in goals(less) if "per GB" in g.what] == ["aim reached"]
     assert growth_percent(results(), "warm") is None
 
 

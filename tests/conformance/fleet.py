@@ -31,7 +31,7 @@ class Kafkas(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CheckedLog:
     partition: str  # TOPIC-PARTITION
     kafkas: Kafkas
     problems: tuple[str, ...]  # none: ours is as Kafka's
@@ -65,12 +65,12 @@ class Fleet:
         """Kafka's outcome by TOPIC-PARTITION."""
         return outcomes_of(self._outcome()["results"])
 
-    def check(self, clean: Clean, actual: Path) -> tuple[list[str], list[Verdict]]:
+    def check(self, clean: Clean, actual: Path) -> tuple[list[str], list[CheckedLog]]:
         """Clean a copy of before/ in one round: problems of the directory, then of each log."""
         shutil.copytree(self.before, actual)
         clean(actual, self.topic_configs, self.now_ms)
         whole = list(compare.log_dir_differences(self.before, self.after, actual))
-        return whole, [self._verdict(*item, actual) for item in sorted(self.kafkas().items())]
+        return whole, [self._checked(*item, actual) for item in sorted(self.kafkas().items())]
 
     def next_round(self, actual: Path, number: int, slots: int | None) -> "Fleet":
         """What Kafka makes of its own result at a later clock, all of it dirty again.
@@ -96,25 +96,25 @@ class Fleet:
         (root / "fleet.json").write_text(json.dumps(outcome))
         return following
 
-    def _verdict(self, name: str, kafkas: Kafkas, actual: Path) -> Verdict:
+    def _checked(self, name: str, kafkas: Kafkas, actual: Path) -> CheckedLog:
         before, after, ours = (d / name for d in (self.before, self.after, actual))
         if not ours.is_dir():
-            return Verdict(name, kafkas, ("the directory is gone",), untouched=False)
+            return CheckedLog(name, kafkas, ("the directory is gone",), untouched=False)
         untouched = not any(compare.differences(before, before, ours))
         was, want, have = (
             compare.checkpoint_entries(d).get(name) for d in (self.before, self.after, actual)
         )
         if kafkas is Kafkas.FAILED:  # sound all the same: ours cleans it, without a model
             if untouched and have == was:
-                return Verdict(name, kafkas, ("not cleaned",), untouched)
+                return CheckedLog(name, kafkas, ("not cleaned",), untouched)
             start = compare.checkpoint_entries(actual, compare.LOG_START_CHECKPOINT).get(name, 0)
             kept = compare.latest_values(ours, start)
             lost = compare.latest_values(before, start) != kept
-            return Verdict(name, kafkas, ("latest values were lost",) if lost else (), untouched)
+            return CheckedLog(name, kafkas, ("latest values were lost",) if lost else (), untouched)
         problems = list(compare.differences(before, after, ours))
         if want != have:
             problems.append(f"cleaner-offset-checkpoint: {want} expected, {have} found")
-        return Verdict(name, kafkas, tuple(problems), untouched)
+        return CheckedLog(name, kafkas, tuple(problems), untouched)
 
 
 def outcomes_of(results: dict[str, dict[str, Any]]) -> dict[str, Kafkas]:

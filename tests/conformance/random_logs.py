@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.conformance import fleet
-from tests.conformance.fleet import Fleet, Kafkas, Verdict
+from tests.conformance.fleet import CheckedLog, Fleet, Kafkas
 from tests.oracle import compare, jars, kafka
 from tests.oracle.random_script import ScriptOptions, random_script
 
@@ -75,58 +75,58 @@ def build_fleet(seeds: Sequence[int], kinds: Kinds, root: Path) -> Fleet:
 
 def check_fleet(
     seeds: Sequence[int], kinds: Kinds, root: Path, rounds: int = 1
-) -> tuple[bool, list[Verdict]]:
+) -> tuple[bool, list[CheckedLog]]:
     """Build, clean, compare, tell what is wrong; True where nothing is."""
     built = build_fleet(seeds, kinds, root)
-    right, verdicts = _check_round(built, kinds)
+    right, checked = _check_round(built, kinds)
     for number in range(2, rounds + 1):
         if not right:
             break
         built = built.next_round(built.root / "actual", number, kinds.map_capacity)
         right, found = _check_round(built, kinds)
-        verdicts += found
-    return right, verdicts
+        checked += found
+    return right, checked
 
 
-def _check_round(built: Fleet, kinds: Kinds) -> tuple[bool, list[Verdict]]:
+def _check_round(built: Fleet, kinds: Kinds) -> tuple[bool, list[CheckedLog]]:
     clean = partial(run_compactor, map_capacity=kinds.map_capacity)
     try:
-        whole, verdicts = built.check(clean, built.root / "actual")
+        whole, checked = built.check(clean, built.root / "actual")
     except RoundFailedError as error:
         _say(str(error))
         return False, []
     for problem in whole:
         _say(f"log directory: {problem}")
-    for verdict in verdicts:
-        if verdict.problems:
-            _tell(built, verdict)
-    return not whole and not any(verdict.problems for verdict in verdicts), verdicts
+    for log in checked:
+        if log.problems:
+            _tell(built, log)
+    return not whole and not any(log.problems for log in checked), checked
 
 
-def _tell(built: Fleet, verdict: Verdict) -> None:
-    seed = verdict.partition.removeprefix("seed-").rsplit("-", 1)[0]
-    more = f" (and {len(verdict.problems) - 1} more)" if len(verdict.problems) > 1 else ""
-    _say(f"seed {seed}, {verdict.kafkas} by Kafka: {verdict.problems[0]}{more}")
+def _tell(built: Fleet, log: CheckedLog) -> None:
+    seed = log.partition.removeprefix("seed-").rsplit("-", 1)[0]
+    more = f" (and {len(log.problems) - 1} more)" if len(log.problems) > 1 else ""
+    _say(f"seed {seed}, {log.kafkas} by Kafka: {log.problems[0]}{more}")
     try:
-        pair = (built.root / folder / verdict.partition for folder in ("after", "actual"))
+        pair = (built.root / folder / log.partition for folder in ("after", "actual"))
         _say(f"  {compare.first_other_line(*pair) or 'the same batches and records'}")
     except kafka.OracleFailedError as error:
         _say(f"  Kafka cannot read it: {error}")
 
 
-def _summary(verdicts: Sequence[Verdict], logs: int, seconds: float) -> str:
+def _summary(checked: Sequence[CheckedLog], logs: int, seconds: float) -> str:
     """logs: how many there were to be, in all rounds."""
-    kafkas = Counter(str(verdict.kafkas) for verdict in verdicts)
+    kafkas = Counter(str(log.kafkas) for log in checked)
     by_kafka = ", ".join(f"{count} {outcome}" for outcome, count in sorted(kafkas.items()))
-    where_kafka_failed = [v for v in verdicts if v.kafkas is Kafkas.FAILED]
+    where_kafka_failed = [v for v in checked if v.kafkas is Kafkas.FAILED]
     ours = sum(not v.untouched for v in where_kafka_failed)
     extra = f"; of those that Kafka failed on, ours cleaned {ours}" if where_kafka_failed else ""
-    passed = sum(not verdict.problems for verdict in verdicts)
+    passed = sum(not log.problems for log in checked)
     head = f"{seconds:.0f} s; by Kafka: {by_kafka or 'nothing'}{extra}"
-    unbuilt = logs - len(verdicts)
+    unbuilt = logs - len(checked)
     if unbuilt:
         head += f"; {unbuilt} not looked at: not to be built, or a round before failed"
-    return f"{head}\n{passed} passed, {len(verdicts) - passed} failed"
+    return f"{head}\n{passed} passed, {len(checked) - passed} failed"
 
 
 def _seeds(args: argparse.Namespace) -> list[int]:
@@ -164,16 +164,16 @@ def main(arguments: Sequence[str]) -> int:
     root = args.keep or Path(tempfile.mkdtemp(prefix="conformance-"))
     root.mkdir(parents=True, exist_ok=True)
     _say(f"seeds {' '.join(map(str, seeds))}")
-    started, verdicts, all_right = time.monotonic(), list[Verdict](), True
+    started, checked, all_right = time.monotonic(), list[CheckedLog](), True
     for at in range(0, len(seeds), FLEET_SIZE):
         part = root / f"fleet-{at // FLEET_SIZE}"
         right, found = check_fleet(seeds[at : at + FLEET_SIZE], kinds, part, args.rounds)
-        verdicts += found
+        checked += found
         all_right = all_right and right
         if right and not args.keep:
             for folder in root.glob(f"{part.name}*"):
                 shutil.rmtree(folder)
-    _say(_summary(verdicts, len(seeds) * args.rounds, time.monotonic() - started))
+    _say(_summary(checked, len(seeds) * args.rounds, time.monotonic() - started))
     if not all_right:
         _say(f"kept in {root}; again: python -m tests.conformance.random_logs --seed N")
     elif not args.keep:

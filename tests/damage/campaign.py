@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.damage import lies, ways
 from tests.damage.damaged_logs import Case
-from tests.damage.verdicts import Ending, Found, endings
+from tests.damage.endings import Ending, Found, endings
 from tests.support.local_round import LocalRound
 
 CASES_A_ROUND = 400

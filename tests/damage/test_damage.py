@@ -12,7 +12,7 @@ import pytest
 from storage.codecs.compression import Codec, compress
 from tests.damage import campaign
 from tests.damage.damaged_logs import Case, all_sound, resized, sound_log
-from tests.damage.verdicts import Ending, endings
+from tests.damage.endings import Ending, endings
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.reference_batch import HEADER, split
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bounds.guarded import Fences, all_kernels
-from tests.disturbed import errors, second_writer, writer_verdict
+from tests.disturbed import errors, second_writer, writer_ending
 from tests.disturbed.scenes import SCENES, Scene
 from tests.disturbed.stage import Outcome, Stage
 
@@ -74,7 +74,7 @@ def disturb(
         return
     attacks = [*second_writer.attacks_of(stage)][first::one_of]
     with all_kernels(Fences(random.Random(first))):
-        yield from (writer_verdict.tried(stage, one) for one in attacks if str(one) not in done)
+        yield from (writer_ending.tried(stage, one) for one in attacks if str(one) not in done)
 
 
 def read(outcomes: Path) -> Iterator[tuple[str, Outcome]]:

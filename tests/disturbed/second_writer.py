@@ -2,7 +2,7 @@
 
 He changes a byte and its checksum, replaces, cuts, lengthens, links or unlinks a file, puts another
 directory or a link in the place of a partition's, or takes the lock away: once, at each operation.
-`writer_verdict` tells what may come of it.
+`writer_ending` tells what may come of it.
 """
 
 import os

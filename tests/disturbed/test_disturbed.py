@@ -10,7 +10,7 @@ import pytest
 from compactor import log_dir_lock
 from storage.files import filesystem
 from tests.crash.states import LOCK_FILE
-from tests.disturbed import errors, writer_verdict
+from tests.disturbed import errors, writer_ending
 from tests.disturbed.campaign import (
     ERRORS,
     PARTS,
@@ -66,7 +66,7 @@ def test_an_attack_is_told_where_directories_are_not_held(
     (scene,) = scenes_named(["rolled"])
     stage = Stage(scene, tmp_path)
     attacks = [attack for attack in attacks_of(stage) if attack.kind == kind]
-    outcomes = (writer_verdict.tried(stage, attack) for attack in attacks[::7])
+    outcomes = (writer_ending.tried(stage, attack) for attack in attacks[::7])
     assert any(outcome.problems for outcome in outcomes)
 
 

@@ -205,5 +205,5 @@ def test_it_says_so_in_one_line_and_by_its_exit_code(
     assert re.fullmatch(rf"compactor: {re.escape(line)}\. {changed}\.", told[0])
     for noise in ("Traceback", "\tat ", "ERROR", "Exception"):
         assert noise not in found.error + found.out
-    verdict = json.loads(found.out.splitlines()[-1])
-    assert (verdict["status"], verdict["exit_code"], verdict["error"]) == (word, code, line)
+    summary = json.loads(found.out.splitlines()[-1])
+    assert (summary["status"], summary["exit_code"], summary["error"]) == (word, code, line)

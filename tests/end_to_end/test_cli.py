@@ -62,20 +62,20 @@ def forbid(path: Path, mode: int) -> None:
     path.chmod(mode)
 
 
-def verdict(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+def summary(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
 def assert_refused(done: subprocess.CompletedProcess[str], code: int, *told: str) -> None:
-    """One line on standard error that says what is wrong, and a verdict that says the same."""
+    """One line on standard error that says what is wrong, and a summary that says the same."""
     assert done.returncode == code, done
     [line] = done.stderr.splitlines()
     assert line.startswith("compactor: ")
     for part in (*told, "othing was changed"):
         assert part in line
-    assert verdict(done)["exit_code"] == code
-    assert verdict(done)["error"].rstrip(".?") in line
+    assert summary(done)["exit_code"] == code
+    assert summary(done)["error"].rstrip(".?") in line
 
 
 def test_version_and_help() -> None:
@@ -216,7 +216,7 @@ class TestWithoutPermission:
         (log_dir / ".lock").touch()
         forbid(log_dir / ".lock", 0o444)
         planned = compactor("plan", log_dir, "--format", "json", launcher=UNPRIVILEGED)
-        [told] = verdict(planned)["refusals"]
+        [told] = summary(planned)["refusals"]
         assert told == f"{log_dir}/.lock: Permission denied"
         done = compactor("run", log_dir, launcher=UNPRIVILEGED)
         assert (done.returncode, f"compactor: {told}. Nothing" in done.stderr) == (1, True)
@@ -282,13 +282,13 @@ class TestRound:
         assert done["totals"]["records"]["kept"] == 4
         for count in ("records", "batches", "bytes_before", "bytes_after", "segments_after"):
             assert done["totals"][count] == foretold["totals"][count], count
-        assert verdict(real)["totals"] == done["totals"]
+        assert summary(real)["totals"] == done["totals"]
         assert "Traceback" not in real.stderr
 
         assert compactor("verify", log_dir).returncode == 0
         again = compactor("run", *common)
         assert again.returncode == 0
-        assert verdict(again)["totals"]["logs"]["passed-over"] == 1
+        assert summary(again)["totals"]["logs"]["passed-over"] == 1
 
     def test_spark_submit_does_the_same_with_the_same_codes(self, log_dir: Path) -> None:
         from pyspark.find_spark_home import _find_spark_home
@@ -308,10 +308,10 @@ class TestRound:
 
         done = submitted("run", log_dir, *COMPACTED, "--as-of", "5000", "--any-clock")
         assert done.returncode == 0, done.stderr
-        assert verdict(done)["totals"]["records"]["kept"] == 4
+        assert summary(done)["totals"]["records"]["kept"] == 4
         wrong = submitted("run", log_dir, "--as-of", "x")
         assert wrong.returncode == 2, wrong.stderr
-        assert verdict(wrong)["exit_code"] == 2
+        assert summary(wrong)["exit_code"] == 2
         assert compactor("verify", log_dir).returncode == 0
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -12,13 +12,13 @@ import pytest
 
 from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.verify_against import verify_against
-from tests.conformance.fleet import Kafkas, Verdict
+from tests.conformance.fleet import CheckedLog, Kafkas
 from tests.conformance.random_logs import run_compactor
 from tests.golden import corpora
 from tests.support.local_round import NoProgress
 
 DAY_MS = 86_400_000  # Kafka's default of delete.retention.ms
-Outcome = tuple[list[str], dict[str, Verdict]]
+Outcome = tuple[list[str], dict[str, CheckedLog]]
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +29,8 @@ def actual(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def outcome(actual: Path) -> Outcome:
-    problems, verdicts = corpora.extracted().check(run_compactor, actual)
-    return problems, {verdict.partition: verdict for verdict in verdicts}
+    problems, checked = corpora.extracted().check(run_compactor, actual)
+    return problems, {log.partition: log for log in checked}
 
 
 def test_the_log_directory_itself_is_as_it_was(outcome: Outcome) -> None:
@@ -44,8 +44,8 @@ def test_a_log_is_left_as_kafka_leaves_it(outcome: Outcome, partition: str) -> N
 
 def test_a_log_that_kafka_fails_on_is_cleaned(outcome: Outcome) -> None:
     """C-13.7: an index without room. That no latest value is lost is held above."""
-    failed = [verdict for verdict in outcome[1].values() if verdict.kafkas is Kafkas.FAILED]
-    assert [verdict.partition for verdict in failed if verdict.untouched] == []
+    failed = [log for log in outcome[1].values() if log.kafkas is Kafkas.FAILED]
+    assert [log.partition for log in failed if log.untouched] == []
     assert failed
 
 

@@ -21,7 +21,7 @@ import pytest
 from storage.file_names import INDEX, LOG, file_name
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
-from tests.end_to_end.test_cli import PROJECT, verdict
+from tests.end_to_end.test_cli import PROJECT, summary
 
 pytestmark = pytest.mark.spark
 
@@ -111,7 +111,7 @@ def test_a_run_makes_no_directory_and_touches_none_that_is_not_a_log(tmp_path: P
             env={**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONDONTWRITEBYTECODE": "1"},
         )
     assert done.returncode == 0, done
-    assert verdict(done)["totals"]["logs"]["cleaned"] == 1
+    assert summary(done)["totals"]["logs"]["cleaned"] == 1
     assert names.directories == set()
     assert {".lock", f"{file_name(0, INDEX)}.swap"} <= names.files  # it was looked at, as it went
     assert {path.name for path in log_dir.iterdir() if path.is_dir()} == {

@@ -11,7 +11,7 @@ import pytest
 
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
-from tests.end_to_end.test_cli import COMPACTED, PROJECT, assert_refused, compactor, verdict
+from tests.end_to_end.test_cli import COMPACTED, PROJECT, assert_refused, compactor, summary
 
 TOPICS = '{"orders": {"cleanup.policy": "compact"}}'
 ROUND = ("--as-of", "5000", "--any-clock", "--master", "local[1]")
@@ -52,7 +52,7 @@ def test_of_two_runs_at_once_one_works_and_one_refuses(tmp_path: Path) -> None:
     assert first.returncode == 0, error
     single = compactor("run", alone, "--topic-configs", topics, *ROUND)
     assert single.returncode == 0, single.stderr
-    assert verdict(single)["totals"]["logs"]["cleaned"] == 1
+    assert summary(single)["totals"]["logs"]["cleaned"] == 1
     assert contents(log_dir) == contents(alone)
     assert (log_dir / "cleaner-offset-checkpoint").read_bytes() == (
         alone / "cleaner-offset-checkpoint"

@@ -10,7 +10,7 @@ import pytest
 from storage.file_names import LOG, TIME_INDEX, file_name
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build, snapshot_of
-from tests.end_to_end.test_cli import COMPACTED, assert_refused, compactor, verdict
+from tests.end_to_end.test_cli import COMPACTED, assert_refused, compactor, summary
 
 STAGED = ".compactor-0a1b2c3d-7"
 NOT_COMPACTED = ("--set", "cleanup.policy=delete")  # a round without Spark
@@ -45,7 +45,7 @@ def test_it_settles_and_says_so_and_finds_nothing_the_second_time(cut_short: Pat
     assert "orders-0" in done.stdout
     assert "2 files of an incomplete one removed, 1 file left over removed" in done.stdout
     assert "1 partition: 1 settled, nothing to be done for the others." in done.stdout
-    last = verdict(done)
+    last = summary(done)
     assert (last["command"], last["status"]) == ("recover", "ok")
     assert last["totals"] == {
         "partitions": 1,
@@ -69,7 +69,7 @@ def test_what_cannot_be_settled_is_left_and_told(cut_short: Path, tmp_path: Path
     done = compactor("recover", cut_short, "--report", tmp_path / "r.json")
     assert done.returncode == 4
     assert "set aside: " in done.stdout
-    assert verdict(done)["totals"]["set_aside"] == 1
+    assert summary(done)["totals"]["set_aside"] == 1
     [log] = json.loads((tmp_path / "r.json").read_text())["logs"]
     swap = cut_short / "orders-0" / UNDONE[1]
     assert log["problem"].startswith(f"{swap}, byte 0: ")
@@ -120,12 +120,12 @@ class TestAfterAnUncleanShutdown:
 
     def test_recover_cuts_the_torn_end_off(self, killed: Path) -> None:
         done = compactor("recover", killed)
-        assert (done.returncode, verdict(done)["totals"]["truncated"]) == (0, 1)
+        assert (done.returncode, summary(done)["totals"]["truncated"]) == (0, 1)
         assert "bytes, 4 torn ones" in done.stdout
         assert not (killed / clean_shutdown.CLEAN_SHUTDOWN).exists()
         assert compactor("verify", killed).returncode == 0
         recovered = snapshot_of(killed)
-        assert verdict(compactor("recover", killed))["totals"]["recovered"] == 0
+        assert summary(compactor("recover", killed))["totals"]["recovered"] == 0
         assert snapshot_of(killed) == recovered
 
     def test_a_run_does_so_first(self, killed: Path) -> None:

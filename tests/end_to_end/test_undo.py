@@ -6,7 +6,7 @@ import pytest
 
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build, snapshot_of
-from tests.end_to_end.test_cli import COMPACTED, compactor, verdict
+from tests.end_to_end.test_cli import COMPACTED, compactor, summary
 
 pytestmark = pytest.mark.spark
 
@@ -25,9 +25,9 @@ def test_a_run_is_undone(tmp_path: Path) -> None:
     done = compactor("run", *words, "--keep-originals", originals, "--keep-for", "1d")
     assert done.returncode == 0, done.stderr
     assert snapshot_of(log_dir / "orders-0") != before
-    run_id = verdict(done)["run_id"]
+    run_id = summary(done)["run_id"]
     kept = [p for p in (originals / run_id).rglob("*") if p.is_file() and p.suffix != ".json"]
-    assert verdict(done)["originals"] == {
+    assert summary(done)["originals"] == {
         "path": str(originals / run_id),
         "files": len(kept),
         "linked_bytes": sum(path.stat().st_size for path in kept),
@@ -39,7 +39,7 @@ def test_a_run_is_undone(tmp_path: Path) -> None:
     assert [path.name for path in originals.iterdir()] == [run_id]
     undone = compactor("undo", originals / run_id)
     assert undone.returncode == 0, undone.stderr
-    assert verdict(undone)["totals"]["logs"]["undone"] == 1
+    assert summary(undone)["totals"]["logs"]["undone"] == 1
     assert snapshot_of(log_dir / "orders-0") == before
     assert compactor("verify", log_dir).returncode == 0
     assert compactor("undo", "--discard", originals / run_id).returncode == 0

@@ -130,12 +130,10 @@ def _all_partitions_but(kept: list[str]) -> Callable[[str, list[str]], list[str]
 
 
 def test_a_round_that_does_nothing_is_noticed(few: Fleet) -> None:
-    problems, verdicts = few.check(lambda *_: None, few.root / "actual")
+    problems, checked = few.check(lambda *_: None, few.root / "actual")
     assert problems == []
-    assert [verdict.partition for verdict in verdicts if not verdict.problems] == [
-        "e61-nothing-dirty-0"
-    ]
-    assert all(verdict.untouched for verdict in verdicts)
+    assert [log.partition for log in checked if not log.problems] == ["e61-nothing-dirty-0"]
+    assert all(log.untouched for log in checked)
 
 
 def test_a_wrong_checkpoint_entry_is_noticed(few: Fleet) -> None:
@@ -145,8 +143,8 @@ def test_a_wrong_checkpoint_entry_is_noticed(few: Fleet) -> None:
         path = log_dir / compare.CLEANER_CHECKPOINT
         path.write_text(path.read_text().replace("\nc9.6-sums-490 0 7\n", "\nc9.6-sums-490 0 6\n"))
 
-    _, verdicts = few.check(clean, few.root / "actual")
-    wrong = {v.partition: list(v.problems) for v in verdicts if v.problems}
+    _, checked = few.check(clean, few.root / "actual")
+    wrong = {v.partition: list(v.problems) for v in checked if v.problems}
     assert wrong == {"c9.6-sums-490-0": ["cleaner-offset-checkpoint: 7 expected, 6 found"]}
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cleaner_jobs.kernels import offset_map
 from cleaner_jobs.kernels.offset_map import (
-    collect_verdict,
+    collect_superseded,
     mark_superseded,
     merge_latest,
     pack_part,
@@ -190,7 +190,7 @@ def test_a_verdict_names_what_is_superseded_and_counts_what_is_expired(
     flags = [data.draw(st.booleans()) for _ in rows]
     first_offset = data.draw(st.sampled_from([0, 2**40]))
     ordinals = np.zeros(len(rows), np.uint32)
-    count, expired, dropped = collect_verdict(
+    count, expired, dropped = collect_superseded(
         entries_of(rows), np.array(flags, np.uint8), first_offset, ordinals
     )
     absolute = [row._replace(offset=row.offset + first_offset) for row in rows]

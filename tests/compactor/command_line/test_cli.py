@@ -1,4 +1,4 @@
-"""Words in, exit code and verdict out, with rounds that are made up."""
+"""Words in, exit code and summary out, with rounds that are made up."""
 
 import json
 import os
@@ -50,7 +50,7 @@ class Ended:
         self.error: str = captured.err
 
     @property
-    def verdict(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.out.splitlines()[-1])
         return found
 
@@ -99,7 +99,7 @@ class TestRun:
             ([LogStatus.FAILED], 1, "failed"),
         ],
     )
-    def test_the_last_line_is_the_verdict(
+    def test_the_last_line_is_the_summary(
         self,
         log_dir: Path,
         engine: Engine,
@@ -112,10 +112,10 @@ class TestRun:
         engine(lambda *_: made_up)
         ended = compactor("run", log_dir)
         assert ended.code == code
-        assert ended.verdict["exit_code"] == code
-        assert ended.verdict["status"] == word
-        assert ended.verdict["schema_version"] == 1
-        assert set(ended.verdict["totals"]["logs"]) == {status.value for status in LogStatus}
+        assert ended.summary["exit_code"] == code
+        assert ended.summary["status"] == word
+        assert ended.summary["schema_version"] == 1
+        assert set(ended.summary["totals"]["logs"]) == {status.value for status in LogStatus}
         assert "Compaction; as of" in ended.out
 
     def test_json_is_all_there_is_on_standard_output(
@@ -152,7 +152,7 @@ class TestRun:
 
         engine(run_round)
         ended = compactor("run", log_dir, "--report", tmp_path / "r.json")
-        assert ended.code == ended.verdict["exit_code"] == 1
+        assert ended.code == ended.summary["exit_code"] == 1
         assert "The report was not written; the command itself has ended." in ended.error
 
     def test_an_error_leaves_a_report_too(
@@ -163,7 +163,7 @@ class TestRun:
         assert ended.code == 1
         assert (
             json.loads((tmp_path / "r.json").read_text())
-            == ended.verdict
+            == ended.summary
             == {
                 "schema_version": 1,
                 "command": "run",
@@ -219,7 +219,7 @@ class TestRun:
         engine(run_round)
         before = signal.getsignal(signal.SIGTERM)
         ended = compactor("run", log_dir)
-        assert (ended.code, ended.verdict["status"]) == (143, "interrupted")
+        assert (ended.code, ended.summary["status"]) == (143, "interrupted")
         assert ended.error.endswith("compactor: terminated. Nothing was changed.\n")
         assert signal.getsignal(signal.SIGTERM) is before
 
@@ -257,18 +257,18 @@ class TestRun:
         (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
         before = snapshot_of(log_dir)
         ended = compactor("run", log_dir)
-        assert (ended.code, ended.verdict["status"]) == (3, "refused")
+        assert (ended.code, ended.summary["status"]) == (3, "refused")
         assert "did not stop cleanly" in ended.error
         assert snapshot_of(log_dir) == before
 
 
 class TestPlan:
-    def test_table_and_verdict(self, log_dir: Path, compactor: Compactor) -> None:
+    def test_table_and_summary(self, log_dir: Path, compactor: Compactor) -> None:
         ended = compactor("plan", log_dir, *COMPACTED)
         assert ended.code == 0
         assert "orders-0" in ended.out
-        assert ended.verdict["command"] == "plan"
-        assert ended.verdict["totals"]["to_clean"] == 1
+        assert ended.summary["command"] == "plan"
+        assert ended.summary["totals"]["to_clean"] == 1
 
     def test_json(self, log_dir: Path, compactor: Compactor) -> None:
         ended = compactor("plan", log_dir, "--format", "json")
@@ -280,14 +280,14 @@ class TestPlan:
         path = max((log_dir / "orders-0").glob("*.log"))
         path.write_bytes(path.read_bytes()[:-5])
         ended = compactor("plan", log_dir, *COMPACTED)
-        assert (ended.code, ended.verdict["status"]) == (4, "partial")
+        assert (ended.code, ended.summary["status"]) == (4, "partial")
         told = re.sub(r"\s", "", ended.out)  # the table breaks long paths
         assert re.search(re.escape(path.stem) + r"\.(log|index),byte\d+:", told)
 
     def test_settings_of_the_command_line_win(self, log_dir: Path, compactor: Compactor) -> None:
         words = ["plan", log_dir, *COMPACTED]
         words += ["--set", "cleanup.policy=delete"]
-        assert compactor(*words).verdict["totals"]["to_clean"] == 0
+        assert compactor(*words).summary["totals"]["to_clean"] == 0
 
     @pytest.mark.parametrize("policy", ["compact", "compact,delete"])
     @pytest.mark.parametrize("words", [["plan"], ["run"], ["run", "--dry-run"]])
@@ -297,7 +297,7 @@ class TestPlan:
         """Of topics whose policy is delete, most would go."""
         before = snapshot_of(log_dir)
         ended = compactor(*words, log_dir, "--set", f"cleanup.policy={policy}")
-        assert (ended.code, ended.verdict["status"]) == (2, "usage")
+        assert (ended.code, ended.summary["status"]) == (2, "usage")
         assert f"--set cleanup.policy={policy}: would compact every topic" in ended.error
         assert "--include REGEX" in ended.error and "--topic-configs FILE" in ended.error
         assert snapshot_of(log_dir) == before
@@ -314,7 +314,7 @@ class TestPlan:
         topics = tmp_path / "topics.json"
         topics.write_text(json.dumps({"orders": {"cleanup.policy": policy}}))
         ended = compactor("plan", log_dir, *COMPACTED, "--topic-configs", topics)
-        assert ended.verdict["totals"]["to_clean"] == int(policy == "compact")
+        assert ended.summary["totals"]["to_clean"] == int(policy == "compact")
 
     def test_one_named_to_explain_may_be_given_any_policy(
         self, log_dir: Path, compactor: Compactor
@@ -325,10 +325,10 @@ class TestPlan:
     def test_topics_can_be_left_out(self, log_dir: Path, compactor: Compactor) -> None:
         words = ["plan", log_dir, "--set", "cleanup.policy=compact"]
         assert (
-            compactor(*words, "--include", ".*", "--exclude", "ord.*").verdict["totals"]["to_clean"]
+            compactor(*words, "--include", ".*", "--exclude", "ord.*").summary["totals"]["to_clean"]
             == 0
         )
-        assert compactor(*words, "--include", "ord.*").verdict["totals"]["to_clean"] == 1
+        assert compactor(*words, "--include", "ord.*").summary["totals"]["to_clean"] == 1
 
     @pytest.mark.parametrize("command", ["plan", "run"])
     def test_filters_that_match_nothing(
@@ -339,7 +339,7 @@ class TestPlan:
         ended = compactor(command, log_dir, "--include", "ord")
         problem = "--include 'ord': matches no topic here: it has to match the whole name, and "
         problem += "matches only a part of orders"
-        assert (ended.code, ended.verdict["error"]) == (2, problem)
+        assert (ended.code, ended.summary["error"]) == (2, problem)
         assert ended.error == f"compactor: {problem}. Nothing was changed.\n"
         assert snapshot_of(log_dir) == before
         topics = tmp_path / "topics.json"
@@ -354,7 +354,7 @@ class TestPlan:
             assert f"\nWarning: {warning}\n" in shown.out
         assert (shown.code, "arning" in shown.error) == (0, False)
         ended = compactor(*words, "--format", "json")
-        assert ended.verdict["warnings"] == warnings
+        assert ended.summary["warnings"] == warnings
         assert ended.error == "".join(f"compactor: warning: {line}\n" for line in warnings)
 
     def test_the_high_watermark_can_be_looked_past(
@@ -362,8 +362,8 @@ class TestPlan:
     ) -> None:
         (log_dir / "replication-offset-checkpoint").write_text("0\n1\norders 0 0\n")
         words = ["plan", log_dir, *COMPACTED]
-        assert compactor(*words).verdict["totals"]["to_clean"] == 0
-        assert compactor(*words, "--assume-fully-replicated").verdict["totals"]["to_clean"] == 1
+        assert compactor(*words).summary["totals"]["to_clean"] == 0
+        assert compactor(*words, "--assume-fully-replicated").summary["totals"]["to_clean"] == 1
 
 
 class TestVerify:
@@ -371,13 +371,13 @@ class TestVerify:
         ended = compactor("verify", log_dir, "orders-0")
         assert ended.code == 0
         assert ended.out.startswith("1 partition, 2 segments, 10 batches, 30 records, ")
-        assert ended.verdict["totals"]["findings"] == 0
+        assert ended.summary["totals"]["findings"] == 0
 
     def test_damaged(self, log_dir: Path, compactor: Compactor) -> None:
         path = log_dir / "orders-0" / "00000000000000000015.log"
         path.write_bytes(path.read_bytes()[:-1])
         ended = compactor("verify", log_dir)
-        assert (ended.code, ended.verdict["status"]) == (4, "partial")
+        assert (ended.code, ended.summary["status"]) == (4, "partial")
         assert ended.out.startswith(f"{path}, byte ")
         assert ": 1 finding\n" in ended.out
         document = json.loads(compactor("verify", log_dir, "--format", "json").out)
@@ -394,7 +394,7 @@ class TestVerifyAgainst:
         ended = compactor("verify", log_dir, "--against", copy)
         assert ended.code == 0
         assert "0 partitions cleaned, 1 untouched" in ended.out
-        assert ended.verdict["against"]["untouched_partitions"] == 1
+        assert ended.summary["against"]["untouched_partitions"] == 1
 
     @pytest.mark.parametrize(
         ("words", "told", "is_exact"),
@@ -420,7 +420,7 @@ class TestVerifyAgainst:
         shown = " ".join(ended.out.split())
         assert "delete horizons are held against 2" in shown
         assert told in shown
-        against = ended.verdict["against"]
+        against = ended.summary["against"]
         assert against["as_of_is_clock_of_cleaning"] is is_exact
         if is_exact:
             assert against["as_of_ms"] == 1704067200123
@@ -435,8 +435,8 @@ class TestVerifyAgainst:
         path.write_bytes(b"".join([*batches[:1], *batches[2:]]))
         words = ["verify", log_dir, "orders-0", "--against", copy]
         ended = compactor(*words)
-        assert (ended.code, ended.verdict["status"]) == (4, "partial")
-        assert ended.verdict["against"]["gone"]["superseded"] == 3
+        assert (ended.code, ended.summary["status"]) == (4, "partial")
+        assert ended.summary["against"]["gone"]["superseded"] == 3
         (path.parent / "00000000000000000015.log").write_bytes(b"")
         document = json.loads(compactor(*words, "--format", "json").out)
         assert "log end offset" in " ".join(f["problem"] for f in document["findings"])

@@ -52,9 +52,9 @@ def undo(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, dict[
 
 
 def test_every_log_is_told_of(kept: Kept, capsys: pytest.CaptureFixture[str]) -> None:
-    code, verdict, told = undo(capsys, kept.run_dir)
-    assert (code, verdict["status"]) == (0, "ok")
-    assert verdict["totals"]["logs"] == {"undone": 2, "as-before": 0, "refused": 0, "failed": 0}
+    code, summary, told = undo(capsys, kept.run_dir)
+    assert (code, summary["status"]) == (0, "ok")
+    assert summary["totals"]["logs"] == {"undone": 2, "as-before": 0, "refused": 0, "failed": 0}
     assert f"{kept.log_dir}: orders-0 undone: 5 segments, " in told
     assert undo(capsys, kept.run_dir)[1]["totals"]["logs"]["as-before"] == 2
 
@@ -86,8 +86,8 @@ def test_what_was_run_after_an_unclean_shutdown_can_be_undone(
 def test_a_directory_in_use_is_refused(kept: Kept, capsys: pytest.CaptureFixture[str]) -> None:
     before = kept.files()
     with other_process(kept.log_dir / ".lock"):
-        code, verdict, told = undo(capsys, kept.run_dir)
-    assert (code, verdict["status"]) == (3, "refused")
+        code, summary, told = undo(capsys, kept.run_dir)
+    assert (code, summary["status"]) == (3, "refused")
     assert "locked" in told and "othing was changed" in told
     (kept.log_dir / ".lock").unlink()
     assert kept.files() == before
@@ -97,8 +97,8 @@ def test_what_was_kept_is_dropped_on_request_alone(
     kept: Kept, capsys: pytest.CaptureFixture[str]
 ) -> None:
     after = kept.files()
-    code, verdict, _ = undo(capsys, kept.run_dir, "--discard")
-    assert (code, verdict["discarded"]) == (0, str(kept.run_dir))
+    code, summary, _ = undo(capsys, kept.run_dir, "--discard")
+    assert (code, summary["discarded"]) == (0, str(kept.run_dir))
     assert not kept.run_dir.exists() and kept.run_dir.parent.is_dir()
     assert kept.files() == after
 
@@ -209,8 +209,8 @@ def test_what_a_live_run_keeps_is_not_discarded(
     """However long ago it began."""
     live = OriginalsKeeper(str(tmp_path), KeptRun("0000aaaa", 0, ()))
     assert discard_expired(str(tmp_path), 5 * DAY_MS) == []
-    code, verdict, _ = undo(capsys, tmp_path / "0000aaaa", "--discard")
-    assert code == 3 and "still at work" in verdict["error"]
+    code, summary, _ = undo(capsys, tmp_path / "0000aaaa", "--discard")
+    assert code == 3 and "still at work" in summary["error"]
     assert os.listdir(live.path) == [RUN_FILE]
     live.close()
     assert discard_expired(str(tmp_path), 5 * DAY_MS) == [str(tmp_path / "0000aaaa")]

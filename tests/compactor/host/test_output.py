@@ -47,10 +47,10 @@ def test_errors_that_nobody_takes_are_no_error(to: str) -> None:
     assert (result.returncode, result.stdout) == (3, "c\n")
 
 
-def test_an_error_that_cannot_be_told_still_ends_in_its_code_and_verdict() -> None:
+def test_an_error_that_cannot_be_told_still_ends_in_its_code_and_summary() -> None:
     result = run_redirected(TO_FULL, "-m", "compactor", "plan", "/nonexistent")
-    verdict = json.loads(result.stdout)
-    assert result.returncode == verdict["exit_code"] == 2
+    summary = json.loads(result.stdout)
+    assert result.returncode == summary["exit_code"] == 2
 
 
 @pytest.mark.parametrize(

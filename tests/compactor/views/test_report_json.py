@@ -10,16 +10,16 @@ from compactor.host.printable import iso_time
 from compactor.round_report import LogStatus, RetentionReport, SegmentCounts
 from compactor.views.report_json import (
     report_document,
-    report_verdict,
+    report_summary,
+    summary,
     to_line,
     to_text,
-    verdict,
 )
 from tests.compactor.rounds import log, report
 
 
-def test_a_verdict_begins_every_document() -> None:
-    assert verdict("run", ExitCode.REFUSED, "locked") == {
+def test_a_summary_begins_every_document() -> None:
+    assert summary("run", ExitCode.REFUSED, "locked") == {
         "schema_version": 1,
         "command": "run",
         "status": "refused",
@@ -131,10 +131,10 @@ def test_the_whole_report() -> None:
     }
 
 
-def test_the_verdict_is_the_beginning_of_the_report() -> None:
+def test_the_summary_is_the_beginning_of_the_report() -> None:
     both = report(log(0))
     document = report_document(both)
-    assert dict(list(document.items())[: len(report_verdict(both))]) == report_verdict(both)
+    assert dict(list(document.items())[: len(report_summary(both))]) == report_summary(both)
 
 
 def test_names_that_are_no_utf8_make_valid_json() -> None:
