@@ -12,17 +12,12 @@ from cleaner_jobs.task_values import load_task, task_file
 from cleaner_jobs.tasks import cleaned_segment, piece
 from storage.files.file_attributes import FileAttributes
 from tests.compactor.small_rounds import GROUPS, logs_in
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 from tests.support.made_log import log_of, plan_of, round_of
 
 PACKAGES = ("compactor", "cleaner_jobs", "storage")
 ROOT = Path(__file__).parents[1]
 RUNS_DATA = {"eval", "exec", "compile", "system", "popen", "allow_pickle"}
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 def sources() -> Iterator[tuple[Path, ast.Module]]:

@@ -29,7 +29,7 @@ from tests.compactor.cleaning.test_overflow import partition as overflowing
 from tests.compactor.plan_logs import build
 from tests.compactor.small_rounds import logs_in
 from tests.support.exchanged import Exchange
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 from tests.support.made_log import NOW_MS
 
 __all__ = ["overflowing"]  # a fixture
@@ -37,11 +37,6 @@ COMPACT = load_config(settings={"cleanup.policy": "compact", "min.cleanable.dirt
 RETAINED = {"cleanup.policy": "compact,delete", "retention.ms": "1400"} | {
     "min.cleanable.dirty.ratio": "1"
 }
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 @pytest.fixture

@@ -13,13 +13,13 @@ from storage.file_names import LOG, SNAPSHOT, file_name
 from storage.formats import clean_shutdown
 from storage.formats.record import Record
 from tests.compactor.originals.test_undo import Kept, merged
-from tests.compactor.test_set_aside_memory import Compactor, compactor, local
+from tests.compactor.test_set_aside_memory import Compactor, compactor
 from tests.support.legacy_writer import encode_message
 from tests.support.local_round import LocalRound
 from tests.support.made_log import batch, files_of, keyed, log_of, make_partition, record
 from tests.support.reference_batch import ReferenceBatch, encode
 
-__all__ = ["compactor", "local"]  # fixtures
+__all__ = ["compactor"]  # a fixture
 
 REPLICATED = "--assume-fully-replicated"  # these logs have no high watermark
 HIGHEST = 2**63 - 1

@@ -22,7 +22,7 @@ from compactor.round_report import LogStatus
 from compactor.verification.verify import verify
 from storage.formats import clean_shutdown
 from tests.compactor.plan_logs import COMPACT, NOW_MS, build
-from tests.support.local_round import NoProgress, open_local_round
+from tests.support.local_round import LocalRound, NoProgress
 
 HOLD = """
 import fcntl, os, sys
@@ -196,11 +196,10 @@ def test_a_file_that_is_unlinked_meanwhile_is_no_lock(
 
 
 def test_nothing_that_is_done_meanwhile_gives_the_lock_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local: LocalRound, tmp_path: Path
 ) -> None:
     """Closing any descriptor of the file would, without a word: so no other one is ever opened."""
     paths = [build(tmp_path / "logs")]
-    local = open_local_round(tmp_path / "work", monkeypatch)
 
     def assert_held() -> None:
         with other_process(tmp_path / "logs" / ".lock") as said:

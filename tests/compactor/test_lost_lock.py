@@ -32,7 +32,7 @@ from tests.compactor.plan_logs import build, everything
 from tests.compactor.small_rounds import logs_in
 from tests.compactor.test_exchanged_directories import COMPACT, RETAINED
 from tests.compactor.test_log_dir_lock import other_process
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 from tests.support.made_log import NOW_MS
 
 
@@ -71,11 +71,6 @@ class Theft:
         assert self.before is not None
         assert everything(self.log_dir) == self.before
         assert (self.log_dir / ".lock").exists() is self.and_made_anew
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 @pytest.fixture

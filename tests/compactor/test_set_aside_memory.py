@@ -26,7 +26,7 @@ from tests.compactor.cleaning.test_overflow import ACTIVE, ACTIVE_BASE, FAR, FAR
 from tests.compactor.small_rounds import flip
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_logs import LOG, put, state_of
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 from tests.support.made_log import make_partition
 
 COMPACTED = ("--set", "cleanup.policy=compact", "--set", "min.cleanable.dirty.ratio=0")
@@ -46,11 +46,6 @@ class Ended(NamedTuple):
 
 
 Compactor = Callable[..., Ended]
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 @pytest.fixture

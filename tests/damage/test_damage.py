@@ -13,16 +13,11 @@ from storage.codecs.compression import Codec, compress
 from tests.damage import campaign
 from tests.damage.damaged_logs import Case, all_sound, resized, sound_log
 from tests.damage.endings import Ending, endings
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 from tests.support.reference_batch import HEADER, split
 
 ONE_OF = 43  # prime, so that a sample meets every place of every field
 FIRST = "00000000000000000000.log"
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 @pytest.mark.parametrize("kind", list(campaign.KINDS))

@@ -17,7 +17,7 @@ from tests.damage.damaged_logs import Case, Change, config_of, files_in, write_l
 from tests.damage.slow_reader import reader_view
 from tests.damage.ways import cut, flipped
 from tests.golden import corpora
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 
 SOURCE = "e23-first-dropped-none-0"
 CONTENTS = {
@@ -35,11 +35,6 @@ def damages(data: bytes) -> Iterator[tuple[str, Change]]:
         for pattern in (0x01, 0x10, 0x80):
             yield f"byte {position} ^ {pattern:02x}", partial(flipped, position, pattern)
         yield f"cut to {position}", partial(cut, position)
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 @pytest.mark.parametrize("name", CONTENTS)

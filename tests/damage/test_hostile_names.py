@@ -24,15 +24,10 @@ from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from tests.damage.damaged_logs import files_in, sound_log
-from tests.support.local_round import LocalRound, NoProgress, open_local_round
+from tests.support.local_round import LocalRound, NoProgress
 
 SOURCE = "e23-first-dropped-none-0"
 NOW_MS = 1_700_000_000_000
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.lies.campaign import Campaign, judged_again, lies
 from tests.lies.judged import Finder, Judged
 from tests.lies.lie import Case, Lie, Place
 from tests.lies.score import SURVIVED, Score, Survivor, listed_survivors, no_longer_survive
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 
 LOGS = (
     *(f"e23-first-dropped-{codec}-0" for codec in ("none", "gzip", "zstd")),
@@ -26,11 +26,6 @@ LOGS = (
 )
 COUNT = 40
 DECIDED = "what the latest record of a key is: a superseded record stays"
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 def test_no_lie_of_a_sample_survives_but_those_that_are_listed(

@@ -12,7 +12,7 @@ import pytest
 from cleaner_jobs.plan import LogPlan
 from compactor.round_report import LogReport, LogStatus
 from storage.formats import segment_indexes
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 from tests.support.made_log import (
     INTERVAL_BYTES,
     MTIME_NS,
@@ -30,11 +30,6 @@ SEGMENTS = {
     base: [keyed(base + i, (LETTERS * 12)[i : i + 150]) for i in (0, 150)]
     for base in (0, 300, 600, 900)
 } | {1200: [keyed(1200, "a")]}
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 def planned(root: Path) -> tuple[Path, LogPlan]:

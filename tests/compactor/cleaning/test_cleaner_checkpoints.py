@@ -2,18 +2,11 @@
 
 from pathlib import Path
 
-import pytest
-
 from compactor.planning.round_plan import plan_round
 from compactor.round_report import LogStatus
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build, clean_up_to, with_settings
-from tests.support.local_round import LocalRound, open_local_round
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
+from tests.support.local_round import LocalRound
 
 
 def two_dirs(root: Path) -> list[str]:

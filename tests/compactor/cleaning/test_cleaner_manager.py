@@ -18,7 +18,7 @@ from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file
 from storage.formats import checkpoint
 from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in, only
 from tests.support import worked_example
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 from tests.support.made_log import (
     MTIME_NS,
     NOW_MS,
@@ -34,11 +34,6 @@ from tests.support.made_log import (
 )
 from tests.support.reference_batch import HORIZON, ReferenceBatch, decode, encode
 from tests.support.worked_example import AFTER_ROUND_1, AFTER_ROUND_2, SOURCE
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 def test_the_worked_example_in_two_rounds(local: LocalRound, tmp_path: Path) -> None:

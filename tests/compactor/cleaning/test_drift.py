@@ -15,16 +15,11 @@ from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file
 from storage.formats import checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.log.log_writer import LogDirWriter, LogSettings, Message
-from tests.support.local_round import LocalRound, Rows, open_local_round
+from tests.support.local_round import LocalRound, Rows
 from tests.support.made_log import files_of
 
 NOW_MS = 1_700_000_100_000
 BASES = (0, 4, 8)  # the last one of the active segment
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 @pytest.fixture

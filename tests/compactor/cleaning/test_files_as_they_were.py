@@ -19,17 +19,12 @@ from tests.compactor.small_rounds import (
     two_logs,
 )
 from tests.storage.files.test_file_attributes import ALLOWS_77
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 from tests.support.made_log import MTIME_NS, keyed, make_partition, plan_of, round_of
 
 IS_ROOT = os.geteuid() == 0
 OWNER = (1234, 4321) if IS_ROOT else (os.geteuid(), os.getegid())
 KINDS = (LOG, INDEX, TIME_INDEX)
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 def give_to_broker(path: Path, mark: bytes) -> None:

@@ -22,18 +22,13 @@ from storage.formats.batch_columns import PRODUCER_ID
 from storage.formats.record import Record
 from tests.compactor.small_rounds import only
 from tests.support.legacy_writer import encode_message_set
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 from tests.support.made_log import batch, files_of, keyed, make_partition, packed, plan_of, round_of
 from tests.support.reference_batch import ReferenceBatch, ReferenceRecord, encode
 
 VALUE, HEADER, KEY = b"value-of-b", b"header-of-b", b"\x02b\x14value"  # of the record that stays
 END = 8  # of what is cleaned; the active segment begins there
 ACTIVE = ActiveProducer(7, 0, 1)
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 class Flip(NamedTuple):

@@ -16,7 +16,7 @@ from storage.formats.record import Record
 from storage.formats.segment import Segment
 from tests.compactor.small_rounds import only
 from tests.support.legacy_writer import encode_message_set
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 from tests.support.made_log import batches_of, make_partition, plan_of, round_of
 from tests.support.reference_batch import (
     ReferenceBatch,
@@ -26,11 +26,6 @@ from tests.support.reference_batch import (
 )
 
 NEVER = -1  # no segment is that old
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 def written(root: Path, entries: Sequence[bytes], active_offset: int) -> Path:

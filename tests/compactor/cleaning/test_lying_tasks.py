@@ -5,19 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from cleaner_jobs.task_values import PART, REWRITTEN, Part, Rewritten, Section
 from compactor.round_report import LogStatus
 from tests.compactor.small_rounds import check_one_failed, two_logs
-from tests.support.local_round import LocalRound, Rows, open_local_round
+from tests.support.local_round import LocalRound, Rows
 
 Value = dict[str, Any]  # by the names of its fields
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 def changed(

@@ -10,7 +10,7 @@ from cleaner_jobs.tasks.map_capacity import find_map_end
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from compactor.planning.layout import dirty_stretches
 from compactor.round_report import LogReport
-from tests.support.local_round import open_local_round, settings_in
+from tests.support.local_round import LocalRound, open_local_round, settings_in
 from tests.support.made_log import (
     NOW_MS,
     batch,
@@ -83,14 +83,13 @@ def test_a_map_that_takes_all_keys_changes_nothing(
 
 
 def test_a_null_key_without_a_value_counts_as_tombstone_behind_the_map(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local: LocalRound, tmp_path: Path
 ) -> None:
     """E-5: it is kept, and its batch is given a horizon."""
     nothing = batch(record(2, None, None), record(3, b"c"))
     partition = make_partition(
         tmp_path / "logs", {0: [keyed(0, "ab"), nothing], 4: [keyed(4, "z")]}
     )
-    local = open_local_round(tmp_path / "work", monkeypatch)
     report = local.run(round_of(plan_of(partition, [[0]], 4)), map_capacity=2).logs[0]
     assert report.end_offset == 2, "c does not fit, and a null key is not put"
     first, second = (decode(raw) for raw in batches_of(partition, 0))

@@ -7,11 +7,11 @@ import pytest
 from cleaner_jobs.task_values import Verdict
 from compactor.cleaning.null_keys import why_keys_are_missed
 from compactor.set_aside_memory import SET_ASIDE
-from tests.compactor.test_set_aside_memory import Compactor, compactor, local
+from tests.compactor.test_set_aside_memory import Compactor, compactor
 from tests.support.made_log import files_of, keyed, make_partition
 from tests.support.made_values import part
 
-__all__ = ["compactor", "local"]  # fixtures
+__all__ = ["compactor"]  # a fixture
 
 REPLICATED = "--assume-fully-replicated"  # these logs have no high watermark
 ALL_KINDS = ("superseded in a part", "superseded over parts", "expired", "aborted", "markers")

@@ -19,7 +19,7 @@ from storage.formats import checkpoint, txn_index
 from storage.formats.txn_index import AbortedTxn
 from tests.compactor.plan_logs import everything, with_settings
 from tests.compactor.small_rounds import flip
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 from tests.support.made_log import files_of, keyed, make_partition
 
 NEAR = bytes.fromhex(
@@ -61,11 +61,6 @@ def partition(tmp_path: Path) -> Path:
     for path in made.glob("*.snapshot"):
         path.unlink()
     return made
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 def planned(partition: Path) -> RoundPlan:

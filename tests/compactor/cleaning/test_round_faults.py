@@ -33,7 +33,7 @@ from tests.compactor.small_rounds import (
     plan_of_both,
     two_logs,
 )
-from tests.support.local_round import LocalRound, Rows, open_local_round
+from tests.support.local_round import LocalRound, Rows
 from tests.support.made_log import (
     batch,
     batches_of,
@@ -44,11 +44,6 @@ from tests.support.made_log import (
     record,
     round_of,
 )
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 def test_a_corrupt_batch_sets_its_log_aside_and_the_round_goes_on(

@@ -12,7 +12,7 @@ from compactor.planning import layout
 from compactor.round_report import LogStatus
 from storage.file_names import INDEX, file_name
 from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in
-from tests.support.local_round import LocalRound, Rows, open_local_round
+from tests.support.local_round import LocalRound, Rows
 from tests.support.made_log import (
     INTERVAL_BYTES,
     batch,
@@ -24,11 +24,6 @@ from tests.support.made_log import (
     round_of,
 )
 from tests.support.reference_batch import encode
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 def test_the_first_problem_of_a_log_is_the_one_that_is_told(

@@ -21,7 +21,7 @@ from compactor.finalizer import StagedGroup, swap_group
 from compactor.round_report import LogStatus
 from storage.files import filesystem
 from tests.compactor.small_rounds import logs_in, two_logs
-from tests.support.local_round import LocalRound, NoProgress, open_local_round
+from tests.support.local_round import LocalRound, NoProgress
 from tests.support.made_log import batches_of, files_of, log_of, plan_of, round_of
 from tests.support.made_values import rewritten
 
@@ -69,10 +69,13 @@ def test_groups_go_in_in_ascending_order_however_they_are_finished(
 
 @pytest.mark.parametrize(("suffix", "half_done"), [(".deleted", True), (".cleaned", False)])
 def test_a_swap_that_breaks_off_is_told_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, half_done: bool
+    local: LocalRound,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    suffix: str,
+    half_done: bool,
 ) -> None:
     """C-15.6: from step 2 on the new log counts; before that all is taken back."""
-    local = open_local_round(tmp_path / "work", monkeypatch)
     *_, plan = two_logs(tmp_path)
     rename = filesystem.rename
 
@@ -156,11 +159,6 @@ def test_an_interrupt_lets_the_group_end_that_is_begun_and_begins_no_other(
         assert begun.wait(60)
         raise KeyboardInterrupt
     assert (ended, groups._queues[0].swapped.groups) == ([0], 1)
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 def test_a_log_in_use_stays_as_it_is_though_only_its_last_group_has_changed(

@@ -13,7 +13,7 @@ from cleaner_jobs.tasks import scan
 from compactor.planning import layout
 from compactor.round_report import LogReport, LogStatus
 from storage.file_names import INDEX, TXN_INDEX, file_name
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 from tests.support.made_log import (
     NOW_MS,
     RETENTION_MS,
@@ -29,11 +29,6 @@ from tests.support.reference_batch import ReferenceBatch, decode
 
 ACTIVE = [keyed(100, "z")]
 Segments = dict[int, list[bytes | ReferenceBatch]]
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 def planned(

@@ -22,18 +22,13 @@ from tests.compactor.originals.test_undo import Kept, merged
 from tests.compactor.small_log import build
 from tests.compactor.small_rounds import flip
 from tests.compactor.test_log_dir_lock import other_process
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 
 DAY_MS = 86_400_000
 
 
 def discard_expired(directory: str, started_before_ms: int) -> list[str]:
     return kept_run.discard_expired(directory, started_before_ms, lambda: None)
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
 from storage.formats import checkpoint, producer_snapshot
 from storage.formats.producer_snapshot import ProducerEntry
 from tests.compactor.originals.test_undo import Kept
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 from tests.support.made_log import batch, make_partition, record
 from tests.support.made_transactions import (
     ABORT_KEY,
@@ -29,9 +29,8 @@ END = 2  # of the log, all of which the run deletes
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
+def kept(local: LocalRound, tmp_path: Path) -> Kept:
     """A log of one segment, with the data of a transaction, after a run that has deleted it."""
-    local: LocalRound = open_local_round(tmp_path / "work", monkeypatch)
     log_dir = tmp_path / "logs"
     data = of_producer(batch(record(0, b"a", b"1"), record(1, b"b", b"2")), PRODUCER)
     partition = make_partition(log_dir, {0: [encode(data)]})

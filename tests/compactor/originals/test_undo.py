@@ -26,7 +26,7 @@ from tests.compactor.cleaning.test_overflow import partition
 from tests.compactor.small_rounds import flip
 from tests.golden import corpora
 from tests.support.failing_stat import fail_to_look_up
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 from tests.support.made_log import batch, keyed, make_partition, record
 from tests.support.reference_batch import encode
 
@@ -39,11 +39,6 @@ Found = dict[str, tuple[bytes, int, int]]
 
 def different(one: Found, other: Found) -> set[str]:
     return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 class Kept:

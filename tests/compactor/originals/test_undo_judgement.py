@@ -27,7 +27,7 @@ from tests.compactor.originals.test_undo import (
     merged,
 )
 from tests.support.legacy_writer import encode_message_set
-from tests.support.local_round import LocalRound, open_local_round
+from tests.support.local_round import LocalRound
 from tests.support.made_log import batch, keyed, log_of, make_partition, record, write_segment
 from tests.support.reference_batch import ReferenceBatch
 
@@ -40,11 +40,6 @@ RETAINED = load_config(
         "retention.bytes": "2900",
     }
 )
-
-
-@pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    return open_local_round(tmp_path / "work", monkeypatch)
 
 
 def full(first: int) -> ReferenceBatch:

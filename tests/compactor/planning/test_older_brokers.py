@@ -14,7 +14,7 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES
 from storage.formats.partition_metadata import PARTITION_METADATA
 from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build
-from tests.support.local_round import open_local_round
+from tests.support.local_round import LocalRound
 
 Change = Callable[[Path], object]  # of a log directory that holds t-0: segments 0, 2 and 4
 
@@ -74,15 +74,11 @@ def with_special_dirs(root: Path) -> None:
         pytest.param(with_special_dirs, id="F-1.3: directories that are no candidates"),
     ],
 )
-def test_it_loads_and_is_cleaned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Change
-) -> None:
+def test_it_loads_and_is_cleaned(local: LocalRound, tmp_path: Path, change: Change) -> None:
     root = tmp_path / "d"
     log_dir = build(root, Shape())
     change(root)
-    report = open_local_round(tmp_path / "work", monkeypatch).run(
-        plan_round([log_dir], COMPACT, NOW_MS)
-    )
+    report = local.run(plan_round([log_dir], COMPACT, NOW_MS))
     assert [(log.status, log.counts.records_kept) for log in report.logs] == [
         (LogStatus.CLEANED, 2)  # a and b of segment 2
     ]

@@ -18,7 +18,7 @@ from compactor.planning.round_plan import plan_round
 from compactor.round_report import LogStatus
 from storage.formats import checkpoint, clean_shutdown
 from tests.compactor.small_log import END_OFFSET, build
-from tests.support.local_round import open_local_round
+from tests.support.local_round import LocalRound
 
 Removal = Callable[[str], None]
 
@@ -130,9 +130,9 @@ def test_a_command_answers_whatever_vanishes(
 
 @pytest.mark.parametrize("remove", [that_file, its_partition])
 def test_a_dry_run_reports_the_log_and_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remove: Removal
+    local: LocalRound, tmp_path: Path, remove: Removal
 ) -> None:
-    root, local = tmp_path / "log", open_local_round(tmp_path / "work", monkeypatch)
+    root = tmp_path / "log"
     config: Config = load_config(None, None, {"cleanup.policy": "compact"})
     would_clean = []
 

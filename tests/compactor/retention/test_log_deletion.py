@@ -18,7 +18,7 @@ from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapsh
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.log.log_dir import list_partition
 from tests.compactor.plan_logs import BATCH_BYTES, Shape, build
-from tests.support.local_round import open_local_round
+from tests.support.local_round import LocalRound
 
 ONE, TWO = SegmentCounts(1, BATCH_BYTES), SegmentCounts(2, 2 * BATCH_BYTES)
 
@@ -248,12 +248,11 @@ def _as_a_broker_loads(partition: Path) -> None:
 
 
 def test_a_round_cleans_then_retains_and_a_dry_one_tells_of_what_there_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local: LocalRound, tmp_path: Path
 ) -> None:
     """C-18.5, C-18.6: 0 and 2 merge and carry 2000, so that at 3500 all of it goes."""
     log_dir = build(tmp_path / "d", Shape())
     config = load_config(settings={"cleanup.policy": "compact,delete", "retention.ms": "1400"})
-    local = open_local_round(tmp_path / "work", monkeypatch)
     dry = local.run(plan_round([log_dir], config, 3300), dry_run=True).logs[0]
     assert (dry.status, dry.retention.time) == (LogStatus.WOULD_CLEAN, ONE)  # 1000, not yet 2000
     early = local.run(plan_round([log_dir], config, 3300)).logs[0]
