@@ -1,9 +1,9 @@
 """Where a command may leave something beside what it is told to write: never in a log directory.
 
 A directory there that is not named like a partition ends a broker that starts (log-format F-1.4).
-Temporary files, Spark's and our own, go where TMPDIR says, Spark's blocks where SPARK_LOCAL_DIRS
-does; compiled kernels and Java's classes to the user's cache directory, which may be that of a user
-whose home is the log directory.
+Temporary files, Spark's and our own, go where TMPDIR says; Spark's blocks where SPARK_LOCAL_DIRS
+does, or the spark.local.dir of a Spark that is not started here; compiled kernels and Java's
+classes to the user's cache directory, which may be that of a user whose home is the log directory.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 
+from cleaner_jobs.spark.local_dirs import LOCAL_DIR
 from compactor.exit_codes import UsageError
 
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # in the order in which Python's tempfile looks
@@ -36,6 +37,12 @@ def require_temporary_elsewhere(log_dirs: Sequence[str]) -> None:
     with contextlib.suppress(FileNotFoundError):  # nor does that: who needs one will say so
         name = "TMPDIR names no directory to write in: the temporary directory"
         _require_elsewhere(name, tempfile.gettempdir(), log_dirs)
+
+
+def require_blocks_elsewhere(local_dirs: Sequence[str], log_dirs: Sequence[str]) -> None:
+    """local_dirs: what a Spark that is not started here was given for its blocks."""
+    for path in local_dirs:
+        _require_elsewhere(LOCAL_DIR, path, log_dirs)
 
 
 def _places(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """`run`: under the locks recover, plan and run one round."""
 
+import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
@@ -7,9 +8,10 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from cleaner_jobs.spark.local_dirs import given_local_dirs
 from compactor.api import places
 from compactor.api.changes import OnProgress, watched
-from compactor.api.own_places import require_temporary_elsewhere
+from compactor.api.own_places import require_blocks_elsewhere, require_temporary_elsewhere
 from compactor.api.premises import Premises, plan_of, premises_of_round
 from compactor.api.recoveries import recover_log_dirs
 from compactor.api.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
@@ -74,6 +76,7 @@ def _places(log_dirs: Sequence[str], options: RunOptions) -> _Places:
     paths = places.log_dirs(log_dirs, to_write=not options.dry_run)
     descriptor_limit.require_enough()
     require_temporary_elsewhere(paths)
+    require_blocks_elsewhere(given_local_dirs(os.environ, options.session), paths)
     work_dir = places.work_dir(options.work_dir, paths)
     originals_dir = places.keep_originals(options.keep_originals, paths)
     if options.keep_for_ms is not None and originals_dir is None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from cleaner_jobs.spark.class_archive import spark_home
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build, snapshot_of
 from tests.support.local_command import run_command
@@ -46,6 +47,20 @@ def compactor(
         cwd=PROJECT,
         timeout=300,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+def submitted(*words: object, local_dirs: str = "") -> subprocess.CompletedProcess[str]:
+    """By spark-submit, with these directories for Spark's blocks."""
+    submit = spark_home(os.environ) / "bin" / "spark-submit"
+    entry = compactor("--entry-file").stdout.strip()
+    given = ["--conf", f"spark.local.dir={local_dirs}"] if local_dirs else []
+    return subprocess.run(
+        [str(submit), "--master", "local[1]", *given, entry, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
     )
 
 
@@ -291,21 +306,6 @@ class TestRound:
         assert summary(again)["totals"]["logs"]["passed-over"] == 1
 
     def test_spark_submit_does_the_same_with_the_same_codes(self, log_dir: Path) -> None:
-        from pyspark.find_spark_home import _find_spark_home
-
-        submit = Path(_find_spark_home()) / "bin" / "spark-submit"
-        entry = compactor("--entry-file").stdout.strip()
-
-        def submitted(*words: object) -> subprocess.CompletedProcess[str]:
-            command = [str(submit), "--master", "local[1]", entry, *map(str, words)]
-            return subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                timeout=300,
-                env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-            )
-
         done = submitted("run", log_dir, *COMPACTED, "--as-of", "5000", "--any-clock")
         assert done.returncode == 0, done.stderr
         assert summary(done)["totals"]["records"]["kept"] == 4
@@ -313,6 +313,15 @@ class TestRound:
         assert wrong.returncode == 2, wrong.stderr
         assert summary(wrong)["exit_code"] == 2
         assert compactor("verify", log_dir).returncode == 0
+
+    def test_spark_submit_may_keep_no_blocks_in_a_log_directory(self, log_dir: Path) -> None:
+        """Each stays a directory there that no broker knows: it would not start (F-1.4)."""
+        before = snapshot_of(log_dir)
+        refused = submitted("run", log_dir, *COMPACTED, local_dirs=f"/var/tmp,{log_dir}/blocks")
+        assert refused.returncode == 2, refused.stderr
+        told = f"spark.local.dir {log_dir}/blocks: inside of log directory {log_dir}"
+        assert told in refused.stdout
+        assert snapshot_of(log_dir) == before
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_an_interrupt_ends_it_and_changes_nothing(

@@ -2,9 +2,13 @@
 
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from pyspark.sql import SparkSession
 
+from compactor import api
 from compactor.api.own_places import require_elsewhere, require_temporary_elsewhere
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
@@ -44,6 +48,18 @@ def test_each_of_sparks_directories_counts(log_dir: Path, name: str, separator: 
             require_elsewhere(ELSEWHERE | {name: separator.join(paths)}, [str(log_dir)])
     for text in ("", separator, f"/var/a{separator}/var/b"):
         require_elsewhere(ELSEWHERE | {name: text}, [str(log_dir)])
+
+
+def test_a_session_that_is_given_counts(log_dir: Path) -> None:
+    """It has its directories by then: whoever gave it learns of them, and nothing else is done."""
+    conf = {"spark.local.dir": f"/var/tmp,{log_dir}/blocks"}
+    context = SimpleNamespace(getConf=lambda: conf)
+    session = cast("SparkSession", SimpleNamespace(sparkContext=context))
+    before = snapshot_of(log_dir)
+    told = f"^spark.local.dir {log_dir}/blocks: inside of log directory {log_dir}; a broker"
+    with pytest.raises(UsageError, match=told):
+        api.run([str(log_dir)], options=api.RunOptions(session=session))
+    assert snapshot_of(log_dir) == before
 
 
 def test_so_is_a_user_whose_home_is_the_log_directory(log_dir: Path) -> None:
