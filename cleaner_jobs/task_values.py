@@ -64,7 +64,7 @@ class Stretch(NamedTuple):
     source: Source
     first_dirty_offset: int
     map_end_offset: int  # exclusive: what the map of the round covers
-    partition_bits: int  # the log's keys are spread over 2 ** partition_bits hash partitions
+    hash_partition_bits: int  # the log's keys are spread over 2 ** so many hash partitions
     aborted_file: str = ""  # of the log: ranges of txn_batches; "" where nothing is aborted
     legacy_expired: bool = False  # its legacy tombstones are past their horizon (C-6.1)
 
@@ -85,8 +85,8 @@ class Part(NamedTuple):
     """What a scan task found in consecutive stretches of one group, and where it left the details.
 
     In file at block_at, one behind the other: map entries, where each hash partition starts in
-    them, a checksum for each partition's entries, a state byte for each record, a TXN_BATCH for
-    each transactional or control batch.
+    them, a checksum for each hash partition's entries, a state byte for each record, a TXN_BATCH
+    for each transactional or control batch.
     """
 
     log_id: int
@@ -95,8 +95,8 @@ class Part(NamedTuple):
     block_at: int
     block_checksum: int  # of all but the entries
     entries: int
-    candidates: int  # records that may survive; the other entries are in the map alone
-    partition_bits: int
+    survivors: int  # records that may survive; the other entries are in the map alone
+    hash_partition_bits: int
     first_record_offset: int  # entries are relative to it
     log_bytes: int
     batches: int
@@ -109,7 +109,7 @@ class Part(NamedTuple):
     txn_batches: int
     txn_at: int  # where they stand in file
     txn_checksum: int
-    candidate_fingerprints: int  # sum, modulo 2^64
+    survivor_fingerprints: int  # sum, modulo 2^64
     tombstones_without_horizon: int  # of batches that must get one if such a record stays
     empty_batches: int
     sections: tuple[Section, ...]
@@ -125,7 +125,7 @@ class Verdict(NamedTuple):
     """
 
     log_id: int
-    partition: int
+    hash_partition: int
     file: str
     block_at: int
     parts: int  # of the log

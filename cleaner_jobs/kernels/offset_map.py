@@ -126,35 +126,36 @@ def pack_part(
     columns: Any,
     count: int,
     first_offset: int,
-    partition_bits: int,
+    hash_partition_bits: int,
     entries: UInt64Array,
     starts: UInt64Array,
 ) -> tuple[int, int, np.uint64]:
     """Lay out an entry for every record that may survive, by hash partition, each in log order;
     likewise for those that are in the map alone.
 
-    first_offset: what the entries' offsets are relative to. partition_bits: the partition is that
-    many topmost bits of the first hash. entries: (>= count, 3) uint64. starts: (2 ** partition_bits
-    + 1,) uint64, filled: partition p is entries starts[p]:starts[p + 1]. Returns how many entries
-    there are, and, of those that may survive, their number and the sum of their fingerprints.
+    first_offset: what the entries' offsets are relative to. hash_partition_bits: the hash
+    partition of a record is that many topmost bits of its first hash. entries: (>= count, 3)
+    uint64. starts: (2 ** hash_partition_bits + 1,) uint64, filled: hash partition p is entries
+    starts[p]:starts[p + 1]. Returns how many entries there are, and, of those that may survive,
+    their number and the sum of their fingerprints.
     """
     first_hash, second_hash, offsets, states = columns
-    partitions = starts.shape[0] - 1
-    shift = np.uint64(64 - partition_bits)
+    hash_partitions = starts.shape[0] - 1
+    shift = np.uint64(64 - hash_partition_bits)
     starts[:] = 0
     for i in range(count):
         if _has_entry(states[i]):
-            p = np.int64(first_hash[i] >> shift) if partition_bits else 0
+            p = np.int64(first_hash[i] >> shift) if hash_partition_bits else 0
             starts[p + 1] += np.uint64(1)
-    for p in range(partitions):
+    for p in range(hash_partitions):
         starts[p + 1] += starts[p]
-    total = starts[partitions]
-    candidates = 0
+    total = starts[hash_partitions]
+    survivors = 0
     checksum = np.uint64(0)
     for i in range(count):
         if _has_entry(states[i]):
             reason = states[i] & np.uint8(REASON_MASK)
-            p = np.int64(first_hash[i] >> shift) if partition_bits else 0
+            p = np.int64(first_hash[i] >> shift) if hash_partition_bits else 0
             at = starts[p]
             starts[p] = at + np.uint64(1)
             meta = (np.uint64(i) << np.uint64(ORDINAL_SHIFT)) | np.uint64(offsets[i] - first_offset)
@@ -165,15 +166,15 @@ def pack_part(
             if reason == np.uint8(ABORTED):
                 meta |= np.uint64(MAP_ONLY_BIT)
             else:
-                candidates += 1
+                survivors += 1
                 checksum += fingerprint(first_hash[i], second_hash[i], offsets[i])
             entries[at, 0] = first_hash[i]
             entries[at, 1] = second_hash[i]
             entries[at, 2] = meta
-    for p in range(partitions, 0, -1):
+    for p in range(hash_partitions, 0, -1):
         starts[p] = starts[p - 1]
     starts[0] = np.uint64(0)
-    return int(total), candidates, checksum
+    return int(total), survivors, checksum
 
 
 @kernel

@@ -41,20 +41,20 @@ class PartFile:
     def close(self) -> None:
         os.close(self._descriptor)
 
-    def edges(self, part: Part, partition: int) -> tuple[int, int, int]:
+    def edges(self, part: Part, hash_partition: int) -> tuple[int, int, int]:
         """Where a hash partition's entries start and end, in entries, and their checksum."""
-        partitions = 1 << part.partition_bits
+        hash_partitions = 1 << part.hash_partition_bits
         at = part.block_at + part.entries * ENTRY_BYTES
-        start, end = np.frombuffer(self._read(at + 8 * partition, 16), np.uint64).tolist()
-        checksum_at = at + 8 * (partitions + 1 + partition)
+        start, end = np.frombuffer(self._read(at + 8 * hash_partition, 16), np.uint64).tolist()
+        checksum_at = at + 8 * (hash_partitions + 1 + hash_partition)
         (checksum,) = np.frombuffer(self._read(checksum_at, 8), np.uint64).tolist()
         if not start <= end <= part.entries:  # their own checksum is behind them, and not read here
             raise WorkFileError(self._path, at, "entries of the map are not what was written")
         return start, end, checksum
 
-    def entries(self, part: Part, partition: int) -> NDArray[np.uint64]:
+    def entries(self, part: Part, hash_partition: int) -> NDArray[np.uint64]:
         """The (n, 3) entries of one hash partition of a part."""
-        start, end, checksum = self.edges(part, partition)
+        start, end, checksum = self.edges(part, hash_partition)
         at = part.block_at + start * ENTRY_BYTES
         data = self._read(at, (end - start) * ENTRY_BYTES)
         if xxhash.xxh3_64_intdigest(data) != checksum:
@@ -63,12 +63,12 @@ class PartFile:
 
     def states(self, part: Part) -> NDArray[np.uint8]:
         """A state byte for each record of a part, free to be changed."""
-        partitions = 1 << part.partition_bits
+        hash_partitions = 1 << part.hash_partition_bits
         at = part.block_at + part.entries * ENTRY_BYTES
-        data = self._read(at, 8 * (2 * partitions + 1) + part.records)
+        data = self._read(at, 8 * (2 * hash_partitions + 1) + part.records)
         if xxhash.xxh3_64_intdigest(data) != part.block_checksum:
             raise WorkFileError(self._path, at, "record states are not what was written")
-        return np.frombuffer(bytearray(data[8 * (2 * partitions + 1) :]), np.uint8)
+        return np.frombuffer(bytearray(data[8 * (2 * hash_partitions + 1) :]), np.uint8)
 
     def _read(self, at: int, length: int) -> bytes:
         with naming(self._path):
@@ -97,26 +97,26 @@ class PartFiles:
             file.close()
 
 
-def resolve_partition(
+def resolve_hash_partition(
     parts: Sequence[Part],
-    partition: int,
+    hash_partition: int,
     files: PartFiles,
     out: tuple[BinaryIO, str],
     buffers: WorkerBuffers,
 ) -> Verdict:
     """Merge one hash partition of a log and write its verdict. parts: all of the log, in order."""
-    slices = [files.of(part).edges(part, partition) for part in parts]
+    slices = [files.of(part).edges(part, hash_partition) for part in parts]
     total = sum(end - start for start, end, _ in slices)
     turns = 1 << max(0, (total - 1).bit_length() - (MERGE_ENTRIES - 1).bit_length())
     found = [_Found() for _ in parts]
     for turn in range(turns):
         for number, dropped in enumerate(
-            _merge_turn(parts, partition, (turn, turns), files, buffers)
+            _merge_turn(parts, hash_partition, (turn, turns), files, buffers)
         ):
             found[number].add(*dropped)
     return Verdict(
         log_id=parts[0].log_id,
-        partition=partition,
+        hash_partition=hash_partition,
         file=out[1],
         block_at=_write_verdict(found, out),
         parts=len(parts),
@@ -127,7 +127,7 @@ def resolve_partition(
 
 
 class _Found:
-    """What the turns of a partition have found about one part."""
+    """What the turns of a hash partition have found about one part."""
 
     def __init__(self) -> None:
         self.ordinals: list[NDArray[np.uint32]] = []
@@ -143,7 +143,7 @@ class _Found:
 
 def _merge_turn(
     parts: Sequence[Part],
-    partition: int,
+    hash_partition: int,
     turn: tuple[int, int],
     files: PartFiles,
     buffers: WorkerBuffers,
@@ -153,7 +153,7 @@ def _merge_turn(
     shift = 64 - (turns.bit_length() - 1)
     edges, filled = [0], 0
     for part in parts:
-        source = files.of(part).entries(part, partition)
+        source = files.of(part).entries(part, hash_partition)
         entries = buffers.keep("merge", filled + len(source), filled, np.uint64, ENTRY_WORDS)
         filled = select_entries(source, entries, filled, shift, number)
         edges.append(filled)

@@ -150,9 +150,9 @@ class PartBuilder:
         table = self._buffers.array("table", table_slots(count), np.int32)
         superseded = mark_superseded(columns, 0, count, table[: table_slots(count)])
         entries = self._buffers.array("entries", count, np.uint64, ENTRY_WORDS)
-        starts = np.zeros((1 << stretch.partition_bits) + 1, np.uint64)
-        kept, candidates, fingerprints = pack_part(
-            columns, count, self._first_offset, stretch.partition_bits, entries, starts
+        starts = np.zeros((1 << stretch.hash_partition_bits) + 1, np.uint64)
+        kept, survivors, fingerprints = pack_part(
+            columns, count, self._first_offset, stretch.hash_partition_bits, entries, starts
         )
         states = columns[3][:count]
         block_at = self._out.tell()
@@ -167,8 +167,8 @@ class PartBuilder:
             block_at=block_at,
             block_checksum=block_checksum,
             entries=kept,
-            candidates=candidates,
-            partition_bits=stretch.partition_bits,
+            survivors=survivors,
+            hash_partition_bits=stretch.hash_partition_bits,
             first_record_offset=self._first_offset,
             log_bytes=self._log_bytes,
             batches=self._batches,
@@ -181,7 +181,7 @@ class PartBuilder:
             txn_batches=txn_count,
             txn_at=txn_at,
             txn_checksum=txn_checksum,
-            candidate_fingerprints=int(fingerprints),
+            survivor_fingerprints=int(fingerprints),
             tombstones_without_horizon=self._tombstones,
             empty_batches=self._empty,
             sections=tuple(self._sections),

@@ -41,7 +41,7 @@ from cleaner_jobs.task_values import (
 from cleaner_jobs.tasks.heartbeat import Heartbeat
 from cleaner_jobs.tasks.map_capacity import find_map_end
 from cleaner_jobs.tasks.piece import PieceContext, rewrite_piece
-from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_partition
+from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_hash_partition
 from cleaner_jobs.tasks.scan import scan_stretches
 from cleaner_jobs.tasks.sync_pool import SyncPool
 from cleaner_jobs.tasks.told import Teller, ToldRows
@@ -97,14 +97,16 @@ def _resolve(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
     path = os.path.join(tried.settings.work_dir, "verdicts", f"{tried.attempt}.verdicts")
     logs = {log_id: [part_from(part) for part in parts] for log_id, parts in task["logs"]}
     with PartFiles() as files, naming(path), open(path, "wb", buffering=0) as out:
-        for log_id, partition in task["partitions"]:
+        for log_id, hash_partition in task["hash_partitions"]:
             parts = logs[log_id]
             try:
-                verdict = resolve_partition(parts, partition, files, (out, path), WORKER_BUFFERS)
+                verdict = resolve_hash_partition(
+                    parts, hash_partition, files, (out, path), WORKER_BUFFERS
+                )
                 yield VERDICT, verdict
             except (CorruptFileError, OSError) as error:
                 yield PROBLEM, problem_of(log_id, error)
-            tried.heartbeat.advance(sum(p.log_bytes for p in parts) >> parts[0].partition_bits)
+            tried.heartbeat.advance(sum(p.log_bytes for p in parts) >> parts[0].hash_partition_bits)
 
 
 def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:

@@ -61,9 +61,9 @@ def check_offsets(plan: LogPlan, parts: Sequence[Part]) -> None:
 
 def why_verdicts_are_wrong(parts: Sequence[Part], verdicts: Sequence[Verdict]) -> str | None:
     """Say which hash partition of a log has no verdict, or two; None if each has one."""
-    partitions = 1 << parts[0].partition_bits if parts else 0
-    if sorted(verdict.partition for verdict in verdicts) != list(range(partitions)):
-        return f"not each of {partitions} hash partitions was resolved once"
+    hash_partitions = 1 << parts[0].hash_partition_bits if parts else 0
+    if sorted(verdict.hash_partition for verdict in verdicts) != list(range(hash_partitions)):
+        return f"not each of {hash_partitions} hash partitions was resolved once"
     return None
 
 
@@ -78,7 +78,7 @@ def why_group_is_wrong(
     parts, pieces: of this group. measured_only: of a dry run, which leaves nothing to read back
     but the counts.
     """
-    expected = sum(part.candidates for part in parts) - sum(piece.dropped for piece in pieces)
+    expected = sum(part.survivors for part in parts) - sum(piece.dropped for piece in pieces)
     found = sum(piece.records_kept for piece in pieces)
     if expected != found:
         return f"{expected} records were to stay, {found} are in the cleaned segments"
@@ -88,7 +88,7 @@ def why_group_is_wrong(
         return f"{expected} control records were to stay, {found} are in the cleaned segments"
     if measured_only:
         return None
-    fingerprints = sum(part.candidate_fingerprints for part in parts)
+    fingerprints = sum(part.survivor_fingerprints for part in parts)
     fingerprints -= sum(piece.dropped_fingerprints for piece in pieces)
     fingerprints -= sum(piece.kept_fingerprints for piece in pieces)
     if fingerprints % FINGERPRINT_RANGE:

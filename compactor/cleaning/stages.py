@@ -249,7 +249,7 @@ class Stages:
         for pairs in layout.resolve_tasks(list(logs.values()), self._cores):
             needed = dict.fromkeys(log_id for log_id, _ in pairs)
             own = [(log_id, logs[log_id]) for log_id in needed]
-            tasks.append({"logs": own, "partitions": pairs})
+            tasks.append({"logs": own, "hash_partitions": pairs})
         for values in self._run(stage, tasks):
             verdict = Verdict(*values)
             self._verdicts[verdict.log_id].append(verdict)

@@ -18,8 +18,8 @@ PIECES_PER_TASK = 2  # of a group that several tasks share
 REWRITE_TASKS_PER_CORE = 32  # what is being rewritten is staged beside what it replaces
 LOG_COST_BYTES = 256 << 10  # what opening and closing a log costs, as bytes of reading
 BYTES_PER_KEY = 100  # an estimate; it decides only into how many parts the map is cut
-PARTITION_KEYS = 1 << 18
-MAX_PARTITION_BITS = 12
+HASH_PARTITION_KEYS = 1 << 18
+MAX_HASH_PARTITION_BITS = 12
 NS_PER_MS = 1_000_000
 
 Dealt = TypeVar("Dealt")
@@ -41,10 +41,10 @@ def in_flight_bytes(log_bytes: int, cores: int) -> int:
     return log_bytes if tasks <= cores else min(log_bytes, 2 * cores * -(-log_bytes // tasks))
 
 
-def partition_bits(log_bytes: int) -> int:
+def hash_partition_bits(log_bytes: int) -> int:
     """How many bits of a key's hash name its hash partition, for a log of that size."""
-    partitions = log_bytes // BYTES_PER_KEY // PARTITION_KEYS
-    return min(MAX_PARTITION_BITS, partitions.bit_length())
+    hash_partitions = log_bytes // BYTES_PER_KEY // HASH_PARTITION_KEYS
+    return min(MAX_HASH_PARTITION_BITS, hash_partitions.bit_length())
 
 
 def sources_of(plan: LogPlan) -> list[tuple[Source, ...]]:
@@ -73,7 +73,7 @@ def stretches_of(
 
     aborted_file: what the scan is told of aborted transactions.
     """
-    bits = partition_bits(plan.log_bytes)
+    bits = hash_partition_bits(plan.log_bytes)
     return [
         Stretch(
             log_id=plan.log_id,
@@ -84,7 +84,7 @@ def stretches_of(
             source=source,
             first_dirty_offset=plan.first_dirty_offset,
             map_end_offset=plan.end_offset,
-            partition_bits=bits,
+            hash_partition_bits=bits,
             aborted_file=aborted_file,
             legacy_expired=source.log_mtime_ns // NS_PER_MS <= plan.legacy_horizon_ms,
         )
@@ -110,7 +110,7 @@ def dirty_stretches(plan: LogPlan, start: tuple[int, int], aborted_file: str = "
             source=source,
             first_dirty_offset=plan.first_dirty_offset,
             map_end_offset=plan.first_uncleanable_offset,
-            partition_bits=0,
+            hash_partition_bits=0,
             aborted_file=aborted_file,
         )
         for number, (g, s, source) in enumerate(numbered[first:])
@@ -216,8 +216,8 @@ def resolve_tasks(parts: Iterable[Sequence[Part]], cores: int) -> list[list[tupl
     pairs: list[tuple[int, int]] = []
     costs: list[int] = []
     for of_log in parts:
-        partitions = 1 << of_log[0].partition_bits
-        share = sum(part.log_bytes for part in of_log) // partitions
-        pairs += [(of_log[0].log_id, partition) for partition in range(partitions)]
-        costs += [share + LOG_COST_BYTES // 4] * partitions
+        hash_partitions = 1 << of_log[0].hash_partition_bits
+        share = sum(part.log_bytes for part in of_log) // hash_partitions
+        pairs += [(of_log[0].log_id, number) for number in range(hash_partitions)]
+        costs += [share + LOG_COST_BYTES // 4] * hash_partitions
     return deal_in_order(pairs, costs, task_count(sum(costs), cores))

@@ -25,7 +25,7 @@ from cleaner_jobs.task_values import (
 from cleaner_jobs.tasks import batch_window, rewrite
 from cleaner_jobs.tasks.map_capacity import find_map_end
 from cleaner_jobs.tasks.piece import PieceContext, rewrite_piece
-from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_partition
+from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_hash_partition
 from cleaner_jobs.tasks.scan import scan_stretches
 from cleaner_jobs.tasks.txn_batches import save_array
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
@@ -144,8 +144,8 @@ class Case:
         path = self._name("verdicts")
         with PartFiles() as files, open(path, "wb", buffering=0) as out:
             verdicts = [
-                resolve_partition(parts, partition, files, (out, path), ExactBuffers())
-                for partition in range(1 << stretch.partition_bits)
+                resolve_hash_partition(parts, hash_partition, files, (out, path), ExactBuffers())
+                for hash_partition in range(1 << stretch.hash_partition_bits)
             ]
         return _Scanned(parts, tuple(verdicts))
 

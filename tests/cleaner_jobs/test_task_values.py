@@ -33,12 +33,12 @@ PART = part(
     block_at=8,
     block_checksum=2**64 - 1,
     entries=1,
-    candidates=1,
-    partition_bits=3,
+    survivors=1,
+    hash_partition_bits=3,
     first_record_offset=2**62,
     log_bytes=109,
     txn_checksum=2**64 - 5,
-    candidate_fingerprints=2**64 - 2,
+    survivor_fingerprints=2**64 - 2,
     sections=SECTIONS,
 )
 VERDICT = Verdict(0, 1, "v", 16, 3, 1, 0, 2**64 - 3)

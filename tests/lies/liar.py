@@ -15,7 +15,7 @@ from cleaner_jobs.task_values import PART, REWRITTEN, VERDICT, Part, Piece, Rewr
 from cleaner_jobs.tasks import piece as piece_module
 from cleaner_jobs.tasks import scan as scan_module
 from cleaner_jobs.tasks.cleaned_segment import IndexesInMaking, read_back
-from cleaner_jobs.tasks.resolve import resolve_partition
+from cleaner_jobs.tasks.resolve import resolve_hash_partition
 from cleaner_jobs.tasks.txn_flags import txn_batches
 from compactor.planning.round_plan import RoundPlan
 from storage.file_names import LOG, TXN_INDEX
@@ -165,14 +165,14 @@ class Liar:
     def _about_maps(self, patch: pytest.MonkeyPatch) -> None:
         def noted(parts: Sequence[Part], *rest: Any) -> Verdict:
             self._at_work = parts[0].log_id
-            return resolve_partition(parts, *rest)
+            return resolve_hash_partition(parts, *rest)
 
         def lying(entries: Any, count: int, table: Any, superseded: Any) -> int:
             keys: int = merge_latest(entries, count, table, superseded)
             self._lie(self._at_work, Place.MAP, Merged(entries[:count], superseded[:count]))
             return keys
 
-        patch.setattr(f"{TASKS}.task.resolve_partition", noted)
+        patch.setattr(f"{TASKS}.task.resolve_hash_partition", noted)
         patch.setattr(f"{TASKS}.resolve.merge_latest", lying)
 
     def _about_rows(self, stage: str) -> Callable[[Rows], Rows]:

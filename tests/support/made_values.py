@@ -11,8 +11,8 @@ NO_PART = Part(
     block_at=0,
     block_checksum=0,
     entries=0,
-    candidates=0,
-    partition_bits=0,
+    survivors=0,
+    hash_partition_bits=0,
     first_record_offset=0,
     log_bytes=0,
     batches=0,
@@ -25,7 +25,7 @@ NO_PART = Part(
     txn_batches=0,
     txn_at=0,
     txn_checksum=0,
-    candidate_fingerprints=0,
+    survivor_fingerprints=0,
     tombstones_without_horizon=0,
     empty_batches=0,
     sections=(),
@@ -72,6 +72,6 @@ def stretch(source: Source, start: int, end: int, **values: Any) -> Stretch:
         source=source,
         first_dirty_offset=0,
         map_end_offset=2**62,
-        partition_bits=0,
+        hash_partition_bits=0,
     )
     return whole._replace(**values)

@@ -140,16 +140,16 @@ def test_a_part_holds_what_may_survive_by_hash_partition(rows: list[Row], bits: 
     rows = [row for row in rows if row.offset - first_offset < 2**32]  # what a part may span
     entries = np.zeros((max(1, len(rows)), offset_map.ENTRY_WORDS), np.uint64)
     starts = np.full(2**bits + 1, 99, np.uint64)
-    count, candidates, fingerprints = pack_part(
+    count, survivors, fingerprints = pack_part(
         columns_of(rows), len(rows), first_offset, bits, entries, starts
     )
     held = [(i, row) for i, row in enumerate(rows) if row.has_entry]
     may_stay = [row for row in rows if row.may_stay]
-    assert (count, candidates) == (len(held), len(may_stay))
+    assert (count, survivors) == (len(held), len(may_stay))
     assert int(fingerprints) == sum(map(fingerprint, may_stay)) & MASK
-    for partition in range(2**bits):
-        own = [(i, row) for i, row in held if row.first >> 64 - bits == partition or not bits]
-        start, end = starts[partition : partition + 2].tolist()
+    for hash_partition in range(2**bits):
+        own = [(i, row) for i, row in held if row.first >> 64 - bits == hash_partition or not bits]
+        start, end = starts[hash_partition : hash_partition + 2].tolist()
         assert entries[start:end].tolist() == [list(entry(i, row, first_offset)) for i, row in own]
 
 

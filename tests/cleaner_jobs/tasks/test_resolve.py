@@ -8,7 +8,7 @@ import pytest
 from cleaner_jobs.kernels.offset_map import ENTRY_BYTES
 from cleaner_jobs.task_values import Part, Verdict
 from cleaner_jobs.tasks import resolve
-from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_partition
+from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_hash_partition
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.errors import CorruptFileError
 from tests.cleaner_jobs.tasks.test_scan import Scanner
@@ -31,11 +31,11 @@ def parts_of(root: Path, groups: Sequence[Sequence[ReferenceBatch]], bits: int) 
 
 def resolved(root: Path, parts: Sequence[Part]) -> list[Verdict]:
     path = str(root / "out.verdicts")
-    partitions = 1 << parts[0].partition_bits
+    hash_partitions = 1 << parts[0].hash_partition_bits
     with PartFiles() as files, open(path, "wb", buffering=0) as out:
         return [
-            resolve_partition(parts, partition, files, (out, path), WorkerBuffers())
-            for partition in range(partitions)
+            resolve_hash_partition(parts, hash_partition, files, (out, path), WorkerBuffers())
+            for hash_partition in range(hash_partitions)
         ]
 
 
@@ -68,7 +68,7 @@ def test_what_a_later_part_supersedes(
     assert [dropped(verdicts, number) for number in range(4)] == [[0, 1, 3], [0], [1, 3], []]
     assert sum(v.superseded for v in verdicts) == 6
     assert sum(v.expired for v in verdicts) == 1
-    assert [v.partition for v in verdicts] == list(range(1 << bits))
+    assert [v.hash_partition for v in verdicts] == list(range(1 << bits))
     assert {v.parts for v in verdicts} == {4}
 
 

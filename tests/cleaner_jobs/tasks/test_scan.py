@@ -100,7 +100,7 @@ class Scanner:
                 segment=segment,
                 first_dirty_offset=self.first_dirty_offset,
                 map_end_offset=self.map_end_offset,
-                partition_bits=self.bits,
+                hash_partition_bits=self.bits,
                 aborted_file=self.aborted_file,
             )
             for start, end in pairwise(edges)
@@ -146,7 +146,7 @@ def test_a_part_counts_by_reason_and_keeps_a_state_for_each_record(scanner: Scan
     assert part.sections == (Section(0, 0, sum(sizes), 0, 0, 7, heads),)
     assert (part.log_bytes, part.batches, part.records) == (sum(sizes), 2, 8)
     assert (part.superseded, part.null_keys, part.expired, part.aborted) == (2, 2, 1, 0)
-    assert (part.entries, part.candidates, part.control_records) == (4, 4, 0)
+    assert (part.entries, part.survivors, part.control_records) == (4, 4, 0)
     assert (part.tombstones_without_horizon, part.empty_batches) == (1, 0)
     assert part.first_record_offset == 0
 
@@ -158,9 +158,9 @@ def test_entries_are_what_may_stay_by_hash_partition(scanner: Scanner) -> None:
     hashes = {slow_hash(b"%c" % key, *HASH_KEY): i for i, key in enumerate(b"abcdefgh")}
     seen = 0
     with PartFiles() as files:
-        for partition in range(4):
-            for first, second, meta in files.of(part).entries(part, partition).tolist():
-                assert first >> 62 == partition
+        for hash_partition in range(4):
+            for first, second, meta in files.of(part).entries(part, hash_partition).tolist():
+                assert first >> 62 == hash_partition
                 ordinal = hashes[first, second]
                 assert meta == ordinal << 32 | ordinal  # offsets are relative to the first one
                 seen += 1
@@ -320,7 +320,7 @@ def test_markers_are_never_in_the_map(scanner: Scanner) -> None:
     found = scanner.scan(*scanner.segment([marker(0, 7, ABORT_KEY), data, marker(3, 7, ABORT_KEY)]))
     (part,) = found.parts
     assert found.states == [[CONTROL_RECORD, IN_MAP | SUPERSEDED, IN_MAP, CONTROL_RECORD]]
-    assert (part.entries, part.candidates, part.superseded) == (1, 1, 1)
+    assert (part.entries, part.survivors, part.superseded) == (1, 1, 1)
 
 
 def test_ranges_say_what_is_aborted(scanner: Scanner) -> None:
@@ -348,7 +348,7 @@ def test_ranges_say_what_is_aborted(scanner: Scanner) -> None:
         ]
     ]
     (part,) = found.parts
-    assert (part.aborted, part.superseded, part.entries, part.candidates) == (4, 0, 8, 7)
+    assert (part.aborted, part.superseded, part.entries, part.survivors) == (4, 0, 8, 7)
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\0\0\0", b"\xff\xff\0\0"])
@@ -425,4 +425,4 @@ def test_the_codec_makes_no_difference(scanner: Scanner) -> None:
     for codec in (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD):
         other = scanner.scan(*scanner.segment([packed(of, codec) for of in made]))
         assert other.states == plain.states
-        assert other.parts[0].candidate_fingerprints == plain.parts[0].candidate_fingerprints
+        assert other.parts[0].survivor_fingerprints == plain.parts[0].survivor_fingerprints

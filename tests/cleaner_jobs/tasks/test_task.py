@@ -67,7 +67,7 @@ class Stage:
 
     def rewrite_task(self) -> dict[str, Any]:
         parts = self.parts()
-        (rows,) = self.run("resolve", ["r"], logs=[(0, parts)], partitions=[(0, 0)])
+        (rows,) = self.run("resolve", ["r"], logs=[(0, parts)], hash_partitions=[(0, 0)])
         verdicts = tuple(Verdict(*values) for _, values in rows)
         rules = LogRules(0, str(self.partition), 4, 1000, 4096, 1 << 20, (), verdicts)
         piece = Piece(0, 0, 0, 1, tuple(parts), 0, sources_of(self.plan)[0])

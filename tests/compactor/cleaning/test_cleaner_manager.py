@@ -207,7 +207,7 @@ def test_everything_superseded_leaves_empty_files(local: LocalRound, tmp_path: P
 def test_a_hot_key_leaves_one_record_however_the_work_is_cut(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layout, "PARTITION_KEYS", 1)
+    monkeypatch.setattr(layout, "HASH_PARTITION_KEYS", 1)
     local.cores = 2
     bases = range(0, 400, 100)
     segments = {base: [keyed(base, "h" * 100)] for base in bases}
@@ -232,7 +232,7 @@ def test_the_clean_section_is_looked_up_and_not_put_in_the_map(
 def test_a_map_of_many_partitions_is_resolved_by_several_tasks(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layout, "PARTITION_KEYS", 1)
+    monkeypatch.setattr(layout, "HASH_PARTITION_KEYS", 1)
     local.cores = 3
     partition = logs_in(tmp_path)
     assert local.run(round_of(plan_of(partition, GROUPS, 12))).logs[0].counts == COUNTS

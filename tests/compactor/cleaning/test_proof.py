@@ -93,8 +93,8 @@ def test_offsets_that_overlap_are_corrupt(parts: list[Part], told: str) -> None:
 
 # 2^64 - 1 and 20 may stay; as sums modulo 2^64
 MAPPED = [
-    part(candidates=3, candidate_fingerprints=2**64 - 1, control_records=2),
-    part(candidates=4, candidate_fingerprints=20, control_records=1),
+    part(survivors=3, survivor_fingerprints=2**64 - 1, control_records=2),
+    part(survivors=4, survivor_fingerprints=20, control_records=1),
 ]
 PIECES = [
     rewritten(
@@ -128,7 +128,7 @@ def test_sums_that_fit() -> None:
     [
         lambda by: (MAPPED, [PIECES[0]._replace(records_kept=1 + by), PIECES[1]]),
         lambda by: (MAPPED, [PIECES[0], PIECES[1]._replace(dropped=1 + by)]),
-        lambda by: ([MAPPED[0]._replace(candidates=3 + by), MAPPED[1]], PIECES),
+        lambda by: ([MAPPED[0]._replace(survivors=3 + by), MAPPED[1]], PIECES),
     ],
 )
 def test_a_count_that_is_off_by_one(
@@ -163,7 +163,7 @@ def test_a_verdict_that_is_lost_or_double() -> None:
     verdict = Verdict(0, 0, "v", 0, 2, 2, 1, 3)
     assert why_verdicts_are_wrong(MAPPED, [verdict]) is None
     assert why_verdicts_are_wrong([], []) is None
-    for verdicts in ([], [verdict] * 2, [verdict._replace(partition=1)]):
+    for verdicts in ([], [verdict] * 2, [verdict._replace(hash_partition=1)]):
         problem = why_verdicts_are_wrong(MAPPED, verdicts)
         assert problem == "not each of 1 hash partitions was resolved once"
 

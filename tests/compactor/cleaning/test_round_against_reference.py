@@ -149,8 +149,8 @@ CRAMPED: list[tuple[object, str, int]] = [
     (layout, "STRETCH_BYTES", 150),
     (layout, "TASK_BYTES", 50),
     (layout, "LOG_COST_BYTES", 1),
-    (layout, "PARTITION_KEYS", 1),
-    (layout, "MAX_PARTITION_BITS", 3),
+    (layout, "HASH_PARTITION_KEYS", 1),
+    (layout, "MAX_HASH_PARTITION_BITS", 3),
 ]
 
 

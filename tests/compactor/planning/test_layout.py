@@ -12,7 +12,7 @@ from compactor.planning import layout
 from compactor.planning.layout import (
     deal_by_cost,
     deal_in_order,
-    partition_bits,
+    hash_partition_bits,
     pieces_of,
     resolve_tasks,
     rewrite_tasks,
@@ -46,7 +46,7 @@ def plan_of(groups: list[list[int]], log_id: int = 3) -> LogPlan:
 def part_of(group: int, log_bytes: int, log_id: int = 3, bits: int = 0) -> Part:
     sections = (Section(0, 0, log_bytes, 0, 0, 0, 0),)
     return part(
-        log_id=log_id, group=group, partition_bits=bits, log_bytes=log_bytes, sections=sections
+        log_id=log_id, group=group, hash_partition_bits=bits, log_bytes=log_bytes, sections=sections
     )
 
 
@@ -77,7 +77,7 @@ def test_few_long_tasks(log_bytes: int, cores: int, expected: int) -> None:
     ],
 )
 def test_hash_partitions_grow_with_the_log(log_bytes: int, expected: int) -> None:
-    assert partition_bits(log_bytes) == expected
+    assert hash_partition_bits(log_bytes) == expected
 
 
 @given(COSTS, st.integers(1, 8))
@@ -136,7 +136,7 @@ def test_segments_are_cut_at_index_entries_a_stretch_apart() -> None:
         (1, 0, 3 * step + 7, size),
     ]
     assert {(s.log_id, s.first_dirty_offset) for s in stretches} == {(3, 50)}
-    assert {s.partition_bits for s in stretches} == {partition_bits(step + size)}
+    assert {s.hash_partition_bits for s in stretches} == {hash_partition_bits(step + size)}
     assert stretches[0].source == sources_of(plan)[0][0]
 
 
