@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from storage.files.filesystem import Entry
+from storage.files.files import Entry
 from storage.formats.segment import Segment
 from storage.formats.txn_index import AbortedTxn
 

@@ -6,7 +6,7 @@ import os
 from cleaner_jobs.task_values import Source
 from storage.errors import LogCompactionError
 from storage.files import filesystem
-from storage.files.filesystem import Entry
+from storage.files.files import Entry
 
 
 class LogChangedError(LogCompactionError):

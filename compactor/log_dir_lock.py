@@ -19,7 +19,8 @@ from struct import Struct
 from compactor.errors import LockLostError, RefusedError
 from compactor.lock_support import require_working_locks
 from storage.files import filesystem
-from storage.files.filesystem import Entry, naming
+from storage.files.files import Entry
+from storage.files.filesystem import naming
 from storage.files.held_directories import hold_log_dir
 from storage.formats import clean_shutdown
 

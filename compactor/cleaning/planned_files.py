@@ -15,7 +15,7 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.unchanged import check_same
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name, offset_of
 from storage.files import filesystem
-from storage.files.filesystem import Entry
+from storage.files.files import Entry
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.log_dir import list_files

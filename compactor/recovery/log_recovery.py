@@ -19,7 +19,7 @@ from compactor.retention.log_deletion import leader_epochs_from
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, TXN_INDEX, file_name
 from storage.files import filesystem
-from storage.files.filesystem import Entry
+from storage.files.files import Entry
 from storage.formats import leader_epoch_checkpoint, txn_index
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.formats.segment import Segment

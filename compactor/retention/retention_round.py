@@ -23,7 +23,7 @@ from compactor.retention.rules import Deletion, Rule
 from compactor.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from storage.errors import CorruptFileError
 from storage.file_names import file_name
-from storage.files.filesystem import Entry
+from storage.files.files import Entry
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.segment import Segment
 from storage.log.log_dir import PartitionListing, list_files, list_partition

@@ -19,30 +19,17 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
 from storage.errors import CorruptFileError, UnsupportedBackendError
 from storage.files import mount_table
 from storage.files.file_attributes import attributes_of, give_attributes
+from storage.files.files import Entry
 from storage.files.held_directories import open_directory
 from storage.files.mount_table import Mount
 
 _Named = tuple[str, str, int | None]  # path, name, and the directory that the name is relative to
 _LOCAL_PROTOCOLS = ("file", "local")
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-
-
-class Entry(NamedTuple):
-    """What a directory listing tells of a name."""
-
-    name: str
-    is_dir: bool
-    size_bytes: int  # 0 for a directory
-    mtime_ns: int  # 0 for a directory
-    inode: int
-    special: str = ""  # what else it is: a link, a pipe, a device
-    ctime_ns: int = 0  # 0 for a directory; unlike mtime_ns nobody can set it
-    device: int = 0  # 0 for a directory; each host has a number of its own for it
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ from storage.file_names import (
     parse_partition_dir,
 )
 from storage.files import filesystem
-from storage.files.filesystem import Entry
+from storage.files.files import Entry
 from storage.formats import offset_index
 from storage.formats.batch_header import MAGIC
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN

@@ -13,6 +13,7 @@ from compactor.cleaning.planned_files import LISTED_A_GROUP, PlannedFiles
 from compactor.cleaning.swapper import GroupSwapper, Swapped
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
+from storage.files.files import Entry
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.log_dir import list_partition
@@ -147,13 +148,13 @@ def test_the_files_looked_at_are_a_constant_number_for_each_segment(
     looked_at = 0
     list_directory, look_up = filesystem.list_directory, filesystem.look_up
 
-    def listed(path: str) -> list[filesystem.Entry]:
+    def listed(path: str) -> list[Entry]:
         nonlocal looked_at
         found = list_directory(path)
         looked_at += len(found)
         return found
 
-    def looked_up(path: str) -> filesystem.Entry | None:
+    def looked_up(path: str) -> Entry | None:
         nonlocal looked_at
         looked_at += 1
         return look_up(path)

@@ -1,0 +1,147 @@
+"""What code asks of files, and what each operation promises, wherever the files are.
+
+Who works on files takes a `Files` as an argument: `LocalFiles` in a command, `MemoryFiles` or
+`WatchedFiles` in a test. Three promises carry everything that is done in place:
+
+1. A rename takes its target's place in one step: whoever looks finds the old file or the new one.
+2. Bytes that were synced outlive a power cut. Bytes that were not may be lost, all or in part.
+3. Names that were synced, with their directory, do so too. A name that was given, moved or removed
+   since may be found as it was before, each by itself and in any order.
+
+Nothing else is ordered: what has to be on disk before something else is synced before it.
+
+Paths are absolute, or relative to the current directory. What goes wrong is an OSError that has the
+errno of POSIX and the path in it, or a CorruptFileError where what is to be read is no file. After
+an error the names are as they were, and no file that had a name has other bytes.
+"""
+
+from types import TracebackType
+from typing import NamedTuple, Protocol, Self
+
+
+class Entry(NamedTuple):
+    """What a directory listing tells of a name."""
+
+    name: str
+    is_dir: bool
+    size_bytes: int  # 0 for a directory
+    mtime_ns: int  # 0 for a directory
+    inode: int
+    special: str = ""  # what else it is: a link, a pipe, a device
+    ctime_ns: int = 0  # 0 for a directory; unlike mtime_ns nobody can set it
+    device: int = 0  # 0 for a directory; each host has a number of its own for it
+
+
+class OpenFile(Protocol):
+    """A file that is open for reading: the same one, whatever becomes of its name."""
+
+    def read(self, position: int, length: int) -> bytes:
+        """Give length bytes from position; fewer only where the file ends before."""
+        ...
+
+    def look(self) -> Entry:
+        """What a listing would tell of it now, but for its name, which is empty."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        ...
+
+
+class Files(Protocol):
+    """Operations on files and directories, and what each promises."""
+
+    def list_directory(self, path: str) -> list[Entry]:
+        """List a directory, in no order. No link is followed; what vanishes meanwhile is left out.
+
+        Promises no snapshot: a name that comes or goes during the call may be there or not.
+        """
+        ...
+
+    def list_names(self, path: str) -> tuple[list[str], list[str]]:
+        """Give the names in a directory, in no order: first those of directories, then the others.
+
+        Looks at nothing but the directory itself; a link is no directory.
+        """
+        ...
+
+    def look_up(self, path: str) -> Entry | None:
+        """Give what a listing of its directory would tell of a name; None if there is none."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Say whether there is such a name; OSError where that cannot be found out.
+
+        A no is certain: what is taken for gone is left where it has to go, or made anew.
+        """
+        ...
+
+    def is_directory(self, path: str) -> bool:
+        """Say whether a path leads to a directory, be it by a link; OSError likewise."""
+        ...
+
+    def read_bytes(self, path: str) -> bytes:
+        """Give the whole file."""
+        ...
+
+    def read_range(self, path: str, position: int, length: int) -> bytes:
+        """Give length bytes from position; fewer only where the file ends before."""
+        ...
+
+    def open(self, path: str) -> OpenFile:
+        """Open a file for several reads; who opens it closes it, by `with`."""
+        ...
+
+    def replace_file(self, path: str, data: bytes) -> None:
+        """Make path hold exactly data. Bytes and name are on disk when it returns.
+
+        After a power cut on the way it holds the old bytes or the new, never a mix, and
+        `<path>.tmp` may be left. Who looks meanwhile finds the old file or the new one. The new one
+        has owner, mode and extended attributes of the old one, where files have any.
+        """
+        ...
+
+    def truncate_file(self, path: str, size_bytes: int) -> None:
+        """Cut a file off; that is on disk when it returns. A power cut leaves the old length or
+        the new one."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename in one step, over target if it exists. On disk only after sync_directory.
+
+        Both are on one file system: across two it fails. Where both are names of one file already,
+        they stay.
+        """
+        ...
+
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name, which must be new. On disk only after sync_directory.
+
+        OSError where there are no hard links, or the names are on two file systems.
+        """
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove the name of a file. On disk only after sync_directory; FileNotFoundError if it is
+        not there."""
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory that this user alone may enter. Its name is on disk when it returns."""
+        ...
+
+    def sync_file(self, path: str) -> None:
+        """Return once the bytes of the file are on disk. Says nothing of its name."""
+        ...
+
+    def sync_directory(self, path: str) -> None:
+        """Return once the names in the directory are on disk, with every rename and removal so
+        far. Says nothing of the files' bytes, or of the directory's own name."""
+        ...

@@ -1,0 +1,95 @@
+"""Files of this machine, and of what it has mounted with the semantics of POSIX."""
+
+import os
+from types import TracebackType
+from typing import Self
+
+from storage.files import filesystem
+from storage.files.files import Entry, OpenFile
+
+
+class LocalFiles:
+    """`Files` by the calls of the operating system, with every sync that they promise.
+
+    A file in a directory that is held is reached in that very directory or not at all
+    (`held_directories`).
+    """
+
+    __slots__ = ()
+
+    def list_directory(self, path: str) -> list[Entry]:
+        return filesystem.list_directory(path)
+
+    def list_names(self, path: str) -> tuple[list[str], list[str]]:
+        return filesystem.list_names(path)
+
+    def look_up(self, path: str) -> Entry | None:
+        return filesystem.look_up(path)
+
+    def exists(self, path: str) -> bool:
+        return filesystem.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return filesystem.is_directory(path)
+
+    def read_bytes(self, path: str) -> bytes:
+        return filesystem.read_bytes(path)
+
+    def read_range(self, path: str, position: int, length: int) -> bytes:
+        return filesystem.read_range(path, position, length)
+
+    def open(self, path: str) -> OpenFile:
+        return _LocalFile(path)
+
+    def replace_file(self, path: str, data: bytes) -> None:
+        filesystem.replace_file(path, data)
+
+    def truncate_file(self, path: str, size_bytes: int) -> None:
+        filesystem.truncate_file(path, size_bytes)
+
+    def rename(self, source: str, target: str) -> None:
+        filesystem.rename(source, target)
+
+    def link(self, source: str, target: str) -> None:
+        filesystem.link(source, target)
+
+    def remove(self, path: str) -> None:
+        filesystem.remove(path)
+
+    def make_directory(self, path: str) -> None:
+        filesystem.make_directory(path)
+
+    def sync_file(self, path: str) -> None:
+        filesystem.sync_file(path)
+
+    def sync_directory(self, path: str) -> None:
+        filesystem.sync_directory(path)
+
+
+class _LocalFile:
+    __slots__ = ("_descriptor", "_path")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor = filesystem.open_file(path)
+
+    def read(self, position: int, length: int) -> bytes:
+        with filesystem.naming(self._path):
+            return filesystem.read_from(self._descriptor, position, length)
+
+    def look(self) -> Entry:
+        return filesystem.look_at(self._descriptor, self._path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._descriptor)
+
+
+LOCAL = LocalFiles()  # it has no state
