@@ -18,7 +18,7 @@ MAP_END = "map-end"
 SCAN, PARTIAL_SCAN, RESCAN = "scan", "partial-scan", "rescan"
 FILL_MAP = "fill-map"
 RESOLVE, RESOLVE_AGAIN = "resolve", "resolve-again"
-REWRITE = "rewrite"  # its rows are told while it goes on
+REWRITE = "rewrite"  # its rows are also early rows
 FINGERPRINT_RANGE = 1 << 64  # sums of fingerprints are taken modulo this
 
 Row = tuple[str, str]  # kind, and the value as a JSON array
@@ -191,7 +191,7 @@ class Rewritten(NamedTuple):
     records_kept: int
     control_records_kept: int
     kept_fingerprints: int
-    dropped: int  # records that the resolve took away, as its verdicts tell
+    dropped: int  # records that go by the verdicts
     dropped_fingerprints: int
     batches_kept: int
     batches_rebuilt: int

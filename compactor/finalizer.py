@@ -106,7 +106,9 @@ def swap_group(group: StagedGroup, remove: Callable[[str], object] | None = None
     range_end = _end_offset(max(group.destinations))
     _put_beside(group.path, ascending)
     _complete(group.path, ascending)
-    deleted = _set_aside(group.path, [source.base_offset for source in group.sources], range_end)
+    deleted = _rename_sources(
+        group.path, [source.base_offset for source in group.sources], range_end
+    )
     _name(group.path, ascending)
     bases = {segment.base_offset for segment in group.destinations}
     for source in group.sources:
@@ -181,7 +183,7 @@ def _complete(path: str, ascending: list[list[_Move]]) -> None:
     filesystem.sync_directory(path)
 
 
-def _set_aside(path: str, base_offsets: Sequence[int], range_end: int) -> list[str]:
+def _rename_sources(path: str, base_offsets: Sequence[int], range_end: int) -> list[str]:
     """Step 3; the new names."""
     deleted = mark_deleted(path, [base for base in base_offsets if base < range_end])
     for base_offset in base_offsets:

@@ -20,9 +20,9 @@ class RememberedLogs:
         self.problems = {} if retry else set_aside_memory.known_problems(self._memories)
         self.warnings = [memory.problem for memory in self._memories if memory.problem is not None]
 
-    def still_corrupt(self, passed_over: Sequence[LogReport]) -> Iterator[LogReport]:
+    def still_corrupt(self, not_cleaned: Sequence[LogReport]) -> Iterator[LogReport]:
         """The reports on logs that are left alone for what earlier runs have found."""
-        for report in passed_over:
+        for report in not_cleaned:
             path = os.path.join(report.log_dir, f"{report.topic}-{report.partition}")
             if path in self.problems and report.reason == self.problems[path]:
                 yield replace(report, is_data_problem=True)

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cleaner_jobs.spark.spark_session import SPARK_ERRORS, cause_of_failure
 from cleaner_jobs.task_values import REWRITE, Row, save_task, task_file
-from cleaner_jobs.tasks.told import ToldRows
+from cleaner_jobs.tasks.early_rows import EarlyRows
 from storage.errors import LogCompactionError
 
 ROW_SCHEMA = "kind string, value string"
@@ -26,7 +26,7 @@ ARROW_SCHEMA = pa.schema([("kind", pa.string()), ("value", pa.string())])
 _WORK_DIR, _STAGE = "compactor.work-dir", "compactor.stage"  # local properties of a job
 CANCEL_SECONDS = 0.5  # between two tries to cancel a job that has perhaps not begun yet
 GIVE_UP_SECONDS = 60.0  # of trying; the thread that waits for the job does not hold up the end
-LOOK_SECONDS = 0.02  # between two looks at what tasks have told
+LOOK_SECONDS = 0.02  # between two looks for early rows
 
 
 class StageFailedError(LogCompactionError):
@@ -50,8 +50,9 @@ def run_stage(
 ) -> list[Row]:
     """Run the tasks of a stage, and return their rows, a retried task's only once.
 
-    take: is asked every so often, and given what tasks have told since, if anything; of two tries
-    of a task perhaps both. What it raises ends the stage, as an interrupt does.
+    take: is called every so often with the early rows that have come since, if any; where a task
+    is tried twice, perhaps with those of both tries. What it raises ends the stage, as an interrupt
+    does.
     Raise StageFailedError where Spark gives up. An interrupt cancels the job, but tasks that run
     may go on for a while.
     """
@@ -61,9 +62,9 @@ def run_stage(
         with running_job(
             spark, work_dir, lambda: _rows(spark, work_dir, stage, len(tasks))
         ) as outcome:
-            told = ToldRows(work_dir, stage)
+            early_rows = EarlyRows(work_dir, stage)
             while not wait([outcome], LOOK_SECONDS).done:
-                take(list(told.new()) if stage == REWRITE else [])
+                take(list(early_rows.new()) if stage == REWRITE else [])
             return outcome.result()
     except SPARK_ERRORS as error:
         raise StageFailedError(f"{stage}: {cause_of_failure(error)}") from error

@@ -105,8 +105,8 @@ def resolve_hash_partition(
     buffers: WorkerBuffers,
 ) -> Verdict:
     """Merge one hash partition of a log and write its verdict. parts: all of the log, in order."""
-    slices = [files.of(part).edges(part, hash_partition) for part in parts]
-    total = sum(end - start for start, end, _ in slices)
+    edges = [files.of(part).edges(part, hash_partition) for part in parts]
+    total = sum(end - start for start, end, _ in edges)
     turns = 1 << max(0, (total - 1).bit_length() - (MERGE_ENTRIES - 1).bit_length())
     found = [_Found() for _ in parts]
     for turn in range(turns):

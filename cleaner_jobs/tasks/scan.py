@@ -56,7 +56,7 @@ PART_RECORDS = 1 << 20
 MAX_PART_OFFSETS = 1 << 32
 
 
-class _Run(NamedTuple):
+class _Batches(NamedTuple):
     """Batches of one window that go to one part."""
 
     window: Window
@@ -82,9 +82,9 @@ class PartBuilder:
         self._txn_batches: list[TxnBatches] = []
         self._log_bytes = self._batches = self._empty = self._tombstones = self._legacy = 0
 
-    def add(self, stretch: Stretch, run: _Run) -> Iterator[Part]:
+    def add(self, stretch: Stretch, batches: _Batches) -> Iterator[Part]:
         """Take in batches of a stretch; yield the parts that are complete before them."""
-        rows = run.window.rows[run.payloads.first : run.payloads.end]
+        rows = batches.window.rows[batches.payloads.first : batches.payloads.end]
         held = self._stretch
         if held is not None and (held.log_id, held.group) != (stretch.log_id, stretch.group):
             yield from self.finish()
@@ -97,20 +97,20 @@ class PartBuilder:
             self._start(stretch)
             self._first_offset = int(rows[0, BASE_OFFSET])
         self._stretch = stretch
-        self._take(stretch, run, rows)
+        self._take(stretch, batches, rows)
 
-    def _take(self, stretch: Stretch, run: _Run, rows: Int64Array) -> None:
+    def _take(self, stretch: Stretch, batches: _Batches, rows: Int64Array) -> None:
         before = self._columns.filled
         map_offsets = stretch.first_dirty_offset, stretch.map_end_offset
-        self._columns.parse(run.window, run.payloads, map_offsets)
+        self._columns.parse(batches.window, batches.payloads, map_offsets)
         hashes = self._columns.room_for(0)[0][before : self._columns.filled]
         found = txn_batches(rows, stretch.segment, self._settings.now_ms, hashes)
         if len(found):
             self._txn_batches.append(found)
         start, end = int(rows[0, POSITION]), int(rows[-1, POSITION] + rows[-1, SIZE])
         first_offset, last_offset = int(rows[0, BASE_OFFSET]), int(rows[-1, LAST_OFFSET])
-        origin = run.window.file_position
-        heads, _ = heads_of(run.window.buffer, start - origin, end - origin)
+        origin = batches.window.file_position
+        heads, _ = heads_of(batches.window.buffer, start - origin, end - origin)
         last = self._sections[-1] if self._sections else None
         if last is not None and last.segment == stretch.segment and last.end == start:
             heads = (last.heads + heads) % FINGERPRINT_RANGE
@@ -256,6 +256,6 @@ def _scan_stretch(stretch: Stretch, builder: PartBuilder, buffers: WorkerBuffers
                 legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0
                 window.rows[legacy, ATTRIBUTES] |= LEGACY_EXPIRED
             for run in payloads(window, buffers):
-                yield from builder.add(stretch, _Run(window, run))
+                yield from builder.add(stretch, _Batches(window, run))
         reader.check_unchanged(stretch.source)
         index.finish()

@@ -38,13 +38,13 @@ from cleaner_jobs.task_values import (
     stretch_from,
     task_file,
 )
+from cleaner_jobs.tasks.early_rows import EarlyRows, EarlyRowsFile
 from cleaner_jobs.tasks.heartbeat import Heartbeat
 from cleaner_jobs.tasks.map_capacity import find_map_end
 from cleaner_jobs.tasks.piece import PieceContext, rewrite_piece
 from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_hash_partition
 from cleaner_jobs.tasks.scan import scan_stretches
 from cleaner_jobs.tasks.sync_pool import SyncPool
-from cleaner_jobs.tasks.told import Teller, ToldRows
 from cleaner_jobs.tasks.worker_buffers import WORKER_BUFFERS
 from cleaner_jobs.unchanged import LogChangedError
 from storage.errors import CorruptFileError
@@ -112,13 +112,13 @@ def _resolve(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
 def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     settings = tried.settings
     logs = {rules[0]: log_rules_from(rules) for rules in task["logs"]}
-    told_before = _ToldPieces(settings.work_dir, tried.number)
+    early_pieces = _EarlyPieces(settings.work_dir, tried.number)
     failed: set[int] = set()
     with (
         _held(logs.values()),
         PartFiles() as part_files,
         VerdictFiles() as verdict_files,
-        Teller(settings.work_dir, REWRITE, tried.number, tried.attempt) as teller,
+        EarlyRowsFile(settings.work_dir, REWRITE, tried.number, tried.attempt) as early_rows,
         SyncPool() as syncs,
     ):
         context = PieceContext(settings, tried.attempt, part_files, verdict_files, WORKER_BUFFERS)
@@ -126,15 +126,15 @@ def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
             piece = piece_from(values)
             if piece.log_id in failed:
                 continue
-            result = told_before.of(piece)
+            result = early_pieces.of(piece)
             if result is None:
                 try:
                     result = rewrite_piece(piece, logs[piece.log_id], context)
                     row = REWRITTEN, json.dumps(result)
-                    syncs.start(piece.log_id, result.staged_files, partial(teller.tell, row))
+                    syncs.start(piece.log_id, result.staged_files, partial(early_rows.add, row))
                 except (CorruptFileError, LogChangedError, OSError) as error:
                     # another try may be ahead: then the driver has perhaps swapped the group in
-                    result = told_before.of(piece, look_again=True)
+                    result = early_pieces.of(piece, look_again=True)
                     if result is None:
                         failed.add(piece.log_id)
                         yield PROBLEM, problem_of(piece.log_id, error)
@@ -154,11 +154,11 @@ def _held(logs: Iterable[LogRules]) -> Iterator[None]:
         yield
 
 
-class _ToldPieces:
-    """What other tries of a rewrite task have told of its pieces."""
+class _EarlyPieces:
+    """The pieces that other tries of a rewrite task have finished, by their early rows."""
 
     def __init__(self, work_dir: str, number: int) -> None:
-        self._rows = ToldRows(work_dir, REWRITE, number)
+        self._rows = EarlyRows(work_dir, REWRITE, number)
         self._pieces: dict[tuple[int, int, int], Rewritten] = {}
         self._look()
 

@@ -99,7 +99,7 @@ def _round(
     plan_anew = partial(_plan_with_room, asked, problems)
     plan = plan_anew()
     if options.fail_on_corrupt:
-        stop_if_corrupt((*remembered.still_corrupt(plan.passed_over), *plan.passed_over))
+        stop_if_corrupt((*remembered.still_corrupt(plan.not_cleaned), *plan.not_cleaned))
     report = with_recovery_noted(_clean(asked, plan, plan_anew, progress), recovered)
     if not options.dry_run:
         remembered.update(report.logs, premises.started_at_ms)

@@ -54,14 +54,14 @@ class JoinedSegment(NamedTuple):
 
 
 def joined_segments(
-    plan: LogPlan, sources: tuple[Source, ...], pieces: Sequence[Rewritten]
+    plan: LogPlan, sources: tuple[Source, ...], rewritten: Sequence[Rewritten]
 ) -> list[JoinedSegment]:
     """What the pieces of a group become. Raise what joining would raise of the indexes."""
     path = sources[0].path
     limits = plan.index_interval_bytes, plan.segment_index_bytes
     base_offset, start, end, previous_offset = sources[0].base_offset, 0, 0, -1
     making, segments = IndexesInMaking(path, base_offset, limits), list[JoinedSegment]()
-    of_pieces = (facts_in(piece.facts_file, piece.facts_checksum) for piece in pieces)
+    of_pieces = (facts_in(piece.facts_file, piece.facts_checksum) for piece in rewritten)
     for facts in chain.from_iterable(of_pieces):
         if np.any(np.diff(facts["last_offset"], prepend=previous_offset) <= 0):
             raise CorruptFileError(path, 0, "the pieces of the cleaned segment are out of order")
@@ -89,14 +89,14 @@ def _fitting(facts: BatchFacts, log_bytes: int) -> int:
 def join_pieces(
     plan: LogPlan,
     sources: tuple[Source, ...],
-    pieces: Sequence[Rewritten],
+    rewritten: Sequence[Rewritten],
     segments: Sequence[JoinedSegment],
     run_id: str,
 ) -> StagedGroup:
     """Join the pieces of a group as joined_segments told; what is to be swapped in."""
     suffix = staged_suffix(run_id, "joined")
     model = attributes_of(sources[-1].path)
-    aborted = _aborted_txns(pieces[0].txn_index_file, segments)
+    aborted = _aborted_txns(rewritten[0].txn_index_file, segments)
     names = [
         _names(plan, segment, suffix, bool(own))
         for segment, own in zip(segments, aborted, strict=True)
@@ -104,7 +104,7 @@ def join_pieces(
     try:
         digest = xxhash.xxh3_64()
         for segment, staged, own in zip(segments, names, aborted, strict=True):
-            _join(staged.log_file, _spans(pieces, segment), digest, model)
+            _join(staged.log_file, _spans(rewritten, segment), digest, model)
             write_like(staged.index_file, segment.indexes.offset_index, model)
             write_like(staged.time_index_file, segment.indexes.time_index, model)
             if own:
@@ -148,9 +148,9 @@ class _Span(NamedTuple):
     log_bytes: int
 
 
-def _spans(pieces: Sequence[Rewritten], segment: JoinedSegment) -> Iterator[_Span]:
+def _spans(rewritten: Sequence[Rewritten], segment: JoinedSegment) -> Iterator[_Span]:
     piece_start = 0
-    for piece in pieces:
+    for piece in rewritten:
         start = max(segment.start - piece_start, 0)
         end = min(segment.end - piece_start, piece.log_bytes)
         if start < end:

@@ -98,7 +98,7 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
     run_id, clock = settings.run_id, _Clock()
     reports: list[LogReport] = []
     if settings.fail_on_corrupt:
-        stop_if_corrupt(plan.passed_over)
+        stop_if_corrupt(plan.not_cleaned)
     if plan.logs:
         with open_work_dir(settings.work_dir, run_id) as work_dir:
             facts = RoundSettings(
@@ -116,7 +116,7 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
             ):
                 stages = Stages(session, facts, plan.logs, progress)
                 reports = _clean(stages, settings, clock, progress)
-    reports = noted(plan, [*reports, *plan.passed_over])
+    reports = noted(plan, [*reports, *plan.not_cleaned])
     if not settings.dry_run:
         reports = write_checkpoints(plan, reports)
     logs = _retain(plan, reports, settings, clock, progress)
@@ -292,10 +292,10 @@ def _rewrite_dry(stages: Stages) -> dict[int, Swapped]:
 
     def take(plan: LogPlan, group: FinishedGroup) -> None:
         _prove_group(stages, plan, group, dry_run=True)
-        if stages.is_stopped(plan.log_id) or not needs_joining(group.pieces):
+        if stages.is_stopped(plan.log_id) or not needs_joining(group.rewritten):
             return
         try:
-            segments = joined_segments(plan, sources_of(plan)[group.group], group.pieces)
+            segments = joined_segments(plan, sources_of(plan)[group.group], group.rewritten)
         except CorruptFileError as error:
             stages.stop(plan.log_id, problem_of(plan.log_id, error))
         else:
@@ -319,14 +319,14 @@ def _prove_swaps(stages: Stages, swapped: Mapping[int, Swapped]) -> None:
 
 def _prove_group(stages: Stages, plan: LogPlan, group: FinishedGroup, dry_run: bool) -> None:
     dropped = group.control_records_dropped
-    problem = why_group_is_wrong(group.parts, group.pieces, dropped, dry_run)
+    problem = why_group_is_wrong(group.parts, group.rewritten, dropped, dry_run)
     _stop(stages, plan, "proof", problem)
 
 
 def _prove_round(stages: Stages) -> None:
     for result in _sound(stages):
         groups = len(result.plan.groups)
-        problem = why_round_is_incomplete(groups, result.verdicts, result.pieces)
+        problem = why_round_is_incomplete(groups, result.verdicts, result.rewritten)
         _stop(stages, result.plan, "proof", problem)
 
 

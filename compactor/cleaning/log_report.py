@@ -33,24 +33,24 @@ def log_report(result: LogResult, swapped: Swapped, dry_run: bool) -> LogReport:
     superseded = sum(p.superseded for p in result.parts)
     superseded += sum(v.superseded for v in result.verdicts)
     control_records = sum(part.control_records for part in result.parts)
-    control_records_kept = sum(piece.control_records_kept for piece in result.pieces)
+    control_records_kept = sum(piece.control_records_kept for piece in result.rewritten)
     counts = Counts(
         records_read=sum(part.records for part in result.parts),
-        records_kept=sum(piece.records_kept for piece in result.pieces) + control_records_kept,
+        records_kept=sum(piece.records_kept for piece in result.rewritten) + control_records_kept,
         dropped_superseded=superseded,
         dropped_tombstone=sum(verdict.expired for verdict in result.verdicts),
         dropped_null_key=sum(part.null_keys for part in result.parts),
         dropped_aborted=sum(part.aborted for part in result.parts),
         dropped_marker=control_records - control_records_kept,
         batches_read=sum(part.batches for part in result.parts),
-        batches_kept=sum(piece.batches_kept for piece in result.pieces),
-        batches_rebuilt=sum(piece.batches_rebuilt for piece in result.pieces),
-        batches_emptied=sum(piece.batches_emptied for piece in result.pieces),
+        batches_kept=sum(piece.batches_kept for piece in result.rewritten),
+        batches_rebuilt=sum(piece.batches_rebuilt for piece in result.rewritten),
+        batches_emptied=sum(piece.batches_emptied for piece in result.rewritten),
     )
     return replace(
         untouched_report(plan, LogStatus.WOULD_CLEAN if dry_run else LogStatus.CLEANED),
         segments_after=len(plan.groups) + swapped.cut_segments,
-        bytes_after=sum(piece.log_bytes for piece in result.pieces),
+        bytes_after=sum(piece.log_bytes for piece in result.rewritten),
         counts=counts,
         notes=(*plan.notes, *_notes(result, swapped)),
         end_offset=plan.end_offset,
@@ -59,7 +59,7 @@ def log_report(result: LogResult, swapped: Swapped, dry_run: bool) -> LogReport:
 
 def _notes(result: LogResult, swapped: Swapped) -> Iterator[str]:
     """Where Kafka's cleaner would have stopped; docs/differences.md."""
-    sparse = sum(piece.sparse_indexes for piece in result.pieces) + swapped.sparse_indexes
+    sparse = sum(piece.sparse_indexes for piece in result.rewritten) + swapped.sparse_indexes
     if sparse:
         yield (
             f"{counted(sparse, 'segment')} with fewer index entries than usual: "
@@ -76,8 +76,8 @@ def _notes(result: LogResult, swapped: Swapped) -> Iterator[str]:
             f"aborted transactions that are in no .txnindex: {unlisted:,}; "
             "their records are treated as committed, as by Kafka"
         )
-    if any(piece.legacy_emptied for piece in result.pieces):
+    if any(piece.legacy_emptied for piece in result.rewritten):
         yield LEGACY_EMPTIED_NOTE
-    refused = sum(piece.refused for piece in result.pieces)
+    refused = sum(piece.refused for piece in result.rewritten)
     if refused:
         yield REFUSED_NOTE.format("1 batch" if refused == 1 else f"{refused:,} batches")

@@ -72,7 +72,7 @@ def split_overflowing(
         for log in plan.logs
         if log.path not in told
     ]
-    return replace(plan, logs=tuple(logs), passed_over=(*plan.passed_over, *told.values()))
+    return replace(plan, logs=tuple(logs), not_cleaned=(*plan.not_cleaned, *told.values()))
 
 
 def overflowing(log: LogPlan) -> list[Source]:

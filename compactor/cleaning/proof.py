@@ -69,44 +69,44 @@ def why_verdicts_are_wrong(parts: Sequence[Part], verdicts: Sequence[Verdict]) -
 
 def why_group_is_wrong(
     parts: Sequence[Part],
-    pieces: Sequence[Rewritten],
+    rewritten: Sequence[Rewritten],
     control_records_dropped: int,
     measured_only: bool,
 ) -> str | None:
     """Say how the written segments of a group differ from what was resolved; None if they do not.
 
-    parts, pieces: of this group. measured_only: of a dry run, which leaves nothing to read back
+    parts, rewritten: of this group. measured_only: of a dry run, which leaves nothing to read back
     but the counts.
     """
-    expected = sum(part.survivors for part in parts) - sum(piece.dropped for piece in pieces)
-    found = sum(piece.records_kept for piece in pieces)
+    expected = sum(part.survivors for part in parts) - sum(piece.dropped for piece in rewritten)
+    found = sum(piece.records_kept for piece in rewritten)
     if expected != found:
         return f"{expected} records were to stay, {found} are in the cleaned segments"
     expected = sum(part.control_records for part in parts) - control_records_dropped
-    found = sum(piece.control_records_kept for piece in pieces)
+    found = sum(piece.control_records_kept for piece in rewritten)
     if expected != found:
         return f"{expected} control records were to stay, {found} are in the cleaned segments"
     if measured_only:
         return None
     fingerprints = sum(part.survivor_fingerprints for part in parts)
-    fingerprints -= sum(piece.dropped_fingerprints for piece in pieces)
-    fingerprints -= sum(piece.kept_fingerprints for piece in pieces)
+    fingerprints -= sum(piece.dropped_fingerprints for piece in rewritten)
+    fingerprints -= sum(piece.kept_fingerprints for piece in rewritten)
     if fingerprints % FINGERPRINT_RANGE:
         return "the cleaned segments hold other records than those that were to stay"
     return None
 
 
 def why_round_is_incomplete(
-    groups: int, verdicts: Sequence[Verdict], pieces: Sequence[Rewritten]
+    groups: int, verdicts: Sequence[Verdict], rewritten: Sequence[Rewritten]
 ) -> str | None:
     """Say what of a log of so many groups was left out; None if all was done that was resolved."""
-    missing = set(range(groups)) - {piece.group for piece in pieces}
+    missing = set(range(groups)) - {piece.group for piece in rewritten}
     if missing:
         return f"segment group {min(missing)} was not rewritten"
     resolved = sum(verdict.superseded + verdict.expired for verdict in verdicts)
-    dropped = sum(piece.dropped for piece in pieces)
+    dropped = sum(piece.dropped for piece in rewritten)
     fingerprints = sum(verdict.dropped_fingerprints for verdict in verdicts)
-    fingerprints -= sum(piece.dropped_fingerprints for piece in pieces)
+    fingerprints -= sum(piece.dropped_fingerprints for piece in rewritten)
     if resolved != dropped or fingerprints % FINGERPRINT_RANGE:
         return f"{resolved} records were to go, {dropped} went, or others"
     return None

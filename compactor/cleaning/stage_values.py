@@ -36,7 +36,7 @@ class FinishedGroup(NamedTuple):
 
     group: int
     parts: Sequence[Part]
-    pieces: Sequence[Rewritten]  # by number
+    rewritten: Sequence[Rewritten]  # by number
     control_records_dropped: int = 0  # as was decided
 
 
@@ -47,7 +47,7 @@ class LogResult(NamedTuple):
     problem: TaskProblem | None
     parts: tuple[Part, ...]
     verdicts: tuple[Verdict, ...]
-    pieces: tuple[Rewritten, ...]
+    rewritten: tuple[Rewritten, ...]
     transactions: TransactionsOfLog
 
 

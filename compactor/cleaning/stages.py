@@ -62,7 +62,7 @@ class _Awaited:
     def __init__(self) -> None:
         self.parts: list[Part] = []
         self.numbers: set[int] = set()  # of pieces that have not come yet
-        self.pieces: list[Rewritten] = []
+        self.rewritten: list[Rewritten] = []
 
 
 class Stages:
@@ -86,7 +86,7 @@ class Stages:
         self._unproven: list[int] = []  # scanned, and nobody has looked
         self._transactions: dict[int, TransactionsOfLog] = {}
         self._verdicts: dict[int, list[Verdict]] = defaultdict(list)
-        self._pieces: dict[int, list[Rewritten]] = defaultdict(list)
+        self._rewritten: dict[int, list[Rewritten]] = defaultdict(list)
 
     def sound(self) -> list[LogPlan]:
         """The logs without a problem so far, in the order of the round."""
@@ -104,7 +104,7 @@ class Stages:
                 problem=self._problems.get(log_id),
                 parts=self._scans.get(log_id, NOT_SCANNED).parts,
                 verdicts=tuple(self._verdicts[log_id]),
-                pieces=tuple(self._pieces[log_id]),
+                rewritten=tuple(self._rewritten[log_id]),
                 transactions=self._transactions.get(log_id, WITHOUT_TRANSACTIONS),
             )
             for log_id, plan in self._plans.items()
@@ -269,21 +269,21 @@ class Stages:
             group.parts += piece.parts
             group.numbers.add(piece.number)
 
-        def take_piece(values: list[Any]) -> None:
+        def take_rewritten(values: list[Any]) -> None:
             piece = Rewritten(*values)
             group = awaited[piece.log_id, piece.group]
             if piece.number not in group.numbers:
-                return  # told before, perhaps by another try of its task
+                return  # it has come before, perhaps from another try of its task
             group.numbers.remove(piece.number)
-            group.pieces.append(piece)
-            self._pieces[piece.log_id].append(piece)
+            group.rewritten.append(piece)
+            self._rewritten[piece.log_id].append(piece)
             if not group.numbers and not self.is_stopped(piece.log_id):
-                group.pieces.sort(key=lambda piece: piece.number)
+                group.rewritten.sort(key=lambda piece: piece.number)
                 finished = self._finished(piece.log_id, piece.group, group)
                 take(self._plans[piece.log_id], finished)
 
-        for values in self._run(REWRITE, tasks, take_piece):
-            take_piece(values)
+        for values in self._run(REWRITE, tasks, take_rewritten):
+            take_rewritten(values)
 
     def _pieces_to_write(self, plans: Sequence[LogPlan]) -> list[Piece]:
         scans = {plan.log_id: self._scans[plan.log_id].parts for plan in plans}
@@ -297,7 +297,7 @@ class Stages:
 
     def _finished(self, log_id: int, group: int, awaited: _Awaited) -> FinishedGroup:
         dropped = self._transactions[log_id].control_records_dropped.get(group, 0)
-        return FinishedGroup(group, awaited.parts, awaited.pieces, dropped)
+        return FinishedGroup(group, awaited.parts, awaited.rewritten, dropped)
 
     def _rules(self, plan: LogPlan) -> LogRules:
         return LogRules(
@@ -325,7 +325,7 @@ class Stages:
     ) -> list[list[Any]]:
         """Run the tasks of a stage, note the problems, and return the other rows' values.
 
-        take: is given the values of rows that are told before the stage is over, too.
+        take: is given the values of early rows.
         """
         self._progress.stage(stage, self.log_bytes())
         if not tasks:
@@ -336,9 +336,9 @@ class Stages:
         work_dir = self._settings.work_dir
         poll = Poll(lambda: done_bytes(work_dir, stage), self._progress.advance)
 
-        def look(told: Sequence[Row]) -> None:
-            for _, value in told:
-                assert take is not None, f"{stage} tells nothing before its end"
+        def look(early_rows: Sequence[Row]) -> None:
+            for _, value in early_rows:
+                assert take is not None, f"{stage} has no early rows"
                 take(json.loads(value))
             poll.look()
 

@@ -174,14 +174,14 @@ class GroupSwapper:
             return group if queue.busy else None
 
     def _swap(self, queue: _Queue, group: FinishedGroup) -> None:
-        plan, pieces = queue.plan, group.pieces
+        plan, rewritten = queue.plan, group.rewritten
         if not queue.swapped.groups:
             for source in chain.from_iterable(queue.sources):  # a log in use stays as it is
                 check_in_place(source)
             remove_cleaned(plan.path)
         if queue.files is not None:
             queue.files.check(group.group)
-        if pieces[0].left_in_place:
+        if rewritten[0].left_in_place:
             _require_same(plan, group)
         else:
             staged = self._staged(queue, group)
@@ -193,21 +193,21 @@ class GroupSwapper:
             )
             queue.removals += [
                 self._removers.submit(filesystem.remove, path)
-                for piece in pieces
+                for piece in rewritten
                 if piece.facts_file
                 for path in (piece.log_file, piece.facts_file)
             ]  # of the work directory: they are joined
         queue.swapped = queue.swapped._replace(groups=queue.swapped.groups + 1)
 
     def _staged(self, queue: _Queue, group: FinishedGroup) -> StagedGroup:
-        plan, sources, pieces = queue.plan, queue.sources[group.group], group.pieces
-        if needs_joining(pieces):
-            segments = joined_segments(plan, sources, pieces)
+        plan, sources, rewritten = queue.plan, queue.sources[group.group], group.rewritten
+        if needs_joining(rewritten):
+            segments = joined_segments(plan, sources, rewritten)
             queue.swapped = queue.swapped.with_joined(segments)
             from compactor.cleaning.assembly import join_pieces
 
-            return join_pieces(plan, sources, pieces, segments, self._run_id)
-        only = pieces[0]
+            return join_pieces(plan, sources, rewritten, segments, self._run_id)
+        only = rewritten[0]
         _require_whole(only)
         staged = only.log_file, only.index_file, only.time_index_file, only.txn_index_file
         segment = StagedSegment(sources[0].base_offset, *staged)
@@ -217,7 +217,7 @@ class GroupSwapper:
 def _require_same(plan: LogPlan, group: FinishedGroup) -> None:
     """A group stays as it is where it is one segment of which nothing goes; else it is merged."""
     segments = plan.groups[group.group].segments
-    (piece,) = group.pieces
+    (piece,) = group.rewritten
     if len(segments) != 1 or piece.log_bytes != segments[0].log_bytes:
         problem = "said to stay as it is, and something of its group has to be written anew"
         path = os.path.join(plan.path, file_name(segments[0].base_offset, LOG))
@@ -262,17 +262,17 @@ def _fail(queue: _Queue, error: Exception) -> None:
         queue.swapped = queue.swapped._replace(problem=problem)
 
 
-def needs_joining(pieces: Sequence[Rewritten]) -> bool:
+def needs_joining(rewritten: Sequence[Rewritten]) -> bool:
     """Whether the tasks left the indexes of a group, and how it is cut, to the driver."""
-    return any(piece.facts_file for piece in pieces)
+    return any(piece.facts_file for piece in rewritten)
 
 
 def joined_segments(
-    plan: LogPlan, sources: tuple[Source, ...], pieces: Sequence[Rewritten]
+    plan: LogPlan, sources: tuple[Source, ...], rewritten: Sequence[Rewritten]
 ) -> "list[JoinedSegment]":
     """What the pieces of a group become."""
     from compactor.cleaning.assembly import (
         joined_segments,  # with the kernels, which few rounds need here
     )
 
-    return joined_segments(plan, sources, pieces)
+    return joined_segments(plan, sources, rewritten)

@@ -25,7 +25,7 @@ SUBDIRECTORIES = (
     "transactions",
     "verdicts",
     "pieces",
-    "told",
+    "early-rows",
     "progress",
     "spark",
 )

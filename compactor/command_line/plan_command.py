@@ -12,7 +12,7 @@ def result_of(wanted: RoundArguments) -> Result:
     """Survey and select, and show what a round would take on."""
     found, space, refused, warnings = api.plan(wanted.log_dirs, rules_of(wanted))
     document = plan_document(found, space, refused) | {"warnings": list(warnings)}
-    code = exit_code_of_statuses(log.status for log in found.passed_over)
+    code = exit_code_of_statuses(log.status for log in found.not_cleaned)
     begin = summary("plan", code) | {"totals": document["totals"]}
     if wanted.format is Format.TABLE:
         show(lambda width: plan_view(found, width, space, refused, warnings))

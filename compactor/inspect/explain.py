@@ -59,7 +59,7 @@ def explain(
         raise ConfigError(f"{topic_partition}: expected TOPIC-PARTITION")
     topic, partition = key
     plan = plan_round(log_dirs, with_filters(config, re.escape(topic), None), as_of_ms, problems)
-    reports = [r for r in plan.passed_over if (r.topic, r.partition) == key]
+    reports = [r for r in plan.not_cleaned if (r.topic, r.partition) == key]
     taken = [log.log_dir for log in plan.logs if (log.topic, log.partition) == key]
     places = [report.log_dir for report in reports] + taken
     if not places:

@@ -63,7 +63,7 @@ def with_room(plan: RoundPlan, space: SpacePlan) -> RoundPlan:
         for log in plan.logs
         if log.path in space.left_out
     ]
-    return replace(plan, logs=logs, passed_over=(*plan.passed_over, *reports))
+    return replace(plan, logs=logs, not_cleaned=(*plan.not_cleaned, *reports))
 
 
 def cores_of(master: str | None) -> int | None:

@@ -69,7 +69,7 @@ class RoundPlan:
 
     as_of_ms: int
     logs: tuple[LogPlan, ...]  # dirtiest first
-    passed_over: tuple[LogReport, ...]  # passed over or set aside, each with its reason; by name
+    not_cleaned: tuple[LogReport, ...]  # passed over or set aside, each with its reason; by name
     facts: tuple[LogFacts, ...]  # those of `logs` first and in their order, then the other ones
     # log directory -> impossible entries of its cleaner checkpoint, set right (C-4.2)
     checkpoint_repairs: Mapping[str, Mapping[TopicPartition, int]]
@@ -156,7 +156,7 @@ def _round_plan(
     return RoundPlan(
         as_of_ms=as_of_ms,
         logs=tuple(_log_plan(log_id, prepared) for log_id, prepared in enumerate(taken)),
-        passed_over=tuple(sorted(reports, key=lambda r: (r.topic, r.partition, r.log_dir))),
+        not_cleaned=tuple(sorted(reports, key=lambda r: (r.topic, r.partition, r.log_dir))),
         facts=tuple(facts),
         checkpoint_repairs=_repairs(outcomes),
         log_dirs=tuple(_log_dir_facts(survey) for survey in surveys),

@@ -33,8 +33,8 @@ from compactor.verification.reader_kernels import (
     Secret,
 )
 from compactor.verification.reader_log import READERS_BITS, Batches, LogReader, Records, decoded
+from compactor.verification.reader_slices import END, NOTHING, Cursor, DataLeft, Slice
 from compactor.verification.reader_transactions import BoolArray, ConsumerView, MarkerView
-from compactor.verification.reader_window import END, NOTHING, Cursor, DataLeft, Window
 from compactor.verification.rewritten_indexes import RewrittenIndexes, TxnIndexes
 from compactor.verification.verify_batches import Finding
 from compactor.verification.written_batches import BatchProblem, WrittenBatches
@@ -139,7 +139,7 @@ class PartitionProof:
                 kind = decode_type(records[0].key)
                 self._markers.marker(header.producer_id, header.base_offset, kind)
 
-    def _compare(self, old: Window | None, new: Window | None) -> None:
+    def _compare(self, old: Slice | None, new: Slice | None) -> None:
         old, new = old or NOTHING, new or NOTHING
         self.proof.records_before += len(old.records.offsets)
         self.proof.records_after += len(new.records.offsets)
@@ -170,14 +170,12 @@ class PartitionProof:
         for place, problem in problems:
             self.proof.find(self._readers[1].path(place.segment), place.position, problem)
 
-    def _check_new(self, new: Window, is_new: BoolArray) -> None:
+    def _check_new(self, new: Slice, is_new: BoolArray) -> None:
         for row in np.flatnonzero(is_new)[: MAX_FINDINGS + 1].tolist():
             offset = int(new.records.offsets[row])
             self._find(1, new, row, f"offset {offset}: a record that was not there before")
 
-    def _check_kept(
-        self, old: Window, new: Window, old_rows: Int64Array, is_kept: BoolArray
-    ) -> None:
+    def _check_kept(self, old: Slice, new: Slice, old_rows: Int64Array, is_kept: BoolArray) -> None:
         """Records on both sides: of the same content, and seen by the same readers."""
         new_rows = np.flatnonzero(is_kept)
         was, now = old.records.of(old_rows), new.records.of(new_rows)
@@ -222,7 +220,7 @@ class PartitionProof:
         is_moved = _sequence(was, offset) != _sequence(now, offset)
         return "sequence number is" if is_moved else ""
 
-    def _check_gone(self, old: Window, is_gone: BoolArray) -> None:
+    def _check_gone(self, old: Slice, is_gone: BoolArray) -> None:
         """Every data record that is gone needs a reason; the first that holds is counted."""
         gone = old.records.of(is_gone)
         batch = old.all_batches[gone.batches]
@@ -245,7 +243,7 @@ class PartitionProof:
         for row in np.flatnonzero(left)[: MAX_FINDINGS + 1].tolist():
             self._find_gone(old, np.flatnonzero(is_gone)[row], bool(in_map[row] and has_key[row]))
 
-    def _find_gone(self, old: Window, row: int, is_latest: bool) -> None:
+    def _find_gone(self, old: Slice, row: int, is_latest: bool) -> None:
         what = "the latest record of its key" if is_latest else "a record"
         if old.records.kinds[row] & TOMBSTONE:
             what += ", a tombstone before its delete horizon,"
@@ -263,7 +261,7 @@ class PartitionProof:
         expired |= (batch["magic"] != MAGIC) & (times[batch["segment"]] <= clock)
         return expired
 
-    def _count_markers(self, old: Window, is_gone: BoolArray, data_left: Int64Array) -> None:
+    def _count_markers(self, old: Slice, is_gone: BoolArray, data_left: Int64Array) -> None:
         """A marker that is gone had no data left."""
         disputed = self._markers.of(old.batches) != old.own_aborted
         disputed &= old.batches["base_offset"] >= self._bounds.log_start_offset
@@ -296,7 +294,7 @@ class PartitionProof:
             self.proof.gone[MARKERS] += 1
             self._written.horizons.note_reached(batch.reshape(1))
 
-    def _check_batches(self, old: Window, new: Window) -> None:
+    def _check_batches(self, old: Slice, new: Slice) -> None:
         """No batch is new, and none is gone that is the last of its producer (C-10.4)."""
         was, now = old.batches, new.batches
         modern = now[now["magic"] == MAGIC]
@@ -321,8 +319,8 @@ class PartitionProof:
                 )
                 self.proof.find(path, int(batch["position"]), problem)
 
-    def _find(self, side: int, window: Window, row: int, problem: str) -> None:
-        batch = window.all_batches[window.records.batches[row]]
+    def _find(self, side: int, where: Slice, row: int, problem: str) -> None:
+        batch = where.all_batches[where.records.batches[row]]
         path = self._readers[side].path(int(batch["segment"]))
         self.proof.find(path, int(batch["position"]), problem)
 

@@ -18,8 +18,8 @@ import numpy as np
 from compactor.verification.cleaning_clock import MAX_LONG, Clock
 from compactor.verification.reader_kernels import TOMBSTONE, Int64Array
 from compactor.verification.reader_log import READERS_BITS, Batches
+from compactor.verification.reader_slices import Slice
 from compactor.verification.reader_transactions import BoolArray
-from compactor.verification.reader_window import Window
 from storage.formats.batch_header import (
     CODEC_MASK,
     CONTROL,
@@ -64,7 +64,7 @@ class MarkerBooks:
         self._data: dict[int, int] = {}  # producer -> last offset of a transactional batch
         self._markers: dict[tuple[int, int], int] = {}  # producer, kind -> last offset
 
-    def read(self, old: Window) -> BoolArray:
+    def read(self, old: Slice) -> BoolArray:
         """Of each batch that begins in the window."""
         alone = np.zeros(len(old.batches), np.bool_)
         attributes = old.batches["attributes"]
@@ -127,7 +127,7 @@ class Horizons:
 
 
 class _Kept(NamedTuple):
-    """What the records of each batch that begins in a window tell."""
+    """What the records of each batch that begins in a slice tell."""
 
     counts: Int64Array
     first_timestamp: Int64Array
@@ -138,13 +138,13 @@ class _Kept(NamedTuple):
 
 
 class WrittenBatches:
-    """Holds the headers of one log against those before, a window at a time."""
+    """Holds the headers of one log against those before, a slice at a time."""
 
     def __init__(self, clock: Clock) -> None:
         self.horizons = Horizons(clock)
         self._books = MarkerBooks()
 
-    def check(self, old: Window, new: Window, data_left: Int64Array) -> Iterator[BatchProblem]:
+    def check(self, old: Slice, new: Slice, data_left: Int64Array) -> Iterator[BatchProblem]:
         """What is wrong with the batches that begin in a window. Those that were not there before,
         and whose offsets or producers differ, are for others to tell.
 
@@ -193,7 +193,7 @@ class WrittenBatches:
 
 
 def _matched(
-    old: Window, now: Batches, may: BoolArray, must: BoolArray
+    old: Slice, now: Batches, may: BoolArray, must: BoolArray
 ) -> tuple[Batches, BoolArray, BoolArray, BoolArray]:
     """For each batch the one before, whether there is one, and what holds of it as a marker.
 
@@ -218,12 +218,12 @@ def _matched(
     return was, is_known, may[same] & is_same, must[same] & is_same
 
 
-def _kept(window: Window) -> _Kept:
-    """Records of batches that begin before the window are left out: such a batch is not sound."""
-    rows = window.records.batches - window.first
-    own = (rows >= 0) & (rows < len(window.batches))
-    records, rows = window.records.of(own), rows[own]
-    count = np.bincount(rows, minlength=len(window.batches)).astype(np.int64)
+def _kept(one: Slice) -> _Kept:
+    """Records of batches that begin before the slice are left out: such a batch is not sound."""
+    rows = one.records.batches - one.first
+    own = (rows >= 0) & (rows < len(one.batches))
+    records, rows = one.records.of(own), rows[own]
+    count = np.bincount(rows, minlength=len(one.batches)).astype(np.int64)
     first = np.minimum(np.cumsum(count) - count, max(len(rows) - 1, 0))
     latest = np.full(len(count), NO_TIMESTAMP, np.int64)
     np.maximum.at(latest, rows, records.timestamps)

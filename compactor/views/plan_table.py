@@ -45,7 +45,7 @@ def plan_view(
         ("Set aside, to be left as they are", LogStatus.SET_ASIDE),
         ("Passed over", LogStatus.PASSED_OVER),
     ):
-        reports = [report for report in plan.passed_over if report.status is status]
+        reports = [report for report in plan.not_cleaned if report.status is status]
         if reports:
             parts.append(_reasons_table(title, reports))
     doomed = _doomed(plan)
@@ -239,7 +239,7 @@ def _summary(plan: RoundPlan) -> str:
 
 
 def _totals(plan: RoundPlan) -> dict[str, int]:
-    statuses = [report.status for report in plan.passed_over]
+    statuses = [report.status for report in plan.not_cleaned]
     taken = plan.facts[: len(plan.logs)]
     return {
         "to_clean": len(plan.logs),
@@ -277,7 +277,7 @@ def _not_taken(plan: RoundPlan) -> list[JsonObject]:
         partition = judgement.partition
         judged[judgement.log_dir, partition.topic, partition.partition] = facts
     documents = []
-    for report in plan.passed_over:
+    for report in plan.not_cleaned:
         facts_of = judged.get((report.log_dir, report.topic, report.partition))
         documents.append(
             {

@@ -43,7 +43,7 @@ class ProducerState(NamedTuple):
     entries: dict[int, ProducerEntry]
     first_unstable_offset: int | None  # of the oldest open transaction, but not below the log start
     completed: tuple[CompletedTxn, ...] = ()  # in the order of their markers
-    passed_over: tuple[str, ...] = ()  # snapshots that could not be read, and why
+    unreadable: tuple[str, ...] = ()  # snapshots that could not be read, and why
     # by base offset of each segment without .index: the entries that its recovery finds
     rebuilt_txn_indexes: Mapping[int, tuple[AbortedTxn, ...]] = {}
 
@@ -153,7 +153,7 @@ class Replay:
     def __init__(self) -> None:
         self.entries: dict[int, ProducerEntry] = {}
         self.completed: list[CompletedTxn] = []
-        self.passed_over: list[str] = []
+        self.unreadable: list[str] = []
 
     def load_newest(
         self,
@@ -171,7 +171,7 @@ class Replay:
                     else producer_snapshot.read(os.path.join(path, file_name(offset, SNAPSHOT)))
                 )
             except (CorruptFileError, FileNotFoundError) as error:  # as Kafka: the next older one
-                self.passed_over.append(str(error))
+                self.unreadable.append(str(error))
                 continue
             self.entries = {
                 entry.producer_id: entry for entry in entries if not clock.is_expired(entry)
@@ -229,7 +229,7 @@ class Replay:
             txn._replace(first_offset=max(txn.first_offset, log_start_offset))
             for txn in self.completed
         )
-        return ProducerState(self.entries, first_unstable, completed, tuple(self.passed_over))
+        return ProducerState(self.entries, first_unstable, completed, tuple(self.unreadable))
 
 
 def _batches(

@@ -59,7 +59,7 @@ def test_the_fleet_is_planned_whole(tmp_path: Path) -> None:
         assert [segment.log_bytes for group in log.groups for segment in group.segments] == [
             SEGMENT_BYTES
         ] * 3  # the active one is not among them
-    assert plan.passed_over == ()
+    assert plan.not_cleaned == ()
     assert sum(path.suffix == ".log" for path in (tmp_path / "log").rglob("*")) == fleet.segments
 
 

@@ -170,7 +170,7 @@ def test_a_split(overflowing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             dry_run=False,
         )
     assert exchange.is_untouched()
-    [log] = plan.passed_over
+    [log] = plan.not_cleaned
     assert log.status is LogStatus.FAILED and "has taken its place" in str(log.reason)
 
 

@@ -116,5 +116,5 @@ def test_a_checkpoint_that_cannot_be_read_is_told_by_its_logs(log_dir: Path) -> 
     (log_dir / REPLICATION).write_bytes(b"no\n")
     found = plan_round([str(log_dir)], COMPACT, NOW_MS)
     assert len(notices_of(found)) == 1
-    (log,) = found.passed_over
+    (log,) = found.not_cleaned
     assert str(log_dir / REPLICATION) in str(log.reason)

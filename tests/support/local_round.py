@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from cleaner_jobs.task_values import REWRITE, RoundSettings, Row, save_task, task_file
+from cleaner_jobs.tasks.early_rows import EarlyRows
 from cleaner_jobs.tasks.task import run_task
-from cleaner_jobs.tasks.told import ToldRows
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.work_dir import SUBDIRECTORIES
@@ -83,8 +83,8 @@ class LocalRound:
     def run_stage(
         self, work_dir: str, stage: str, tasks: Sequence[dict[str, Any]], take: Take
     ) -> Rows:
-        """take: is given what a task has told when it is over, not while it goes on."""
-        told = ToldRows(work_dir, stage)
+        """take: is given the early rows of a task when it is over, not while it goes on."""
+        early_rows = EarlyRows(work_dir, stage)
         self.stages.append((stage, len(tasks)))
         if stage in self.before:
             self.before[stage]()
@@ -95,7 +95,7 @@ class LocalRound:
             attempt = f"{stage}-{number}-{next(self._attempts)}"
             rows += run_task(work_dir, stage, number, attempt)
             if stage not in self.after:
-                take(list(told.new()) if stage == REWRITE else [])
+                take(list(early_rows.new()) if stage == REWRITE else [])
         return self.after[stage](rows) if stage in self.after else rows
 
 

@@ -57,8 +57,8 @@ class Stage:
         rows = run_task(self.settings.work_dir, stage, self._numbers - 1, attempt)
         return [(kind, json.loads(value)) for kind, value in rows]
 
-    def forget_what_was_told(self) -> None:
-        for path in (Path(self.settings.work_dir) / "told").iterdir():
+    def forget_early_rows(self) -> None:
+        for path in (Path(self.settings.work_dir) / "early-rows").iterdir():
             path.unlink()
 
     def parts(self) -> list[Part]:
@@ -88,7 +88,7 @@ def test_two_attempts_write_under_names_of_their_own(tmp_path: Path) -> None:
     assert first == second
     task = stage.rewrite_task()
     stage.run("rewrite", ["3-one"], **task)
-    stage.forget_what_was_told()  # as if it had not been there yet when the other began
+    stage.forget_early_rows()  # as if it had not been there yet when the other began
     stage.run_again("rewrite", "3-two")
     staged = sorted(name for name in os.listdir(stage.partition) if "compactor" in name)
     assert len(staged) == 6 and sum(name.endswith("3-one") for name in staged) == 3
@@ -100,7 +100,7 @@ def test_two_attempts_write_under_names_of_their_own(tmp_path: Path) -> None:
     assert not any(name.endswith((*endings, ".cleaned", ".swap", ".deleted")) for name in staged)
 
 
-def test_a_task_that_is_tried_again_takes_over_what_was_told_before(tmp_path: Path) -> None:
+def test_a_task_that_is_tried_again_takes_over_early_rows(tmp_path: Path) -> None:
     """By then the driver may have swapped the group in, and its sources may be gone."""
     stage = Stage(tmp_path)
     task = stage.rewrite_task()
@@ -111,7 +111,7 @@ def test_a_task_that_is_tried_again_takes_over_what_was_told_before(tmp_path: Pa
     assert len(staged) == 3 and all(name.endswith("-one") for name in staged)
 
 
-def test_a_try_that_fails_beside_another_takes_over_what_that_has_told(
+def test_a_try_that_fails_beside_another_takes_over_its_early_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = Stage(tmp_path)
@@ -130,12 +130,12 @@ def test_a_try_that_fails_beside_another_takes_over_what_that_has_told(
 
 
 def test_half_a_line_does_not_count(tmp_path: Path) -> None:
-    """A try that was killed while it told of a piece."""
+    """A try that was killed while it wrote an early row."""
     stage = Stage(tmp_path)
     task = stage.rewrite_task()
     (first,) = stage.run("rewrite", ["one"], **task)
-    (told,) = (Path(stage.settings.work_dir) / "told").iterdir()
-    told.write_bytes(told.read_bytes()[:-1])
+    (early_rows,) = (Path(stage.settings.work_dir) / "early-rows").iterdir()
+    early_rows.write_bytes(early_rows.read_bytes()[:-1])
     (second,) = [stage.run_again("rewrite", "two")]
     assert [values[4].endswith("-two") for _, values in second] == [True]
     assert len(first) == len(second) == 1
@@ -155,7 +155,7 @@ def test_a_rewrite_that_fails_leaves_no_staged_file(tmp_path: Path) -> None:
     assert files_of(stage.partition) == before
 
 
-def test_after_a_problem_a_logs_other_pieces_are_passed_over(tmp_path: Path) -> None:
+def test_after_a_problem_a_logs_other_pieces_are_not_rewritten(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     task = stage.rewrite_task()
     task["pieces"] *= 3
@@ -192,7 +192,7 @@ def test_a_second_try_under_the_same_name_is_refused(tmp_path: Path) -> None:
     task = stage.rewrite_task()
     (rows,) = stage.run("rewrite", ["a"], **task)
     assert rows[0][0] == "rewritten"
-    stage.forget_what_was_told()
+    stage.forget_early_rows()
     assert stage.run_again("rewrite", "a")[0][0] == "problem"
     with pytest.raises(FileNotFoundError):
         list(run_task(stage.settings.work_dir, "scan", 99, "a"))

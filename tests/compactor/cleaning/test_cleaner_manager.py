@@ -260,7 +260,7 @@ def test_passed_over_logs_are_in_the_report_behind_the_others(
 ) -> None:
     other = LogReport("/d", "t", 0, LogStatus.PASSED_OVER, "why")
     partition = logs_in(tmp_path)
-    plan = replace(round_of(plan_of(partition, GROUPS, 12)), passed_over=(other,))
+    plan = replace(round_of(plan_of(partition, GROUPS, 12)), not_cleaned=(other,))
     report = local.run(plan)
     assert [log.status for log in report.logs] == [LogStatus.CLEANED, LogStatus.PASSED_OVER]
     assert [phase.name for phase in report.phases] == ["scan", "resolve", "rewrite", "swap"]

@@ -184,7 +184,7 @@ config = load_config(settings={"cleanup.policy": "compact", "min.cleanable.dirty
 before = {name: files_of(logs / name) for name in ("a-0", "b-0", "c-0")}
 fill(PAGES)
 plan = plan_round([str(logs)], config, 10_000)
-assert len(plan.logs) == 3, plan.passed_over
+assert len(plan.logs) == 3, plan.not_cleaned
 try:
     with_space = with_room(plan, space_of(plan.logs, str(elsewhere), None, "local[1]"))
 except RefusedError as error:

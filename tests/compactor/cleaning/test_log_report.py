@@ -50,7 +50,7 @@ def report_of(problem: TaskProblem | None = None, dry_run: bool = False) -> LogR
         problem=problem,
         parts=tuple(parts),
         verdicts=tuple(verdicts),
-        pieces=tuple(pieces),
+        rewritten=tuple(pieces),
         transactions=TransactionsOfLog(),
     )
     return log_report(result, Swapped(), dry_run)

@@ -38,7 +38,7 @@ def test_a_log_written_after_the_clock_is_passed_over(
     found = plan_round([log_dir], CHECKED, CLOCK_MS)
     assert [log.name for log in found.logs] == (["t-0"] if is_taken else []) + ["u-0"]
     if not is_taken:
-        (report,) = found.passed_over
+        (report,) = found.not_cleaned
         assert (report.status, report.topic) == (LogStatus.PASSED_OVER, "t")
         assert report.reason == (
             f"{segment} was written 300 s after the clock of the round, 2023-11-14T22:13:20.000Z: "
@@ -65,7 +65,7 @@ def test_what_is_written_while_a_run_goes_on_is_held_against_the_machines_clock(
     found = plan_round([log_dir], CHECKED, CLOCK_MS, machine_ms=machine_ms)
     assert (len(found.logs), found.as_of_ms) == (int(is_taken), CLOCK_MS)
     if not is_taken:
-        assert f"{NAME} was written 65 min after the clock" in (found.passed_over[0].reason or "")
+        assert f"{NAME} was written 65 min after the clock" in (found.not_cleaned[0].reason or "")
 
 
 def test_nothing_else_is_done_to_it(tmp_path: Path) -> None:

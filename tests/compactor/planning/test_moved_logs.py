@@ -41,7 +41,7 @@ def test_it_is_not_cleaned_and_the_others_are(log_dirs: list[str], target: int) 
     (Path(log_dirs[target]) / FUTURE).mkdir()
     found = plan_round(log_dirs, COMPACT, NOW_MS)
     assert [log.name for log in found.logs] == ["t-1", "u-0"]
-    (report,) = found.passed_over
+    (report,) = found.not_cleaned
     assert (report.topic, report.partition, report.log_dir) == ("t", 0, log_dirs[0])
     assert report.status is LogStatus.PASSED_OVER
     assert report.reason == REASON.format(log_dirs[target])
@@ -77,7 +77,7 @@ def test_retention_deletes_nothing_of_it(log_dirs: list[str], tmp_path: Path) ->
     (Path(log_dirs[1]) / FUTURE).mkdir()
     found = plan_round(log_dirs, RETAINED, NOW_MS)
     assert {(log.topic, log.partition) for log in found.retention} == {("t", 1), ("u", 0)}
-    apply_retention(found.retention, found.passed_over)
+    apply_retention(found.retention, found.not_cleaned)
     assert everything(tmp_path) == before
 
 

@@ -50,7 +50,7 @@ def test_kafkas_logs_are_taken_and_no_others(plan: RoundPlan, kafkas: dict[str, 
     """C-5."""
     wanted = {name for name, log in kafkas.items() if log["cleaned"]}
     assert taken(plan).keys() & kafkas.keys() == wanted
-    left = {f"{log.topic}-{log.partition}" for log in plan.passed_over}
+    left = {f"{log.topic}-{log.partition}" for log in plan.not_cleaned}
     assert left == kafkas.keys() - wanted
     assert len(wanted) > 200
     assert len(left) > 20
@@ -206,7 +206,7 @@ def test_delete_alone_is_left_alone(tmp_path: Path) -> None:
     config = load_config(settings={"cleanup.policy": "delete", "retention.ms": "0"})
     found = plan_round([build(tmp_path / "d")], config, NOW_MS)
     assert (found.logs, found.retention) == ((), ())
-    assert "cleanup.policy is delete, so it is not compacted" in str(found.passed_over[0].reason)
+    assert "cleanup.policy is delete, so it is not compacted" in str(found.not_cleaned[0].reason)
 
 
 def test_directories_that_are_no_logs_are_told(tmp_path: Path) -> None:
@@ -284,6 +284,6 @@ def test_a_log_that_cannot_be_listed_is_set_aside(
     monkeypatch.setattr("storage.log.log_dir.list_partition", refused)
     found = plan_round([build(tmp_path / "d", Shape("t"), Shape("u"))], COMPACT, NOW_MS)
     assert [log.name for log in found.logs] == ["t-0"]
-    (report,) = found.passed_over
+    (report,) = found.not_cleaned
     assert (report.topic, report.status) == ("u", LogStatus.SET_ASIDE)
     assert report.reason == "cannot be listed: Permission denied"

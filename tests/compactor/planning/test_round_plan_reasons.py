@@ -30,7 +30,7 @@ PASSED_OVER, SET_ASIDE = LogStatus.PASSED_OVER, LogStatus.SET_ASIDE
 
 def the_only(found: RoundPlan) -> LogReport:
     assert not found.logs
-    (report,) = found.passed_over
+    (report,) = found.not_cleaned
     return report
 
 
@@ -76,8 +76,8 @@ def test_the_metadata_log_is_never_taken(tmp_path: Path) -> None:
     shapes = [Shape("__cluster_metadata", 0), Shape("__cluster_metadata", 1)]
     found = plan_round([build(tmp_path / "d", *shapes)], COMPACT, NOW_MS)
     assert not found.logs
-    assert [report.status for report in found.passed_over] == [PASSED_OVER] * 2
-    assert all("metadata log of KRaft" in (log.reason or "") for log in found.passed_over)
+    assert [report.status for report in found.not_cleaned] == [PASSED_OVER] * 2
+    assert all("metadata log of KRaft" in (log.reason or "") for log in found.not_cleaned)
 
 
 def test_filters_match_whole_names_and_exclude_wins(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_filters_match_whole_names_and_exclude_wins(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d", *shapes)
     found = plan_round([log_dir], with_filters(COMPACT, "orders|users.?", "users"), NOW_MS)
     assert [log.name for log in found.logs] == ["orders-0", "users2-0"]
-    assert [log.reason for log in found.passed_over] == [
+    assert [log.reason for log in found.not_cleaned] == [
         "left out: not among the topics to include, 'orders|users.?'",
         "left out: among the topics to exclude, 'users'",
     ]
@@ -308,11 +308,11 @@ def test_logs_of_a_directory_with_a_malformed_checkpoint(tmp_path: Path) -> None
     path.write_bytes(b"0\n1\n")
     found = plan_round([one, other], COMPACT, NOW_MS)
     assert [log.name for log in found.logs] == ["u-0"]
-    assert [(report.topic, report.status) for report in found.passed_over] == [
+    assert [(report.topic, report.status) for report in found.not_cleaned] == [
         ("d", SET_ASIDE),
         ("t", SET_ASIDE),
     ]
-    assert all(report.reason == found.log_dirs[0].problem for report in found.passed_over)
+    assert all(report.reason == found.log_dirs[0].problem for report in found.not_cleaned)
     assert found.log_dirs[0].problem == f"{path}, byte 2: 0 entries, but the count says 1"
     assert not found.checkpoint_repairs
 
@@ -321,7 +321,7 @@ def test_a_log_in_two_directories(tmp_path: Path) -> None:
     one, other = build(tmp_path / "1"), build(tmp_path / "2")
     found = plan_round([one, other], COMPACT, NOW_MS)
     assert not found.logs
-    assert [(report.log_dir, report.status) for report in found.passed_over] == [
+    assert [(report.log_dir, report.status) for report in found.not_cleaned] == [
         (one, SET_ASIDE),
         (other, SET_ASIDE),
     ]
@@ -335,7 +335,7 @@ def test_a_log_that_vanishes_meanwhile(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("compactor.planning.round_plan.survey_log_dirs", lambda _: listed)
     found = plan_round([log_dir], COMPACT, NOW_MS)
     assert [log.name for log in found.logs] == ["u-0"]
-    (report,) = found.passed_over
+    (report,) = found.not_cleaned
     assert (report.status, report.reason) == (SET_ASIDE, f"{path}: No such file or directory")
 
 

@@ -70,7 +70,7 @@ def test_the_document_of_the_rest(tmp_path: Path) -> None:
     assert (left["topic"], left["status"]) == ("left", "set-aside")
     assert "bounds" not in left
     assert (low["topic"], low["status"]) == ("low", "passed-over")
-    assert low["reason"] == plan.passed_over[1].reason
+    assert low["reason"] == plan.not_cleaned[1].reason
     assert low["bounds"][1] == {
         "name": "high watermark",
         "offset": 1,

@@ -141,7 +141,7 @@ def test_a_snapshot_that_cannot_be_read_gives_way_to_the_next_older(
     state = load((6, 12, 13))
     assert entries(state) == AT_13
     assert [txn.marker_offset for txn in state.completed] == [6, 11]  # from 6 on
-    assert len(state.passed_over) == 2 and "13.snapshot, byte 2: CRC" in state.passed_over[0]
+    assert len(state.unreadable) == 2 and "13.snapshot, byte 2: CRC" in state.unreadable[0]
 
 
 def test_producers_of_a_snapshot_expire_after_a_day(load: Load) -> None:  # C-23.4, run K

@@ -1,4 +1,4 @@
-"""Lines that tasks tell, one by one, also where the disk is full in the middle of one."""
+"""Early rows, one by one, also where the disk is full in the middle of one."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ import pytest
 
 from cleaner_jobs.task_values import REWRITE, REWRITTEN, Row
 from cleaner_jobs.tasks import task as tasks
-from cleaner_jobs.tasks.told import TOLD, Teller, ToldRows
+from cleaner_jobs.tasks.early_rows import EARLY_ROWS, EarlyRows, EarlyRowsFile
 from tests.cleaner_jobs.tasks.test_task import Stage
 
 ROWS: list[Row] = [(REWRITTEN, f'[{log_id}, "\\"x"]') for log_id in range(5)]
@@ -29,48 +29,48 @@ def room_for(size_bytes: int) -> Iterator[None]:
 
 
 def made(work_dir: Path) -> Path:
-    (work_dir / TOLD).mkdir(parents=True)
-    return work_dir / TOLD / f"{REWRITE}-0-a"
+    (work_dir / EARLY_ROWS).mkdir(parents=True)
+    return work_dir / EARLY_ROWS / f"{REWRITE}-0-a"
 
 
 def test_every_row_is_read_once(tmp_path: Path) -> None:
     made(tmp_path)
-    rows = ToldRows(str(tmp_path), REWRITE)
-    with Teller(str(tmp_path), REWRITE, 0, "a") as teller:
+    rows = EarlyRows(str(tmp_path), REWRITE)
+    with EarlyRowsFile(str(tmp_path), REWRITE, 0, "a") as file:
         for row in ROWS:
-            teller.tell(row)
+            file.add(row)
             assert list(rows.new()) == [row]
     assert list(rows.new()) == []
-    assert list(ToldRows(str(tmp_path), REWRITE, 0).new()) == ROWS
+    assert list(EarlyRows(str(tmp_path), REWRITE, 0).new()) == ROWS
 
 
 def test_half_a_line_spoils_the_one_behind_it_and_no_other(tmp_path: Path) -> None:
     path = made(tmp_path)
-    with Teller(str(tmp_path), REWRITE, 0, "a") as teller:
-        teller.tell(ROWS[0])
+    with EarlyRowsFile(str(tmp_path), REWRITE, 0, "a") as file:
+        file.add(ROWS[0])
     line_bytes = path.stat().st_size
     path.unlink()
     for taken in range(1, line_bytes):
-        rows = ToldRows(str(tmp_path), REWRITE)
-        with Teller(str(tmp_path), REWRITE, 0, "a") as teller:
-            teller.tell(ROWS[0])
+        rows = EarlyRows(str(tmp_path), REWRITE)
+        with EarlyRowsFile(str(tmp_path), REWRITE, 0, "a") as file:
+            file.add(ROWS[0])
             with room_for(line_bytes + taken), pytest.raises(OSError, match="bytes were written"):
-                teller.tell(ROWS[1])
+                file.add(ROWS[1])
             assert list(rows.new()) == [ROWS[0]]
-            teller.tell(ROWS[2])
-            teller.tell(ROWS[3])
+            file.add(ROWS[2])
+            file.add(ROWS[3])
         assert list(rows.new()) == [ROWS[3]]
         path.unlink()
 
 
-def test_a_full_disk_is_told_by_its_name_and_the_files(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_with_the_name_of_the_file(tmp_path: Path) -> None:
     path = made(tmp_path)
     with (
-        Teller(str(tmp_path), REWRITE, 0, "a") as teller,
+        EarlyRowsFile(str(tmp_path), REWRITE, 0, "a") as file,
         room_for(7),
         pytest.raises(OSError, match="7 of") as caught,
     ):
-        teller.tell(ROWS[0])
+        file.add(ROWS[0])
     error = caught.value
     assert (error.errno, error.filename) == (errno.ENOSPC, str(path))
     line_bytes = len('["rewritten", "[0, \\"\\\\\\"x\\"]"]\n')
@@ -83,17 +83,17 @@ def test_a_row_that_nobody_could_read_comes_when_its_task_ends(
 ) -> None:
     """And who tries the task again does not go by it either."""
 
-    class Spoilt(Teller):
-        def __enter__(self) -> Teller:
+    class Spoilt(EarlyRowsFile):
+        def __enter__(self) -> EarlyRowsFile:
             super().__enter__()
             os.write(self._descriptor, b'["rewritten", "[0')
             return self
 
     stage = Stage(tmp_path)
     task = stage.rewrite_task()
-    monkeypatch.setattr(tasks, "Teller", Spoilt)
+    monkeypatch.setattr(tasks, "EarlyRowsFile", Spoilt)
     (first,) = stage.run(REWRITE, ["one"], **task)
     assert [kind for kind, _ in first] == [REWRITTEN]
-    assert list(ToldRows(stage.settings.work_dir, REWRITE).new()) == []
+    assert list(EarlyRows(stage.settings.work_dir, REWRITE).new()) == []
     second = stage.run_again(REWRITE, "two")
     assert [values[4].endswith("-two") for _, values in second] == [True]

@@ -13,7 +13,7 @@ from storage.formats.control_record import ControlType
 END = 2**63 - 1  # behind every log
 
 
-class Window(NamedTuple):
+class Slice(NamedTuple):
     """What one side has of a range of offsets."""
 
     batches: Batches  # those that begin in it
@@ -49,14 +49,14 @@ class Cursor:
             self._aborted = self._view.of(self._chunk.batches)
             self.covered_to = int(self._chunk.batches["last_offset"][-1]) + 1
 
-    def take(self, end: int) -> Window | None:
+    def take(self, end: int) -> Slice | None:
         """All below an offset that is not taken yet; None at the end of the log."""
         if self._chunk is None:
             return None
         batches, records = self._chunk
         record = int(np.searchsorted(records.offsets, end))
         batch = int(np.searchsorted(batches["base_offset"], end))
-        window = Window(
+        taken = Slice(
             batches[self._batch : batch],
             batches,
             self._batch,
@@ -64,14 +64,14 @@ class Cursor:
             records.of(slice(self._record, record)),
         )
         self._record, self._batch = record, batch
-        return window
+        return taken
 
 
-def _nothing() -> Window:
+def _nothing() -> Slice:
     empty = np.zeros(0, np.int64)
     hashes = np.zeros((0, 2), np.uint64)
     records = Records(empty, empty, hashes, hashes, np.zeros(0, np.uint8), empty)
-    return Window(np.zeros(0, BATCH), np.zeros(0, BATCH), 0, np.zeros(0, np.bool_), records)
+    return Slice(np.zeros(0, BATCH), np.zeros(0, BATCH), 0, np.zeros(0, np.bool_), records)
 
 
 NOTHING = _nothing()
@@ -85,9 +85,9 @@ class DataLeft:
         self._data: dict[tuple[int, bool], int] = {}
         self._markers: dict[int, int] = {}  # producer id -> its last marker before
 
-    def before_markers(self, old: Window, new: Window) -> Int64Array:
-        """For each batch of old that begins in the window, and is a control batch, where the last
-        such data stands; -1 where there is none. To be called with all windows, in their order."""
+    def before_markers(self, old: Slice, new: Slice) -> Int64Array:
+        """For each batch of old that begins in the slice, and is a control batch, where the last
+        such data stands; -1 where there is none. To be called with all slices, in their order."""
         is_data = new.batches["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL
         hidden = new.own_aborted[is_data].tolist()
         data = [

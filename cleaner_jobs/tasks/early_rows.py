@@ -1,8 +1,9 @@
-"""What a task tells while it goes on: one row a line, in a file of its own in the work directory.
+"""Early rows: what a task returns before it has ended.
 
-Spark gives back the rows of a task when it has ended. What the driver may use before is told here,
-and a task that is tried again takes over what was told by the try before it: by then the driver may
-have put that to use, and what it was made of may be gone.
+Spark gives back the rows of a task when it has ended. Rows that the driver may use before then are
+also written to a file of the work directory, one a line; each try of a task has a file of its own.
+A task that is tried again takes over the early rows of the try before it: by then the driver may
+have used them, and what they were made of may be gone.
 
 A line counts once its newline is there; a try that was killed may leave half of one, and so does a
 full disk.
@@ -16,16 +17,16 @@ from collections.abc import Iterator
 from cleaner_jobs.task_values import Row
 from storage.files.filesystem import naming
 
-TOLD = "told"  # subdirectory of the work directory
+EARLY_ROWS = "early-rows"  # subdirectory of the work directory
 
 
-class Teller:
-    """The file of one try of a task. Several threads may tell."""
+class EarlyRowsFile:
+    """The file of one try of a task. Several threads may add rows."""
 
     def __init__(self, work_dir: str, stage: str, number: int, attempt: str) -> None:
-        self._path = os.path.join(work_dir, TOLD, f"{stage}-{number}-{attempt}")
+        self._path = os.path.join(work_dir, EARLY_ROWS, f"{stage}-{number}-{attempt}")
 
-    def __enter__(self) -> "Teller":
+    def __enter__(self) -> "EarlyRowsFile":
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
         self._descriptor = os.open(self._path, flags, 0o600)
         return self
@@ -34,7 +35,7 @@ class Teller:
         with naming(self._path):
             os.close(self._descriptor)
 
-    def tell(self, row: Row) -> None:
+    def add(self, row: Row) -> None:
         line = json.dumps(row).encode() + b"\n"
         with naming(self._path):
             written = os.write(self._descriptor, line)  # one call, so that lines never mix
@@ -43,11 +44,11 @@ class Teller:
                 raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {problem}")
 
 
-class ToldRows:
-    """Reads what the tries of a stage's tasks, or of one of them, have told."""
+class EarlyRows:
+    """Reads the early rows of all tasks of a stage, or of all tries of one of them."""
 
     def __init__(self, work_dir: str, stage: str, number: int | None = None) -> None:
-        self._directory = os.path.join(work_dir, TOLD)
+        self._directory = os.path.join(work_dir, EARLY_ROWS)
         self._prefix = f"{stage}-" if number is None else f"{stage}-{number}-"
         self._read_bytes: dict[str, int] = {}
 
