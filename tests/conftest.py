@@ -1,5 +1,7 @@
 """For all tests: no example of Hypothesis is too slow because a kernel is compiled meanwhile."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,22 @@ from tests.support.local_round import LocalRound, open_local_round
 
 settings.register_profile("kernels", deadline=None)
 settings.load_profile("kernels")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """A sync in this process is called, recorded and failed as any other, and not waited for.
+
+    Nothing here cuts the power but `tests/crash`, which lays out by itself what a cut leaves. Real
+    ones are those of `tests/storage`, and of whatever runs in a process of its own.
+    """
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(os, "fsync", _look_at)
+        yield
+
+
+def _look_at(file: int) -> None:
+    os.fstat(file)  # fails where a sync would: of what is not open
 
 
 @pytest.fixture

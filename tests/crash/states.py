@@ -10,6 +10,7 @@ All parts are tried where few operations wait for a sync; where many do, all beg
 each single one, each single one alone, and some at random, the same ones each time.
 """
 
+import functools
 import os
 import random
 from collections.abc import Iterator, Sequence
@@ -63,6 +64,7 @@ class CrashState(NamedTuple):
             os.utime(path, ns=(content.mtime_ns, content.mtime_ns))
 
 
+@functools.cache
 def _is_private(place: Place) -> bool:
     return place.name == LOCK_FILE or STAGED in place.name or place.name.endswith(TEMPORARY)
 

@@ -158,7 +158,6 @@ CRAMPED: list[tuple[object, str, int]] = [
 def opened(made: MadeLog, cramped: bool) -> Iterator[tuple[LocalRound, Path]]:
     """The log on disk and a round that may be run; Hypothesis has no use for pytest's fixtures."""
     with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patches:
-        patches.setattr(os, "fsync", lambda _: None)  # a power cut is not in question
         if cramped:
             patches.setattr(tasks, "WORKER_BUFFERS", WorkerBuffers())
             for module, name, value in CRAMPED:
