@@ -7,6 +7,7 @@ each waits for the disk most of the time.
 
 import os
 import threading
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -52,6 +53,32 @@ class Swapped(NamedTuple):
         )
 
 
+class _Removals:
+    """Files of one log that are being removed. Those that are gone take no memory any more."""
+
+    def __init__(self, threads: ThreadPoolExecutor) -> None:
+        self._threads = threads
+        self._begun: deque[Future[None]] = deque()
+        self._failed: list[Future[None]] = []
+
+    def begin(self, path: str) -> None:
+        """What goes wrong is for `finish`."""
+        while self._begun and self._begun[0].done():
+            self._take(self._begun.popleft())
+        self._begun.append(self._threads.submit(filesystem.remove, path))
+
+    def finish(self) -> None:
+        """Wait for all of them. Raise the OSError of the first that could not be removed."""
+        while self._begun:
+            self._take(self._begun.popleft())
+        for removal in self._failed:
+            removal.result()
+
+    def _take(self, removal: Future[None]) -> None:
+        if removal.exception() is not None:
+            self._failed.append(removal)
+
+
 @dataclass(slots=True)
 class _Queue:
     """The groups of one log that are finished and not yet swapped in.
@@ -62,11 +89,11 @@ class _Queue:
     plan: LogPlan
     sources: list[tuple[Source, ...]]
     files: PlannedFiles | None  # None: the plan does not know them
+    removals: _Removals
     finished: dict[int, FinishedGroup] = field(default_factory=dict)
     busy: bool = False  # a thread works at it
     stopped: bool = False  # none of its groups begins any more
     swapped: Swapped = field(default_factory=Swapped)
-    removals: list[Future[None]] = field(default_factory=list)
 
 
 class GroupSwapper:
@@ -111,7 +138,7 @@ class GroupSwapper:
             if queue is None:
                 self._progress.swapped(self._swapped_groups)  # from now on something may change
                 files = PlannedFiles(plan) if plan.files else None
-                queue = _Queue(plan, sources_of(plan), files)
+                queue = _Queue(plan, sources_of(plan), files, _Removals(self._removers))
                 self._queues[plan.log_id] = queue
             queue.finished[group.group] = group
             if not queue.busy:
@@ -134,8 +161,7 @@ class GroupSwapper:
             future.result()
         for queue in self._queues.values():
             try:
-                for removal in queue.removals:
-                    removal.result()
+                queue.removals.finish()
             except OSError as error:
                 _fail(queue, error)
         return {log_id: queue.swapped for log_id, queue in self._queues.items()}
@@ -187,16 +213,11 @@ class GroupSwapper:
             staged = self._staged(queue, group)
             if self._originals is not None:
                 staged = self._originals.keep_group(plan, staged)
-            swap_group(
-                staged,
-                lambda path: queue.removals.append(self._removers.submit(filesystem.remove, path)),
-            )
-            queue.removals += [
-                self._removers.submit(filesystem.remove, path)
-                for piece in rewritten
-                if piece.facts_file
-                for path in (piece.log_file, piece.facts_file)
-            ]  # of the work directory: they are joined
+            swap_group(staged, queue.removals.begin)
+            for piece in rewritten:
+                if piece.facts_file:  # of the work directory: they are joined
+                    queue.removals.begin(piece.log_file)
+                    queue.removals.begin(piece.facts_file)
         queue.swapped = queue.swapped._replace(groups=queue.swapped.groups + 1)
 
     def _staged(self, queue: _Queue, group: FinishedGroup) -> StagedGroup:
