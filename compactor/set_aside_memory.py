@@ -116,8 +116,14 @@ def after_run(
         if files is not None:
             held = logs.get(key)
             count, first_ms = (held.runs, held.first_ms) if held else (0, now_ms)
-            facts = count + 1, first_ms, now_ms, files, _topic_id(path)
-            logs[key] = SetAside(report.reason or "", *facts)
+            logs[key] = SetAside(
+                reason=report.reason or "",
+                runs=count + 1,
+                first_ms=first_ms,
+                last_ms=now_ms,
+                files=files,
+                topic_id=_topic_id(path),
+            )
     return {
         (topic, partition): held
         for (topic, partition), held in logs.items()

@@ -63,7 +63,7 @@ class PieceContext(NamedTuple):
     buffers: WorkerBuffers
 
 
-class Files(NamedTuple):
+class OutputFiles(NamedTuple):
     """Where a piece's output stands; "" where there is no such file."""
 
     log_file: str
@@ -73,7 +73,7 @@ class Files(NamedTuple):
     facts_file: str = ""
 
 
-NO_FILES = Files("", "", "")
+NO_FILES = OutputFiles("", "", "")
 
 
 def rewrite_piece(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
@@ -234,7 +234,7 @@ def _write_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -> 
     columns = RecordColumns(context.settings, context.buffers)
     with FactsFile(facts_path) as facts:
         cleaned = read_back(path, base_offset, columns, rewriter.written, facts.add)
-    files = Files(path, "", "", piece.txn_index_file, facts_path)
+    files = OutputFiles(path, "", "", piece.txn_index_file, facts_path)
     result = _checked(_result(piece, files, cleaned.log_bytes, rewriter.counts), cleaned)
     return result._replace(facts_checksum=facts.checksum())
 
@@ -270,7 +270,7 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
             with contextlib.suppress(OSError):  # the first error counts; the round sweeps it
                 filesystem.remove(name)
         raise
-    result = _result(piece, Files(*names), cleaned.log_bytes, rewriter.counts)
+    result = _result(piece, OutputFiles(*names), cleaned.log_bytes, rewriter.counts)
     return _checked(result, cleaned)._replace(
         sparse_indexes=indexes.sparse,
         index_checksums=tuple(map(xxhash.xxh3_64_intdigest, contents)),
@@ -346,23 +346,27 @@ def _work_path(piece: Piece, context: PieceContext, kind: str) -> str:
     return os.path.join(context.settings.work_dir, "pieces", name)
 
 
-def _result(piece: Piece, files: Files, log_bytes: int, counts: OutputCounts) -> Rewritten:
+def _result(piece: Piece, files: OutputFiles, log_bytes: int, counts: OutputCounts) -> Rewritten:
     return Rewritten(
-        piece.log_id,
-        piece.group,
-        piece.number,
-        False,
-        *files,
-        log_bytes,
-        0,
-        counts.records_kept,
-        counts.control_records_kept,
-        0,
-        counts.dropped,
-        counts.dropped_fingerprints % FINGERPRINT_RANGE,
-        counts.kept,
-        counts.rebuilt,
-        counts.emptied,
+        log_id=piece.log_id,
+        group=piece.group,
+        number=piece.number,
+        left_in_place=False,
+        log_file=files.log_file,
+        index_file=files.index_file,
+        time_index_file=files.time_index_file,
+        txn_index_file=files.txn_index_file,
+        facts_file=files.facts_file,
+        log_bytes=log_bytes,
+        log_checksum=0,
+        records_kept=counts.records_kept,
+        control_records_kept=counts.control_records_kept,
+        kept_fingerprints=0,
+        dropped=counts.dropped,
+        dropped_fingerprints=counts.dropped_fingerprints % FINGERPRINT_RANGE,
+        batches_kept=counts.kept,
+        batches_rebuilt=counts.rebuilt,
+        batches_emptied=counts.emptied,
         legacy_emptied=counts.legacy_emptied,
         refused=counts.refused,
     )

@@ -108,7 +108,7 @@ def resolve_hash_partition(
     edges = [files.of(part).edges(part, hash_partition) for part in parts]
     total = sum(end - start for start, end, _ in edges)
     turns = 1 << max(0, (total - 1).bit_length() - (MERGE_ENTRIES - 1).bit_length())
-    found = [_Found() for _ in parts]
+    found = [_Dropped() for _ in parts]
     for turn in range(turns):
         for number, dropped in enumerate(
             _merge_turn(parts, hash_partition, (turn, turns), files, buffers)
@@ -126,7 +126,7 @@ def resolve_hash_partition(
     )
 
 
-class _Found:
+class _Dropped:
     """What the turns of a hash partition have found about one part."""
 
     def __init__(self) -> None:
@@ -170,7 +170,7 @@ def _merge_turn(
         yield ordinals[:count], expired, int(checksum)
 
 
-def _write_verdict(found: list[_Found], out: tuple[BinaryIO, str]) -> int:
+def _write_verdict(found: list[_Dropped], out: tuple[BinaryIO, str]) -> int:
     """Write a verdict block, and return where it stands."""
     file, path = out
     index = np.zeros((len(found) + 1, INDEX_WORDS), np.uint64)

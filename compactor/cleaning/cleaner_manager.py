@@ -76,7 +76,7 @@ class RunSettings:
     session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own
 
 
-class _Clock:
+class _Stopwatch:
     """Times the phases of a round."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
     The caller holds the locks of the log directories, unless the run is dry.
     """
     began = time.monotonic()
-    run_id, clock = settings.run_id, _Clock()
+    run_id, stopwatch = settings.run_id, _Stopwatch()
     reports: list[LogReport] = []
     if settings.fail_on_corrupt:
         stop_if_corrupt(plan.not_cleaned)
@@ -112,14 +112,14 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
             given = None if settings.session is None else nullcontext(settings.session)
             with (
                 _staged_files_swept(plan, facts),
-                given or _session(settings, plan.logs, facts, clock, progress) as session,
+                given or _session(settings, plan.logs, facts, stopwatch, progress) as session,
             ):
                 stages = Stages(session, facts, plan.logs, progress)
-                reports = _clean(stages, settings, clock, progress)
+                reports = _clean(stages, settings, stopwatch, progress)
     reports = noted(plan, [*reports, *plan.not_cleaned])
     if not settings.dry_run:
         reports = write_checkpoints(plan, reports)
-    logs = _retain(plan, reports, settings, clock, progress)
+    logs = _retain(plan, reports, settings, stopwatch, progress)
     return CleaningReport(
         version=version(),
         run_id=run_id,
@@ -128,7 +128,7 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
         started_at_ms=settings.started_at_ms,
         seconds=time.monotonic() - began,
         logs=logs,
-        phases=tuple(clock.phases),
+        phases=tuple(stopwatch.phases),
         notices=notices_of(plan),
     )
 
@@ -138,13 +138,13 @@ def _session(
     settings: RunSettings,
     logs: Sequence[LogPlan],
     facts: RoundSettings,
-    clock: _Clock,
+    stopwatch: _Stopwatch,
     progress: ProgressSink,
 ) -> Iterator["SparkSession"]:
     """A session of the round's own, whose executors can do their part."""
     from cleaner_jobs.spark.spark_session import build_session, end_session
 
-    with clock.phase("session"):
+    with stopwatch.phase("session"):
         use_java(os.environ, cache_dir(os.environ))
         first_use.prepare(os.environ, progress.message)
         session = build_session(settings.master, "log-compactor", facts.work_dir)
@@ -187,16 +187,16 @@ def _sweep(plan: RoundPlan) -> None:
 def _clean(
     stages: Stages,
     settings: RunSettings,
-    clock: _Clock,
+    stopwatch: _Stopwatch,
     progress: ProgressSink,
 ) -> list[LogReport]:
-    with clock.phase(SCAN, stages.log_bytes()):
+    with stopwatch.phase(SCAN, stages.log_bytes()):
         stages.scan()
         _prove_scans(stages)
         if settings.map_capacity is not None:
             stages.limit_maps(settings.map_capacity)
             _prove_scans(stages)
-    with clock.phase(RESOLVE, stages.log_bytes()):
+    with stopwatch.phase(RESOLVE, stages.log_bytes()):
         stages.resolve()
         _prove_scans(stages)
         _prove_verdicts(stages)
@@ -204,7 +204,7 @@ def _clean(
         _spare_null_keys(stages)
     if settings.fail_on_corrupt:  # every checksum was looked at
         _stop_if_corrupt(stages)
-    swapped = _rewrite_and_swap(stages, settings, clock, progress)
+    swapped = _rewrite_and_swap(stages, settings, stopwatch, progress)
     return [
         log_report(result, swapped.get(result.plan.log_id, Swapped()), settings.dry_run)
         for result in stages.results()
@@ -251,11 +251,11 @@ def _spare_null_keys(stages: Stages) -> None:
 
 
 def _rewrite_and_swap(
-    stages: Stages, settings: RunSettings, clock: _Clock, progress: ProgressSink
+    stages: Stages, settings: RunSettings, stopwatch: _Stopwatch, progress: ProgressSink
 ) -> dict[int, Swapped]:
     """Groups are swapped in while others are still being rewritten. By log id."""
     if settings.dry_run:
-        with clock.phase(REWRITE, stages.log_bytes()):
+        with stopwatch.phase(REWRITE, stages.log_bytes()):
             return _rewrite_dry(stages)
     with GroupSwapper(settings.run_id, progress, settings.originals) as swapper:
         held: list[tuple[LogPlan, FinishedGroup]] = []
@@ -269,7 +269,7 @@ def _rewrite_and_swap(
             else:
                 swapper.give(plan, group)
 
-        with clock.phase(REWRITE, stages.log_bytes()):
+        with stopwatch.phase(REWRITE, stages.log_bytes()):
             stages.rewrite(take)
             _prove_round(stages)
             for plan, _ in stages.problems():
@@ -279,7 +279,7 @@ def _rewrite_and_swap(
             for plan, group in held:
                 if not stages.is_stopped(plan.log_id):
                     swapper.give(plan, group)
-        with clock.phase(SWAP_STAGE, stages.log_bytes()):
+        with stopwatch.phase(SWAP_STAGE, stages.log_bytes()):
             progress.stage(SWAP_STAGE, sum(len(plan.groups) for plan in stages.sound()))
             swapped = swapper.finish()
             _prove_swaps(stages, swapped)
@@ -334,13 +334,13 @@ def _retain(
     plan: RoundPlan,
     reports: list[LogReport],
     settings: RunSettings,
-    clock: _Clock,
+    stopwatch: _Stopwatch,
     progress: ProgressSink,
 ) -> tuple[LogReport, ...]:
     if not plan.retention:
         return tuple(reports)
     if settings.dry_run:
         return estimate_retention(plan.retention, reports)
-    with clock.phase(RETENTION_STAGE):
+    with stopwatch.phase(RETENTION_STAGE):
         progress.stage(RETENTION_STAGE, 0)
         return apply_retention(plan.retention, reports, settings.originals)

@@ -138,7 +138,12 @@ class GroupSwapper:
             if queue is None:
                 self._progress.swapped(self._swapped_groups)  # from now on something may change
                 files = PlannedFiles(plan) if plan.files else None
-                queue = _Queue(plan, sources_of(plan), files, _Removals(self._removers))
+                queue = _Queue(
+                    plan=plan,
+                    sources=sources_of(plan),
+                    files=files,
+                    removals=_Removals(self._removers),
+                )
                 self._queues[plan.log_id] = queue
             queue.finished[group.group] = group
             if not queue.busy:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from compactor.config import Config, with_filters
 from compactor.errors import ConfigError
-from compactor.planning.candidate import Clock, Judgement, prepare
+from compactor.planning.candidate import Judgement, RoundClock, prepare
 from compactor.planning.notices import notices_of
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.planning.selection import BoundName
@@ -83,7 +83,7 @@ def _looked_into(judgement: Judgement, plan: RoundPlan, config: Config) -> Judge
     """Add the log's end and its open transactions, where it is not eligible without them."""
     if judgement.last_stable_offset is not None:
         return judgement
-    clock = Clock(plan.as_of_ms, config.producer_id_expiration_ms)
+    clock = RoundClock(plan.as_of_ms, config.producer_id_expiration_ms)
     own = next(facts for facts in plan.log_dirs if facts.path == judgement.log_dir)
     try:
         return prepare(judgement, clock, own.has_clean_shutdown).judgement

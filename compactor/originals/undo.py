@@ -193,10 +193,12 @@ def _undo(task: UndoTask) -> UndoReport:
     brought = [mark for step in task.steps for mark in step.originals if mark.name.endswith(LOG)]
     has_undone = bool(task.steps) or task.log_start_was_raised
     status = UndoStatus.UNDONE if has_undone else UndoStatus.AS_BEFORE
+    topic, partition = log.key
     return UndoReport(
-        log.log_dir,
-        *log.key,
-        status,
+        log_dir=log.log_dir,
+        topic=topic,
+        partition=partition,
+        status=status,
         segments=len(brought),
         bytes=sum(mark.size_bytes for mark in brought),
     )
@@ -299,4 +301,7 @@ def _failed(log: KeptLog, error: Exception) -> UndoReport:
 
 
 def _report(log: KeptLog, status: UndoStatus, reason: str) -> UndoReport:
-    return UndoReport(log.log_dir, *log.key, status, reason)
+    topic, partition = log.key
+    return UndoReport(
+        log_dir=log.log_dir, topic=topic, partition=partition, status=status, reason=reason
+    )

@@ -28,7 +28,7 @@ _MAY_REMAIN = (DELETED, CLEANED)
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class RoundClock:
     """What of a round's settings and time a log's judgement depends on."""
 
     now_ms: int
@@ -146,7 +146,7 @@ def judge(
     )
 
 
-def prepare(judgement: Judgement, clock: Clock, clean_shutdown: bool) -> Prepared:
+def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Prepared:
     """Look at the end of a log and at its producers, and, if it is eligible, for missing indexes.
 
     Raise CorruptFileError where the log does not end with a whole batch, or contradicts itself.

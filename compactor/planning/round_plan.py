@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cleaner_jobs.plan import LogPlan
 from compactor import survey as log_dir_survey
 from compactor.config import Config
-from compactor.planning.candidate import Clock, Judgement, Prepared, defect, judge, prepare
+from compactor.planning.candidate import Judgement, Prepared, RoundClock, defect, judge, prepare
 from compactor.planning.clock_check import why_clock_is_behind
 from compactor.planning.planner import SegmentLimits, group_segments
 from compactor.planning.reasons import why_not_compacted, why_not_eligible
@@ -115,7 +115,7 @@ def plan_round(
     machine_ms: what the machine's clock says by now, where as_of_ms is what it said before.
     Raise RefusedError if a directory cannot be read, ConfigError if settings of a topic clash.
     """
-    clock = Clock(as_of_ms, config.producer_id_expiration_ms, config.checks_clock, machine_ms)
+    clock = RoundClock(as_of_ms, config.producer_id_expiration_ms, config.checks_clock, machine_ms)
     with _collector_paused():
         surveys = survey_log_dirs(log_dirs)
         planner = _Planner(config, clock, surveys, problems or {})
@@ -171,7 +171,7 @@ class _Planner:
     def __init__(
         self,
         config: Config,
-        clock: Clock,
+        clock: RoundClock,
         surveys: Sequence[LogDirSurvey],
         problems: Mapping[str, str],
     ) -> None:
@@ -185,7 +185,7 @@ class _Planner:
         """Take a log or say why not. Only what concerns more than this log is raised."""
         refusal = self._not_wanted(partition.topic) or self._unfit(partition, survey)
         if refusal is not None:
-            return _Outcome(partition, survey.path, refusal)
+            return _Outcome(partition=partition, log_dir=survey.path, refusal=refusal)
         try:
             outcome = self._judged(partition, survey)
             return outcome._replace(
@@ -196,7 +196,7 @@ class _Planner:
         except OSError as error:  # gone since it was listed, or not to be read
             reason = f"{error.filename}: {error.strerror}"
             refusal = _Refusal(LogStatus.SET_ASIDE, reason)
-        return _Outcome(partition, survey.path, refusal)
+        return _Outcome(partition=partition, log_dir=survey.path, refusal=refusal)
 
     def _topic(self, name: str) -> TopicConfig:
         if name not in self._topics:
@@ -277,7 +277,14 @@ class _Planner:
             note = f"{files} names it too, which stops Kafka's cleaner thread: removed there"
         else:
             note = f"its entry stood in {files}: moved to its own log directory"
-        return StrayEntries(*key, survey.path, judgement.first_dirty.offset, elsewhere, note)
+        return StrayEntries(
+            topic=outcome.partition.topic,
+            partition=outcome.partition.partition,
+            log_dir=survey.path,
+            offset=judgement.first_dirty.offset,
+            found_in=elsewhere,
+            note=note,
+        )
 
     def _retention(self, outcome: _Outcome) -> LogRetention | None:
         judgement, refusal = outcome.judgement, outcome.refusal
@@ -364,7 +371,14 @@ def _unlisted(survey: LogDirSurvey) -> Iterable[LogReport]:
         if key is not None:
             is_metadata = key[0] == CLUSTER_METADATA
             status = LogStatus.PASSED_OVER if is_metadata else LogStatus.SET_ASIDE
-            yield LogReport(survey.path, *key, status, reason)
+            topic, partition = key
+            yield LogReport(
+                log_dir=survey.path,
+                topic=topic,
+                partition=partition,
+                status=status,
+                reason=reason,
+            )
 
 
 def _facts(

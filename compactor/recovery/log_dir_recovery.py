@@ -121,7 +121,7 @@ def recover_log_dir(
     try:
         loaded = map(load, settled) if is_clean or rules is None else threads.map(load, settled)
         for number, log in enumerate(loaded):
-            if log != LogRecovery(path, log.topic, log.partition):
+            if log != LogRecovery(log_dir=path, topic=log.topic, partition=log.partition):
                 logs.append(log)
             if advance is not None:
                 advance(number + 1)
@@ -175,7 +175,7 @@ def _load(log: LogRecovery, unclean: "UncleanLogs") -> LogRecovery:
 
 def _settle(log_dir: str, topic: str, partition: int) -> LogRecovery:
     """Settle one partition."""
-    log = LogRecovery(log_dir, topic, partition)
+    log = LogRecovery(log_dir=log_dir, topic=topic, partition=partition)
     try:
         directories, names = filesystem.list_names(log.path)
         for name in filter(is_of_file, sorted(directories)):
@@ -183,7 +183,7 @@ def _settle(log_dir: str, topic: str, partition: int) -> LogRecovery:
         unloadable = sorted(name for name in names if is_unloadable(name))
         if unloadable:
             problem = f"{unloadable[0]}: {UNLOADABLE}"
-            return LogRecovery(log_dir, topic, partition, problem=problem)
+            return replace(log, problem=problem)
         decided = _decide(log.path, names)
         for action, name, target in decided.steps:
             source = os.path.join(log.path, name)
@@ -194,10 +194,10 @@ def _settle(log_dir: str, topic: str, partition: int) -> LogRecovery:
             else:
                 filesystem.rename(source, os.path.join(log.path, target))
     except CorruptFileError as error:
-        return LogRecovery(log_dir, topic, partition, problem=str(error))
+        return replace(log, problem=str(error))
     except OSError as error:
         problem = f"{error.filename}: {error.strerror}"
-        return LogRecovery(log_dir, topic, partition, problem=problem)
+        return replace(log, problem=problem)
     return LogRecovery(
         log_dir=log_dir,
         topic=topic,

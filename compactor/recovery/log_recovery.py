@@ -31,7 +31,7 @@ from storage.log.segment_recovery import RecoveredSegment, recover_segment
 from storage.log.sound_batches import first_sound_batch
 
 
-class LogFacts(NamedTuple):
+class RecoveryFacts(NamedTuple):
     """What the checkpoints and the configuration say of a log."""
 
     log_start_offset: int
@@ -60,13 +60,13 @@ class RecoveredLog:
         return last if last.damage is not None else None
 
 
-def recovered_log(log: PartitionListing, facts: LogFacts) -> RecoveredLog:
+def recovered_log(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
     """Read a log that has segments. CorruptFileError where it is not to be recovered by cutting."""
     return _Recovery(log, facts).run()
 
 
 class _Recovery:
-    def __init__(self, log: PartitionListing, facts: LogFacts) -> None:
+    def __init__(self, log: PartitionListing, facts: RecoveryFacts) -> None:
         self._log, self._facts = log, facts
         self._sizes = {segment.base_offset: segment.log_bytes for segment in log.segments}
         self._result = RecoveredLog(log, snapshots=SnapshotBook(log.path, {*log.snapshot_offsets}))

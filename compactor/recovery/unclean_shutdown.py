@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection
 
 from compactor.config import Config
-from compactor.recovery.log_recovery import LogFacts, recovered_log
+from compactor.recovery.log_recovery import RecoveryFacts, recovered_log
 from compactor.recovery.recovered_files import PutInPlace, put_in_place
 from storage.formats import checkpoint
 from storage.log.log_dir import list_partition
@@ -39,7 +39,7 @@ class UncleanLogs:
         if not log.segments:  # a broker begins it
             return PutInPlace((), (), None)
         config = self._topics[topic]
-        facts = LogFacts(
+        facts = RecoveryFacts(
             self._log_starts.get((topic, partition), 0),
             self._recovery_points.get((topic, partition), 0),
             config.index_interval_bytes,

@@ -13,7 +13,7 @@ from compactor.exit_codes import UsageError
 MAX_LONG = 2**63 - 1
 
 
-class Clock(NamedTuple):
+class LogClock(NamedTuple):
     """What is known of the cleaning of one log."""
 
     as_of_ms: int  # no later than this; that very moment where is_exact
@@ -38,8 +38,10 @@ class CleaningClock(NamedTuple):
     is_exact: bool = False
     delete_retention_ms: Mapping[tuple[str, int], int] = {}  # by topic and partition
 
-    def of(self, topic: str, partition: int) -> Clock:
-        return Clock(self.as_of_ms, self.is_exact, self.delete_retention_ms.get((topic, partition)))
+    def of(self, topic: str, partition: int) -> LogClock:
+        return LogClock(
+            self.as_of_ms, self.is_exact, self.delete_retention_ms.get((topic, partition))
+        )
 
 
 def read_run_report(path: str) -> CleaningClock:

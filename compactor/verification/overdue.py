@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compactor.verification.cleaning_clock import Clock
+from compactor.verification.cleaning_clock import LogClock
 from compactor.verification.last_batches import LastBatches
 from compactor.verification.proof import MAX_FINDINGS
 from compactor.verification.reader_bounds import Bounds, Side
@@ -41,7 +41,7 @@ class Overdue:
         self,
         before: Side,
         bounds: Bounds,
-        clock: Clock,
+        clock: LogClock,
         latest: LatestOffsets,
         path_of: Callable[[int], str],
     ) -> None:

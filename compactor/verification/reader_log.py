@@ -88,12 +88,12 @@ class Records(NamedTuple):
 
     def of(self, chosen: "NDArray[np.bool_] | Int64Array | slice") -> "Records":
         return Records(
-            self.offsets[chosen],
-            self.timestamps[chosen],
-            self.keys[chosen],
-            self.contents[chosen],
-            self.kinds[chosen],
-            self.batches[chosen],
+            offsets=self.offsets[chosen],
+            timestamps=self.timestamps[chosen],
+            keys=self.keys[chosen],
+            contents=self.contents[chosen],
+            kinds=self.kinds[chosen],
+            batches=self.batches[chosen],
         )
 
 
@@ -180,12 +180,12 @@ class LogReader:
             raise _corrupt(path, batches[impossible[0]], "holds fewer records than it says")
         count = int(batches["records_count"].sum())
         records = Records(
-            np.empty(count, np.int64),
-            np.empty(count, np.int64),
-            np.empty((count, 2), np.uint64),
-            np.empty((count, 2), np.uint64),
-            np.empty(count, np.uint8),
-            np.empty(count, np.int64),
+            offsets=np.empty(count, np.int64),
+            timestamps=np.empty(count, np.int64),
+            keys=np.empty((count, 2), np.uint64),
+            contents=np.empty((count, 2), np.uint64),
+            kinds=np.empty(count, np.uint8),
+            batches=np.empty(count, np.int64),
         )
         bases = np.stack(
             [batches[name] for name in ("base_offset", "base_timestamp", "records_count")], axis=1

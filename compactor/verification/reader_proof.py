@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from compactor.verification.cleaning_clock import Clock
+from compactor.verification.cleaning_clock import LogClock
+from compactor.verification.header_check import BatchProblem, HeaderCheck
 from compactor.verification.last_batches import LastBatches
 from compactor.verification.overdue import Kept, Overdue
 from compactor.verification.proof import (
@@ -37,7 +38,6 @@ from compactor.verification.reader_slices import END, NOTHING, Cursor, DataLeft,
 from compactor.verification.reader_transactions import BoolArray, ConsumerView, MarkerView
 from compactor.verification.rewritten_indexes import RewrittenIndexes, TxnIndexes
 from compactor.verification.verify_batches import Finding
-from compactor.verification.written_batches import BatchProblem, WrittenBatches
 from storage.file_names import LOG, file_name
 from storage.files import filesystem
 from storage.formats import legacy_messages
@@ -67,7 +67,7 @@ _BATCH_FIELDS = (
 class PartitionProof:
     """Holds one partition against its copy from before."""
 
-    def __init__(self, sides: tuple[Side, Side], bounds: Bounds, secret: Secret, clock: Clock):
+    def __init__(self, sides: tuple[Side, Side], bounds: Bounds, secret: Secret, clock: LogClock):
         before, after = sides
         self._before, self._after, self._bounds, self._as_of_ms = (
             before,
@@ -75,7 +75,7 @@ class PartitionProof:
             bounds,
             clock.as_of_ms,
         )
-        self._written = WrittenBatches(clock)
+        self._header_check = HeaderCheck(clock)
         reached = [_reached(side, bounds) for side in sides]
         self._readers = [
             LogReader(side.listing.path, segments, secret)
@@ -106,7 +106,7 @@ class PartitionProof:
             new.fill(taken_to)
             taken_to = min(old.covered_to, new.covered_to)
             self._compare(old.take(taken_to), new.take(taken_to))
-        self._tell(self._written.horizons.problems(self._bounds.is_cut_short))
+        self._tell(self._header_check.horizons.problems(self._bounds.is_cut_short))
         self._note(self._overdue.findings(is_disputed=self.proof.disputed_batches > 0))
         self._note(self._indexes.finish())
         end, start = self._bounds.rewritten_end, self._bounds.log_start_offset
@@ -158,7 +158,7 @@ class PartitionProof:
         self._check_gone(old, is_gone)
         self._check_batches(old, new)
         self._overdue.check_batches(new.batches)
-        self._tell(self._written.check(old, new, data_left))
+        self._tell(self._header_check.check(old, new, data_left))
         self._note(self._indexes.take(new.batches))
         self._txn_indexes.note(new.batches)
 
@@ -238,7 +238,7 @@ class PartitionProof:
         for reason, holds in reasons:
             self.proof.gone[reason] += int((left & holds).sum())
             if reason == EXPIRED:
-                self._written.horizons.note_reached(batch[left & holds])
+                self._header_check.horizons.note_reached(batch[left & holds])
             left = left & ~holds
         for row in np.flatnonzero(left)[: MAX_FINDINGS + 1].tolist():
             self._find_gone(old, np.flatnonzero(is_gone)[row], bool(in_map[row] and has_key[row]))
@@ -292,7 +292,7 @@ class PartitionProof:
             self.proof.find(path, int(batch["position"]), f"offset {offset}: {problem}")
         else:
             self.proof.gone[MARKERS] += 1
-            self._written.horizons.note_reached(batch.reshape(1))
+            self._header_check.horizons.note_reached(batch.reshape(1))
 
     def _check_batches(self, old: Slice, new: Slice) -> None:
         """No batch is new, and none is gone that is the last of its producer (C-10.4)."""

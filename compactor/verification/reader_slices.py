@@ -70,7 +70,14 @@ class Cursor:
 def _nothing() -> Slice:
     empty = np.zeros(0, np.int64)
     hashes = np.zeros((0, 2), np.uint64)
-    records = Records(empty, empty, hashes, hashes, np.zeros(0, np.uint8), empty)
+    records = Records(
+        offsets=empty,
+        timestamps=empty,
+        keys=hashes,
+        contents=hashes,
+        kinds=np.zeros(0, np.uint8),
+        batches=empty,
+    )
     return Slice(np.zeros(0, BATCH), np.zeros(0, BATCH), 0, np.zeros(0, np.bool_), records)
 
 

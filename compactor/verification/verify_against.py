@@ -75,7 +75,8 @@ def verify_against(
     new = {p.name: p for p in now.partitions if only in (None, p.name)}
     if only is not None and only not in old:
         raise UsageError(f"TOPIC-PARTITION {only}: there is no such partition in {before}")
-    found = Comparison(before, clock, unmatched=tuple(sorted(new.keys() - old.keys())))
+    unmatched = tuple(sorted(new.keys() - old.keys()))
+    found = Comparison(before=before, clock=clock, unmatched=unmatched)
     for name in sorted(old.keys() - new.keys()):
         found.findings.append(Finding(os.path.join(log_dir, name), 0, "the partition is gone"))
     try:
@@ -138,14 +139,14 @@ class _Comparer:
         findings += proof.findings
         self._found.partitions.append(
             Compared(
-                new.name,
-                after.log_start_offset,
-                before.log_start_offset,
-                proof.records_before,
-                proof.records_after,
-                proof.keys,
-                proof.gone,
-                proof.disputed_batches,
-                bounds.is_cut_short,
+                name=new.name,
+                log_start_offset=after.log_start_offset,
+                log_start_before=before.log_start_offset,
+                records_before=proof.records_before,
+                records_after=proof.records_after,
+                keys=proof.keys,
+                gone=proof.gone,
+                disputed_batches=proof.disputed_batches,
+                is_cut_short=bounds.is_cut_short,
             )
         )

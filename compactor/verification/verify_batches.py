@@ -118,13 +118,13 @@ class SegmentCheck:
                 log_bytes += int(rows[:, SIZE].sum())
         positions, last_offsets, max_timestamps = np.concatenate(framed).T
         return SegmentColumns(
-            positions,
-            last_offsets,
-            max_timestamps,
-            end_position,
-            log_bytes,
-            self._records,
-            self._last_missing,
+            positions=positions,
+            last_offsets=last_offsets,
+            max_timestamps=max_timestamps,
+            end_position=end_position,
+            log_bytes=log_bytes,
+            records=self._records,
+            last_missing_offset=self._last_missing,
         )
 
     def _look_for_gaps(self, rows: Int64Array) -> None:

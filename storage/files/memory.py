@@ -272,6 +272,14 @@ def _range(file: _File, path: str, position: int, length: int) -> bytes:
 
 def _entry(name: str, node: _Node) -> Entry:
     if isinstance(node, _Directory):
-        return Entry(name, True, 0, 0, node.inode)
-    size = len(node.data)
-    return Entry(name, False, size, node.mtime_ns, node.inode, "", node.ctime_ns, _DEVICE)
+        return Entry(name=name, is_dir=True, size_bytes=0, mtime_ns=0, inode=node.inode)
+    return Entry(
+        name=name,
+        is_dir=False,
+        size_bytes=len(node.data),
+        mtime_ns=node.mtime_ns,
+        inode=node.inode,
+        special="",
+        ctime_ns=node.ctime_ns,
+        device=_DEVICE,
+    )

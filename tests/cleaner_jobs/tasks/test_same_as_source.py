@@ -42,7 +42,7 @@ WAYS = {
 Touch = Callable[..., None]
 
 
-class Window:
+class RewrittenWindow:
     """One window of batches, rewritten as often as wanted; each time it is read again."""
 
     def __init__(self, path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,15 +83,15 @@ class _Into:
 @pytest.fixture(params=WAYS)
 def window(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Window:
-    return Window(tmp_path / "0.log", request.param, monkeypatch)
+) -> RewrittenWindow:
+    return RewrittenWindow(tmp_path / "0.log", request.param, monkeypatch)
 
 
 def is_sealed(raw: bytes) -> bool:
     return crc32c(raw[HEAD_BYTES:]) == int.from_bytes(raw[HEAD_BYTES - 4 : HEAD_BYTES], "big")
 
 
-def test_every_bit_before_a_batch_is_sealed(window: Window) -> None:
+def test_every_bit_before_a_batch_is_sealed(window: RewrittenWindow) -> None:
     """One under a checksum that was copied is left to the reading back."""
     expected = window.rewritten()
     assert all(map(is_sealed, split(expected)))
@@ -108,7 +108,7 @@ def test_every_bit_before_a_batch_is_sealed(window: Window) -> None:
         assert found == expected or not all(map(is_sealed, split(found))), bit
 
 
-def test_every_bit_after_a_batch_was_read(window: Window) -> None:
+def test_every_bit_after_a_batch_was_read(window: RewrittenWindow) -> None:
     """What no checksum covers differs from what was scanned: the sums of both are compared."""
     expected = window.rewritten()
     for bit in range(8 * len(window.read)):

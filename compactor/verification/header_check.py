@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compactor.verification.cleaning_clock import MAX_LONG, Clock
+from compactor.verification.cleaning_clock import MAX_LONG, LogClock
 from compactor.verification.reader_kernels import TOMBSTONE, Int64Array
 from compactor.verification.reader_log import READERS_BITS, Batches
 from compactor.verification.reader_slices import Slice
@@ -65,7 +65,7 @@ class MarkerBooks:
         self._markers: dict[tuple[int, int], int] = {}  # producer, kind -> last offset
 
     def read(self, old: Slice) -> BoolArray:
-        """Of each batch that begins in the window."""
+        """Of each batch that begins in the slice."""
         alone = np.zeros(len(old.batches), np.bool_)
         attributes = old.batches["attributes"]
         for row in np.flatnonzero(attributes & (TRANSACTIONAL | CONTROL)).tolist():
@@ -85,7 +85,7 @@ class MarkerBooks:
 class Horizons:
     """The delete horizons of one log that its cleaning has set, or has taken for reached."""
 
-    clock: Clock
+    clock: LogClock
     set: dict[int, BatchPlace] = field(default_factory=dict)  # the first batch with each
     missing: BatchPlace | None = None  # the first batch that needs one and has none
     latest_reached_ms: int = -1  # of what is gone for it
@@ -127,7 +127,7 @@ class Horizons:
 
 
 class _Kept(NamedTuple):
-    """What the records of each batch that begins in a slice tell."""
+    """What the records of each batch that begins in a slice show."""
 
     counts: Int64Array
     first_timestamp: Int64Array
@@ -137,15 +137,15 @@ class _Kept(NamedTuple):
     has_null_value: BoolArray
 
 
-class WrittenBatches:
-    """Holds the headers of one log against those before, a slice at a time."""
+class HeaderCheck:
+    """Checks the batch headers of one log against those before, a slice at a time."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: LogClock) -> None:
         self.horizons = Horizons(clock)
         self._books = MarkerBooks()
 
     def check(self, old: Slice, new: Slice, data_left: Int64Array) -> Iterator[BatchProblem]:
-        """What is wrong with the batches that begin in a window. Those that were not there before,
+        """What is wrong with the batches that begin in a slice. Those that were not there before,
         and whose offsets or producers differ, are for others to tell.
 
         data_left: as DataLeft gives it.
@@ -231,15 +231,22 @@ def _kept(one: Slice) -> _Kept:
     has_null_value = np.bincount(null_values, minlength=len(count)) > 0
     if not len(rows):
         nothing = np.full(len(count), NO_TIMESTAMP, np.int64)
-        return _Kept(count, nothing, latest, nothing, nothing, has_null_value)
+        return _Kept(
+            counts=count,
+            first_timestamp=nothing,
+            latest_timestamp=latest,
+            first_offset=nothing,
+            last_offset=nothing,
+            has_null_value=has_null_value,
+        )
     last = np.minimum(first + np.maximum(count - 1, 0), len(rows) - 1)
     return _Kept(
-        count,
-        records.timestamps[first],
-        latest,
-        records.offsets[first],
-        records.offsets[last],
-        has_null_value,
+        counts=count,
+        first_timestamp=records.timestamps[first],
+        latest_timestamp=latest,
+        first_offset=records.offsets[first],
+        last_offset=records.offsets[last],
+        has_null_value=has_null_value,
     )
 
 
