@@ -12,6 +12,8 @@ import pytest
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.task_values import Part, RoundSettings, Section, Source, Stretch
 from cleaner_jobs.tasks import scan
+from cleaner_jobs.tasks.batch_window import Payloads, Window
+from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.resolve import PartFiles
 from cleaner_jobs.tasks.scan import scan_stretches
 from cleaner_jobs.tasks.txn_batches import (
@@ -385,6 +387,26 @@ def test_a_file_that_changes_while_it_is_read_sets_its_log_aside(
     monkeypatch.setattr(scan, "check_checksums", lambda _: os.utime(path, ns=(1, 1)))
     ((_, error),) = scanner.scan(*stretches).errors
     assert isinstance(error, LogChangedError)
+
+
+def test_a_bit_that_flips_before_its_key_is_hashed_sets_the_log_aside(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the record would count as one of another key, and what is older than it would go."""
+    parse = RecordColumns.parse
+
+    def parse_flipped(
+        columns: RecordColumns, window: Window, run: Payloads, map_offsets: tuple[int, int]
+    ) -> None:
+        at = np.flatnonzero(window.buffer == ord("b"))[0]
+        window.buffer[at] ^= 1  # c
+        parse(columns, window, run, map_offsets)
+
+    monkeypatch.setattr(RecordColumns, "parse", parse_flipped)
+    found = scanner.scan(*scanner.segment([keyed(0, "abc")]))
+    assert found.parts == []
+    ((_, error),) = found.errors
+    assert isinstance(error, CorruptFileError) and "checksum" in str(error)
 
 
 @pytest.mark.parametrize("area", ["entries", "starts", "checksums", "states"])
