@@ -10,6 +10,7 @@ import numpy as np
 
 from cleaner_jobs.kernels.kept_batches import COPY, DROP, EMPTY, REBUILD_WITH_HORIZON, Int32Array
 from cleaner_jobs.kernels.record_form import (
+    MAX_VARINT_BYTES,
     NO_SUCH_RECORD,
     is_canonical,
     record_end,
@@ -75,7 +76,6 @@ GROWTH_BYTES_PER_RECORD = 13
 # A legacy message has no such header, and its record a few fields of ten bytes at most each.
 GROWTH_BYTES_PER_MESSAGE = BATCH_HEADER_BYTES + 40
 PRESERVED_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
-MAX_VARINT_BYTES = 5
 FLAGS_AT = ATTRIBUTES_AT + ATTRIBUTES_BYTES - 1  # the byte that holds all attribute bits
 RESULT_COLUMNS = 8  # of rebuild_payloads
 

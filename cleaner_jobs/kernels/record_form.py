@@ -16,6 +16,8 @@ from storage.kernels.kernel import inlined
 from storage.kernels.varint_kernel import varint_bytes
 
 NO_SUCH_RECORD = -1  # where the body of a record would begin
+MAX_VARINT_BYTES = 5  # of 32 bits, of which the last byte holds four
+LAST_BYTE_BELOW = np.uint8(0x10)
 
 
 @inlined
@@ -42,6 +44,14 @@ def record_time_delta(payload: ByteArray, body: Any, end: Any) -> tuple[Any, Any
 
 
 @inlined
+def _is_shortest(payload: ByteArray, at: Any, behind: Any, value: Any) -> bool:
+    """Whether a varint that was read is as Kafka writes it: no byte, and no bit, too many."""
+    if behind - at != varint_bytes(value):
+        return False
+    return bool(behind - at < MAX_VARINT_BYTES or payload[behind - 1] < LAST_BYTE_BELOW)
+
+
+@inlined
 def _canonical_length(payload: ByteArray, at: Any, end: Any) -> tuple[Any, Any, bool]:
     """A length, the position behind it, and whether it is as Kafka writes it and holds up to end.
 
@@ -50,7 +60,7 @@ def _canonical_length(payload: ByteArray, at: Any, end: Any) -> tuple[Any, Any, 
     if at >= end:
         return np.int64(0), at, False
     value, behind = read_varint(payload, at)
-    fine = behind - at == varint_bytes(value) and value >= -1
+    fine = _is_shortest(payload, at, behind, value) and value >= -1
     return value, behind, fine and behind <= end and value <= end - behind
 
 
@@ -61,7 +71,7 @@ def is_canonical(payload: ByteArray, at: Any, end: Any) -> bool:
     Header keys beyond ASCII count as not canonical: Kafka decodes and encodes them (C-11.11 b).
     """
     delta, behind = read_varint(payload, at)
-    if behind - at != varint_bytes(delta) or behind > end:
+    if not _is_shortest(payload, at, behind, delta) or behind > end:
         return False
     at = behind
     for _ in range(2):  # key and value

@@ -105,7 +105,7 @@ def _keeps(
 def _written(batch: ReferenceBatch, kept: list[ReferenceRecord], by: Round) -> Cleaned | None:
     """C-11.6."""
     if not kept:
-        return Cleaned(_emptied(batch), verbatim=False) if _stays_when_empty(batch, by) else None
+        return Cleaned(emptied(batch), verbatim=False) if _stays_when_empty(batch, by) else None
     has_tombstone = any(record.value is None for record in kept)
     needs_horizon = has_tombstone and batch.delete_horizon_ms is None
     if len(kept) == len(batch.records) and not needs_horizon:
@@ -115,7 +115,7 @@ def _written(batch: ReferenceBatch, kept: list[ReferenceRecord], by: Round) -> C
         horizon_ms = by.now_ms + by.delete_retention_ms
         if horizon_ms > INT64_MAX:  # C-11.8: a long of Java's turns negative
             horizon_ms = None
-    return Cleaned(_rebuilt(batch, kept, horizon_ms), verbatim=False)
+    return Cleaned(rebuilt(batch, kept, horizon_ms), verbatim=False)
 
 
 def _stays_when_empty(batch: ReferenceBatch, by: Round) -> bool:
@@ -125,13 +125,13 @@ def _stays_when_empty(batch: ReferenceBatch, by: Round) -> bool:
     return is_last_of_producer or batch.last_offset + 1 == by.first_uncleanable_offset
 
 
-def _emptied(batch: ReferenceBatch) -> ReferenceBatch:
+def emptied(batch: ReferenceBatch) -> ReferenceBatch:
     """C-11.9."""
     attributes = batch.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
     return replace(batch, attributes=attributes, base_timestamp=NO_TIMESTAMP, records=())
 
 
-def _rebuilt(
+def rebuilt(
     batch: ReferenceBatch, kept: list[ReferenceRecord], horizon_ms: int | None
 ) -> ReferenceBatch:
     """C-11.10, C-11.11."""
