@@ -6,7 +6,8 @@ import os
 from cleaner_jobs.task_values import Source
 from storage.errors import LogCompactionError
 from storage.files import filesystem
-from storage.files.files import Entry
+from storage.files.files import Entry, Files
+from storage.files.local import LOCAL
 
 
 class LogChangedError(LogCompactionError):
@@ -27,12 +28,12 @@ def check_same(path: str, before: Entry | None, now: Entry | None) -> None:
         raise LogChangedError(path, f"{what} since the round was planned: the log is in use")
 
 
-def check_in_place(source: Source) -> None:
+def check_in_place(source: Source, files: Files = LOCAL) -> None:
     """Raise LogChangedError where a source is not the file that was planned for; OSError likewise.
 
     For the driver: a device has another number on another host.
     """
-    found = _found(source)
+    found = _found(source, files)
     _check_same(source, found)
     if found.device != source.log_device:
         raise _changed(source, "device", source.log_device, found.device)
@@ -43,23 +44,23 @@ def check_open(source: Source, descriptor: int) -> None:
 
     Its name must lead to the same file still.
     """
-    opened, found = filesystem.look_at(descriptor, source.path), _found(source)
+    opened, found = filesystem.look_at(descriptor, source.path), _found(source, LOCAL)
     _check_same(source, opened)
     _check_same(source, found)
     if found.device != opened.device:
         raise _changed(source, "device", opened.device, found.device)
 
 
-def with_second_name(source: Source) -> Source:
+def with_second_name(source: Source, files: Files = LOCAL) -> Source:
     """The source as it is after we have linked it, which is a change of its ctime alone."""
-    linked = source._replace(log_ctime_ns=_found(source).ctime_ns)
-    check_in_place(linked)
+    linked = source._replace(log_ctime_ns=_found(source, files).ctime_ns)
+    check_in_place(linked, files)
     return linked
 
 
-def _found(source: Source) -> Entry:
+def _found(source: Source, files: Files) -> Entry:
     """What is under its name now, in the directory that is held."""
-    found = filesystem.look_up(source.path)
+    found = files.look_up(source.path)
     if found is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source.path)
     return found

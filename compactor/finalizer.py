@@ -54,7 +54,7 @@ from storage.file_names import (
     TXN_INDEX,
     file_name,
 )
-from storage.files import filesystem
+from storage.files.files import Files, size_of
 from storage.formats import offset_index
 from storage.log.segment_reader import read_batch_headers
 
@@ -94,31 +94,32 @@ class _Move(NamedTuple):
     stands_in: bool = False  # empty, for recovery alone: it never gets that name
 
 
-def swap_group(group: StagedGroup, remove: Callable[[str], object] | None = None) -> None:
+def swap_group(
+    files: Files, group: StagedGroup, remove: Callable[[str], object] | None = None
+) -> None:
     """Replace the sources by the staged segments, in the steps above.
 
     remove: takes over the removal of the files of the last step; by default it is done at once.
     Raise LogChangedError, before the first of them, where a source is not what was planned for.
     """
     for source in group.sources:
-        check_in_place(source)
-    ascending = _moves(group)
-    range_end = _end_offset(max(group.destinations))
-    _put_beside(group.path, ascending)
-    _complete(group.path, ascending)
-    deleted = _rename_sources(
-        group.path, [source.base_offset for source in group.sources], range_end
-    )
-    _name(group.path, ascending)
+        check_in_place(source, files)
+    ascending = _moves(files, group)
+    range_end = _end_offset(files, max(group.destinations))
+    _put_beside(files, group.path, ascending)
+    _complete(files, group.path, ascending)
+    replaced = [source.base_offset for source in group.sources]
+    deleted = _rename_sources(files, group.path, replaced, range_end)
+    _name(files, group.path, ascending)
     bases = {segment.base_offset for segment in group.destinations}
-    for source in group.sources:
-        if source.base_offset not in bases:
-            _remove(os.path.join(group.path, file_name(source.base_offset, SNAPSHOT)))
+    for base_offset in replaced:
+        if base_offset not in bases:
+            _remove(files, os.path.join(group.path, file_name(base_offset, SNAPSHOT)))
     for path in deleted:
-        (remove or filesystem.remove)(path)
+        (remove or files.remove)(path)
 
 
-def _moves(group: StagedGroup) -> list[list[_Move]]:
+def _moves(files: Files, group: StagedGroup) -> list[list[_Move]]:
     """The files of each destination, .log first, by ascending base offset."""
     ascending = [
         [
@@ -131,9 +132,9 @@ def _moves(group: StagedGroup) -> list[list[_Move]]:
     if first < lowest.base_offset:
         missing = [_stand_in(group, kind) for kind in (LOG, INDEX, TIME_INDEX)]
         return [missing, *ascending]
-    if not lowest.txn_index_file and not os.path.getsize(lowest.log_file):
+    if not lowest.txn_index_file and not size_of(files, lowest.log_file):
         stand_in = _stand_in(group, TXN_INDEX)
-        if filesystem.exists(stand_in.live):
+        if files.exists(stand_in.live):
             ascending[0].append(stand_in)
     return ascending
 
@@ -145,110 +146,113 @@ def _stand_in(group: StagedGroup, kind: str) -> _Move:
     return _Move(staged, live, stands_in=True)
 
 
-def _end_offset(segment: StagedSegment) -> int:
+def _end_offset(files: Files, segment: StagedSegment) -> int:
     """Where recovery takes a destination to end (C-15.6, F-12.9)."""
     start = 0
-    if segment.index_file and os.path.getsize(segment.index_file):
-        start = offset_index.read_last(segment.index_file, segment.base_offset).position
+    if segment.index_file and size_of(files, segment.index_file):
+        last = offset_index.read_last(segment.index_file, segment.base_offset, files)
+        start = last.position
     end_offset = segment.base_offset
-    for _, header in read_batch_headers(segment.log_file, start):
+    for _, header in read_batch_headers(segment.log_file, start, files=files):
         end_offset = header.next_offset
     return end_offset
 
 
-def _put_beside(path: str, ascending: list[list[_Move]]) -> None:
+def _put_beside(files: Files, path: str, ascending: list[list[_Move]]) -> None:
     """Step 1. The old log is whole: an error leaves nothing that would have to be settled."""
-    moves = [move for files in reversed(ascending) for move in reversed(files)]
+    moves = [move for each in reversed(ascending) for move in reversed(each)]
     try:
         for staged, live, stands_in in moves:
             if stands_in:
-                filesystem.replace_file(staged, b"")
-            filesystem.rename(staged, live + CLEANED)
-        filesystem.sync_directory(path)
+                files.replace_file(staged, b"")
+            files.rename(staged, live + CLEANED)
+        files.sync_directory(path)
     except OSError:
         for move in moves:
-            _remove(move.live + CLEANED)
+            _remove(files, move.live + CLEANED)
         raise
 
 
-def _complete(path: str, ascending: list[list[_Move]]) -> None:
+def _complete(files: Files, path: str, ascending: list[list[_Move]]) -> None:
     """Step 2: with its end the new log counts."""
     lowest, *others = ascending
     for move in chain.from_iterable(reversed(others)):
-        filesystem.rename(move.live + CLEANED, move.live + SWAP)
+        files.rename(move.live + CLEANED, move.live + SWAP)
     if others:
-        filesystem.sync_directory(path)
+        files.sync_directory(path)
     for move in lowest:
-        filesystem.rename(move.live + CLEANED, move.live + SWAP)
-    filesystem.sync_directory(path)
+        files.rename(move.live + CLEANED, move.live + SWAP)
+    files.sync_directory(path)
 
 
-def _rename_sources(path: str, base_offsets: Sequence[int], range_end: int) -> list[str]:
+def _rename_sources(
+    files: Files, path: str, base_offsets: Sequence[int], range_end: int
+) -> list[str]:
     """Step 3; the new names."""
-    deleted = mark_deleted(path, [base for base in base_offsets if base < range_end])
+    deleted = mark_deleted(files, path, [base for base in base_offsets if base < range_end])
     for base_offset in base_offsets:
         if base_offset >= range_end:
-            deleted += mark_deleted(path, [base_offset], (LOG,))
-            filesystem.sync_directory(path)
-            deleted += mark_deleted(path, [base_offset], INDEX_FILES)
-    filesystem.sync_directory(path)
+            deleted += mark_deleted(files, path, [base_offset], (LOG,))
+            files.sync_directory(path)
+            deleted += mark_deleted(files, path, [base_offset], INDEX_FILES)
+    files.sync_directory(path)
     return deleted
 
 
-def _name(path: str, ascending: list[list[_Move]]) -> None:
+def _name(files: Files, path: str, ascending: list[list[_Move]]) -> None:
     """Steps 4 and 5."""
     for log, *indexes in ascending:
-        _give_name(log)
-        filesystem.sync_directory(path)
+        _give_name(files, log)
+        files.sync_directory(path)
         for index in indexes:
-            _give_name(index)
-    filesystem.sync_directory(path)
+            _give_name(files, index)
+    files.sync_directory(path)
 
 
-def _give_name(move: _Move) -> None:
+def _give_name(files: Files, move: _Move) -> None:
     if move.stands_in:
-        filesystem.remove(move.live + SWAP)
+        files.remove(move.live + SWAP)
     else:
-        filesystem.rename(move.live + SWAP, move.live)
+        files.rename(move.live + SWAP, move.live)
 
 
 def mark_deleted(
-    path: str, base_offsets: Sequence[int], kinds: Sequence[str] = SEGMENT_FILES
+    files: Files, path: str, base_offsets: Sequence[int], kinds: Sequence[str] = SEGMENT_FILES
 ) -> list[str]:
     """Rename files of segments to .deleted, in the order given; their new names."""
     deleted = []
     for base_offset in base_offsets:
         for kind in kinds:
             live = os.path.join(path, file_name(base_offset, kind))
-            if filesystem.exists(live):
-                filesystem.rename(live, live + DELETED)
+            if files.exists(live):
+                files.rename(live, live + DELETED)
                 deleted.append(live + DELETED)
     return deleted
 
 
-def _remove(path: str) -> None:
-    if filesystem.exists(path):
-        filesystem.remove(path)
+def _remove(files: Files, path: str) -> None:
+    if files.exists(path):
+        files.remove(path)
 
 
-def remove_cleaned(path: str) -> None:
+def remove_cleaned(files: Files, path: str) -> None:
     """Remove what a cleaner that failed has left in a partition directory, before its first swap.
 
     A broker that starts does so too, and would then take a `.swap` of ours at or above the base
     offset of such a file for one that is not complete (C-15.5). Only for who holds the lock.
     """
-    left = [e.name for e in filesystem.list_directory(path) if e.name.endswith(CLEANED)]
+    left = [e.name for e in files.list_directory(path) if e.name.endswith(CLEANED)]
     for name in left:
-        filesystem.remove(os.path.join(path, name))
+        files.remove(os.path.join(path, name))
     if left:
-        filesystem.sync_directory(path)
+        files.sync_directory(path)
 
 
-def sweep_staged(path: str, marker: str) -> None:
+def sweep_staged(files: Files, path: str, marker: str) -> None:
     """Remove files of a partition directory that runs staged and never finished.
 
     marker: what their names contain. Only for who holds the log directory's lock.
     """
-    for entry in filesystem.list_directory(path):
+    for entry in files.list_directory(path):
         if marker in entry.name and not entry.is_dir:
-            filesystem.remove(os.path.join(path, entry.name))
+            files.remove(os.path.join(path, entry.name))

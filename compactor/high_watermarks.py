@@ -9,13 +9,14 @@ import os
 from collections.abc import Iterable
 
 from compactor.errors import RefusedError
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.formats.checkpoint import REPLICATION
 from storage.log.log_dir import partition_of
 
 
-def has_high_watermarks(log_dir: str) -> bool:
-    return filesystem.exists(os.path.join(log_dir, REPLICATION))
+def has_high_watermarks(log_dir: str, files: Files = LOCAL) -> bool:
+    return files.exists(os.path.join(log_dir, REPLICATION))
 
 
 def require_high_watermarks(log_dirs: Iterable[str], assume_fully_replicated: bool) -> None:

@@ -14,7 +14,8 @@ from compactor.errors import RefusedError
 from compactor.high_watermarks import has_high_watermarks
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, TIME_INDEX, file_name, parse_future_dir, parse_partition_dir
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.formats import checkpoint, time_index
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.segment import Segment
@@ -46,20 +47,21 @@ class LogOffsets(NamedTuple):
     high_watermark_cause: str  # where it comes from, for people
 
 
-def survey_log_dirs(paths: Iterable[str]) -> list[LogDirSurvey]:
+def survey_log_dirs(paths: Iterable[str], files: Files = LOCAL) -> list[LogDirSurvey]:
     """Look at each directory once, also if it is named twice; RefusedError if one is unreadable."""
     distinct: dict[str, str] = {}
     for path in paths:
         distinct.setdefault(os.path.realpath(path), path)
-    return [survey_log_dir(path) for path in distinct.values()]
+    return [survey_log_dir(path, files) for path in distinct.values()]
 
 
-def topics_in(log_dirs: Iterable[str]) -> tuple[set[str], set[str]]:
+def topics_in(log_dirs: Iterable[str], files: Files = LOCAL) -> tuple[set[str], set[str]]:
     """The topics that there are partitions of, and those that are being moved here.
 
     By the names in these directories alone.
     """
-    names = [name for path in log_dirs for name in os.listdir(path)]
+    listed = [files.list_names(path) for path in log_dirs]
+    names = [name for directories, others in listed for name in (*directories, *others)]
     return _topics(parse_partition_dir, names), _topics(parse_future_dir, names)
 
 
@@ -67,19 +69,19 @@ def _topics(parsed: Callable[[str], tuple[str, int] | None], names: Iterable[str
     return {key[0] for key in map(parsed, names) if key is not None}
 
 
-def survey_log_dir(path: str) -> LogDirSurvey:
+def survey_log_dir(path: str, files: Files = LOCAL) -> LogDirSurvey:
     """List one log directory, and read its checkpoints."""
     try:
-        listing = list_log_dir(path)
+        listing = list_log_dir(path, files)
     except OSError as error:
         raise RefusedError(f"{path}: {error.strerror}") from error
     try:
         return LogDirSurvey(
             listing,
-            checkpoint.read(os.path.join(path, checkpoint.CLEANER_OFFSET)),
-            checkpoint.read(os.path.join(path, checkpoint.LOG_START)),
-            checkpoint.read(os.path.join(path, checkpoint.REPLICATION))
-            if has_high_watermarks(path)
+            checkpoint.read(os.path.join(path, checkpoint.CLEANER_OFFSET), files),
+            checkpoint.read(os.path.join(path, checkpoint.LOG_START), files),
+            checkpoint.read(os.path.join(path, checkpoint.REPLICATION), files)
+            if has_high_watermarks(path, files)
             else None,
         )
     except CorruptFileError as error:
@@ -172,8 +174,8 @@ def largest_timestamp_ms(partition: PartitionListing, segment: Segment) -> int:
     """
     if segment.index_bytes is None:
         log_path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
-        headers = (header for _, header in segment_reader.read_batch_headers(log_path))
-        largest_ms = max((header.max_timestamp for header in headers), default=-1)
+        batches = segment_reader.read_batch_headers(log_path, files=partition.access)
+        largest_ms = max((header.max_timestamp for _, header in batches), default=-1)
         return largest_ms if largest_ms >= 0 else segment.log_mtime_ns // 1_000_000
     last_ms = last_time_entry_ms(partition, segment)
     return last_ms if last_ms >= 0 else segment.log_mtime_ns // 1_000_000
@@ -186,7 +188,7 @@ def last_time_entry_ms(partition: PartitionListing, segment: Segment) -> int:
         return -1
     path = os.path.join(partition.path, file_name(segment.base_offset, TIME_INDEX))
     position = (entries - 1) * time_index.ENTRY.itemsize
-    data = filesystem.read_range(path, position, time_index.ENTRY.itemsize)
+    data = partition.access.read_range(path, position, time_index.ENTRY.itemsize)
     last = time_index.last(time_index.decode(data, path), segment.base_offset)
     return -1 if last.timestamp_ms is None else last.timestamp_ms
 
@@ -194,7 +196,7 @@ def last_time_entry_ms(partition: PartitionListing, segment: Segment) -> int:
 def first_batch_timestamp_ms(partition: PartitionListing, segment: Segment) -> int | None:
     """Give the largest timestamp in the first batch of a segment; None if it has none (F-12.8)."""
     log_path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
-    for _, header in segment_reader.read_batch_headers(log_path):
+    for _, header in segment_reader.read_batch_headers(log_path, files=partition.access):
         return header.max_timestamp if header.max_timestamp >= 0 else None
     return None
 

@@ -50,7 +50,9 @@ from compactor.retention.retention_round import apply_retention, estimate_retent
 from compactor.round_report import CleaningReport, LogReport, PhaseReport
 from storage.errors import CorruptFileError
 from storage.files.discarding import discard_directory
+from storage.files.files import Files
 from storage.files.held_directories import DirectoryExchangedError
+from storage.files.local import LOCAL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,6 +76,7 @@ class RunSettings:
     drop_null_keys: bool = False  # though most of what would go has no key
     fail_on_corrupt: bool = False  # end the round at a log whose data is wrong, set none aside
     session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own
+    files: Files = LOCAL  # as the driver changes them: of log and work directories
 
 
 class _Stopwatch:
@@ -111,7 +114,7 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
             )
             given = None if settings.session is None else nullcontext(settings.session)
             with (
-                _staged_files_swept(plan, facts),
+                _staged_files_swept(plan, facts, settings.files),
                 given or _session(settings, plan.logs, facts, stopwatch, progress) as session,
             ):
                 stages = Stages(session, facts, plan.logs, progress)
@@ -157,7 +160,7 @@ def _session(
 
 
 @contextmanager
-def _staged_files_swept(plan: RoundPlan, facts: RoundSettings) -> Iterator[None]:
+def _staged_files_swept(plan: RoundPlan, facts: RoundSettings, files: Files) -> Iterator[None]:
     """Leave no staged file of this run behind; a dry run stages none. What earlier runs left,
     `recovery/log_dir_recovery` has removed.
 
@@ -171,17 +174,17 @@ def _staged_files_swept(plan: RoundPlan, facts: RoundSettings) -> Iterator[None]
             discard_directory(os.path.join(facts.work_dir, "tasks"))
             wait_for_silence(facts.work_dir, SILENCE_SECONDS)
             if not facts.dry_run:
-                _sweep(plan)
+                _sweep(files, plan)
         raise
     if not facts.dry_run:
-        _sweep(plan)
+        _sweep(files, plan)
 
 
-def _sweep(plan: RoundPlan) -> None:
+def _sweep(files: Files, plan: RoundPlan) -> None:
     for log in plan.logs:
         # a directory that is gone, or another, fails its own log, no other
         with suppress(FileNotFoundError, DirectoryExchangedError):
-            sweep_staged(log.path, STAGED_MARKER)
+            sweep_staged(files, log.path, STAGED_MARKER)
 
 
 def _clean(
@@ -257,7 +260,7 @@ def _rewrite_and_swap(
     if settings.dry_run:
         with stopwatch.phase(REWRITE, stages.log_bytes()):
             return _rewrite_dry(stages)
-    with GroupSwapper(settings.run_id, progress, settings.originals) as swapper:
+    with GroupSwapper(settings.run_id, progress, settings.originals, settings.files) as swapper:
         held: list[tuple[LogPlan, FinishedGroup]] = []
 
         def take(plan: LogPlan, group: FinishedGroup) -> None:
@@ -343,4 +346,4 @@ def _retain(
         return estimate_retention(plan.retention, reports)
     with stopwatch.phase(RETENTION_STAGE):
         progress.stage(RETENTION_STAGE, 0)
-        return apply_retention(plan.retention, reports, settings.originals)
+        return apply_retention(plan.retention, reports, settings.originals, settings.files)

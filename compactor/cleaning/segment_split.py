@@ -26,6 +26,7 @@ from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
 from storage.files.file_attributes import FileAttributes, attributes_of
 from storage.files.filesystem import naming, open_file, private, sync_file
+from storage.files.local import LOCAL
 from storage.formats import txn_index
 from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.formats.segment_indexes import (
@@ -79,11 +80,11 @@ def split_segment(log: LogPlan, source: Source, originals: "OriginalsKeeper | No
                 write_like(names.txn_index_file, b"".join(entries), model)
             for path in names.files.values():
                 sync_file(path)
-        remove_cleaned(log.path)
+        remove_cleaned(LOCAL, log.path)
         group = StagedGroup(log.path, (source,), tuple(staged))
         if originals is not None:
             group = originals.keep_group(log, group)
-        swap_group(group)
+        swap_group(LOCAL, group)
     except BaseException:
         for path in (path for names in staged for path in names.files.values()):
             with suppress(OSError):  # the first error counts; the next run removes it

@@ -27,7 +27,8 @@ from compactor.originals.kept_files import mark_of
 from compactor.planning.layout import sources_of
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, LOG, SWAP, file_name
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
 
 if TYPE_CHECKING:
     from compactor.cleaning.assembly import JoinedSegment
@@ -56,8 +57,8 @@ class Swapped(NamedTuple):
 class _Removals:
     """Files of one log that are being removed. Those that are gone take no memory any more."""
 
-    def __init__(self, threads: ThreadPoolExecutor) -> None:
-        self._threads = threads
+    def __init__(self, threads: ThreadPoolExecutor, files: Files) -> None:
+        self._threads, self._files = threads, files
         self._begun: deque[Future[None]] = deque()
         self._failed: list[Future[None]] = []
 
@@ -65,7 +66,7 @@ class _Removals:
         """What goes wrong is for `finish`."""
         while self._begun and self._begun[0].done():
             self._take(self._begun.popleft())
-        self._begun.append(self._threads.submit(filesystem.remove, path))
+        self._begun.append(self._threads.submit(self._files.remove, path))
 
     def finish(self) -> None:
         """Wait for all of them. Raise the OSError of the first that could not be removed."""
@@ -103,10 +104,15 @@ class GroupSwapper:
     """
 
     def __init__(
-        self, run_id: str, progress: ProgressSink, originals: "OriginalsKeeper | None" = None
+        self,
+        run_id: str,
+        progress: ProgressSink,
+        originals: "OriginalsKeeper | None" = None,
+        files: Files = LOCAL,
     ) -> None:
         """originals: keeps what is replaced, before it is."""
         self._run_id, self._progress, self._originals = run_id, progress, originals
+        self._files = files
         self._lock = threading.Lock()
         self._queues: dict[int, _Queue] = {}
         self._working: list[Future[None]] = []
@@ -142,7 +148,7 @@ class GroupSwapper:
                     plan=plan,
                     sources=sources_of(plan),
                     files=files,
-                    removals=_Removals(self._removers),
+                    removals=_Removals(self._removers, self._files),
                 )
                 self._queues[plan.log_id] = queue
             queue.finished[group.group] = group
@@ -188,7 +194,7 @@ class GroupSwapper:
             return True
         except (CorruptFileError, LogChangedError, OSError) as error:
             _fail(queue, error)
-            broke_off = _is_between_swaps(queue.plan.path)
+            broke_off = _is_between_swaps(self._files, queue.plan.path)
             queue.swapped = queue.swapped._replace(broke_off=broke_off)
             return False
 
@@ -208,8 +214,8 @@ class GroupSwapper:
         plan, rewritten = queue.plan, group.rewritten
         if not queue.swapped.groups:
             for source in chain.from_iterable(queue.sources):  # a log in use stays as it is
-                check_in_place(source)
-            remove_cleaned(plan.path)
+                check_in_place(source, self._files)
+            remove_cleaned(self._files, plan.path)
         if queue.files is not None:
             queue.files.check(group.group)
         if rewritten[0].left_in_place:
@@ -218,7 +224,7 @@ class GroupSwapper:
             staged = self._staged(queue, group)
             if self._originals is not None:
                 staged = self._originals.keep_group(plan, staged)
-            swap_group(staged, queue.removals.begin)
+            swap_group(self._files, staged, queue.removals.begin)
             for piece in rewritten:
                 if piece.facts_file:  # of the work directory: they are joined
                     queue.removals.begin(piece.log_file)
@@ -268,13 +274,13 @@ def _require_whole(piece: Rewritten) -> None:
             raise WorkFileError(path, 0, "not the bytes that were written")
 
 
-def _is_between_swaps(path: str) -> bool:
+def _is_between_swaps(files: Files, path: str) -> bool:
     """Whether a swap has left names to be settled; not known counts as so.
 
     What is `.deleted` may be of the group before, and about to go.
     """
     try:
-        _, names = filesystem.list_names(path)
+        _, names = files.list_names(path)
     except FileNotFoundError:  # the log is gone, and its swap with it
         return False
     except OSError:

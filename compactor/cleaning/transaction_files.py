@@ -96,11 +96,11 @@ def later_markers(plan: LogPlan, producer_ids: Collection[int]) -> dict[int, Mar
         if segment.base_offset < first or len(found) == len(producer_ids):
             continue
         log_path = os.path.join(plan.path, file_name(segment.base_offset, LOG))
-        for position, header in read_batch_headers(log_path):
+        for position, header in read_batch_headers(log_path, files=partition.access):
             producer_id = header.producer_id
             if not (header.is_control and header.records_count and producer_id in producer_ids):
                 continue
-            kind = read_marker(header, log_path, position)[0]
+            kind = read_marker(header, log_path, position, partition.access)[0]
             found.setdefault(producer_id, Marker(header.base_offset, kind is ControlType.ABORT))
             if len(found) == len(producer_ids):
                 break

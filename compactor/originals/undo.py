@@ -58,6 +58,7 @@ from compactor.recovery.log_dir_recovery import recover_log_dir
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SNAPSHOT, file_name, offset_of
 from storage.files import filesystem
+from storage.files.local import LOCAL
 from storage.formats import checkpoint, leader_epoch_checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -137,7 +138,7 @@ def _undo_in(
             reports[task.log.key] = _undo(task)
         except _PROBLEMS as error:
             with suppress(OSError):  # the first error counts; the next run sweeps it
-                sweep_staged(task.path, STAGED_MARKER)
+                sweep_staged(LOCAL, task.path, STAGED_MARKER)
             reports[task.log.key] = _failed(task.log, error)
     return [reports[log.key] for log in logs]
 
@@ -221,7 +222,7 @@ def _swap_back(log: KeptLog, step: KeptStep, path: str) -> None:
         StagedSegment(base, *(of_base.get(kind, "") for kind in SEGMENT_FILES))
         for base, of_base in sorted(staged.items())
     ]
-    swap_group(StagedGroup(path, tuple(sources), tuple(destinations)))
+    swap_group(LOCAL, StagedGroup(path, tuple(sources), tuple(destinations)))
 
 
 def _undelete(log: KeptLog, step: KeptStep, path: str) -> None:
@@ -291,7 +292,7 @@ def _remove_rolled(log: KeptLog, path: str) -> None:
             continue
         name = os.path.join(path, file_name(step.rolled_at, LOG))
         if filesystem.exists(name) and not os.path.getsize(name):
-            for deleted in mark_deleted(path, [step.rolled_at]):
+            for deleted in mark_deleted(LOCAL, path, [step.rolled_at]):
                 filesystem.remove(deleted)
 
 

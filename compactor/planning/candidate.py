@@ -20,7 +20,7 @@ from storage.file_names import CLEANED, DELETED, LOG, file_name
 from storage.formats.segment import MAX_LOG_BYTES, Segment
 from storage.formats.txn_index import AbortedTxn
 from storage.log.log_dir import UNLOADABLE, PartitionListing, log_end_offset
-from storage.log.producer_state import ProducerState, load_producer_state
+from storage.log.producer_state import ExpiryClock, ProducerState, load_producer_state
 
 # Files that a broker had no time to unlink, and those of a cleaner that failed (C-17.3): a broker
 # removes both when it starts, and a round the latter before its first swap.
@@ -153,16 +153,9 @@ def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Pr
     """
     partition = judgement.partition
     end_offset = log_end_offset(partition)
-    state = load_producer_state(
-        partition.path,
-        partition.snapshot_offsets,
-        partition.segments,
-        judgement.offsets.log_start,
-        end_offset,
-        clock.now_ms,
-        clock.producer_id_expiration_ms,
-        clean_shutdown,
-    )
+    expiry = ExpiryClock(clock.now_ms, clock.producer_id_expiration_ms)
+    log_start_offset = judgement.offsets.log_start
+    state = load_producer_state(partition, log_start_offset, end_offset, expiry, clean_shutdown)
     high_watermark = judgement.offsets.high_watermark
     high_watermark = end_offset if high_watermark is None else min(high_watermark, end_offset)
     unstable = state.first_unstable_below(high_watermark)
@@ -226,7 +219,10 @@ def _with_indexes(judgement: Judgement, segment: Segment) -> Segment:
 
     log_path = os.path.join(judgement.partition.path, file_name(segment.base_offset, LOG))
     interval_bytes = judgement.config.index_interval_bytes
-    indexes = rebuilt_indexes(log_path, segment.base_offset, segment.log_bytes, interval_bytes)
+    access = judgement.partition.access
+    indexes = rebuilt_indexes(
+        log_path, segment.base_offset, segment.log_bytes, interval_bytes, access
+    )
     return segment._replace(
         index_bytes=len(indexes.offset_index), time_index_bytes=len(indexes.time_index)
     )

@@ -28,6 +28,7 @@ from compactor.recovery.log_recovery import RecoveredLog
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
+from storage.files.local import LOCAL
 from storage.formats import leader_epoch_checkpoint, producer_snapshot, txn_index
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.producer_snapshot import ProducerEntry
@@ -46,7 +47,7 @@ def put_in_place(recovered: RecoveredLog, segment_index_bytes: int) -> PutInPlac
     """Steps 1 to 7. LogChangedError where what would be cut off is not what was read."""
     path = recovered.log.path
     _require_as_read(recovered)
-    deleted = mark_deleted(path, recovered.deleted[::-1])
+    deleted = mark_deleted(LOCAL, path, recovered.deleted[::-1])
     if deleted:
         filesystem.sync_directory(path)
     truncated = _cut_off(recovered)

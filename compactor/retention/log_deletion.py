@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from compactor.finalizer import INDEX_FILES, mark_deleted
 from compactor.retention.rules import Deletion
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
-from storage.files import filesystem
+from storage.files.files import Files
 from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapshot
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
@@ -44,19 +44,19 @@ def roll(
     """
     if base_offset not in log.snapshot_offsets:
         snapshot_path = os.path.join(log.path, file_name(base_offset, SNAPSHOT))
-        producer_snapshot.write(snapshot_path, producers())
+        producer_snapshot.write(snapshot_path, producers(), log.access)
     for kind in ROLLED[1:]:
-        filesystem.replace_file(os.path.join(log.path, file_name(base_offset, kind)), b"")
+        log.access.replace_file(os.path.join(log.path, file_name(base_offset, kind)), b"")
 
 
-def raise_log_starts(log_dir: str, log_starts: Mapping[TopicPartition, int]) -> None:
+def raise_log_starts(files: Files, log_dir: str, log_starts: Mapping[TopicPartition, int]) -> None:
     """Step 2, for all logs of a log directory that lose segments; no entry is lowered."""
     path = os.path.join(log_dir, checkpoint.LOG_START)
-    entries = checkpoint.read(path)
+    entries = checkpoint.read(path, files)
     raised = {key: max(offset, entries.get(key, 0)) for key, offset in log_starts.items()}
     if raised.items() <= entries.items():
         return
-    checkpoint.write(path, entries | raised)
+    checkpoint.write(path, entries | raised, files)
 
 
 def leader_epochs_from(
@@ -72,25 +72,25 @@ def leader_epochs_from(
 def check_leader_epochs(log: PartitionListing) -> Sequence[EpochEntry]:
     """Give the leader epochs of a log; CorruptFileError if they are damaged."""
     path = os.path.join(log.path, LEADER_EPOCH_CHECKPOINT)
-    entries = leader_epoch_checkpoint.read(path)
+    entries = leader_epoch_checkpoint.read(path, log.access)
     leader_epoch_checkpoint.check(entries, path)
     return entries
 
 
 def delete_segments(log: PartitionListing, deletion: Deletion) -> None:
     """Steps 3 to 7."""
-    entries = check_leader_epochs(log)
+    entries, files = check_leader_epochs(log), log.access
     cut = leader_epochs_from(entries, deletion.log_start_offset)
     if cut != entries:
-        leader_epoch_checkpoint.write(os.path.join(log.path, LEADER_EPOCH_CHECKPOINT), cut)
+        leader_epoch_checkpoint.write(os.path.join(log.path, LEADER_EPOCH_CHECKPOINT), cut, files)
     bases = [segment.base_offset for segment in deletion.segments]
-    deleted = mark_deleted(log.path, bases, (LOG,))
-    filesystem.sync_directory(log.path)
-    deleted += mark_deleted(log.path, bases, INDEX_FILES)
-    filesystem.sync_directory(log.path)
+    deleted = mark_deleted(files, log.path, bases, (LOG,))
+    files.sync_directory(log.path)
+    deleted += mark_deleted(files, log.path, bases, INDEX_FILES)
+    files.sync_directory(log.path)
     for segment in deletion.segments:
         path = os.path.join(log.path, file_name(segment.base_offset, SNAPSHOT))
-        if filesystem.exists(path):
-            filesystem.remove(path)
+        if files.exists(path):
+            files.remove(path)
     for path in deleted:
-        filesystem.remove(path)
+        files.remove(path)

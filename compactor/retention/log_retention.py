@@ -12,7 +12,6 @@ from compactor.retention.rules import Deletion, RetentionLimits, decide
 from compactor.survey import LogOffsets, largest_timestamp_ms
 from compactor.topic_config import TopicConfig
 from storage.file_names import TIME_INDEX, file_name
-from storage.files import filesystem
 from storage.formats import time_index
 from storage.formats.segment import Segment
 from storage.log.log_dir import PartitionListing, log_end_offset
@@ -68,7 +67,7 @@ def _largest_timestamp_ms(log: PartitionListing, segment: Segment) -> int:
 
 def _last_used_entry_ms(log: PartitionListing, segment: Segment) -> int:
     path = os.path.join(log.path, file_name(segment.base_offset, TIME_INDEX))
-    data = filesystem.read_bytes(path)
+    data = log.access.read_bytes(path)
     whole = len(data) // time_index.ENTRY.itemsize * time_index.ENTRY.itemsize
     last = time_index.last(time_index.decode(data[:whole], path), segment.base_offset)
     return -1 if last.timestamp_ms is None else last.timestamp_ms

@@ -23,11 +23,12 @@ from compactor.retention.rules import Deletion, Rule
 from compactor.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from storage.errors import CorruptFileError
 from storage.file_names import file_name
-from storage.files.files import Entry
+from storage.files.files import Entry, Files
+from storage.files.local import LOCAL
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.segment import Segment
 from storage.log.log_dir import PartitionListing, list_files, list_partition
-from storage.log.producer_state import load_producer_state
+from storage.log.producer_state import ExpiryClock, load_producer_state
 
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper
@@ -50,6 +51,7 @@ def apply_retention(
     logs: Sequence[LogRetention],
     reports: Iterable[LogReport],
     originals: "OriginalsKeeper | None" = None,
+    files: Files = LOCAL,
 ) -> tuple[LogReport, ...]:
     """Delete what the rules say of every log that did not fail; the reports, with what went.
 
@@ -64,14 +66,15 @@ def apply_retention(
         if report is None or report.status in _LEFT_ALONE:
             continue
         try:
-            found = _doomed(retention, originals)
+            found = _doomed(retention, originals, files)
         except _PROBLEMS as error:
             by_name[name] = _failed(report, error)
             continue
         if found is not None:
             doomed.append(found)
     for log_dir in dict.fromkeys(each.retention.log_dir for each in doomed):
-        _delete_in(log_dir, [each for each in doomed if each.retention.log_dir == log_dir], by_name)
+        in_it = [each for each in doomed if each.retention.log_dir == log_dir]
+        _delete_in(files, log_dir, in_it, by_name)
     return tuple(by_name.values())
 
 
@@ -97,9 +100,11 @@ def _with_estimate(report: LogReport, estimate: Deletion | None) -> LogReport:
     return replace(report, retention=retention_report(estimate))
 
 
-def _doomed(retention: LogRetention, originals: "OriginalsKeeper | None") -> _Doomed | None:
+def _doomed(
+    retention: LogRetention, originals: "OriginalsKeeper | None", files: Files
+) -> _Doomed | None:
     """Decide on the log as it stands, and do what can be undone: step 1."""
-    log = list_partition(retention.path, retention.topic, retention.partition)
+    log = list_partition(retention.path, retention.topic, retention.partition, files)
     if not log.segments:
         return None
     deletion = deletion_of(log, retention.limits)
@@ -118,7 +123,7 @@ def _doomed(retention: LogRetention, originals: "OriginalsKeeper | None") -> _Do
 
 def _with_second_names(log: PartitionListing) -> Iterator[Entry]:
     """The files of a log after some were linked, which changes the ctime of these and no more."""
-    found = {entry.name: entry for entry in list_files(log.path)}
+    found = {entry.name: entry for entry in list_files(log.path, log.access)}
     for entry in log.files:
         now = found.get(entry.name, entry)
         yield now if now._replace(ctime_ns=entry.ctime_ns) == entry else entry
@@ -127,19 +132,14 @@ def _with_second_names(log: PartitionListing) -> Iterator[Entry]:
 def _producers(
     log: PartitionListing, retention: LogRetention, end_offset: int
 ) -> list[ProducerEntry]:
-    state = load_producer_state(
-        log.path,
-        log.snapshot_offsets,
-        log.segments,
-        retention.limits.log_start_offset,
-        end_offset,
-        retention.limits.now_ms,
-        retention.producer_id_expiration_ms,
-    )
+    clock = ExpiryClock(retention.limits.now_ms, retention.producer_id_expiration_ms)
+    state = load_producer_state(log, retention.limits.log_start_offset, end_offset, clock)
     return [entry for _, entry in sorted(state.entries.items())]
 
 
-def _delete_in(log_dir: str, doomed: Iterable[_Doomed], reports: dict[_LogName, LogReport]) -> None:
+def _delete_in(
+    files: Files, log_dir: str, doomed: Iterable[_Doomed], reports: dict[_LogName, LogReport]
+) -> None:
     unchanged: dict[_LogName, _Doomed] = {}
     for each in doomed:
         name = log_dir, each.log.topic, each.log.partition
@@ -153,7 +153,7 @@ def _delete_in(log_dir: str, doomed: Iterable[_Doomed], reports: dict[_LogName, 
         return
     log_starts = {name[1:]: each.deletion.log_start_offset for name, each in unchanged.items()}
     try:
-        raise_log_starts(log_dir, log_starts)
+        raise_log_starts(files, log_dir, log_starts)
     except _PROBLEMS as error:
         reports.update((name, _failed(reports[name], error)) for name in unchanged)
         return
@@ -171,7 +171,7 @@ def _require_unchanged(each: _Doomed) -> None:
     """What was decided of the log has to be true of it when its start is raised."""
     log, rolls_at = each.log, each.deletion.rolls_at
     before = {entry.name: entry for entry in log.files}
-    found = {entry.name: entry for entry in list_files(log.path)}
+    found = {entry.name: entry for entry in list_files(log.path, log.access)}
     made = {file_name(rolls_at, kind) for kind in ROLLED} if rolls_at is not None else set()
     for name in sorted((before.keys() | found.keys()) - made):
         check_same(os.path.join(log.path, name), before.get(name), found.get(name))

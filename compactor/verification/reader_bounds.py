@@ -19,7 +19,7 @@ from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.formats.txn_index import AbortedTxn
 from storage.log import log_dir
 from storage.log.log_dir import PartitionListing
-from storage.log.producer_state import ProducerState, load_producer_state
+from storage.log.producer_state import ExpiryClock, ProducerState, load_producer_state
 
 Checkpoints = Mapping[str, Mapping[checkpoint.TopicPartition, int]]  # by file name
 _PIECE_BYTES = 1024 * 1024
@@ -79,13 +79,7 @@ def read_side(
     log_start_offset = max(checkpoints[checkpoint.LOG_START].get(name, 0), first)
     log_end_offset = log_dir.log_end_offset(listing)
     producers = load_producer_state(
-        listing.path,
-        listing.snapshot_offsets,
-        listing.segments,
-        log_start_offset,
-        log_end_offset,
-        as_of_ms,
-        clean_shutdown=clean_shutdown,
+        listing, log_start_offset, log_end_offset, ExpiryClock(as_of_ms), clean_shutdown
     )
     cleaned_to = checkpoints[checkpoint.CLEANER_OFFSET].get(name)
     return Side(listing, log_start_offset, log_end_offset, cleaned_to, producers)

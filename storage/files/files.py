@@ -15,6 +15,8 @@ errno of POSIX and the path in it, or a CorruptFileError where what is to be rea
 an error the names are as they were, and no file that had a name has other bytes.
 """
 
+import errno
+import os
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
@@ -145,3 +147,11 @@ class Files(Protocol):
         """Return once the names in the directory are on disk, with every rename and removal so
         far. Says nothing of the files' bytes, or of the directory's own name."""
         ...
+
+
+def size_of(files: Files, path: str) -> int:
+    """The size of a file; FileNotFoundError if it is not there."""
+    found = files.look_up(path)
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    return found.size_bytes

@@ -74,8 +74,11 @@ class _LocalFile:
         self._descriptor = filesystem.open_file(path)
 
     def read(self, position: int, length: int) -> bytes:
-        with filesystem.naming(self._path):
+        try:
             return filesystem.read_from(self._descriptor, position, length)
+        except OSError as error:
+            error.filename = self._path  # the system knows of a descriptor only
+            raise
 
     def look(self) -> Entry:
         return filesystem.look_at(self._descriptor, self._path)

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
 
 TopicPartition = tuple[str, int]
 
@@ -36,18 +37,18 @@ class CheckpointLine(NamedTuple):
     fields: tuple[str, ...]
 
 
-def read(path: str) -> dict[TopicPartition, int]:
+def read(path: str, files: Files = LOCAL) -> dict[TopicPartition, int]:
     """Give the entries of a checkpoint file; none for a file that is not there or is empty."""
     try:
-        data = filesystem.read_bytes(path)
+        data = files.read_bytes(path)
     except FileNotFoundError:
         return {}
     return decode(data, path)
 
 
-def write(path: str, entries: Mapping[TopicPartition, int]) -> None:
+def write(path: str, entries: Mapping[TopicPartition, int], files: Files = LOCAL) -> None:
     """Replace the file in one step (F-13.3): a crash leaves the old entries or the new."""
-    filesystem.replace_file(path, encode(entries))
+    files.replace_file(path, encode(entries))
 
 
 def decode(data: bytes, path: str) -> dict[TopicPartition, int]:

@@ -8,7 +8,8 @@ spec F-15.2.
 import json
 import os
 
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 VERSION = 0
@@ -31,19 +32,19 @@ def encode(broker_epoch: int | None = None) -> bytes:
     return json.dumps({"version": VERSION, "brokerEpoch": epoch}, separators=(",", ":")).encode()
 
 
-def exists(log_dir: str) -> bool:
+def exists(log_dir: str, files: Files = LOCAL) -> bool:
     """Say whether the broker that last used the log directory stopped in good order."""
-    return filesystem.exists(os.path.join(log_dir, CLEAN_SHUTDOWN))
+    return files.exists(os.path.join(log_dir, CLEAN_SHUTDOWN))
 
 
-def read(log_dir: str) -> int | None:
+def read(log_dir: str, files: Files = LOCAL) -> int | None:
     """Give the broker epoch of the marker, if there is a marker and it holds one."""
     try:
-        return decode(filesystem.read_bytes(os.path.join(log_dir, CLEAN_SHUTDOWN)))
+        return decode(files.read_bytes(os.path.join(log_dir, CLEAN_SHUTDOWN)))
     except FileNotFoundError:
         return None
 
 
-def write(log_dir: str, broker_epoch: int | None = None) -> None:
+def write(log_dir: str, broker_epoch: int | None = None, files: Files = LOCAL) -> None:
     """Leave the marker in a log directory."""
-    filesystem.replace_file(os.path.join(log_dir, CLEAN_SHUTDOWN), encode(broker_epoch))
+    files.replace_file(os.path.join(log_dir, CLEAN_SHUTDOWN), encode(broker_epoch))

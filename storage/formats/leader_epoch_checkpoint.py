@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from storage.errors import CorruptFileError
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.formats.checkpoint import decode_lines, encode_lines, integer
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
@@ -49,15 +50,15 @@ def check(entries: Iterable[EpochEntry], path: str) -> None:
         last = entry
 
 
-def read(path: str) -> list[EpochEntry]:
+def read(path: str, files: Files = LOCAL) -> list[EpochEntry]:
     """Give the entries of a file; none if it is not there or empty."""
     try:
-        data = filesystem.read_bytes(path)
+        data = files.read_bytes(path)
     except FileNotFoundError:
         return []
     return decode(data, path)
 
 
-def write(path: str, entries: Iterable[EpochEntry]) -> None:
+def write(path: str, entries: Iterable[EpochEntry], files: Files = LOCAL) -> None:
     """Replace the file in one step."""
-    filesystem.replace_file(path, encode(entries))
+    files.replace_file(path, encode(entries))

@@ -9,7 +9,8 @@ import re
 from typing import NamedTuple
 
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.formats.checkpoint import integer
 
 META_PROPERTIES = "meta.properties"
@@ -63,15 +64,15 @@ def encode(properties: MetaProperties) -> bytes:
     return "".join(lines).encode("ascii")
 
 
-def read(log_dir: str) -> MetaProperties:
+def read(log_dir: str, files: Files = LOCAL) -> MetaProperties:
     """Read the file of a log directory; FileNotFoundError if it has none."""
     path = os.path.join(log_dir, META_PROPERTIES)
-    return decode(filesystem.read_bytes(path), path)
+    return decode(files.read_bytes(path), path)
 
 
-def write(log_dir: str, properties: MetaProperties) -> None:
+def write(log_dir: str, properties: MetaProperties, files: Files = LOCAL) -> None:
     """Replace the file of a log directory in one step."""
-    filesystem.replace_file(os.path.join(log_dir, META_PROPERTIES), encode(properties))
+    files.replace_file(os.path.join(log_dir, META_PROPERTIES), encode(properties))
 
 
 def _properties(data: bytes, path: str) -> dict[str, str]:

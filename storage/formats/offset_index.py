@@ -5,14 +5,14 @@ base offset int32, position in the log int32. While the segment is active the fi
 its entries, filled up with zeros. Source: Kafka, OffsetIndex, AbstractIndex; spec F-9.
 """
 
-import os
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from storage.errors import CorruptFileError
-from storage.files import filesystem
+from storage.files.files import Files, OpenFile
+from storage.files.local import LOCAL
 
 ENTRY = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
 assert ENTRY.itemsize == 8
@@ -75,41 +75,47 @@ def search(entries: Entries, base_offset: int, target: int) -> OffsetPosition:
     return OffsetPosition(base_offset + int(relative_offset), int(position))
 
 
-def read(path: str) -> Entries:
+def read(path: str, files: Files = LOCAL) -> Entries:
     """Read and decode an index file."""
-    return decode(filesystem.read_bytes(path), path)
+    return decode(files.read_bytes(path), path)
 
 
-def read_last(path: str, base_offset: int) -> OffsetPosition:
+def read_last(path: str, base_offset: int, files: Files = LOCAL) -> OffsetPosition:
     """Give the last entry without reading the others; (base_offset, 0) if there is none.
 
     The file of an active segment is 10 MiB, nearly all of it zeros: its end is looked for by
     halving.
     """
-    count = os.stat(path).st_size // ENTRY.itemsize
-    last = _read_entry(path, count - 1) if count else None
-    if last == (0, 0):
-        first_unused = _first_unused(path, count - 1)
-        last = _read_entry(path, first_unused - 1) if first_unused else None
+    with files.open(path) as index:
+        last = _last_entry(index, path)
     if last is None:
         return OffsetPosition(base_offset, 0)
     return OffsetPosition(base_offset + last[0], last[1])
 
 
-def _first_unused(path: str, known_unused: int) -> int:
+def _last_entry(index: OpenFile, path: str) -> tuple[int, int] | None:
+    count = index.look().size_bytes // ENTRY.itemsize
+    last = _read_entry(index, path, count - 1) if count else None
+    if last == (0, 0):
+        first_unused = _first_unused(index, path, count - 1)
+        last = _read_entry(index, path, first_unused - 1) if first_unused else None
+    return last
+
+
+def _first_unused(index: OpenFile, path: str, known_unused: int) -> int:
     low, high = 0, known_unused
     while low < high:
         middle = (low + high) // 2
-        if _read_entry(path, middle) == (0, 0):
+        if _read_entry(index, path, middle) == (0, 0):
             high = middle
         else:
             low = middle + 1
     return low
 
 
-def _read_entry(path: str, index: int) -> tuple[int, int]:
-    position = index * ENTRY.itemsize
-    data = filesystem.read_range(path, position, ENTRY.itemsize)
+def _read_entry(index: OpenFile, path: str, number: int) -> tuple[int, int]:
+    position = number * ENTRY.itemsize
+    data = index.read(position, ENTRY.itemsize)
     if len(data) < ENTRY.itemsize:
         problem = f"entry has {len(data)} of {ENTRY.itemsize} bytes"
         raise CorruptFileError(path, position, problem)

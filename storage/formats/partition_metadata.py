@@ -15,7 +15,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from storage.errors import CorruptFileError
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.formats.checkpoint import integer
 
 PARTITION_METADATA = "partition.metadata"
@@ -74,22 +75,22 @@ def decode_uuid(text: str) -> UUID | None:
         return None
 
 
-def read(path: str) -> PartitionMetadata:
+def read(path: str, files: Files = LOCAL) -> PartitionMetadata:
     """Read the file; FileNotFoundError if it is not there."""
-    return decode(filesystem.read_bytes(path), path)
+    return decode(files.read_bytes(path), path)
 
 
-def topic_id_of(partition_dir: str) -> str | None:
+def topic_id_of(partition_dir: str, files: Files = LOCAL) -> str | None:
     """Give the id of the topic in Kafka's text form; None where an older broker wrote none."""
     try:
-        return encode_uuid(read(os.path.join(partition_dir, PARTITION_METADATA)).topic_id)
+        return encode_uuid(read(os.path.join(partition_dir, PARTITION_METADATA), files).topic_id)
     except FileNotFoundError:
         return None
 
 
-def write(path: str, metadata: PartitionMetadata) -> None:
+def write(path: str, metadata: PartitionMetadata, files: Files = LOCAL) -> None:
     """Replace the file in one step."""
-    filesystem.replace_file(path, encode(metadata))
+    files.replace_file(path, encode(metadata))
 
 
 def _value(line: str, path: str, position: int) -> str:

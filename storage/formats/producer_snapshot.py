@@ -13,7 +13,8 @@ from struct import Struct
 from typing import NamedTuple
 
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.kernels.crc32c import crc32c
 
 VERSION = 1
@@ -77,14 +78,14 @@ def kept_on_loading(offsets: Sequence[int], base_offsets: Iterable[int]) -> list
     ]
 
 
-def read(path: str) -> list[ProducerEntry]:
+def read(path: str, files: Files = LOCAL) -> list[ProducerEntry]:
     """Read and decode a snapshot file."""
-    return decode(filesystem.read_bytes(path), path)
+    return decode(files.read_bytes(path), path)
 
 
-def write(path: str, entries: Iterable[ProducerEntry]) -> None:
+def write(path: str, entries: Iterable[ProducerEntry], files: Files = LOCAL) -> None:
     """Replace the file in one step."""
-    filesystem.replace_file(path, encode(entries))
+    files.replace_file(path, encode(entries))
 
 
 def _from_disk(fields: tuple[int, ...]) -> ProducerEntry:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.errors import CorruptFileError
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
 
 ENTRY = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
 assert ENTRY.itemsize == 12
@@ -77,9 +78,9 @@ def last(entries: Entries, base_offset: int) -> TimestampOffset:
     return _entry(entries, len(entries) - 1, base_offset)
 
 
-def read(path: str) -> Entries:
+def read(path: str, files: Files = LOCAL) -> Entries:
     """Read and decode an index file."""
-    return decode(filesystem.read_bytes(path), path)
+    return decode(files.read_bytes(path), path)
 
 
 def _entry(entries: Entries, at: int, base_offset: int) -> TimestampOffset:

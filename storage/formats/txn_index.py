@@ -10,7 +10,8 @@ from struct import Struct
 from typing import NamedTuple
 
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
 
 VERSION = 0
 ENTRY = Struct(">hqqqq")
@@ -43,10 +44,10 @@ def decode(data: bytes, path: str) -> Iterator[AbortedTxn]:
         yield AbortedTxn(*fields)
 
 
-def read(path: str) -> list[AbortedTxn]:
+def read(path: str, files: Files = LOCAL) -> list[AbortedTxn]:
     """Give all entries of a segment's index; none if it has no such file."""
     try:
-        data = filesystem.read_bytes(path)
+        data = files.read_bytes(path)
     except FileNotFoundError:
         return []
     return list(decode(data, path))

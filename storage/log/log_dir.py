@@ -25,8 +25,8 @@ from storage.file_names import (
     parse_future_dir,
     parse_partition_dir,
 )
-from storage.files import filesystem
-from storage.files.files import Entry
+from storage.files.files import Entry, Files, size_of
+from storage.files.local import LOCAL
 from storage.formats import offset_index
 from storage.formats.batch_header import MAGIC
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
@@ -69,6 +69,7 @@ class PartitionListing(NamedTuple):
     stray: tuple[str, ...]  # names that a loading broker would trip over
     special: tuple[str, ...] = ()  # what is no file but has a file's name, and what it is
     files: tuple[Entry, ...] = ()  # of the log, by name; those that a swap leaves apart
+    access: Files = LOCAL  # by which it was listed, and is to be read
 
     @property
     def name(self) -> str:
@@ -91,13 +92,13 @@ def partition_of(dir_name: str) -> tuple[str, int] | None:
     return None if dir_name in _KAFKA_DIRS else parse_partition_dir(dir_name)
 
 
-def list_log_dir(path: str) -> LogDirListing:
+def list_log_dir(path: str, access: Files = LOCAL) -> LogDirListing:
     """List every partition of a log directory. OSError if the directory itself cannot be listed."""
     partitions = []
     ignored = []
     files = set()
     moving_here = set()
-    for entry in filesystem.list_directory(path):
+    for entry in access.list_directory(path):
         future = parse_future_dir(entry.name)
         if future is not None and (entry.is_dir or entry.special):
             moving_here.add(future)
@@ -114,7 +115,8 @@ def list_log_dir(path: str) -> LogDirListing:
             ignored.append((entry.name, "its topic has a name that Kafka takes from nobody"))
             continue
         try:
-            partitions.append(list_partition(os.path.join(path, entry.name), *topic_partition))
+            partition_dir = os.path.join(path, entry.name)
+            partitions.append(list_partition(partition_dir, *topic_partition, access))
         except OSError as error:  # gone, or not to be read: the others go on
             ignored.append((entry.name, f"cannot be listed: {error.strerror}"))
     return LogDirListing(
@@ -127,7 +129,9 @@ def list_log_dir(path: str) -> LogDirListing:
     )
 
 
-def list_partition(path: str, topic: str, partition: int) -> PartitionListing:
+def list_partition(
+    path: str, topic: str, partition: int, access: Files = LOCAL
+) -> PartitionListing:
     """List one partition directory."""
     segment_files: dict[str, dict[str, Entry]] = {}  # twenty digits -> suffix -> file
     snapshots: list[int] = []
@@ -135,7 +139,7 @@ def list_partition(path: str, topic: str, partition: int) -> PartitionListing:
     stray: list[str] = []
     special: list[str] = []
     files: list[Entry] = []
-    for entry in filesystem.list_directory(path):
+    for entry in access.list_directory(path):
         name = entry.name
         if (entry.is_dir or entry.special) and is_of_file(name):
             special.append(f"{name}: is {entry.special or 'a directory'}, not a file")
@@ -169,12 +173,13 @@ def list_partition(path: str, topic: str, partition: int) -> PartitionListing:
         stray=tuple(sorted(stray)),
         special=tuple(sorted(special)),
         files=tuple(sorted(files)),
+        access=access,
     )
 
 
-def list_files(path: str) -> list[Entry]:
+def list_files(path: str, access: Files = LOCAL) -> list[Entry]:
     """List the files of the log in a partition directory, in no order: PartitionListing.files."""
-    entries = filesystem.list_directory(path)
+    entries = access.list_directory(path)
     return [e for e in entries if not e.is_dir and not e.special and _is_live(e.name)]
 
 
@@ -205,17 +210,20 @@ def log_end_offset(partition: PartitionListing) -> int:
         return 0
     base_offset = partition.segments[-1].base_offset
     stem = os.path.join(partition.path, file_name(base_offset, ""))
-    return segment_end_offset(stem + LOG, stem + INDEX, base_offset)
+    return segment_end_offset(stem + LOG, stem + INDEX, base_offset, partition.access)
 
 
-def segment_end_offset(log_path: str, index_path: str, base_offset: int) -> int:
+def segment_end_offset(
+    log_path: str, index_path: str, base_offset: int, access: Files = LOCAL
+) -> int:
     """Give the offset after the last record of a segment, its base offset if it has none (F-12.9).
 
     The index need not be there. Raise CorruptFileError as log_end_offset does.
     """
-    start = _last_indexed(log_path, index_path, base_offset)
+    start = _last_indexed(log_path, index_path, base_offset, access)
     end_offset = base_offset
-    for position, header in segment_reader.read_batch_headers(log_path, start.position):
+    headers = segment_reader.read_batch_headers(log_path, start.position, files=access)
+    for position, header in headers:
         if header.base_offset < end_offset:
             problem = f"base offset {header.base_offset}, expected {end_offset} or more"
             raise CorruptFileError(log_path, position, problem)
@@ -223,26 +231,28 @@ def segment_end_offset(log_path: str, index_path: str, base_offset: int) -> int:
     return end_offset
 
 
-def _last_indexed(log_path: str, index_path: str, base_offset: int) -> OffsetPosition:
+def _last_indexed(
+    log_path: str, index_path: str, base_offset: int, access: Files
+) -> OffsetPosition:
     """Give the last index entry, after a look at whether it is one of this log."""
     try:
-        entry = offset_index.read_last(index_path, base_offset)
+        entry = offset_index.read_last(index_path, base_offset, access)
     except FileNotFoundError:
         return OffsetPosition(base_offset, 0)
     if entry.position == 0:
         return entry
-    if not _is_batch_with(entry, log_path, os.stat(log_path).st_size):
+    if not _is_batch_with(entry, log_path, access):
         at = f"offset {entry.offset} at byte {entry.position}"
         problem = f"the last entry, {at}, does not lead to that batch of the log"
-        raise CorruptFileError(index_path, os.stat(index_path).st_size, problem)
+        raise CorruptFileError(index_path, size_of(access, index_path), problem)
     return entry
 
 
-def _is_batch_with(entry: OffsetPosition, log_path: str, log_bytes: int) -> bool:
-    if not 0 < entry.position < log_bytes:
+def _is_batch_with(entry: OffsetPosition, log_path: str, access: Files) -> bool:
+    if not 0 < entry.position < size_of(access, log_path):
         return False
     try:
-        _, header = next(segment_reader.read_batch_headers(log_path, entry.position))
+        _, header = next(segment_reader.read_batch_headers(log_path, entry.position, files=access))
     except (CorruptFileError, StopIteration):
         return False
     is_wrapper = header.magic < MAGIC and header.codec  # it begins before the offset in its header

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SNAPSHOT, file_name
+from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.formats import producer_snapshot
 from storage.formats.producer_snapshot import ProducerEntry, kept_on_loading
 from storage.formats.record_batch import BatchHeader
@@ -31,6 +33,7 @@ class SnapshotBook:
     path: str  # the partition directory
     in_files: set[int]
     made: dict[int, tuple[ProducerEntry, ...]] = field(default_factory=dict)
+    access: Files = LOCAL  # by which the log is read
 
     @property
     def offsets(self) -> list[int]:
@@ -91,7 +94,7 @@ class _State:
     """Kafka's ProducerStateManager, as far as a recovery needs one."""
 
     def __init__(self, book: SnapshotBook) -> None:
-        self.book, self.replay = book, Replay()
+        self.book, self.replay = book, Replay(book.access)
         self.end_offset = self._snapshot_end = 0
 
     def reload(self, log_start_offset: int, end_offset: int, clock: ExpiryClock) -> None:
@@ -110,7 +113,7 @@ class _State:
                 entries = self.book.made.get(offset)
                 if entries is None:
                     path = os.path.join(self.book.path, file_name(offset, SNAPSHOT))
-                    entries = tuple(producer_snapshot.read(path))
+                    entries = tuple(producer_snapshot.read(path, self.book.access))
             except CorruptFileError:  # as Kafka: it goes, and the next older one is taken
                 self.book.drop([offset])
                 continue
@@ -120,7 +123,9 @@ class _State:
 
     def replay_segment(self, path: str, base_offset: int, log_bytes: int) -> None:
         log_path = os.path.join(path, file_name(base_offset, LOG))
-        for position, header in segment_reader.read_batch_headers(log_path, end=log_bytes):
+        access = self.book.access
+        headers = segment_reader.read_batch_headers(log_path, end=log_bytes, files=access)
+        for position, header in headers:
             if header.last_offset >= self.end_offset and header.producer_id >= 0:
                 self.replay.apply(header, log_path, position)
 

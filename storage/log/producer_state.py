@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.formats import offset_index, producer_snapshot, record_batch
 from storage.formats.batch_header import NO_PRODUCER_EPOCH, NO_TIMESTAMP
 from storage.formats.control_record import ControlType, decode_coordinator_epoch, decode_type
@@ -26,6 +27,7 @@ from storage.formats.record_batch import BatchHeader
 from storage.formats.segment import Segment
 from storage.formats.txn_index import AbortedTxn
 from storage.log import segment_reader
+from storage.log.log_dir import PartitionListing
 
 
 class CompletedTxn(NamedTuple):
@@ -59,42 +61,39 @@ class ProducerState(NamedTuple):
 
 
 def load_producer_state(
-    path: str,
-    snapshot_offsets: Sequence[int],
-    segments: Sequence[Segment],
+    log: PartitionListing,
     log_start_offset: int,
     log_end_offset: int,
-    now_ms: int,
-    expiration_ms: int = producer_snapshot.EXPIRATION_MS,
+    clock: "ExpiryClock",
     clean_shutdown: bool = True,
 ) -> ProducerState:
-    """Build the state of the log in a partition directory; segments by rising base offset.
+    """Build the state of a log, from its snapshots and segments.
 
     Raise CorruptFileError where a replayed batch is damaged or contradicts what came before it.
     After a clean shutdown without any snapshot there are no producers, whatever the log holds.
     """
-    recovered = _Recovered(list(snapshot_offsets))
-    clock = ExpiryClock(now_ms, expiration_ms)
-    for number, segment in enumerate(segments):
+    recovered = _Recovered(list(log.snapshot_offsets))
+    for number, segment in enumerate(log.segments):
         if segment.index_bytes is None:
-            _recover(path, segments[: number + 1], log_start_offset, clock, recovered)
-    bases = [segment.base_offset for segment in segments]
+            loaded = log._replace(segments=log.segments[: number + 1])
+            _recover(loaded, log_start_offset, clock, recovered)
+    bases = [segment.base_offset for segment in log.segments]
     kept = producer_snapshot.kept_on_loading(recovered.snapshot_offsets, bases)
     if not kept and clean_shutdown:
         return ProducerState({}, None, rebuilt_txn_indexes=recovered.txn_indexes)
     usable = [offset for offset in kept if log_start_offset < offset <= log_end_offset]
-    replay = Replay()
-    start = replay.load_newest(path, usable, clock, recovered.snapshots)
+    replay = Replay(log.access)
+    start = replay.load_newest(log.path, usable, clock, recovered.snapshots)
     if start is None:
         start = log_start_offset
-    for log_path, position, header in _batches(path, segments, start, log_end_offset):
+    for log_path, position, header in _batches(log, start, log_end_offset):
         replay.apply(header, log_path, position)
     return replay.state(log_start_offset)._replace(rebuilt_txn_indexes=recovered.txn_indexes)
 
 
 class ExpiryClock(NamedTuple):
     now_ms: int
-    expiration_ms: int
+    expiration_ms: int = producer_snapshot.EXPIRATION_MS
 
     def is_expired(self, entry: ProducerEntry) -> bool:
         is_open = entry.current_txn_first_offset is not None
@@ -115,28 +114,25 @@ class _Recovered:
 
 
 def _recover(
-    path: str,
-    segments: Sequence[Segment],
-    log_start_offset: int,
-    clock: ExpiryClock,
-    recovered: _Recovered,
+    log: PartitionListing, log_start_offset: int, clock: ExpiryClock, recovered: _Recovered
 ) -> None:
-    """Recover the last of these segments, of a log that is loaded as far as that."""
-    base_offset = segments[-1].base_offset
+    """Recover the last segment of a log that is loaded as far as that."""
+    base_offset = log.segments[-1].base_offset
     recovered.snapshot_offsets = [
         offset for offset in recovered.snapshot_offsets if log_start_offset < offset <= base_offset
     ]
-    replay = Replay()
-    start = replay.load_newest(path, recovered.snapshot_offsets, clock, recovered.snapshots)
+    replay = Replay(log.access)
+    start = replay.load_newest(log.path, recovered.snapshot_offsets, clock, recovered.snapshots)
     end_offset = log_start_offset if start is None else start
-    for log_path, position, header in _batches(path, segments[:-1], end_offset, base_offset):
+    before = log._replace(segments=log.segments[:-1])
+    for log_path, position, header in _batches(before, end_offset, base_offset):
         replay.apply(header, log_path, position)
     if base_offset > end_offset:
         recovered.snapshot(base_offset, replay.entries)
         end_offset = base_offset
     aborted = []
-    log_path = os.path.join(path, file_name(base_offset, LOG))
-    for position, header in segment_reader.read_batch_headers(log_path):
+    log_path = os.path.join(log.path, file_name(base_offset, LOG))
+    for position, header in segment_reader.read_batch_headers(log_path, files=log.access):
         if header.producer_id >= 0:
             completed = replay.apply(header, log_path, position)
             if completed is not None and completed.is_aborted:
@@ -150,7 +146,8 @@ def _recover(
 class Replay:
     """Producers by id, brought forward batch by batch. At most one transaction of each is open."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: Files) -> None:
+        self._files = files
         self.entries: dict[int, ProducerEntry] = {}
         self.completed: list[CompletedTxn] = []
         self.unreadable: list[str] = []
@@ -168,7 +165,7 @@ class Replay:
                 entries = (
                     list(made[offset].values())
                     if offset in made
-                    else producer_snapshot.read(os.path.join(path, file_name(offset, SNAPSHOT)))
+                    else producer_snapshot.read(_snapshot_path(path, offset), self._files)
                 )
             except (CorruptFileError, FileNotFoundError) as error:  # as Kafka: the next older one
                 self.unreadable.append(str(error))
@@ -194,7 +191,8 @@ class Replay:
         elif not header.records_count:
             self.entries[header.producer_id] = known
         else:
-            kind, coordinator_epoch, timestamp = read_marker(header, log_path, position)
+            marker = read_marker(header, log_path, position, self._files)
+            kind, coordinator_epoch, timestamp = marker
             if known.current_txn_first_offset is not None:
                 completed = CompletedTxn(
                     known.producer_id,
@@ -232,29 +230,33 @@ class Replay:
         return ProducerState(self.entries, first_unstable, completed, tuple(self.unreadable))
 
 
-def _batches(
-    path: str, segments: Sequence[Segment], start: int, end: int
-) -> Iterator[tuple[str, int, BatchHeader]]:
+def _snapshot_path(path: str, offset: int) -> str:
+    return os.path.join(path, file_name(offset, SNAPSHOT))
+
+
+def _batches(log: PartitionListing, start: int, end: int) -> Iterator[tuple[str, int, BatchHeader]]:
     """Yield the batches of producers from offset start to offset end: log, position, header."""
+    segments = log.segments
     for number, segment in enumerate(segments):
         is_last = number + 1 == len(segments)
         if segment.base_offset >= end or not (is_last or segments[number + 1].base_offset > start):
             continue
-        log_path = os.path.join(path, file_name(segment.base_offset, LOG))
-        first = _position_of(path, segment, start)
-        for position, header in segment_reader.read_batch_headers(log_path, first):
+        log_path = os.path.join(log.path, file_name(segment.base_offset, LOG))
+        first = _position_of(log, segment, start)
+        headers = segment_reader.read_batch_headers(log_path, first, files=log.access)
+        for position, header in headers:
             if header.base_offset >= end:
                 break
             if header.last_offset >= start and header.producer_id >= 0:
                 yield log_path, position, header
 
 
-def _position_of(path: str, segment: Segment, offset: int) -> int:
+def _position_of(log: PartitionListing, segment: Segment, offset: int) -> int:
     """Give a position at or before the batch that holds offset."""
     if offset <= segment.base_offset or not segment.index_bytes:
         return 0
-    index_path = os.path.join(path, file_name(segment.base_offset, INDEX))
-    entries = offset_index.read(index_path)
+    index_path = os.path.join(log.path, file_name(segment.base_offset, INDEX))
+    entries = offset_index.read(index_path, log.access)
     offset_index.check(entries, segment.log_bytes, index_path)
     return offset_index.search(entries, segment.base_offset, offset).position
 
@@ -301,12 +303,14 @@ def _after_marker(
     )
 
 
-def read_marker(header: BatchHeader, log_path: str, position: int) -> tuple[ControlType, int, int]:
+def read_marker(
+    header: BatchHeader, log_path: str, position: int, files: Files = LOCAL
+) -> tuple[ControlType, int, int]:
     """Give kind, coordinator epoch and timestamp of the marker in a control batch with a record.
 
     Raise CorruptFileError where it does not parse or is no marker.
     """
-    batch = filesystem.read_range(log_path, position, header.size_bytes)
+    batch = files.read_range(log_path, position, header.size_bytes)
     record = record_batch.decode_records(batch, header, log_path, position)[0]
     try:
         kind = decode_type(record.key)

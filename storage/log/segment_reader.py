@@ -7,7 +7,8 @@ end where a batch ends. A message of format v0 or v1 is a batch, too.
 from collections.abc import Iterator
 
 from storage.errors import CorruptFileError
-from storage.files.filesystem import look_at, open_file, read_from
+from storage.files.files import Files, OpenFile
+from storage.files.local import LOCAL
 from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.formats.legacy_messages import check_crc, decode_header
 from storage.formats.record_batch import BatchHeader
@@ -17,20 +18,20 @@ _CHUNK_BYTES = 1024 * 1024
 
 
 def read_batch_headers(
-    log_path: str, start: int = 0, end: int | None = None
+    log_path: str, start: int = 0, end: int | None = None, files: Files = LOCAL
 ) -> Iterator[tuple[int, BatchHeader]]:
     """Yield position and header of each batch between two positions, at which batches start.
 
     end: exclusive; the file's size if not given. Raise CorruptFileError at a batch that passes it.
     """
-    with open(open_file(log_path), "rb", buffering=0) as log:
-        stop = look_at(log.fileno(), log_path).size_bytes if end is None else end
+    with files.open(log_path) as log:
+        stop = log.look().size_bytes if end is None else end
         window, window_start, position = b"", start, start
         while position < stop:
             at = position - window_start
             if at + BATCH_HEADER_BYTES > len(window):
                 size = min(_HEADER_WINDOW_BYTES, stop - position)
-                window, window_start, at = read_from(log.fileno(), position, size), position, 0
+                window, window_start, at = log.read(position, size), position, 0
             header = decode_header(window[at : at + BATCH_HEADER_BYTES], position, log_path)
             _require_whole(header, position, stop, log_path)
             yield position, header
@@ -38,23 +39,23 @@ def read_batch_headers(
 
 
 def read_batches(
-    log_path: str, verify_crc: bool = True
+    log_path: str, verify_crc: bool = True, files: Files = LOCAL
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """Yield position, header and all bytes of each batch. The bytes stay valid.
 
     Raise CorruptFileError where a batch is damaged or cut short.
     """
-    with open(open_file(log_path), "rb", buffering=0) as log:
-        stop = look_at(log.fileno(), log_path).size_bytes
+    with files.open(log_path) as log:
+        stop = log.look().size_bytes
         chunk, chunk_start, position = memoryview(b""), 0, 0
         while position < stop:
             at = position - chunk_start
             if at + BATCH_HEADER_BYTES > len(chunk):
-                chunk, chunk_start, at = _read_chunk(log.fileno(), position, 0, stop), position, 0
+                chunk, chunk_start, at = _read_chunk(log, position, 0, stop), position, 0
             header = decode_header(chunk[at : at + BATCH_HEADER_BYTES], position, log_path)
             _require_whole(header, position, stop, log_path)
             if at + header.size_bytes > len(chunk):
-                chunk = _read_chunk(log.fileno(), position, header.size_bytes, stop)
+                chunk = _read_chunk(log, position, header.size_bytes, stop)
                 chunk_start, at = position, 0
                 if header.size_bytes > len(chunk):
                     _raise_cut_short(header, position, position + len(chunk), log_path)
@@ -65,10 +66,10 @@ def read_batches(
             position += header.size_bytes
 
 
-def _read_chunk(descriptor: int, position: int, at_least: int, stop: int) -> memoryview:
+def _read_chunk(log: OpenFile, position: int, at_least: int, stop: int) -> memoryview:
     """Return bytes from position on; fewer than at_least only where the file has shrunk."""
     size = min(max(_CHUNK_BYTES, at_least), stop - position)
-    return memoryview(read_from(descriptor, position, size))
+    return memoryview(log.read(position, size))
 
 
 def _require_whole(header: BatchHeader, position: int, stop: int, path: str) -> None:

@@ -12,6 +12,8 @@ from itertools import islice
 import numpy as np
 
 from storage.errors import CorruptFileError
+from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.formats.batch_header import MAGIC
 from storage.formats.leader_epoch_checkpoint import EpochEntry
 from storage.formats.record_batch import BatchHeader
@@ -35,11 +37,15 @@ class RecoveredSegment:
 
 
 def rebuilt_indexes(
-    log_path: str, base_offset: int, log_bytes: int, index_interval_bytes: int
+    log_path: str,
+    base_offset: int,
+    log_bytes: int,
+    index_interval_bytes: int,
+    files: Files = LOCAL,
 ) -> SegmentIndexes:
     """Build both indexes of a segment. CorruptFileError where the log ends within a batch."""
     making = _IndexesInMaking(base_offset, index_interval_bytes)
-    headers = (header for _, header in read_batch_headers(log_path, end=log_bytes))
+    headers = (header for _, header in read_batch_headers(log_path, 0, log_bytes, files))
     while some := list(islice(headers, _BATCHES_AT_ONCE)):
         for header in some:
             making.add(header)
@@ -51,6 +57,7 @@ def recover_segment(
     base_offset: int,
     index_interval_bytes: int,
     on_batch: Callable[[BatchHeader, int], object],
+    files: Files = LOCAL,
 ) -> RecoveredSegment:
     """Walk a segment with its checksums, up to the first batch that is damaged.
 
@@ -60,7 +67,7 @@ def recover_segment(
     epochs: list[EpochEntry] = []
     end_offset, log_bytes = base_offset, 0
     damage, is_out_of_order = None, False
-    batches = read_batches(log_path)
+    batches = read_batches(log_path, files=files)
     while True:
         try:
             position, header, _ = next(batches)

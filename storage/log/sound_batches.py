@@ -6,13 +6,13 @@ the log off there would lose what can still be read. A batch is looked for at ev
 message format, and of any codec, since only its framing and its CRC are looked at (spec F-3, F-4).
 """
 
-import os
 from struct import Struct
 from zlib import crc32
 
 import numpy as np
 
-from storage.files import filesystem
+from storage.files.files import Files, OpenFile
+from storage.files.local import LOCAL
 from storage.formats.batch_header import (
     BATCH_HEADER_BYTES,
     CHECKED_AT,
@@ -32,17 +32,22 @@ _FRAMING = Struct(">qiiB")  # offset, length, leader epoch or CRC, magic
 _CHECKED_AT_MOST = 1 << 30
 
 
-def first_sound_batch(path: str, start: int, base_offset: int) -> int | None:
+def first_sound_batch(path: str, start: int, base_offset: int, files: Files = LOCAL) -> int | None:
     """Give the position of the first batch at or behind start with a right CRC; None if none is.
 
     base_offset: of the segment; a batch of it has an offset up to 2^32 above that. Where bytes
     pretend to be batches so often that not all can be checked, the first unchecked one is given.
     """
-    size_bytes = os.stat(path).st_size
+    with files.open(path) as log:
+        return _first_sound_batch(log, start, base_offset)
+
+
+def _first_sound_batch(log: OpenFile, start: int, base_offset: int) -> int | None:
+    size_bytes = log.look().size_bytes
     budget = _CHECKED_AT_MOST
     position = start
     while position + _FRAMING.size <= size_bytes:
-        chunk = filesystem.read_range(path, position, _CHUNK_BYTES + _FRAMING.size)
+        chunk = log.read(position, _CHUNK_BYTES + _FRAMING.size)
         for at in _candidates(chunk, base_offset):
             candidate = position + int(at)
             offset, length, _, magic = _FRAMING.unpack_from(chunk, at)
@@ -50,7 +55,7 @@ def first_sound_batch(path: str, start: int, base_offset: int) -> int | None:
             if offset < base_offset or end > size_bytes:
                 continue
             budget -= end - candidate
-            if budget < 0 or _is_sound(path, candidate, end, magic):
+            if budget < 0 or _is_sound(log, candidate, end, magic):
                 return candidate
         position += _CHUNK_BYTES
     return None
@@ -74,10 +79,10 @@ def _candidates(chunk: bytes, base_offset: int) -> "np.typing.NDArray[np.intp]":
     return found[lengths >= MIN_LEGACY_LENGTH]
 
 
-def _is_sound(path: str, start: int, end: int, magic: int) -> bool:
+def _is_sound(log: OpenFile, start: int, end: int, magic: int) -> bool:
     if magic >= MAGIC and end - start < BATCH_HEADER_BYTES:
         return False
-    batch = memoryview(filesystem.read_range(path, start, end - start))
+    batch = memoryview(log.read(start, end - start))
     if len(batch) < end - start:
         return False
     if magic >= MAGIC:

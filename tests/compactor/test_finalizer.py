@@ -17,35 +17,29 @@ from compactor.finalizer import (
 )
 from compactor.planning.layout import sources_of
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
-from storage.files import filesystem
+from storage.files.local import LOCAL
+from storage.files.watched import Operation, WatchedFiles
 from tests.support.failing_stat import fail_to_look_up
 from tests.support.made_log import files_of, keyed, make_partition, plan_of
 from tests.support.reference_batch import encode
 
-Operation = tuple[str, ...]
+Step = tuple[str, ...]
 
 
 @pytest.fixture
-def done(monkeypatch: pytest.MonkeyPatch) -> list[Operation]:
-    """What is done through the one module that changes files, in order, by short names."""
-    operations: list[Operation] = []
+def files() -> WatchedFiles:
+    return WatchedFiles(LOCAL)
+
+
+def done(files: WatchedFiles) -> list[Step]:
+    """What was renamed, removed and synced, in order, by short names."""
 
     def short(path: str) -> str:
         name = os.path.basename(path)
         return name.lstrip("0") if name[:1] == "0" and name[20:21] == "." else "directory"
 
-    def record(name: str) -> None:
-        original = getattr(filesystem, name)
-
-        def call(*paths: str) -> None:
-            operations.append((name, *map(short, paths)))
-            original(*paths)
-
-        monkeypatch.setattr(filesystem, name, call)
-
-    for name in ("rename", "remove", "sync_directory"):
-        record(name)
-    return operations
+    steps = ("rename", "remove", "sync_directory")
+    return [(each.name, *map(short, each.paths)) for each in files.changes if each.name in steps]
 
 
 def segment(partition: Path, base_offset: int, keys: str, *kinds: str) -> StagedSegment:
@@ -72,7 +66,7 @@ def staged(root: Path, keys: str = "abcdef") -> StagedGroup:
 
 
 SYNC = ("sync_directory", "directory")
-BESIDE: list[Operation] = [
+BESIDE: list[Step] = [
     # .log last: only it makes the others count
     ("rename", ".timeindex.compactor-run-1", ".timeindex.cleaned"),
     ("rename", ".index.compactor-run-1", ".index.cleaned"),
@@ -86,14 +80,14 @@ BESIDE: list[Operation] = [
     ("rename", ".index", ".index.deleted"),
     ("rename", ".timeindex", ".timeindex.deleted"),
 ]
-OF_4: list[Operation] = [("rename", f"4{kind}", f"4{kind}.deleted") for kind in SEGMENT_FILES]
-OF_9: list[Operation] = [
+OF_4: list[Step] = [("rename", f"4{kind}", f"4{kind}.deleted") for kind in SEGMENT_FILES]
+OF_9: list[Step] = [
     ("rename", "9.log", "9.log.deleted"),
     SYNC,
     ("rename", "9.index", "9.index.deleted"),
     ("rename", "9.txnindex", "9.txnindex.deleted"),
 ]
-NAMED: list[Operation] = [
+NAMED: list[Step] = [
     SYNC,
     ("rename", ".log.swap", ".log"),
     SYNC,
@@ -101,7 +95,7 @@ NAMED: list[Operation] = [
     ("rename", ".timeindex.swap", ".timeindex"),
     SYNC,
 ]
-REMOVED: list[Operation] = [
+REMOVED: list[Step] = [
     ("remove", "4.snapshot"),
     ("remove", "9.snapshot"),
     *[("remove", f"{kind}.deleted") for kind in (LOG, INDEX, TIME_INDEX)],
@@ -110,38 +104,35 @@ REMOVED: list[Operation] = [
 ]
 
 
-def test_steps_are_kafkas_and_in_its_order(tmp_path: Path, done: list[Operation]) -> None:
+def test_steps_are_kafkas_and_in_its_order(tmp_path: Path, files: WatchedFiles) -> None:
     """C-15.1: of each segment .log, .index, .timeindex, .txnindex; and a sync behind each step.
 
     The .log of a source behind the destination's last batch is synced away before its index files.
     """
     group = staged(tmp_path)
-    done.clear()
-    swap_group(group)
-    assert done == [*BESIDE, *OF_4, *OF_9, *NAMED, *REMOVED]
+    swap_group(files, group)
+    assert done(files) == [*BESIDE, *OF_4, *OF_9, *NAMED, *REMOVED]
 
 
 def test_an_empty_destination_lets_its_sources_go_from_the_front(
-    tmp_path: Path, done: list[Operation]
+    tmp_path: Path, files: WatchedFiles
 ) -> None:
     """C-15.9: it has no range. Each .log is synced away before its index files."""
     group = staged(tmp_path, keys="")
-    done.clear()
-    swap_group(group)
+    swap_group(files, group)
     first, of_0, of_4 = BESIDE[:-3], BESIDE[-3:], OF_4
     synced = [[of[0], SYNC, *of[1:]] for of in (of_0, of_4)]
-    assert done == [*first, *synced[0], *synced[1], *OF_9, *NAMED, *REMOVED]
+    assert done(files) == [*first, *synced[0], *synced[1], *OF_9, *NAMED, *REMOVED]
 
 
 def test_a_txnindex_does_not_outlive_its_segment_beside_an_empty_one(
-    tmp_path: Path, done: list[Operation]
+    tmp_path: Path, files: WatchedFiles
 ) -> None:
     """C-15.9: an empty one stands in .swap to take its place, and gets no name."""
     group = staged(tmp_path, keys="")
     (Path(group.path) / file_name(0, TXN_INDEX)).write_bytes(b"aborted")
-    done.clear()
-    swap_group(group)
-    steps = [step for step in done if ".txnindex" in step[-1] and "4" not in step[-1]]
+    swap_group(files, group)
+    steps = [step for step in done(files) if ".txnindex" in step[-1] and "4" not in step[-1]]
     assert [step for step in steps if "9" not in step[-1]] == [
         ("rename", ".log.compactor-run-1-no-txnindex", ".txnindex.cleaned"),
         ("rename", ".txnindex.cleaned", ".txnindex.swap"),
@@ -152,10 +143,10 @@ def test_a_txnindex_does_not_outlive_its_segment_beside_an_empty_one(
     assert file_name(0, TXN_INDEX) not in files_of(Path(group.path))
 
 
-def test_only_the_new_segment_is_left(tmp_path: Path) -> None:
+def test_only_the_new_segment_is_left(tmp_path: Path, files: WatchedFiles) -> None:
     group = staged(tmp_path)
     others = {n: d for n, d in files_of(Path(group.path)).items() if int(n[:20]) == 20}
-    swap_group(group)
+    swap_group(files, group)
     assert files_of(Path(group.path)) == {
         **others,
         file_name(0, LOG): encode(keyed(0, "abcdef")),
@@ -173,17 +164,17 @@ def in_two(root: Path) -> StagedGroup:
     return group._replace(destinations=(*group.destinations, later))
 
 
-def test_several_destinations_come_in_kafkas_order(tmp_path: Path, done: list[Operation]) -> None:
+def test_several_destinations_come_in_kafkas_order(tmp_path: Path, files: WatchedFiles) -> None:
     """C-15.1: to .swap in descending order, to their names in ascending order.
 
     The lowest is the last that recovery may find complete, and the first with its names.
     A .txnindex is renamed last of its segment; the source's own is out of the way by then.
     """
     group = in_two(tmp_path)
-    done.clear()
-    swap_group(group)
-    first = done.index(("rename", "4.log.cleaned", "4.log.swap"))
-    assert [step for step in done[first:] if ".deleted" not in step[-1]][:-1] == [
+    swap_group(files, group)
+    steps = done(files)
+    first = steps.index(("rename", "4.log.cleaned", "4.log.swap"))
+    assert [step for step in steps[first:] if ".deleted" not in step[-1]][:-1] == [
         *[("rename", f"4{kind}.cleaned", f"4{kind}.swap") for kind in SEGMENT_FILES],
         SYNC,
         ("rename", ".log.cleaned", ".log.swap"),
@@ -212,33 +203,35 @@ def test_several_destinations_come_in_kafkas_order(tmp_path: Path, done: list[Op
     }
 
 
-def test_a_split_may_leave_the_base_of_its_source(tmp_path: Path, done: list[Operation]) -> None:
+def test_a_split_may_leave_the_base_of_its_source(tmp_path: Path, files: WatchedFiles) -> None:
     """C-16.3: then its snapshot is removed as that of any base that is gone.
 
     Recovery would leave the source, were there not an empty segment at its base offset (C-15.6).
     """
     group = staged(tmp_path)
     partition = Path(group.path)
-    sweep_staged(group.path, ".compactor-")
+    sweep_staged(LOCAL, group.path, ".compactor-")
     halves = tuple(segment(partition, base_offset, "x") for base_offset in (1, 3))
-    done.clear()
-    swap_group(StagedGroup(group.path, group.sources[:1], halves))
+    swap_group(files, StagedGroup(group.path, group.sources[:1], halves))
     left = {path.name for path in partition.iterdir() if int(path.name[:20]) < 4}
     assert left == {file_name(base, kind) for base in (1, 3) for kind in (LOG, INDEX, TIME_INDEX)}
-    assert ("remove", ".snapshot") in done
+    assert ("remove", ".snapshot") in done(files)
     stand_in = [".log", ".index", ".timeindex"]
-    at_its_base = [step for step in done if step[-1] in {f"{kind}.swap" for kind in stand_in}]
+    at_its_base = [
+        step for step in done(files) if step[-1] in {f"{kind}.swap" for kind in stand_in}
+    ]
     assert at_its_base == [
         *[("rename", f"{kind}.cleaned", f"{kind}.swap") for kind in stand_in],
         *[("remove", f"{kind}.swap") for kind in stand_in],
     ]
-    assert done[done.index(("remove", ".log.swap")) + 1] == SYNC
+    steps = done(files)
+    assert steps[steps.index(("remove", ".log.swap")) + 1] == SYNC
 
 
 @pytest.mark.parametrize("base_offset", [0, 4, 9])
 @pytest.mark.parametrize("how", ["time", "size", "inode", "gone"])
 def test_drift_is_noticed_before_anything_is_done(
-    tmp_path: Path, done: list[Operation], base_offset: int, how: str
+    tmp_path: Path, files: WatchedFiles, base_offset: int, how: str
 ) -> None:
     group = staged(tmp_path)
     path = Path(group.path) / file_name(base_offset, LOG)
@@ -256,10 +249,9 @@ def test_drift_is_noticed_before_anything_is_done(
     else:
         path.unlink()
     before = files_of(Path(group.path))
-    done.clear()
     with pytest.raises((LogChangedError, FileNotFoundError)):
-        swap_group(group)
-    assert done == []
+        swap_group(files, group)
+    assert done(files) == []
     assert files_of(Path(group.path)) == before
 
 
@@ -268,31 +260,28 @@ def test_staged_files_are_swept_and_no_others(tmp_path: Path) -> None:
     for name in (*kept, "0.log.compactor-a-1", "0.index.compactor-b-2"):
         (tmp_path / name).write_bytes(b"")
     (tmp_path / "x.compactor-directory").mkdir()
-    sweep_staged(str(tmp_path), ".compactor-")
+    sweep_staged(LOCAL, str(tmp_path), ".compactor-")
     assert {path.name for path in tmp_path.iterdir()} == kept | {"x.compactor-directory"}
 
 
 @pytest.mark.parametrize("failing", range(1, 8))
 def test_a_rename_that_fails_before_the_swap_leaves_the_old_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+    tmp_path: Path, failing: int
 ) -> None:
     """Otherwise the log would be set aside as unfinished until a broker had settled it."""
     group = in_two(tmp_path)
     before = {
         name: data for name, data in files_of(Path(group.path)).items() if "compactor" not in name
     }
-    rename, calls = filesystem.rename, list[str]()
 
-    def fail_once(source: str, target: str) -> None:
-        calls.append(target)
-        if len(calls) == failing:
-            raise OSError(errno.EIO, os.strerror(errno.EIO), source)
-        rename(source, target)
+    def fail_once(operation: Operation) -> None:
+        if operation.name == "rename" and watched.counts["rename"] == failing:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), *operation.paths)
 
-    monkeypatch.setattr(filesystem, "rename", fail_once)
+    watched = WatchedFiles(LOCAL, fail_once)
     with pytest.raises(OSError, match="Input/output"):
-        swap_group(group)
-    sweep_staged(group.path, ".compactor-")
+        swap_group(watched, group)
+    sweep_staged(LOCAL, group.path, ".compactor-")
     assert files_of(Path(group.path)) == before
 
 
@@ -305,5 +294,5 @@ def test_a_file_that_cannot_be_looked_up_is_not_taken_for_gone(
     source = group.sources[-1].path.removesuffix(LOG) + kind
     fail_to_look_up(monkeypatch, lambda path: path == source)
     with pytest.raises(OSError, match="Input/output") as error:
-        mark_deleted(group.path, [each.base_offset for each in group.sources], (kind,))
+        mark_deleted(LOCAL, group.path, [each.base_offset for each in group.sources], (kind,))
     assert error.value.filename == source

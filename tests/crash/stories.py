@@ -29,7 +29,7 @@ from storage.formats import checkpoint, clean_shutdown, partition_metadata, prod
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from storage.log.log_dir import list_partition, log_end_offset
-from storage.log.producer_state import load_producer_state
+from storage.log.producer_state import ExpiryClock, load_producer_state
 from tests.support.local_round import open_local_round
 from tests.support.made_log import batch, record, write_segment
 from tests.support.made_transactions import (
@@ -295,9 +295,8 @@ def write_partition(
     end_offset = log_end_offset(listing)
     for offset in (*list(segments)[1:], end_offset):
         below = tuple(s for s in listing.segments if s.base_offset < offset)
-        state = load_producer_state(
-            str(path), (), below, 0, offset, NOW_MS, clean_shutdown=False
-        )  # fmt: skip
+        loaded = listing._replace(segments=below, snapshot_offsets=())
+        state = load_producer_state(loaded, 0, offset, ExpiryClock(NOW_MS), clean_shutdown=False)
         producers = [entry for _, entry in sorted(state.entries.items())]
         producer_snapshot.write(str(path / file_name(offset, SNAPSHOT)), producers)
     (path / LEADER_EPOCH_CHECKPOINT).write_text("0\n1\n0 0\n")

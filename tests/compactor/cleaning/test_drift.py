@@ -12,6 +12,7 @@ from compactor.finalizer import StagedGroup, swap_group
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.round_report import LogStatus
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from storage.files.files import Files
 from storage.formats import checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.log.log_writer import LogDirWriter, LogSettings, Message
@@ -132,8 +133,8 @@ def test_a_change_before_the_second_swap_leaves_the_second_group(
     plan = planned(log_dir, segment_bytes=1)
     assert [len(log.groups) for log in plan.logs] == [2, 2]
 
-    def swap(group: StagedGroup, remove: Callable[[str], object]) -> None:
-        swap_group(group, remove)
+    def swap(files: Files, group: StagedGroup, remove: Callable[[str], object]) -> None:
+        swap_group(files, group, remove)
         if group.path == str(path.parent):
             touch(path)
 

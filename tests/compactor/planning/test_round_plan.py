@@ -11,10 +11,8 @@ from cleaner_jobs.plan import ActiveProducer, LogPlan
 from compactor.config import load_config, with_filters
 from compactor.errors import RefusedError
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.round_report import LogStatus
 from storage.file_names import LOG, SNAPSHOT, file_name
 from storage.formats import checkpoint, producer_snapshot
-from storage.log.log_dir import PartitionListing, list_partition
 from tests.compactor.plan_logs import (
     COMPACT,
     NOW_MS,
@@ -271,19 +269,3 @@ def test_an_overdue_log_is_taken_whatever_its_ratio(
     found = plan_round([build(tmp_path / "d")], config, NOW_MS)
     assert bool(found.logs) is is_due
     assert found.facts[0].judgement.compaction_delay_ms == int(is_due)
-
-
-def test_a_log_that_cannot_be_listed_is_set_aside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(path: str, topic: str, partition: int) -> PartitionListing:
-        if topic == "u":
-            raise PermissionError(13, "Permission denied", path)
-        return list_partition(path, topic, partition)
-
-    monkeypatch.setattr("storage.log.log_dir.list_partition", refused)
-    found = plan_round([build(tmp_path / "d", Shape("t"), Shape("u"))], COMPACT, NOW_MS)
-    assert [log.name for log in found.logs] == ["t-0"]
-    (report,) = found.not_cleaned
-    assert (report.topic, report.status) == ("u", LogStatus.SET_ASIDE)
-    assert report.reason == "cannot be listed: Permission denied"

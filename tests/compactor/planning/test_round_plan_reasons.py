@@ -10,7 +10,6 @@ from compactor.config import load_config, with_filters
 from compactor.errors import ConfigError
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.round_report import LogReport, LogStatus
-from compactor.survey import survey_log_dirs
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.formats import checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -325,18 +324,6 @@ def test_a_log_in_two_directories(tmp_path: Path) -> None:
         (one, SET_ASIDE),
         (other, SET_ASIDE),
     ]
-
-
-def test_a_log_that_vanishes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log_dir = build(tmp_path / "d", Shape("t"), Shape("u"))
-    path = tmp_path / "d" / "t-0" / file_name(4, LOG)
-    listed = survey_log_dirs([log_dir])
-    path.unlink()
-    monkeypatch.setattr("compactor.planning.round_plan.survey_log_dirs", lambda _: listed)
-    found = plan_round([log_dir], COMPACT, NOW_MS)
-    assert [log.name for log in found.logs] == ["u-0"]
-    (report,) = found.not_cleaned
-    assert (report.status, report.reason) == (SET_ASIDE, f"{path}: No such file or directory")
 
 
 def test_damaged_leader_epochs_set_a_log_aside_where_retention_may_need_them(

@@ -17,7 +17,7 @@ from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log.log_dir import list_partition
-from storage.log.producer_state import CompletedTxn, ProducerState, load_producer_state
+from storage.log.producer_state import CompletedTxn, ExpiryClock, ProducerState, load_producer_state
 from tests.support.reference_batch import decode, encode
 
 LOGS = {
@@ -75,11 +75,10 @@ def load(partition: Path) -> Load:
         now_ms: int = 1000,
         clean_shutdown: bool = True,
     ) -> ProducerState:
-        segments = list_partition(str(partition), "t", 0).segments
-        bounds = log_start, log_end, now_ms, DAY_MS
-        return load_producer_state(
-            str(partition), snapshots, segments, *bounds, clean_shutdown=clean_shutdown
-        )
+        listing = list_partition(str(partition), "t", 0)
+        listing = listing._replace(snapshot_offsets=tuple(snapshots))
+        clock = ExpiryClock(now_ms, DAY_MS)
+        return load_producer_state(listing, log_start, log_end, clock, clean_shutdown)
 
     return load
 
@@ -196,8 +195,8 @@ def options(producer_epoch: int = 0, control: bool = False, txn: bool = False) -
 
 def load_batches(directory: Path, batches: list[bytes]) -> ProducerState:
     (directory / f"{0:020d}.log").write_bytes(b"".join(batches))
-    segments = list_partition(str(directory), "t", 0).segments
-    return load_producer_state(str(directory), (), segments, 0, 1000, 0, clean_shutdown=False)
+    listing = list_partition(str(directory), "t", 0)
+    return load_producer_state(listing, 0, 1000, ExpiryClock(0), clean_shutdown=False)
 
 
 def empty(data: bytes) -> bytes:
