@@ -1,4 +1,4 @@
-"""Small files of a run's own that begin with their checksum: nobody is told it otherwise."""
+"""Small files of a run's own that begin with their checksum, which stands nowhere else."""
 
 from struct import Struct
 

@@ -3,7 +3,7 @@
 But for cleanup.policy: what `--topic-configs` says of a topic stands, so that no flag compacts a
 topic that is not compacted by its own word.
 
-The TOML file is laid out as conf/compactor.toml, which tells of every setting. Nothing needs a
+The TOML file is laid out as conf/compactor.toml, which explains every setting. Nothing needs a
 file: the defaults are in the code (`compactor.topic_config`, and here).
 """
 

@@ -26,18 +26,18 @@ def refusals(
     assume_fully_replicated: bool = False,
 ) -> list[str]:
     """A line for each reason, without a full stop; of a run with the same arguments."""
-    found = told_by(descriptor_limit.require_enough)
+    found = messages_of(descriptor_limit.require_enough)
     for log_dir in log_dirs:
-        found += told_by(partial(require_working_locks, [log_dir], allowed_file_systems))
-        of_lock = told_by(partial(_require_lock, log_dir))
+        found += messages_of(partial(require_working_locks, [log_dir], allowed_file_systems))
+        of_lock = messages_of(partial(_require_lock, log_dir))
         if not (of_lock or after_unclean_shutdown):  # a running broker has taken the marker away
-            found += told_by(partial(require_clean_shutdown, log_dir))
+            found += messages_of(partial(require_clean_shutdown, log_dir))
         found += of_lock
-    return found + told_by(partial(require_high_watermarks, log_dirs, assume_fully_replicated))
+    return found + messages_of(partial(require_high_watermarks, log_dirs, assume_fully_replicated))
 
 
-def told_by(check: Callable[[], object]) -> list[str]:
-    """What a check of the run says, if it does."""
+def messages_of(check: Callable[[], object]) -> list[str]:
+    """The message with which a check of the run refuses it, if it does."""
     try:
         check()
     except (RefusedError, ConfigError, OSError) as error:

@@ -77,11 +77,11 @@ def read(log_dir: str) -> Memory:
     except FileNotFoundError:
         return Memory(log_dir, {})
     except CorruptFileError as error:
-        told = str(error)
+        problem = str(error)
     except OSError as error:
-        told = f"{path}: {error.strerror}"
-    told += "; it counts as empty, and nothing is remembered until it is removed"
-    return Memory(log_dir, {}, told)
+        problem = f"{path}: {error.strerror}"
+    problem += "; it counts as empty, and nothing is remembered until it is removed"
+    return Memory(log_dir, {}, problem)
 
 
 def known_problems(memories: Iterable[Memory]) -> dict[str, str]:

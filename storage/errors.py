@@ -17,7 +17,7 @@ class CorruptFileError(LogCompactionError):
 
 
 class UnsupportedFormatError(CorruptFileError):
-    """A file is sound as far as can be told, but of a version, codec or kind not handled."""
+    """A file is sound as far as is known, but of a version, codec or kind not handled."""
 
 
 class UnsupportedBackendError(LogCompactionError):

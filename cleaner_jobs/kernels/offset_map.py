@@ -1,9 +1,10 @@
 """Kernels of the offset map: which record is the latest of its key.
 
-A *part* is what a stretch of one log tells of its keys: one 24-byte entry for each key, of the
-latest record of that key in the stretch, and one for each record that is only looked up, laid out
-by hash partition. Entries carry no absolute offset: parts are merged in the order of the log, so
-the later entry is the later record. An entry is three uint64: the two halves of the key's hash, and
+A *part* is what up to about a million records of one log say about their keys: one 24-byte entry
+for each key, of its latest record among them, and one for each record that is only looked up, laid
+out by hash partition. Entries carry no absolute offset: parts are merged in the order of the log,
+so the later entry is the later record. An entry is three uint64: the two halves of the key's hash,
+and
 
     bit 63      the record is an expired tombstone
     bit 62      the record is looked up in the map, not put there (C-7.5, C-7.11)
@@ -52,7 +53,7 @@ def table_slots(entries: int) -> int:
 
 @inlined
 def fingerprint(first_hash: Any, second_hash: Any, offset: Any) -> Any:
-    """A 64-bit number for one (key, offset); sums of them tell sets of records apart."""
+    """A 64-bit number for one (key, offset); two sets of records with the same sum are the same."""
     x = first_hash ^ (np.uint64(offset) * np.uint64(0x9E3779B97F4A7C15))
     x ^= x >> np.uint64(32)
     x *= np.uint64(0xD6E8FEB86659FD93)

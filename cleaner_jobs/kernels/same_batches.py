@@ -180,8 +180,8 @@ def compare_payloads(
     source: the window's buffer, where that begins in its file, and rows of its batches. payloads:
     batch i stands in bounds[i, 0]:bounds[i, 1]. decisions: states of records, the first record of
     each batch among them, the horizon that each is to be given or -1, whether the round gives any.
-    written: a buffer, and results as of rebuild_payloads; a batch that it has not rebuilt is passed
-    over. expected: (batches, EXPECTED_COLUMNS), filled.
+    written: a buffer, and results as of rebuild_payloads; a batch that it has not rebuilt is
+    skipped. expected: (batches, EXPECTED_COLUMNS), filled.
     Returns the batch that differs, and in what; -1 and SAME if none does.
     """
     buffer, file_position, rows = source

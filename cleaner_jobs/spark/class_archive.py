@@ -1,7 +1,7 @@
 """The class archive of Spark's Java: its classes parsed and checked once, then mapped from a file.
 
 It halves the processor time of a start. It fits one Java and one set of jars only, so its name
-tells both, and Java leaves aside one that does not fit. It lies on top of the archive that a Java
+has both, and Java ignores one that does not fit. It lies on top of the archive that a Java
 brings of its own classes; a trimmed one brings none. Source: JEP 350.
 """
 

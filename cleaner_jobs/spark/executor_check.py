@@ -1,8 +1,8 @@
 """Asks the executors, before work begins, whether they can do it, and on which host one cannot.
 
 Each has to have a Python with this package, the driver's work directory, and the log directories
-under the paths that the driver has. What is missing would else be told by the first tasks, once
-they have been tried four times, and of each log anew.
+under the paths that the driver has. Otherwise the first tasks would report what is missing, once
+they have been tried four times, and for each log again.
 """
 
 import json
@@ -73,13 +73,13 @@ def executor_problems(
         if found:
             return found
         raise StageFailedError(f"first job: {cause_of_failure(error)}") from error
-    told = [(host, *problem) for host, value in answers for problem in json.loads(value)]
-    return _by_problem(told) + _python_problems(spark, work_dir)
+    reported = [(host, *problem) for host, value in answers for problem in json.loads(value)]
+    return _by_problem(reported) + _python_problems(spark, work_dir)
 
 
-def _by_problem(told: Sequence[tuple[str, str, str]]) -> list[ExecutorProblem]:
+def _by_problem(reported: Sequence[tuple[str, str, str]]) -> list[ExecutorProblem]:
     hosts: dict[tuple[str, str], set[str]] = {}
-    for host, lack, problem in told:
+    for host, lack, problem in reported:
         hosts.setdefault((lack, problem), set()).add(host)
     return [
         ExecutorProblem(Lack(lack), problem, tuple(sorted(of_problem)))
@@ -90,9 +90,9 @@ def _by_problem(told: Sequence[tuple[str, str, str]]) -> list[ExecutorProblem]:
 def _python_problems(spark: SparkSession, group: str) -> list[ExecutorProblem]:
     """Why tasks of the job failed before they could answer, though others have done their work.
 
-    Spark tells a host with a cause in its own books alone.
+    Spark names a host together with a cause only in its own records.
     """
-    told = []
+    reported = []
     try:
         context: Any = spark.sparkContext._jsc.sc()
         context.listenerBus().waitUntilEmpty(_LISTENER_MS)
@@ -105,10 +105,10 @@ def _python_problems(spark: SparkSession, group: str) -> list[ExecutorProblem]:
                     task = tasks.apply(number)
                     message = task.errorMessage()
                     if message.isDefined() and _is_of_its_host(message.get()):
-                        told.append((task.host(), _PYTHON, failure_cause(message.get())))
+                        reported.append((task.host(), _PYTHON, failure_cause(message.get())))
     except SPARK_ERRORS:  # an older Spark keeps other books, or Java has gone
         return []
-    return _by_problem(told)
+    return _by_problem(reported)
 
 
 def _is_of_its_host(message: str) -> bool:

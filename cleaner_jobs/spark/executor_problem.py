@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Lack(StrEnum):
-    """In the order in which it is told."""
+    """In the order in which problems are reported."""
 
     PYTHON = "python"  # or the package
     WORK_DIR = "work-dir"

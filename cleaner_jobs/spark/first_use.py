@@ -1,7 +1,7 @@
 """Does once for a machine what would make every start slow: compiled kernels, Java's class archive.
 
 Both are kept: the kernels by numba, beside their source or in the user's cache, the archive in the
-user's cache. A mark there tells for which source the kernels were compiled, so that a later run
+user's cache. A mark there says for which source the kernels were compiled, so that a later run
 need not load them to find out. What fails here costs time at later starts and nothing else.
 """
 
@@ -31,7 +31,7 @@ PACKAGES_WITH_KERNELS = ("storage", "cleaner_jobs")
 FEWEST_CORES = 2  # on one core, making the archive would lengthen the first run instead
 
 
-def prepare(environ: Mapping[str, str], tell: Callable[[str], None]) -> None:
+def prepare(environ: Mapping[str, str], say: Callable[[str], None]) -> None:
     """Prepare what is not prepared yet, both things at once, and say so beforehand.
 
     JAVA_HOME in environ names the Java to be used, if it is not the one in PATH.
@@ -50,7 +50,7 @@ def prepare(environ: Mapping[str, str], tell: Callable[[str], None]) -> None:
             return
         what = ["compiling kernels"] * (not mark.exists())
         what += ["archiving Java classes"] * archive_is_wanted
-        tell(f"first use on this machine: {' and '.join(what)}, half a minute")
+        say(f"first use on this machine: {' and '.join(what)}, half a minute")
         maker = start_making(environ, log_path) if archive_is_wanted else None
         try:
             if not mark.exists():
@@ -58,15 +58,13 @@ def prepare(environ: Mapping[str, str], tell: Callable[[str], None]) -> None:
                 mark.touch()
                 forget_older(mark)
             if maker:
-                _wait(maker, log_path, tell)
+                _wait(maker, log_path, say)
         except KeyboardInterrupt:
             if maker:
                 _stop(maker, log_path)
             raise
     except OSError as error:
-        tell(
-            f"{error.filename}: {error.strerror}: nothing can be kept there, so each start is slow"
-        )
+        say(f"{error.filename}: {error.strerror}: nothing can be kept there, so each start is slow")
 
 
 def kernels_mark(environ: Mapping[str, str]) -> Path:
@@ -90,14 +88,14 @@ def _compile_kernels() -> None:
         compileall.compile_dir(SOURCES / name, quiet=2)
 
 
-def _wait(maker: Popen[bytes], log_path: Path, tell: Callable[[str], None]) -> None:
+def _wait(maker: Popen[bytes], log_path: Path, say: Callable[[str], None]) -> None:
     try:
         code = maker.wait(MAKING_SECONDS)
     except TimeoutExpired:
         maker.kill()
         code = maker.wait()
     if code:
-        tell(f"no archive of Java classes was made, so each start takes longer; see {log_path}")
+        say(f"no archive of Java classes was made, so each start takes longer; see {log_path}")
     else:
         log_path.unlink(missing_ok=True)
 

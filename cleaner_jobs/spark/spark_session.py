@@ -249,12 +249,12 @@ def _cause(error: Exception, log_path: Path) -> str:
     """One line for the operator: Java's own words if it left any, or else Python's."""
     java_exception = getattr(error, "java_exception", None)
     if java_exception is not None:
-        told = java_exception.toString()
+        message = java_exception.toString()
     elif isinstance(error, OSError) and error.filename:
-        told = f"{error.filename}: {error.strerror}"
+        message = f"{error.filename}: {error.strerror}"
     else:
-        told = _complaint(log_path) or str(error)
-    first = next(filter(str.strip, told.splitlines()), type(error).__name__)
+        message = _complaint(log_path) or str(error)
+    first = next(filter(str.strip, message.splitlines()), type(error).__name__)
     if "stopped SparkContext" in first:  # what follows when it gave up in the background
         return "the master does not answer"
     return JAVA_CLASS.sub("", first.strip())

@@ -1,7 +1,7 @@
 """Why Spark lost a task, in one line: of the stacks of Java and Python that come with it. Pure.
 
-What Spark tells of a job that failed begins with the call that Python made; the task's own message
-stands behind its host, and behind that is the stack of whatever it called.
+What Spark says of a job that failed begins with the call that Python made; the task's own message
+comes after its host, and then the stack of whatever it called.
 """
 
 import re

@@ -77,7 +77,7 @@ def running_job(
     """Do work on another thread: where Java is being waited for, a signal would wait with it.
 
     Who leaves before it is done cancels it. The thread is a plain one: pyspark's InheritableThread
-    asks Java before it does anything of ours, and where Java dies just then nobody is told.
+    asks Java before it does anything of ours, and if Java dies just then, nobody notices.
     """
     outcome: Future[list[Row]] = Future()
 

@@ -33,7 +33,7 @@ class Heartbeat:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):  # what matters is told elsewhere, as of a full disk
+        with contextlib.suppress(OSError):  # a full disk, say, is reported by what matters more
             os.close(self._descriptor)
 
     def advance(self, log_bytes: int) -> None:

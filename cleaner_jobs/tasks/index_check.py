@@ -16,9 +16,9 @@ from storage.formats.batch_columns import BASE_OFFSET, POSITION, SIZE, Int64Arra
 
 
 class IndexCheck:
-    """Holds the entries of a stretch against its batches, a window of them at a time.
+    """Checks the index entries of a stretch against its batches, a window at a time.
 
-    What it finds is told at the end: where the log itself is damaged, that is what is wrong.
+    It raises what it finds at the end: if the log itself is damaged, that is reported instead.
     """
 
     def __init__(self, stretch: Stretch) -> None:

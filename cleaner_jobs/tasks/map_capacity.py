@@ -1,6 +1,6 @@
 """Where the map of a round is full, if it takes no more than so many keys.
 
-One task goes through the dirty section of a log in order, as Kafka's cleaner does. Only for rounds
+One task goes through the dirty range of a log in order, as Kafka's cleaner does. Only for rounds
 that are to stop where Kafka's cleaner would (`--map-capacity`): a map of ours has no limit.
 Source: Kafka, Cleaner.buildOffsetMap; compaction C-7.5 to C-7.9.
 """
@@ -134,7 +134,7 @@ class _MapFilling:
 def find_map_end(
     stretches: Sequence[Stretch], capacity: int, settings: RoundSettings, buffers: WorkerBuffers
 ) -> MapEnd:
-    """Where the map of one log ends. stretches: its dirty section, one for a segment, in order.
+    """Where the map of one log ends. stretches: its dirty range, one for a segment, in order.
 
     Raise CorruptFileError, LogChangedError or OSError.
     """

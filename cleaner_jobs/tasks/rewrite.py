@@ -1,4 +1,4 @@
-"""Rewrite: a piece of a segment group and its verdicts in; a cleaned stretch of log out.
+"""Rewrite: a piece of a segment group and its verdicts in; the cleaned batches out.
 
 Whole batches that lose nothing are copied; the others are rebuilt (by kernels, or field by field
 where a batch is not in the form in which Kafka writes it), emptied or dropped.

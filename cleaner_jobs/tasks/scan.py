@@ -228,8 +228,8 @@ def scan_stretches(
 ) -> Iterator[Part | tuple[int, Exception]]:
     """Scan stretches in order; yield parts, or a log's id and the error that sets it aside.
 
-    stretches: those of a log stand together. After an error the rest of them are passed over: the
-    parts of that log are of no use.
+    stretches: those of a log stand together. After an error the rest of a log's are skipped: its
+    parts are of no use.
     """
     with naming(out_path), open(out_path, "wb", buffering=0) as out:
         for log_id, of_log in groupby(stretches, key=lambda stretch: stretch.log_id):

@@ -1,4 +1,4 @@
-"""What a scan tells of transactional and control batches, and what it and the rewrite are told.
+"""What a scan returns about transactional and control batches, and what the driver decides.
 
 Whether such a batch goes depends on the batches before it, back to the start of the log, so tasks
 do not decide it: a scan leaves a row of TXN_BATCH for each of them, and the driver goes through

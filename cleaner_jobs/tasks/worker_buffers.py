@@ -1,4 +1,4 @@
-"""Buffers that a worker keeps from one stretch and one task to the next.
+"""Buffers that a worker keeps from one window and one task to the next.
 
 Fresh pages cost as much as the work on them, so arrays are kept by name and only ever grow; their
 sizes are bounded by what is worked on at once, not by the size of a log.

@@ -1,4 +1,4 @@
-"""Values in, values out: every command as a function. docs/api.md tells how they are used.
+"""Values in, values out: every command as a function. docs/api.md shows how they are used.
 
 To import this package costs next to nothing: each name is fetched from its module when it is first
 asked for, so that whoever plans loads no engine.

@@ -31,25 +31,25 @@ OnProgress = Callable[[Progress], object]
 
 
 class Listener:
-    """What the rooms below tell of their progress, told on to one function."""
+    """Passes progress on to one function, from whichever room below reports it."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
         self._on_progress, self._last = on_progress, Progress(Event.STAGE)
         self._lock = threading.Lock()  # swaps go on while stages begin
 
     def stage(self, name: str, total: int) -> None:
-        self._tell(event=Event.STAGE, stage=name, done=0, total=total)
+        self._report(event=Event.STAGE, stage=name, done=0, total=total)
 
     def advance(self, done: int) -> None:
-        self._tell(event=Event.ADVANCE, done=done)
+        self._report(event=Event.ADVANCE, done=done)
 
     def swapped(self, groups: int) -> None:
-        self._tell(event=Event.SWAPPED, swapped_groups=groups)
+        self._report(event=Event.SWAPPED, swapped_groups=groups)
 
     def message(self, text: str) -> None:
-        self._tell(event=Event.MESSAGE, message=text)
+        self._report(event=Event.MESSAGE, message=text)
 
-    def _tell(self, **news: Any) -> None:
+    def _report(self, **news: Any) -> None:
         with self._lock:
             progress = self._last._replace(**news)
             self._last = progress._replace(message="")
@@ -58,7 +58,7 @@ class Listener:
 
 
 class _Changes(str):
-    """The note of an error that says what was changed; by its type it is told from other notes."""
+    """The note of an error that says what was changed, a type of its own among other notes."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Where a command may leave something beside what it is told to write: never in a log directory.
+"""Where a command may leave something beside what it is asked to write: never in a log directory.
 
 A directory there that is not named like a partition ends a broker that starts (log-format F-1.4).
 Temporary files, Spark's and our own, go where TMPDIR says; Spark's blocks where SPARK_LOCAL_DIRS

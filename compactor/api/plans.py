@@ -10,7 +10,7 @@ from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.planning.room import cores_of, places_of, with_room
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts, plan_space
-from compactor.refusals import refusals, told_by
+from compactor.refusals import messages_of, refusals
 from compactor.remembered_logs import RememberedLogs
 
 
@@ -45,9 +45,9 @@ def _space(found: RoundPlan) -> SpaceFacts:
 def _refusals(
     log_dirs: Sequence[str], premises: Premises, found: RoundPlan, space: SpaceFacts | None
 ) -> list[str]:
-    told = told_by(partial(places.log_dirs, log_dirs, to_write=True))
-    told += refusals(
+    refused = messages_of(partial(places.log_dirs, log_dirs, to_write=True))
+    refused += refusals(
         [log_dir.path for log_dir in found.log_dirs],
         assume_fully_replicated=premises.config.assume_fully_replicated,
     )
-    return told + (told_by(partial(with_room, found, space[1])) if space else [])
+    return refused + (messages_of(partial(with_room, found, space[1])) if space else [])

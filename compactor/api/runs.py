@@ -29,7 +29,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpacePlan, leaving_out
 from compactor.planning.uncleaned import stop_if_corrupt
 from compactor.recovery.recovery_account import problems_of, with_recovery_noted
-from compactor.refusals import refusals, told_by
+from compactor.refusals import messages_of, refusals
 from compactor.remembered_logs import RememberedLogs
 from compactor.round_report import CleaningReport
 
@@ -60,7 +60,7 @@ def run(
 
     Raise ConfigError and RefusedError before anything is changed; CorruptLogError,
     CleaningFailedError, LockLostError and OSError where the round as a whole fails. What was
-    changed by then is told by `what_was_changed`.
+    changed by then is what `what_was_changed` returns.
     """
     own = _places(log_dirs, options)
     # The locks come first: what is planned under them is still true when it is done.
@@ -138,13 +138,13 @@ def _refusals(asked: _Asked, plan: RoundPlan) -> list[str]:
     options, own, premises = asked
     replicated = premises.config.assume_fully_replicated
     known = options.allowed_file_systems, options.recover_first, replicated
-    told = told_by(partial(places.log_dirs, own.log_dirs, to_write=True))
-    told += refusals(own.log_dirs, *known)
+    refused = messages_of(partial(places.log_dirs, own.log_dirs, to_write=True))
+    refused += refusals(own.log_dirs, *known)
     if not plan.logs:
-        return [f"A run would be refused: {why}" for why in told]
+        return [f"A run would be refused: {why}" for why in refused]
     space = _space(asked, plan)
-    told += told_by(partial(with_room, plan, space))
-    return leaving_out(space) + [f"A run would be refused: {why}" for why in told]
+    refused += messages_of(partial(with_room, plan, space))
+    return leaving_out(space) + [f"A run would be refused: {why}" for why in refused]
 
 
 def _discard_expired(asked: _Asked, progress: ChangeWatch) -> None:

@@ -45,7 +45,7 @@ CANNOT_SHARE = (errno.EXDEV, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class JoinedSegment(NamedTuple):
-    """A stretch of the pieces, one behind the other, that becomes a segment."""
+    """A range of bytes of the pieces, one behind the other, that becomes a segment."""
 
     base_offset: int
     start: int  # in the bytes of all pieces
@@ -93,7 +93,7 @@ def join_pieces(
     segments: Sequence[JoinedSegment],
     run_id: str,
 ) -> StagedGroup:
-    """Join the pieces of a group as joined_segments told; what is to be swapped in."""
+    """Join the pieces of a group into the segments of joined_segments; what is to be swapped in."""
     suffix = staged_suffix(run_id, "joined")
     model = attributes_of(sources[-1].path)
     aborted = _aborted_txns(rewritten[0].txn_index_file, segments)
@@ -189,7 +189,8 @@ def _join(path: str, spans: Iterator[_Span], digest: xxhash.xxh3_64, model: File
                     path, position - log_bytes, "a joined piece is not what was written"
                 )
         finish_like(out.fileno(), model)
-        os.fsync(out.fileno())  # by this descriptor: another may not be told what has failed since
+        # by this descriptor: another one may not see an error from before it was opened
+        os.fsync(out.fileno())
 
 
 def _append(source: int, target: int, log_bytes: int) -> bool:

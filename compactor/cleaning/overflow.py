@@ -38,13 +38,13 @@ def split_overflowing(
     originals: "OriginalsKeeper | None" = None,
     before_split: Callable[[], object] | None = None,
 ) -> RoundPlan:
-    """The plan without such segments: they are split, or, in a dry run, their logs only told of.
+    """The plan without such segments: they are split or, in a dry run, only reported.
 
     A log that cannot be split is left as it is, with a reason. originals: keeps what is split.
     before_split: is called before a segment is. The caller holds the locks of the log directories,
     unless the run is dry.
     """
-    told: dict[str, LogReport] = {}
+    not_cleaned: dict[str, LogReport] = {}
     split: dict[str, tuple[str, ...]] = {}
     for log in plan.logs:
         try:
@@ -52,7 +52,7 @@ def split_overflowing(
             verb = "would be" if dry_run else "was"
             notes = tuple(SPLIT_NOTE.format(os.path.basename(s.path), verb) for s in sources)
             if sources and dry_run:
-                told[log.path] = _told(log, notes)
+                not_cleaned[log.path] = _would_split(log, notes)
             elif sources:
                 from compactor.cleaning.segment_split import (
                     split_segment,  # with kernels that few need
@@ -64,15 +64,15 @@ def split_overflowing(
                     split_segment(log, source, originals)
                 split[log.path] = notes
         except (CorruptFileError, LogChangedError, OSError) as error:
-            told[log.path] = problem_report(log, problem_of(log.log_id, error))
+            not_cleaned[log.path] = problem_report(log, problem_of(log.log_id, error))
     if split:
         plan = plan_again()
     logs = [
         replace(log, notes=(*log.notes, *split.get(log.path, ())))
         for log in plan.logs
-        if log.path not in told
+        if log.path not in not_cleaned
     ]
-    return replace(plan, logs=tuple(logs), not_cleaned=(*plan.not_cleaned, *told.values()))
+    return replace(plan, logs=tuple(logs), not_cleaned=(*plan.not_cleaned, *not_cleaned.values()))
 
 
 def overflowing(log: LogPlan) -> list[Source]:
@@ -96,9 +96,9 @@ def _overflows(source: Source) -> bool:
     )
 
 
-def _told(log: LogPlan, notes: tuple[str, ...]) -> LogReport:
+def _would_split(log: LogPlan, notes: tuple[str, ...]) -> LogReport:
     return replace(
         untouched_report(log, LogStatus.WOULD_CLEAN),
         segments_after=log.segment_count + len(notes),
-        notes=(*notes, "a dry run does not count what would go then"),
+        notes=(*notes, "a dry run does not count the records that would go after the split"),
     )

@@ -13,7 +13,7 @@ class Scan(NamedTuple):
     """What was read of a log, from which the round goes on."""
 
     parts: tuple[Part, ...]  # in the order of the log
-    aborted_file: str  # what its tasks were told of aborted transactions
+    aborted_file: str  # the aborted transactions that its tasks went by
 
 
 class TransactionsOfLog(NamedTuple):

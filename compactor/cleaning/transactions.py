@@ -1,7 +1,7 @@
 """The one part of cleaning that needs the order of a whole log: its transactions. Pure.
 
 What the scan left of transactional and control batches is gone through twice, as Kafka's cleaner
-goes through the log twice: once for the map, from where the dirty section begins, and once for the
+goes through the log twice: once for the map, from where the dirty range begins, and once for the
 cleaning, from the first segment on. Source: Kafka, CleanedTransactionMetadata,
 UnifiedLog.collectAbortedTransactions, Cleaner.buildOffsetMap, Cleaner.cleanSegments; compaction
 C-7.5, C-7.11, C-8.

@@ -1,7 +1,7 @@
 """Whether the transaction indexes of a log fit its markers. Pure.
 
 Nothing in a `.txnindex` is covered by a checksum, and it decides what is aborted: one wrong bit,
-and committed records would go for good. But the log says it, too: an entry tells of one abort
+and committed records would go for good. But the log says it, too: an entry stands for one abort
 marker, and of data of its producer since the marker before it. An entry that the log contradicts
 sets the log aside. Data before an abort marker that no entry covers is taken for committed, as by
 Kafka and its readers (E-53), and the markers are counted. Source: Kafka,
@@ -149,5 +149,5 @@ def _covers(entry: AbortedTxn, found: _Producer) -> bool:
 
 def _corrupt(path: str, index: TxnIndexOfSegment, number: int, problem: str) -> CorruptFileError:
     file = os.path.join(path, file_name(index.base_offset, TXN_INDEX))
-    told = f"entry {number} does not fit the log: {problem}"
-    return CorruptFileError(file, number * txn_index.ENTRY.size, told)
+    problem_of_entry = f"entry {number} does not fit the log: {problem}"
+    return CorruptFileError(file, number * txn_index.ENTRY.size, problem_of_entry)

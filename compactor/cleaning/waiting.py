@@ -24,13 +24,13 @@ def turns_taken_often() -> Iterator[None]:
 
 
 class Poll:
-    """Tells how far the tasks of a stage are, whenever it is looked at and that is due."""
+    """Reports how far the tasks of a stage are, from time to time while it is looked at."""
 
-    def __init__(self, ask: Callable[[], int], tell: Callable[[int], None]) -> None:
-        self._ask, self._tell, self._last = ask, tell, time.monotonic()
+    def __init__(self, ask: Callable[[], int], report: Callable[[int], None]) -> None:
+        self._ask, self._report, self._last = ask, report, time.monotonic()
 
     def look(self) -> None:
-        """Raises what tell does; that nobody knows how far they are is no reason to stop."""
+        """Raise what report raises. What cannot be found out is not reported."""
         now = time.monotonic()
         if now - self._last < POLL_SECONDS:
             return
@@ -39,4 +39,4 @@ class Poll:
             done = self._ask()
         except OSError:
             return
-        self._tell(done)
+        self._report(done)

@@ -4,7 +4,7 @@ It must lie outside of every log directory: a broker that starts does not surviv
 that is not named like a partition (log-format F-1.4).
 
 A run that was killed leaves its directory behind, and the next one beside it removes it: a lock on
-a file in it, which ends with the process that made it, tells it apart from those of live runs.
+a file in it, which ends with the process that made it, distinguishes it from those of live runs.
 """
 
 import contextlib

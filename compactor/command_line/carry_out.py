@@ -1,7 +1,6 @@
 """Carries a request out: whatever happens, one line says what went wrong, and a code how it ended.
 
-The last line of standard output is the summary; errors come here, and what was changed by then is
-told with them.
+The last line of standard output is the summary; errors come here, with what was changed by then.
 """
 
 import os
@@ -75,7 +74,7 @@ def _write_report(path: str, document: JsonObject) -> None:
 
 
 def complain(line: str, changed: str) -> None:
-    """Tell what went wrong, and what was changed unless the line says it."""
+    """Print what went wrong, and what was changed unless the line says so itself."""
     already_said = "nothing was changed" in line.lower()
     stop = "" if line.endswith(("?", "!")) else "."
     print_error(f"compactor: {line}{stop}" + ("" if already_said else f" {changed}"))

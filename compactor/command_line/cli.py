@@ -123,7 +123,7 @@ def compactor(
 
 
 @app.command(cls=GivenOnce)
-def plan(  # one parameter an option: this is how typer is told of them
+def plan(  # one parameter an option: this is how typer learns of them
     log_dir: LogDirs,
     topic_configs: TopicConfigs = None,
     config: Config = None,
@@ -157,7 +157,7 @@ def plan(  # one parameter an option: this is how typer is told of them
 
 
 @app.command(cls=GivenOnce)
-def run(  # one parameter an option: this is how typer is told of them
+def run(  # one parameter an option: this is how typer learns of them
     log_dir: LogDirs,
     dry_run: Annotated[
         bool,
@@ -220,7 +220,7 @@ def run(  # one parameter an option: this is how typer is told of them
 
 
 @app.command(cls=GivenOnce)
-def recover(  # one parameter an option: this is how typer is told of them
+def recover(  # one parameter an option: this is how typer learns of them
     log_dir: LogDirs,
     topic_configs: TopicConfigs = None,
     config: Config = None,
@@ -272,7 +272,7 @@ def undo(
 
 
 @app.command(cls=GivenOnce)
-def explain(  # one parameter an option: this is how typer is told of them
+def explain(  # one parameter an option: this is how typer learns of them
     log_dir: LogDirs,
     topic_partition: Annotated[str, typer.Argument(metavar="TOPIC-PARTITION")],
     topic_configs: TopicConfigs = None,

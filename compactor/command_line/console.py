@@ -22,7 +22,7 @@ def show(view: Callable[[int], RenderableType]) -> None:
         console.print(view(console.width), crop=False)  # a command to paste may be longer
 
 
-def tell(warnings: Sequence[str]) -> None:
+def show_warnings(warnings: Sequence[str]) -> None:
     """On standard error, for who is shown no table with them."""
     for warning in warnings:
         print_error(f"compactor: warning: {printable(warning)}")

@@ -1,7 +1,7 @@
 """`explain`, from the words of the command line to a table and a result."""
 
 from compactor import api
-from compactor.command_line.console import show, tell
+from compactor.command_line.console import show, show_warnings
 from compactor.command_line.requests import ExplainArguments, Format, Result, rules_of
 from compactor.exit_codes import ExitCode
 from compactor.views.explanation import explanation_document, explanation_view
@@ -15,5 +15,5 @@ def result_of(wanted: ExplainArguments) -> Result:
     begin = summary("explain", ExitCode.PARTIAL if found.outcome == "set-aside" else ExitCode.OK)
     if words.format is Format.TABLE:
         show(lambda _: explanation_view(found))
-    tell(found.warnings)
+    show_warnings(found.warnings)
     return Result(begin | explanation_document(found) | {"warnings": list(found.warnings)}, begin)

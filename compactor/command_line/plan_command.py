@@ -1,7 +1,7 @@
 """`plan`, from the words of the command line to a table and a result."""
 
 from compactor import api
-from compactor.command_line.console import show, tell
+from compactor.command_line.console import show, show_warnings
 from compactor.command_line.requests import Format, Result, RoundArguments, rules_of
 from compactor.exit_codes import exit_code_of_statuses
 from compactor.views.plan_table import plan_document, plan_view
@@ -17,5 +17,5 @@ def result_of(wanted: RoundArguments) -> Result:
     if wanted.format is Format.TABLE:
         show(lambda width: plan_view(found, width, space, refused, warnings))
     else:
-        tell(warnings)
+        show_warnings(warnings)
     return Result(begin | document, begin)

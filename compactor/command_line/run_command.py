@@ -2,7 +2,7 @@
 
 from compactor import api
 from compactor.command_line import arguments
-from compactor.command_line.console import show, shown_progress, tell
+from compactor.command_line.console import show, show_warnings, shown_progress
 from compactor.command_line.requests import Format, OnCorrupt, Result, RoundArguments, rules_of
 from compactor.views.report_json import report_document, report_summary
 from compactor.views.report_table import report_view
@@ -16,7 +16,7 @@ def result_of(wanted: RoundArguments) -> Result:
     if wanted.format is Format.TABLE:
         show(lambda width: report_view(report, width))
     else:
-        tell(report.warnings)
+        show_warnings(report.warnings)
     return Result(report_document(report), report_summary(report))
 
 

@@ -36,8 +36,8 @@ def result_of(wanted: VerifyArguments) -> Result:
         print_line(verification_line(found))
         if compared is not None:
             show(lambda _: comparison_view(compared))
-    told = [finding_document(finding) for finding in findings]
-    return Result(begin | {"findings": told} | document, begin)
+    documents = [finding_document(finding) for finding in findings]
+    return Result(begin | {"findings": documents} | document, begin)
 
 
 def _require_against(wanted: VerifyArguments) -> None:

@@ -1,4 +1,4 @@
-"""The machine's clock. A command reads it once, and hands on what it was told.
+"""The machine's clock. A command reads it once, and passes the time on.
 
 So every horizon, lag and expiry of a run is judged by one "now", however long the run takes, and
 the same moment stands in its report, beside what it keeps and in what it remembers.

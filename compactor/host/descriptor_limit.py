@@ -1,7 +1,7 @@
 """How many files may be open at once (`ulimit -n`): raised as far as it may be, then looked at.
 
-Java has each of Spark's jars open, some 300, and tells of a limit that it meets as of whatever it
-was about: a missing logging provider, a calendar that cannot be read.
+Java has each of Spark's jars open, some 300, and where it meets the limit it reports something
+else: a missing logging provider, a calendar that cannot be read.
 """
 
 import contextlib

@@ -141,17 +141,17 @@ def _home_of(java: Path) -> Path:
     home = java.resolve().parent.parent
     if (home / "release").exists():
         return home
-    told = re.search(
+    said = re.search(
         r"^\s*java\.home = (.+)$", _run(java, "-XshowSettings:properties", "-version"), re.M
     )
-    return Path(told[1].strip()) if told else home
+    return Path(said[1].strip()) if said else home
 
 
 def _ask(java: Path) -> tuple[str, str]:
     """(version, modules), both empty where java does not answer."""
-    told = re.search(r'version "([^"]+)"', _run(java, "-version"))
-    listed = re.findall(r"^([\w.]+)(?:@|$)", _run(java, "--list-modules"), re.M) if told else []
-    return (told[1] if told else "", " ".join(listed))
+    said = re.search(r'version "([^"]+)"', _run(java, "-version"))
+    listed = re.findall(r"^([\w.]+)(?:@|$)", _run(java, "--list-modules"), re.M) if said else []
+    return (said[1] if said else "", " ".join(listed))
 
 
 def _run(java: Path, *arguments: str) -> str:

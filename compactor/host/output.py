@@ -25,7 +25,7 @@ def print_line(text: str) -> bool:
 def standard_output() -> Iterator[TextIO]:
     """What takes the lines of a command, which goes on with its work where they are not taken.
 
-    A reader that has gone, as `head` does, is no problem; another one is told at the end, see
+    A reader that has gone, as `head` does, is no problem; any other is reported at the end, see
     output_problem.
     """
     try:
@@ -45,7 +45,7 @@ def output_problem() -> OSError | None:
 
 
 def print_error(text: str) -> None:
-    """To standard error. What cannot be told there cannot be told: the exit code still can."""
+    """To standard error. Where nobody can read it, the exit code is all there is."""
     stream = ForgivingStream(sys.stderr)
     stream.write(f"{text}\n")
     stream.flush()
@@ -96,7 +96,7 @@ def _empty(stream: TextIO) -> None:
 
 
 def silence_libraries() -> None:
-    """Keep what libraries log to themselves: py4j logs tracebacks of what is told in one line."""
+    """Keep what libraries log to themselves: py4j logs tracebacks of what we report in a line."""
     logging.getLogger().addHandler(logging.NullHandler())
 
 

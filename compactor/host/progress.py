@@ -1,6 +1,7 @@
 """How far a round has come: a bar for each stage on a terminal, plain lines elsewhere.
 
-The engine tells a ProgressSink; who listens is decided here. rich is imported for a terminal alone.
+The engine reports to a ProgressSink; who listens is decided here. rich is imported for a terminal
+alone.
 """
 
 import time
@@ -63,7 +64,7 @@ class PlainProgress:
     """A line when a stage is over, and one every ten seconds of a long one."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float]) -> None:
-        # that nobody can be told is no reason to stop
+        # no reader is no reason to stop
         self._stream, self._clock = ForgivingStream(stream), clock
         self._name: str | None = None
         self._total = self._done = 0
@@ -94,8 +95,8 @@ class PlainProgress:
         if self._name is not None:
             seconds = self._clock() - self._began
             amount = amount_text(self._name, self._done, self._total)
-            told = ["done" if is_over else "stopped at" if amount else "stopped", amount]
-            self._write(f"{self._name}: {' '.join(filter(None, told))} in {seconds:.1f} s")
+            words = ["done" if is_over else "stopped at" if amount else "stopped", amount]
+            self._write(f"{self._name}: {' '.join(filter(None, words))} in {seconds:.1f} s")
         self._name = None
 
     def _write(self, text: str) -> None:
@@ -193,20 +194,20 @@ class ChangeWatch:
                 f"reached start after the segments that it deleted. Run it again.{kept}"
             )
         if not self.swap_began:
-            told = []
+            but = []
             if self.discarded_runs:
                 runs = counted(self.discarded_runs, "run")
-                told.append(f"for originals of {runs}, kept until now, that had expired")
+                but.append(f"for originals of {runs}, kept until now, that had expired")
             if self.recovery_broke_off:
-                told.append(
+                but.append(
                     "perhaps for what was just being settled of a cleaning that had been cut "
                     "short; recover or the next run finishes it"
                 )
             elif self.recovered:
-                told.append("for what was settled of a cleaning that had been cut short")
+                but.append("for what was settled of a cleaning that had been cut short")
             if self.split_began:
-                told.append("for segments that were split first, batch by batch")
-            changed = f"Nothing was changed{', except ' if told else ''}{' and '.join(told)}."
+                but.append("for segments that were split first, batch by batch")
+            changed = f"Nothing was changed{', except ' if but else ''}{' and '.join(but)}."
             return changed + (kept if self.split_began else "")
         groups = counted(self.swapped_groups, "group")
         return (

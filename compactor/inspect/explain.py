@@ -1,6 +1,6 @@
 """Why one log is cleaned or not: each of its bounds by name, and what set it.
 
-Everything comes from the plan of a round over its log directory, so that what is told here is what
+Everything comes from the plan of a round over its log directory, so that what is said here is what
 a run would do. Where the plan had no need to look at the log's end and its producers, that is done
 here, since it is one log. Source: spec C-4, C-5, C-18, C-23.
 """

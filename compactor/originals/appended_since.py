@@ -52,8 +52,8 @@ def _check_batch(path: str, position: int, header: BatchHeader, end_offset: int)
     if count != header.next_offset - first_offset:
         raise _missing(name, first_offset, header.next_offset, "some of ")
     if header.delete_horizon_ms is not None:
-        told = f"the batch at offset {first_offset} has a delete horizon"
-        raise ChangedSinceError(f"cleaned since: {name}, written after the run: {told}")
+        seen = f"the batch at offset {first_offset} has a delete horizon"
+        raise ChangedSinceError(f"cleaned since: {name}, written after the run: {seen}")
 
 
 def _extent(path: str, position: int, header: BatchHeader) -> tuple[int, int]:
@@ -66,5 +66,5 @@ def _extent(path: str, position: int, header: BatchHeader) -> tuple[int, int]:
 
 
 def _missing(name: str, first: int, end: int, share: str = "") -> ChangedSinceError:
-    told = f"{share}offsets {first} to {end - 1} are missing"
-    return ChangedSinceError(f"cleaned or deleted since: {name}, written after the run: {told}")
+    seen = f"{share}offsets {first} to {end - 1} are missing"
+    return ChangedSinceError(f"cleaned or deleted since: {name}, written after the run: {seen}")

@@ -7,8 +7,8 @@
     DIR/RUN/0/orders-7/undone          all of it was brought back; empty
 
 A step is a segment group that is swapped, a segment that is split, or one that retention deletes.
-Each file is told by name, size and checksum, so that a log can be recognised after any of them, and
-by the segments that no step touched, too: a later cleaning may have gone over these alone.
+Each file is known by name, size and checksum, so that a log can be recognised after any of them,
+and by the segments that no step touched, too: a later cleaning may have gone over these alone.
 """
 
 import json

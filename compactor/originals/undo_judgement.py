@@ -96,8 +96,8 @@ def _check_topic_id(kept: str | None, path: str) -> None:
         return
     known = None not in (now, kept)
     means = "deleted and created anew" if known else "whether it is the same topic cannot be told"
-    told = f"its topic id is {now or 'missing'}, before the run it was {kept or 'missing'}"
-    raise ChangedSinceError(f"{told}: {means}")
+    ids = f"its topic id is {now or 'missing'}, before the run it was {kept or 'missing'}"
+    raise ChangedSinceError(f"{ids}: {means}")
 
 
 def _steps_done(before: LogBefore, steps: Sequence[KeptStep], listing: PartitionListing) -> int:

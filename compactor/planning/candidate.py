@@ -1,7 +1,7 @@
 """One compacted log held against the rules of selection, with no more reading than is needed.
 
-Names, sizes and checkpoints tell of most logs that they are not worth cleaning, since a bound that
-takes reading (an open transaction) only makes the range shorter. So `judge` reads nothing but,
+Names, sizes and checkpoints show that most logs are not worth cleaning, since a bound that takes
+reading (an open transaction) only makes the range shorter. So `judge` reads nothing but,
 where a lag is configured, one index entry or batch header a segment. `prepare` looks at the end of
 the log and at its producers, for those logs that are left. Source: spec C-4, C-5, C-23.
 """

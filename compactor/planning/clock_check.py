@@ -2,7 +2,7 @@
 
 Delete horizons are dated by it: dated too early, a tombstone goes before its time. A file's time of
 modification is a clock's of its own, and nobody cleans a log before it is written. The times of
-records are whatever producers gave, so that they are only told of.
+records are whatever producers gave, so they only cause a notice.
 """
 
 from collections.abc import Iterable

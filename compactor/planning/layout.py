@@ -71,7 +71,7 @@ def stretches_of(
 ) -> list[Stretch]:
     """All of the groups of a log, cut where the offset index knows that a batch starts.
 
-    aborted_file: what the scan is told of aborted transactions.
+    aborted_file: the aborted transactions that the scan goes by.
     """
     bits = hash_partition_bits(plan.log_bytes)
     return [
@@ -95,7 +95,7 @@ def stretches_of(
 
 
 def dirty_stretches(plan: LogPlan, start: tuple[int, int], aborted_file: str = "") -> list[Stretch]:
-    """The dirty section, a stretch for each segment. start: number of the segment, position."""
+    """The dirty range, a stretch for each segment. start: number of the segment, position."""
     first, position = start
     numbered = [
         (g, s, source) for g, of in enumerate(sources_of(plan)) for s, source in enumerate(of)

@@ -1,4 +1,4 @@
-"""What whoever plans or runs a round is told once, whichever logs there are. Pure."""
+"""What a plan or a run says once, whichever logs there are. Pure."""
 
 from compactor.planning.round_plan import RoundPlan
 from storage.formats.checkpoint import REPLICATION

@@ -1,6 +1,6 @@
 """Why a log is not cleaned, in one line that an operator can act on. Pure.
 
-Numbers are plain digits, so that reasons that differ in nothing else can be told as one.
+Numbers are plain digits, so that reasons that differ in nothing else can be reported as one.
 """
 
 from compactor.planning.candidate import Judgement

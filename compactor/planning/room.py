@@ -38,7 +38,7 @@ def places_of(
             device = os.stat(path).st_dev
             if device not in rooms:
                 rooms[device] = _room(path, name)
-        except FileNotFoundError:  # not made yet; or gone, which its log is told of later
+        except FileNotFoundError:  # not made yet; or gone, which is reported of its log later
             return device_of(os.path.dirname(path), name)
         return device
 

@@ -51,7 +51,7 @@ class Bound(NamedTuple):
 
 
 class CleanableRange(NamedTuple):
-    """The dirty stretch that a round would clean, and what it weighs (C-5.2)."""
+    """The dirty range that a round would clean, and the sizes that it is chosen by (C-5.2)."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int  # exclusive; base offset of the segment where the bound is met

@@ -68,17 +68,17 @@ def _names(absent: list[str], topics: Collection[str]) -> str:
     """The first few, those before that look like a topic that is there."""
     looked_at = absent[: max(SHOWN_TOPICS, PAIRS // max(1, len(topics)))]
     close = {name: get_close_matches(name, topics, 1, 0.8) for name in looked_at}
-    told = [
+    shown = [
         f"{name} (did you mean {close[name][0]}?)" if close[name] else name
         for name in sorted(looked_at, key=lambda name: not close[name])
     ]
-    return _more(told[:SHOWN_TOPICS], len(absent))
+    return _more(shown[:SHOWN_TOPICS], len(absent))
 
 
 def _some(topics: list[str]) -> str:
     return _more(topics[:SHOWN_TOPICS], len(topics))
 
 
-def _more(told: list[str], count: int) -> str:
-    more = f" and {count - len(told):,} more" if count > len(told) else ""
-    return ", ".join(told) + more
+def _more(shown: list[str], count: int) -> str:
+    more = f" and {count - len(shown):,} more" if count > len(shown) else ""
+    return ", ".join(shown) + more

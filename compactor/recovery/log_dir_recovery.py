@@ -103,7 +103,7 @@ def recover_log_dir(
 ) -> LogDirRecovery:
     """Settle every partition of a log directory. The caller holds the lock of the directory.
 
-    rules: without them nothing else is done. advance: is told how many partitions are done.
+    rules: without them nothing else is done. advance: is called with how many partitions are done.
     What is wrong with one log is its `problem`, and the others go on. OSError if the directory
     itself cannot be listed; CorruptFileError and ConfigError, before anything is changed, if a
     checkpoint that is needed or the configuration of a topic is not sound.

@@ -26,8 +26,8 @@ def what_was_done(log: LogRecovery) -> str:
         (log.removed, "left over removed"),
         (log.rebuilt, "made anew"),
     )
-    told = [f"{counted(len(names), 'file')} {what}" for names, what in counts if names]
-    return ", ".join(told + ([f"cut off: {log.truncated}"] if log.truncated else []))
+    done = [f"{counted(len(names), 'file')} {what}" for names, what in counts if names]
+    return ", ".join(done + ([f"cut off: {log.truncated}"] if log.truncated else []))
 
 
 def with_recovery_noted(

@@ -14,7 +14,7 @@
 
 The recovery point and the cleaner checkpoint stay; entries below the log start are what a broker
 expects. Step 2 comes first of those that cannot be undone: were a file gone before it, readers
-below would be told of a gap. It is one write for many logs, so steps 1, and 3 to 7, are apart from
+below would find a gap. It is one write for many logs, so steps 1, and 3 to 7, are apart from
 it. Source: Kafka, UnifiedLog.deleteSegments, LeaderEpochFileCache.truncateFromStart; spec C-18.3,
 C-18.4, C-23.7.
 """

@@ -2,7 +2,7 @@
 
 Every log is looked at anew, since cleaning has merged its segments. The log starts of a log
 directory are raised in one write, once the new active segments stand and before any file goes; the
-steps, and what a crash leaves, are told in `log_deletion`.
+steps, and what a crash leaves, are in `log_deletion`.
 """
 
 import os

@@ -146,7 +146,7 @@ class HeaderCheck:
 
     def check(self, old: Slice, new: Slice, data_left: Int64Array) -> Iterator[BatchProblem]:
         """What is wrong with the batches that begin in a slice. Those that were not there before,
-        and whose offsets or producers differ, are for others to tell.
+        and whose offsets or producers differ, are reported elsewhere.
 
         data_left: as DataLeft gives it.
         """

@@ -2,9 +2,10 @@
 
 None of them is lost, and a reader that keeps the latest record of a key sees no difference; but who
 relies on a record to be gone is let down, and something decided otherwise than it had to. Only what
-is certain is told: the checkpoint says up to where the log was cleaned; what goes by the clock is
-held where the clock of the cleaning is known; and nothing is told of a log whose `.txnindex` and
-markers disagreed before, where a cleaner takes other records for aborted than a reader does.
+is certain is reported: the checkpoint says up to where the log was cleaned; what goes by the clock
+is checked only where the clock of the cleaning is known; and nothing is reported of a log whose
+`.txnindex` and markers disagreed before, where a cleaner takes other records for aborted than a
+reader does.
 Rules: compaction C-4.1, C-7.5, C-7.11, C-10.2, C-10.4, C-10.5, C-11.2, C-11.3.
 """
 
@@ -69,8 +70,8 @@ class Overdue:
     def check_batches(self, after: Batches) -> None:
         """Look at batches that are left; an empty one is there for its producer's sake alone.
 
-        Which producers a broker knew, the clock of the cleaning tells. The batch at the end of what
-        is cleaned stays, whatever it is (C-10.5).
+        The clock of the cleaning decides which producers a broker knew. The batch at the end of the
+        cleaned range stays, whatever it is (C-10.5).
         """
         if self._bounds.is_cut_short or not self._clock.is_exact:
             return
@@ -126,6 +127,5 @@ class Overdue:
 
 def first_dirty_offset(before: Side) -> int:
     """From where on the cleaning has taken keys into its map."""
-    start = before.log_start_offset
-    told = before.cleaned_to
-    return told if told is not None and start <= told <= before.log_end_offset else start
+    start, first = before.log_start_offset, before.cleaned_to
+    return first if first is not None and start <= first <= before.log_end_offset else start

@@ -1,6 +1,6 @@
 """What is held of a partition before a record is compared: its files, offsets and producers.
 
-Where its cleaning ended is told by the cleaner's checkpoint. From there on, and in every file of an
+The cleaner's checkpoint says where its cleaning ended. From there on, and in every file of an
 untouched log, the bytes have to be the same. Source: compaction C-6.3, C-6.4, C-15.3, C-17, C-18.4.
 """
 
@@ -61,7 +61,7 @@ class Bounds:
     log_start_offset: int  # below it, retention
     end: int  # superseded records, null keys, tombstones: the end of the offset map
     rewritten_end: int  # aborted records and markers: the end of the segment that holds `end`
-    is_cut_short: bool  # something was cleaned, and no checkpoint tells how far
+    is_cut_short: bool  # something was cleaned, and no checkpoint says how far
 
 
 def read_checkpoints(path: str) -> Checkpoints:
@@ -150,11 +150,11 @@ def _check_cleaned_to(before: Side, after: Side) -> Iterator[Finding]:
 def check_log_start(before: Side, after: Side, checkpoints: Checkpoints) -> Iterator[Finding]:
     """A log that begins later than before has a checkpoint that says so (C-18.4)."""
     name = after.listing.topic, after.listing.partition
-    told = checkpoints[checkpoint.LOG_START].get(name)
-    if after.log_start_offset > before.log_start_offset and told != after.log_start_offset:
+    said = checkpoints[checkpoint.LOG_START].get(name)
+    if after.log_start_offset > before.log_start_offset and said != after.log_start_offset:
         problem = (
             f"the log begins at offset {after.log_start_offset}, before at "
-            f"{before.log_start_offset}, and {checkpoint.LOG_START} says {told}"
+            f"{before.log_start_offset}, and {checkpoint.LOG_START} says {said}"
         )
         yield Finding(after.listing.path, 0, problem)
 

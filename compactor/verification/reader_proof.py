@@ -106,7 +106,7 @@ class PartitionProof:
             new.fill(taken_to)
             taken_to = min(old.covered_to, new.covered_to)
             self._compare(old.take(taken_to), new.take(taken_to))
-        self._tell(self._header_check.horizons.problems(self._bounds.is_cut_short))
+        self._note_problems(self._header_check.horizons.problems(self._bounds.is_cut_short))
         self._note(self._overdue.findings(is_disputed=self.proof.disputed_batches > 0))
         self._note(self._indexes.finish())
         end, start = self._bounds.rewritten_end, self._bounds.log_start_offset
@@ -158,7 +158,7 @@ class PartitionProof:
         self._check_gone(old, is_gone)
         self._check_batches(old, new)
         self._overdue.check_batches(new.batches)
-        self._tell(self._header_check.check(old, new, data_left))
+        self._note_problems(self._header_check.check(old, new, data_left))
         self._note(self._indexes.take(new.batches))
         self._txn_indexes.note(new.batches)
 
@@ -166,7 +166,7 @@ class PartitionProof:
         for finding in findings:
             self.proof.find(*finding)
 
-    def _tell(self, problems: Iterable[BatchProblem]) -> None:
+    def _note_problems(self, problems: Iterable[BatchProblem]) -> None:
         for place, problem in problems:
             self.proof.find(self._readers[1].path(place.segment), place.position, problem)
 

@@ -19,7 +19,7 @@ class Slice(NamedTuple):
     batches: Batches  # those that begin in it
     all_batches: Batches  # to which rows of records refer
     first: int  # row among them of the first that begins in it
-    aborted: BoolArray  # of all_batches, as a consumer is told
+    aborted: BoolArray  # of all_batches, as a consumer sees them
     records: Records
 
     @property

@@ -1,5 +1,5 @@
 """Which batches a reader takes for aborted: by the `.txnindex` files, as a consumer of committed
-records is told, and by the markers in the log, which are the truth.
+records does, and by the markers in the log, which are the truth.
 
 Both from the batches in the order of the log; nothing is shared with the bookkeeping of cleaning.
 Source: Kafka, UnifiedLog.collectAbortedTransactions, CompletedFetch.nextFetchedRecord; F-6, F-11.5.

@@ -64,7 +64,7 @@ class RewrittenIndexes:
             yield from self._check(base_offset, *columns)
         except CorruptFileError as error:
             yield Finding(error.path, error.position, error.problem)
-        except FileNotFoundError as error:  # which a broker makes anew, and `verify` tells
+        except FileNotFoundError as error:  # which a broker makes anew, and `verify` reports
             if not str(error.filename).startswith(self._paths[1]):
                 raise
 
@@ -75,11 +75,11 @@ class RewrittenIndexes:
         entries = offset_index.decode(filesystem.read_bytes(path), path)
         at = entries["position"].astype(np.int64)
         row = np.minimum(np.searchsorted(positions, at), len(positions) - 1)
-        told = entries["relative_offset"].astype(np.int64) + base_offset
-        wrong = np.flatnonzero((positions[row] != at) | (last[row] != told))
+        offsets = entries["relative_offset"].astype(np.int64) + base_offset
+        wrong = np.flatnonzero((positions[row] != at) | (last[row] != offsets))
         if len(wrong):
             i = int(wrong[0])
-            entry = f"entry (offset {told[i]}, position {at[i]})"
+            entry = f"entry (offset {offsets[i]}, position {at[i]})"
             problem = f"{entry} is not the last offset and the position of a batch"
             yield Finding(path, i * offset_index.ENTRY.itemsize, problem)
         path = os.path.join(self._paths[1], file_name(base_offset, TIME_INDEX))
@@ -92,16 +92,16 @@ def _check_times(
 ) -> Iterator[Finding]:
     before = np.concatenate([[-1], np.maximum.accumulate(times)[:-1]])
     is_first = times > before  # of those with the largest timestamp so far
-    told = entries["relative_offset"].astype(np.int64) + base_offset
-    row = np.minimum(np.searchsorted(last, told), len(last) - 1)
-    fits = (last[row] == told) & is_first[row] & (times[row] == entries["timestamp"])
+    offsets = entries["relative_offset"].astype(np.int64) + base_offset
+    row = np.minimum(np.searchsorted(last, offsets), len(last) - 1)
+    fits = (last[row] == offsets) & is_first[row] & (times[row] == entries["timestamp"])
     if not is_first.any():  # nothing has a timestamp: the one entry there may be says so
-        fits |= (entries["timestamp"] == -1) & (told == base_offset)
+        fits |= (entries["timestamp"] == -1) & (offsets == base_offset)
     wrong = np.flatnonzero(~fits)
     if len(wrong):
         i = int(wrong[0])
         problem = (
-            f"entry (timestamp {entries['timestamp'][i]}, offset {told[i]}) is not that of the "
+            f"entry (timestamp {entries['timestamp'][i]}, offset {offsets[i]}) is not that of the "
             "first batch with the largest timestamp so far"
         )
         yield Finding(path, i * time_index.ENTRY.itemsize, problem)
@@ -112,7 +112,7 @@ class _Known:
     """An entry of the log before."""
 
     txn: AbortedTxn
-    has_data: bool = False  # after the cleaning: what tells that nobody may see it
+    has_data: bool = False  # after the cleaning: so that its records have to stay hidden
 
 
 class TxnIndexes:

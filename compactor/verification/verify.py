@@ -54,7 +54,7 @@ class Verification:
 class _Offsets:
     """Of one log."""
 
-    end: int | None = None  # None: it could not be told
+    end: int | None = None  # None: it is not known
     gaps: list[Gap] = field(default_factory=list)  # between segments
     last_missing: int = -1  # inside of segments
 
@@ -154,8 +154,8 @@ def _check_gaps(
 
 
 def _check_names(partition: PartitionListing) -> Iterator[Finding]:
-    for told in partition.special:
-        name, _, problem = told.rpartition(": ")
+    for entry in partition.special:
+        name, _, problem = entry.rpartition(": ")
         yield Finding(os.path.join(partition.path, name), 0, problem)
     for name in partition.stray:
         problem = "a broker fails to load the partition: no offset in the name"
@@ -203,7 +203,7 @@ def _check_kraft_metadata(listing: LogDirListing) -> Iterator[Finding]:
     """To a KRaft broker (meta.properties version 1) a partition without topic id is a stray."""
     try:
         is_kraft = meta_properties.read(listing.path).version == 1
-    except (OSError, CorruptFileError):  # already told, or not there
+    except (OSError, CorruptFileError):  # already reported, or not there
         return
     for partition in listing.partitions if is_kraft else ():
         path = os.path.join(partition.path, PARTITION_METADATA)

@@ -153,7 +153,7 @@ class SegmentCheck:
             if error:
                 self._find(position, problem_text(error, detail))
                 if error == batch_columns.OFFSETS_NOT_ASCENDING and detail > -(2**63):
-                    self._previous_offset = detail - 1  # told once; the order starts anew here
+                    self._previous_offset = detail - 1  # reported once; the order starts anew here
                 elif error in _FRAMED:
                     position += entry_bytes(chunk, framed_bytes)
                 else:

@@ -128,9 +128,9 @@ def _check_time_index(
             position = int(at) * time_index.ENTRY.itemsize
             return [Finding(index.path, position, _with_more(problem, wrong))]
     largest = int(latest[-1]) if len(latest) else -1
-    told = int(times[-1]) if len(times) else -1
-    if is_finished and told != largest:
-        problem = f"largest timestamp {told}, the batches have {largest}"
+    indexed = int(times[-1]) if len(times) else -1
+    if is_finished and indexed != largest:
+        problem = f"largest timestamp {indexed}, the batches have {largest}"
         return [Finding(index.path, max(0, len(index.data) - time_index.ENTRY.itemsize), problem)]
     return []
 

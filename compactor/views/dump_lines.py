@@ -26,7 +26,7 @@ def text_line(row: Row) -> str:
 
 
 def _text_value(name: str, value: Any) -> str:
-    """Data is quoted, or a value "null" could not be told from none."""
+    """Data is quoted, so that the text "null" is not taken for no value."""
     if isinstance(value, str) and name not in _DATA and " " not in value:
         return value
     return json.dumps(value, ensure_ascii=False)

@@ -40,6 +40,6 @@ def _table(logs: Sequence[LogRecovery]) -> Table:
     table.add_column("log", overflow="fold")
     table.add_column("what was done", overflow="fold")
     for log in logs:
-        told = f"set aside: {log.problem}" if log.problem else what_was_done(log)
-        table.add_row(printable(f"{log.topic}-{log.partition}"), Text(one_line(told)))
+        outcome = f"set aside: {log.problem}" if log.problem else what_was_done(log)
+        table.add_row(printable(f"{log.topic}-{log.partition}"), Text(one_line(outcome)))
     return table

@@ -22,7 +22,7 @@ from compactor.views.report_totals import (
 )
 
 WIDE = 112  # columns from which each reason for dropping a record gets a column of its own
-ALWAYS_TOLD = ("superseded", "tombstone", "null_key")  # the others where a record went for them
+ALWAYS_SHOWN = ("superseded", "tombstone", "null_key")  # the others where a record went for them
 SHOWN_LOGS = 40
 SHOWN_REASONS = 20
 SHOWN_NAMES = 3
@@ -70,11 +70,11 @@ def _heading(report: CleaningReport) -> str:
 
 def _logs_table(logs: list[LogReport], totals: Totals, width: int) -> Table:
     dropped = dropped_by_reason(totals.counts)
-    others = [reason for reason, count in dropped.items() if count and reason not in ALWAYS_TOLD]
+    others = [reason for reason, count in dropped.items() if count and reason not in ALWAYS_SHOWN]
     wide = width >= WIDE + sum(len("   ") + max(len(r), len(f"{dropped[r]:,}")) for r in others)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=len(logs) > 1)
     several_dirs = len({log.log_dir for log in logs}) > 1
-    reasons = [*ALWAYS_TOLD, *others] if wide else []
+    reasons = [*ALWAYS_SHOWN, *others] if wide else []
     headings = ["offsets"] if wide else []
     headings += ["segments", "size", "records"] + [r.replace("_", " ") for r in reasons]
     headings += [] if wide else ["dropped"]
@@ -191,9 +191,9 @@ def _summary(report: CleaningReport, totals: Totals) -> str:
     dropped = dropped_by_reason(totals.counts)
     part = 1 - totals.bytes_after / totals.bytes_before
     verb = "would go" if report.dry_run else "gone"
-    told = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in dropped.items() if n]
+    dropped_words = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in dropped.items() if n]
     return (
-        f"Records dropped: {', '.join(told) or 'none'}.\n"
+        f"Records dropped: {', '.join(dropped_words) or 'none'}.\n"
         f"{logs}. {size_text(totals.bytes_before)} → {size_text(totals.bytes_after)}, "
         f"{part:.1%} {verb}, in {report.seconds:.1f} s."
     )

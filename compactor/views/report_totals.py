@@ -1,4 +1,4 @@
-"""Sums over a CleaningReport, and many reasons told as a few: pure, shared by table and JSON."""
+"""Sums over a CleaningReport, and many reasons merged into few: pure, shared by table and JSON."""
 
 import re
 from collections.abc import Iterable
@@ -85,7 +85,7 @@ def _without_names(log: LogReport) -> str:
 
 
 def _common(logs: list[LogReport]) -> str:
-    """The reason of a single log as it is; of several, numbers that vary told as ranges."""
+    """The reason of a single log as it is; of several, with ranges for numbers that vary."""
     if len(logs) == 1:
         return _reason(logs[0])
     reasons = [_without_names(log) for log in logs]

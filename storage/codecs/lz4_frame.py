@@ -59,7 +59,7 @@ def compress_frame(data: Bytes) -> bytes:
 def decompress_single_block_into(data: Bytes, out: ByteArray, at: int) -> int | None:
     """Put Kafka's frame of one block into out from index at on, and return the index after it.
 
-    None: it is another frame, or damaged, or out lacks the room; decompress_frame_into tells which.
+    None: it is another frame, or damaged, or out lacks the room; see decompress_frame_into.
     Most batches are such frames, and this takes a tenth less time.
     """
     if len(data) < _KAFKA_START.size:

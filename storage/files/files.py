@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol, Self
 
 
 class Entry(NamedTuple):
-    """What a directory listing tells of a name."""
+    """What a directory listing says about a name."""
 
     name: str
     is_dir: bool
@@ -42,7 +42,7 @@ class OpenFile(Protocol):
         ...
 
     def look(self) -> Entry:
-        """What a listing would tell of it now, but for its name, which is empty."""
+        """What a listing would say about it now, but with an empty name."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -75,7 +75,7 @@ class Files(Protocol):
         ...
 
     def look_up(self, path: str) -> Entry | None:
-        """Give what a listing of its directory would tell of a name; None if there is none."""
+        """Give what a listing of its directory would say about a name; None if there is none."""
         ...
 
     def exists(self, path: str) -> bool:

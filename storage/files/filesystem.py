@@ -161,7 +161,7 @@ def list_directory(path: str) -> list[Entry]:
 
 
 def look_up(path: str) -> Entry | None:
-    """Give what a listing of its directory would tell of a name; None if there is no such name."""
+    """Give what a listing of its directory would say of a name; None if there is no such name."""
     name = os.path.basename(path)
     try:
         with _Reached(path, False) as (reached, directory):

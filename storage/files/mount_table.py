@@ -25,7 +25,7 @@ class Mount(NamedTuple):
 
 
 def find_mount(mountinfo: str, mount_id: int) -> Mount | None:
-    """The mount with that identifier; None where the table does not tell, or cannot be read.
+    """The mount with that identifier; None where the table does not say, or cannot be read.
 
     By identifier and not by the longest mount point before a path: one mount may hide another.
     """

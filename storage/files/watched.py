@@ -1,4 +1,4 @@
-"""Files that tell what is done to them: tests count, look in between, and let calls fail."""
+"""Files that report each operation on them: tests count, look in between, and let calls fail."""
 
 from collections import Counter
 from collections.abc import Callable

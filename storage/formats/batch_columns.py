@@ -5,7 +5,7 @@ records of framed batches and fills one entry per column for each record. Both a
 code and a place instead of raising, so that the caller can name file and position.
 Layout and strictness: Kafka, DefaultRecordBatch and DefaultRecord (log-format F-3.4, F-4.1, F-5).
 
-A message of format v0 or v1 is a batch, too. What only its records tell, `legacy_upgrade` adds.
+A message of format v0 or v1 is a batch, too. What only its records show, `legacy_upgrade` adds.
 """
 
 from typing import Any
@@ -174,7 +174,7 @@ def walk_batches(
 
 @inlined
 def _fill_legacy_row(buffer: ByteArray, at: int, magic: Any, row: Int64Array) -> None:
-    """What the header of a message tells (F-7.1); of a wrapper that is not its first offset."""
+    """What the header of a message says (F-7.1); of a wrapper that is not its first offset."""
     kept_bits = CODEC_MASK | LOG_APPEND_TIME if magic == 1 else CODEC_MASK
     timestamp = load_be_int64(buffer, at + 18) if magic == 1 else np.int64(-1)
     row[BASE_OFFSET] = row[LAST_OFFSET] = load_be_int64(buffer, at)

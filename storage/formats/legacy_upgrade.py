@@ -3,7 +3,7 @@
 An entry is one message, or a wrapper whose value holds compressed messages. Each becomes a run of
 v2 records with deltas against the base offset and base timestamp in the entry's row, which is
 completed. Inner offsets of a v1 wrapper are relative to what makes the last of them the wrapper's
-own; a cut inner message at the end is passed over, as Kafka's reader does.
+own; a cut inner message at the end is ignored, as by Kafka's reader.
 Source: Kafka, LegacyRecord, AbstractLegacyRecordBatch.DeepRecordsIterator, DataLogInputStream;
 log-format F-7.
 """
@@ -238,7 +238,7 @@ def upgrade_messages(
 ) -> tuple[int, int, int, int]:
     """Write the records of uncompressed messages to out, from row `first` and position `at` on.
 
-    Rows of v2 are passed over. Returns the row and the position at which it stopped, why (OK: no
+    Rows of v2 are skipped. Returns the row and the position at which it stopped, why (OK: no
     row is left) and a detail.
     """
     for i in range(first, rows.shape[0]):

@@ -21,7 +21,7 @@ VERSION = 1
 HEADER = Struct(">hIi")  # version, CRC, number of entries
 ENTRY = Struct(">qhiqiqiq")  # the fields of ProducerEntry
 CHECKED_POSITION = 6
-EXPIRATION_MS = 86_400_000  # of a producer, since its last write, unless a broker is told otherwise
+EXPIRATION_MS = 86_400_000  # of a producer, since its last write: a broker's default
 _NONE = -1
 assert HEADER.size == 10
 assert ENTRY.size == 46

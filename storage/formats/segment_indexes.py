@@ -20,7 +20,7 @@ Int64Array = NDArray[np.int64]
 
 _NO_TIMESTAMP = -1
 
-# what a builder knows between two stretches of batches
+# what a builder knows between two calls
 _POSITION, _SINCE_ENTRY, _MAX_TIMESTAMP, _OFFSET_OF_MAX, _LAST_INDEXED = range(5)
 _TIME_ENTRIES, _BEFORE_LAST = 5, 6  # all time entries, those before the last offset entry
 _STATE_FIELDS = 7
@@ -40,7 +40,7 @@ class SegmentIndexes(NamedTuple):
 
 
 class IndexBuilder:
-    """Makes both indexes of a segment from columns of its batches, a stretch of them at a time.
+    """Makes both indexes of a segment from columns of its batches, some of them at a time.
 
     What it keeps in between is the entries, not the batches: a segment may have ten million.
     """

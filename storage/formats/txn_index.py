@@ -71,7 +71,7 @@ def check(entries: Iterable[AbortedTxn], base_offset: int, path: str) -> None:
 
 
 class Aborted(NamedTuple):
-    """What one segment's index tells of a range of offsets."""
+    """What one segment's index says about a range of offsets."""
 
     transactions: list[AbortedTxn]
     is_complete: bool  # False: go on with the next segment's index

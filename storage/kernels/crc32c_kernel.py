@@ -1,8 +1,8 @@
 """CRC-32C inside of kernels: by the processor's own instruction, or by tables where it has none.
 
 An instruction waits for the one before it, which takes three times as long as it does itself. So
-three stretches that stand one behind the other are gone through at once, and what the first two
-come to is moved over the bytes behind them: the checksum is linear. Python calls the package's
+three ranges of bytes, one behind the other, are gone through at once, and what the first two come
+to is moved over the bytes behind them: the checksum is linear. Python calls the package's
 function (`storage.kernels.crc32c`) instead. Polynomial 0x1EDC6F41, reflected (F-4.2).
 """
 

@@ -47,7 +47,7 @@ class SegmentWriter:
         self.size_bytes += len(batch)
 
     def fits(self, last_offset: int) -> bool:
-        """Tell if the offset can be told relative to the segment's base."""
+        """Whether the offset fits an index entry, which is relative to the segment's base."""
         return 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     def is_full(self, segment_index_bytes: int) -> bool:

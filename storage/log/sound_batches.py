@@ -86,7 +86,7 @@ def _is_sound(log: OpenFile, start: int, end: int, magic: int) -> bool:
     if len(batch) < end - start:
         return False
     if magic >= MAGIC:
-        told, found = batch[CRC_AT:CHECKED_AT], crc32c(batch[CHECKED_AT:])
+        stored, found = batch[CRC_AT:CHECKED_AT], crc32c(batch[CHECKED_AT:])
     else:
-        told, found = batch[LEGACY_CRC_AT:MAGIC_AT], crc32(batch[MAGIC_AT:])
-    return bytes(told) == found.to_bytes(4, "big")
+        stored, found = batch[LEGACY_CRC_AT:MAGIC_AT], crc32(batch[MAGIC_AT:])
+    return bytes(stored) == found.to_bytes(4, "big")

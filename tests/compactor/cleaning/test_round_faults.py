@@ -244,7 +244,7 @@ def test_a_record_that_is_lost_on_the_way_to_disk_is_noticed(
 
 
 @pytest.mark.parametrize("size", [0, 50, 100])
-def test_a_staged_segment_of_another_length_than_was_told_is_not_swapped_in(
+def test_a_staged_segment_of_another_length_than_reported_is_not_swapped_in(
     local: LocalRound, tmp_path: Path, size: int
 ) -> None:
     """An empty one would pass for a group of which nothing was left."""
@@ -270,7 +270,7 @@ def test_a_staged_segment_of_another_length_than_was_told_is_not_swapped_in(
         (TIME_INDEX, lambda staged: staged.write_bytes(bytes(12))),
     ],
 )
-def test_a_staged_file_of_other_bytes_than_were_told_is_not_swapped_in(
+def test_a_staged_file_of_other_bytes_than_reported_is_not_swapped_in(
     local: LocalRound, tmp_path: Path, kind: str, change: Callable[[Path], object]
 ) -> None:
     """By a wrong index readers would skip records, silently."""
