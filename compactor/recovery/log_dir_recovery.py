@@ -6,7 +6,7 @@ where such a file is damaged, nothing of its log is changed. Then, if that is as
 broker left the directory in good order, each log is recovered as a broker that starts would do it
 (`log_recovery`, `recovered_files`); else its end is looked at.
 
-Every operation goes through `storage.files.filesystem`. Recovery may be killed or lose power at
+Every operation goes through the `Files` that it is given. Recovery may be killed or lose power at
 any of them and be run again with the same end; what it finds in order it leaves alone.
 
 Directories that are no partition (`-delete`, `-future`, `-stray`, any other name) are a broker's
@@ -31,7 +31,8 @@ from compactor.recovery.settling import (
 from compactor.set_aside_memory import SET_ASIDE
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SWAP, file_name, offset_of
-from storage.files import filesystem
+from storage.files.files import Files, size_of
+from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
 from storage.log.log_dir import (
     UNLOADABLE,
@@ -99,7 +100,10 @@ class LoadRules:
 
 
 def recover_log_dir(
-    path: str, rules: LoadRules | None = None, advance: Callable[[int], object] | None = None
+    path: str,
+    rules: LoadRules | None = None,
+    advance: Callable[[int], object] | None = None,
+    files: Files = LOCAL,
 ) -> LogDirRecovery:
     """Settle every partition of a log directory. The caller holds the lock of the directory.
 
@@ -108,14 +112,14 @@ def recover_log_dir(
     itself cannot be listed; CorruptFileError and ConfigError, before anything is changed, if a
     checkpoint that is needed or the configuration of a topic is not sound.
     """
-    directories, files = filesystem.list_names(path)
+    directories, others = files.list_names(path)
     partitions = sorted(key for name in directories if (key := partition_of(name)) is not None)
-    is_clean = clean_shutdown.CLEAN_SHUTDOWN in files
-    load = _loading(path, rules, is_clean, {topic for topic, _ in partitions})
-    removed = [name for name in (f"{c}{TEMPORARY}" for c in _REPLACED_FILES) if name in files]
+    is_clean = clean_shutdown.CLEAN_SHUTDOWN in others
+    load = _loading(path, rules, is_clean, {topic for topic, _ in partitions}, files)
+    removed = [name for name in (f"{c}{TEMPORARY}" for c in _REPLACED_FILES) if name in others]
     for name in removed:
-        filesystem.remove(os.path.join(path, name))
-    settled = [_settle(path, topic, partition) for topic, partition in partitions]
+        files.remove(os.path.join(path, name))
+    settled = [_settle(files, path, topic, partition) for topic, partition in partitions]
     threads = ThreadPoolExecutor(LOAD_THREADS)
     logs = []
     try:
@@ -131,25 +135,29 @@ def recover_log_dir(
 
 
 def _loading(
-    log_dir: str, rules: LoadRules | None, is_clean: bool, topics: Collection[str]
+    log_dir: str,
+    rules: LoadRules | None,
+    is_clean: bool,
+    topics: Collection[str],
+    files: Files,
 ) -> Callable[[LogRecovery], LogRecovery]:
     """What is done to a log once it is settled."""
     if rules is None:
         return lambda log: log
     if is_clean:
-        return _check_end
+        return lambda log: _check_end(files, log)
     from compactor.recovery.unclean_shutdown import UncleanLogs  # with kernels
 
-    unclean = UncleanLogs(log_dir, rules.config, rules.now_ms, topics)
+    unclean = UncleanLogs(log_dir, rules.config, rules.now_ms, topics, files)
     return lambda log: log if log.problem else _load(log, unclean)
 
 
-def _check_end(log: LogRecovery) -> LogRecovery:
+def _check_end(files: Files, log: LogRecovery) -> LogRecovery:
     """After a clean shutdown a broker would not look, and append behind what is torn."""
     if log.problem is not None:
         return log
     try:
-        log_end_offset(list_partition(log.path, log.topic, log.partition))
+        log_end_offset(list_partition(log.path, log.topic, log.partition, files))
     except CorruptFileError as error:
         problem = f"{error}; {clean_shutdown.CLEAN_SHUTDOWN} says that it was left in good order"
         return replace(log, problem=problem)
@@ -173,26 +181,26 @@ def _load(log: LogRecovery, unclean: "UncleanLogs") -> LogRecovery:
     )
 
 
-def _settle(log_dir: str, topic: str, partition: int) -> LogRecovery:
+def _settle(files: Files, log_dir: str, topic: str, partition: int) -> LogRecovery:
     """Settle one partition."""
     log = LogRecovery(log_dir=log_dir, topic=topic, partition=partition)
     try:
-        directories, names = filesystem.list_names(log.path)
+        directories, names = files.list_names(log.path)
         for name in filter(is_of_file, sorted(directories)):
             raise CorruptFileError(os.path.join(log.path, name), 0, "is a directory, not a file")
         unloadable = sorted(name for name in names if is_unloadable(name))
         if unloadable:
             problem = f"{unloadable[0]}: {UNLOADABLE}"
             return replace(log, problem=problem)
-        decided = _decide(log.path, names)
+        decided = _decide(files, log.path, names)
         for action, name, target in decided.steps:
             source = os.path.join(log.path, name)
             if action is Action.SYNC:
-                filesystem.sync_directory(log.path)
+                files.sync_directory(log.path)
             elif action is Action.REMOVE:
-                filesystem.remove(source)
+                files.remove(source)
             else:
-                filesystem.rename(source, os.path.join(log.path, target))
+                files.rename(source, os.path.join(log.path, target))
     except CorruptFileError as error:
         return replace(log, problem=str(error))
     except OSError as error:
@@ -208,30 +216,30 @@ def _settle(log_dir: str, topic: str, partition: int) -> LogRecovery:
     )
 
 
-def _decide(path: str, names: Collection[str]) -> Settlement:
-    end_offsets = {base: _end_offset(path, base, SWAP) for base in complete_swaps(names)}
+def _decide(files: Files, path: str, names: Collection[str]) -> Settlement:
+    end_offsets = {base: _end_offset(files, path, base, SWAP) for base in complete_swaps(names)}
     for base_offset, end_offset in end_offsets.items():
         if end_offset == base_offset:
-            _require_empty_index(path, base_offset)
+            _require_empty_index(files, path, base_offset)
     decided = settlement(names, end_offsets)
     for name in decided.finished:
         base_offset = offset_of(name) or 0
         log_name = file_name(base_offset, LOG)
         if name.endswith(INDEX) and base_offset not in end_offsets and log_name in names:
-            _end_offset(path, base_offset, "")  # its log is in place already: are they at odds?
+            _end_offset(files, path, base_offset, "")  # its log is in place: do they fit?
     return decided
 
 
-def _end_offset(path: str, base_offset: int, log_suffix: str) -> int:
+def _end_offset(files: Files, path: str, base_offset: int, log_suffix: str) -> int:
     """The end of a log by its index in `.swap`; CorruptFileError where one of them is damaged."""
     log_path = os.path.join(path, file_name(base_offset, LOG) + log_suffix)
     index_path = os.path.join(path, file_name(base_offset, INDEX) + SWAP)
-    return segment_end_offset(log_path, index_path, base_offset)
+    return segment_end_offset(log_path, index_path, base_offset, files)
 
 
-def _require_empty_index(path: str, base_offset: int) -> None:
+def _require_empty_index(files: Files, path: str, base_offset: int) -> None:
     """A `.log.swap` that lost its bytes stands beside an index with entries."""
     index_path = os.path.join(path, file_name(base_offset, INDEX) + SWAP)
-    if filesystem.exists(index_path) and os.path.getsize(index_path):
+    if files.exists(index_path) and size_of(files, index_path):
         problem = "has entries, but its .log.swap has no batch"
         raise CorruptFileError(index_path, 0, problem)

@@ -18,7 +18,6 @@ from typing import NamedTuple
 from compactor.retention.log_deletion import leader_epochs_from
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, TXN_INDEX, file_name
-from storage.files import filesystem
 from storage.files.files import Entry
 from storage.formats import leader_epoch_checkpoint, txn_index
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
@@ -69,16 +68,17 @@ class _Recovery:
     def __init__(self, log: PartitionListing, facts: RecoveryFacts) -> None:
         self._log, self._facts = log, facts
         self._sizes = {segment.base_offset: segment.log_bytes for segment in log.segments}
-        self._result = RecoveredLog(log, snapshots=SnapshotBook(log.path, {*log.snapshot_offsets}))
+        book = SnapshotBook(log.path, {*log.snapshot_offsets}, access=log.access)
+        self._result = RecoveredLog(log, snapshots=book)
         self._producers = ProducerRecovery(self._result.snapshots, facts.clock)
         path = os.path.join(log.path, LEADER_EPOCH_CHECKPOINT)
-        self._epochs = leader_epoch_checkpoint.read(path)
+        self._epochs = leader_epoch_checkpoint.read(path, log.access)
         leader_epoch_checkpoint.check(self._epochs, path)
 
     def run(self) -> RecoveredLog:
         segments = self._log.segments
         for number, segment in enumerate(segments):
-            if segment.index_bytes is None or _has_foreign_txn_index(self._log.path, segment):
+            if segment.index_bytes is None or _has_foreign_txn_index(self._log, segment):
                 self._recover(segment, segments[:number])
         first = max(
             (i for i, s in enumerate(segments) if s.base_offset <= self._facts.recovery_point),
@@ -109,8 +109,10 @@ class _Recovery:
         )
         log_path = os.path.join(self._log.path, file_name(base_offset, LOG))
         interval_bytes = self._facts.index_interval_bytes
-        self._result.before_read[base_offset] = filesystem.look_up(log_path)
-        found = recover_segment(log_path, base_offset, interval_bytes, producers.add)
+        self._result.before_read[base_offset] = self._log.access.look_up(log_path)
+        found = recover_segment(
+            log_path, base_offset, interval_bytes, producers.add, self._log.access
+        )
         producers.finish()
         indexes = found.indexes
         if indexes.problem:
@@ -138,7 +140,7 @@ class _Recovery:
             if base_offset < found.base_offset:
                 continue
             path = os.path.join(self._log.path, file_name(base_offset, LOG))
-            sound = first_sound_batch(path, start, base_offset)
+            sound = first_sound_batch(path, start, base_offset, self._log.access)
             if sound == found.log_bytes and base_offset == found.base_offset:
                 raise damage  # the batch itself is whole, and not what a broker writes
             if sound is not None:
@@ -170,11 +172,11 @@ class _Recovery:
         return LogToRead(self._log.path, bases, tuple(self._sizes[base] for base in bases))
 
 
-def _has_foreign_txn_index(path: str, segment: Segment) -> bool:
+def _has_foreign_txn_index(log: PartitionListing, segment: Segment) -> bool:
     """Whether its `.txnindex` has a transaction that ends below the segment (F-11.6)."""
     if not segment.txn_index_bytes:
         return False
-    index_path = os.path.join(path, file_name(segment.base_offset, TXN_INDEX))
+    index_path = os.path.join(log.path, file_name(segment.base_offset, TXN_INDEX))
     whole = segment.txn_index_bytes // txn_index.ENTRY.size * txn_index.ENTRY.size
-    entries = txn_index.decode(filesystem.read_range(index_path, 0, whole), index_path)
+    entries = txn_index.decode(log.access.read_range(index_path, 0, whole), index_path)
     return any(entry.last_offset < segment.base_offset for entry in entries)

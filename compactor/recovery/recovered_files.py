@@ -27,8 +27,7 @@ from compactor.finalizer import mark_deleted
 from compactor.recovery.log_recovery import RecoveredLog
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
-from storage.files import filesystem
-from storage.files.local import LOCAL
+from storage.files.files import Files, size_of
 from storage.formats import leader_epoch_checkpoint, producer_snapshot, txn_index
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.producer_snapshot import ProducerEntry
@@ -45,33 +44,33 @@ class PutInPlace(NamedTuple):
 
 def put_in_place(recovered: RecoveredLog, segment_index_bytes: int) -> PutInPlace:
     """Steps 1 to 7. LogChangedError where what would be cut off is not what was read."""
-    path = recovered.log.path
+    path, files = recovered.log.path, recovered.log.access
     _require_as_read(recovered)
-    deleted = mark_deleted(LOCAL, path, recovered.deleted[::-1])
+    deleted = mark_deleted(files, path, recovered.deleted[::-1])
     if deleted:
-        filesystem.sync_directory(path)
+        files.sync_directory(path)
     truncated = _cut_off(recovered)
     _sync_logs(recovered)
     rebuilt = [
         name
         for name, data in _indexes(recovered, segment_index_bytes)
-        if _make(os.path.join(path, name), data)
+        if _make(files, os.path.join(path, name), data)
     ]
     book = recovered.snapshots
     for offset, entries in sorted(book.made.items()):
         name = file_name(offset, SNAPSHOT)
-        if not _has_entries(os.path.join(path, name), entries):
-            producer_snapshot.write(os.path.join(path, name), entries)
+        if not _has_entries(files, os.path.join(path, name), entries):
+            producer_snapshot.write(os.path.join(path, name), entries, files)
             rebuilt.append(name)
     stale = sorted({*recovered.log.snapshot_offsets} - {*book.offsets})
     for offset in stale:
-        filesystem.remove(os.path.join(path, file_name(offset, SNAPSHOT)))
+        files.remove(os.path.join(path, file_name(offset, SNAPSHOT)))
     epochs_path = os.path.join(path, LEADER_EPOCH_CHECKPOINT)
-    if leader_epoch_checkpoint.read(epochs_path) != [*recovered.epochs]:
-        leader_epoch_checkpoint.write(epochs_path, recovered.epochs)
+    if leader_epoch_checkpoint.read(epochs_path, files) != [*recovered.epochs]:
+        leader_epoch_checkpoint.write(epochs_path, recovered.epochs, files)
         rebuilt.append(LEADER_EPOCH_CHECKPOINT)
     for deleted_path in deleted:
-        filesystem.remove(deleted_path)
+        files.remove(deleted_path)
     removed = [file_name(offset, SNAPSHOT) for offset in stale]
     removed += [os.path.basename(p).removesuffix(".deleted") for p in deleted]
     return PutInPlace(tuple(rebuilt), tuple(sorted(removed)), truncated)
@@ -83,9 +82,10 @@ def _cut_off(recovered: RecoveredLog) -> str | None:
         return None
     name = file_name(segment.base_offset, LOG)
     log_path = os.path.join(recovered.log.path, name)
-    size_bytes = os.path.getsize(log_path)
+    files = recovered.log.access
+    size_bytes = size_of(files, log_path)
     _require_as_read(recovered)
-    filesystem.truncate_file(log_path, segment.log_bytes)
+    files.truncate_file(log_path, segment.log_bytes)
     cut = size_bytes - segment.log_bytes
     return f"{name} from {size_bytes:,} to {segment.log_bytes:,} bytes, {cut:,} torn ones"
 
@@ -95,7 +95,7 @@ def _require_as_read(recovered: RecoveredLog) -> None:
     if segment is None:
         return
     path = os.path.join(recovered.log.path, file_name(segment.base_offset, LOG))
-    if filesystem.look_up(path) != recovered.before_read[segment.base_offset]:
+    if recovered.log.access.look_up(path) != recovered.before_read[segment.base_offset]:
         problem = "changed since it was read, so nothing was cut off: the log is in use"
         raise LogChangedError(path, problem)
 
@@ -105,9 +105,10 @@ def _sync_logs(recovered: RecoveredLog) -> None:
 
     A round takes older records away for the sake of what stands in them.
     """
+    log = recovered.log
     for base_offset in recovered.segments:
-        filesystem.sync_file(os.path.join(recovered.log.path, file_name(base_offset, LOG)))
-    filesystem.sync_directory(recovered.log.path)
+        log.access.sync_file(os.path.join(log.path, file_name(base_offset, LOG)))
+    log.access.sync_directory(log.path)
 
 
 def _indexes(recovered: RecoveredLog, segment_index_bytes: int) -> Iterator[tuple[str, bytes]]:
@@ -126,23 +127,23 @@ def _indexes(recovered: RecoveredLog, segment_index_bytes: int) -> Iterator[tupl
             yield file_name(kept.base_offset, TIME_INDEX), b""
 
 
-def _make(path: str, data: bytes) -> bool:
+def _make(files: Files, path: str, data: bytes) -> bool:
     """Make a file hold exactly data; whether it did not."""
     try:
-        size_bytes = os.path.getsize(path)
-        if filesystem.read_range(path, 0, len(data)) == data:
+        size_bytes = size_of(files, path)
+        if files.read_range(path, 0, len(data)) == data:
             if size_bytes > len(data):
-                filesystem.truncate_file(path, len(data))
+                files.truncate_file(path, len(data))
             return size_bytes > len(data)
     except FileNotFoundError:
         pass
-    filesystem.replace_file(path, data)
+    files.replace_file(path, data)
     return True
 
 
-def _has_entries(path: str, entries: tuple[ProducerEntry, ...]) -> bool:
+def _has_entries(files: Files, path: str, entries: tuple[ProducerEntry, ...]) -> bool:
     """Whether a snapshot holds these, in whatever order: Kafka's is that of a hash map."""
     try:
-        return {*producer_snapshot.read(path)} == {*entries}
+        return {*producer_snapshot.read(path, files)} == {*entries}
     except (FileNotFoundError, CorruptFileError):
         return False

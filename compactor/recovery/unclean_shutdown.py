@@ -11,7 +11,9 @@ from collections.abc import Collection
 from compactor.config import Config
 from compactor.recovery.log_recovery import RecoveryFacts, recovered_log
 from compactor.recovery.recovered_files import PutInPlace, put_in_place
+from storage.files.files import Files
 from storage.formats import checkpoint
+from storage.formats.checkpoint import TopicPartition
 from storage.log.log_dir import list_partition
 from storage.log.producer_state import ExpiryClock
 
@@ -22,10 +24,12 @@ class UncleanLogs:
     CorruptFileError if a checkpoint is damaged, ConfigError if the settings of a topic clash.
     """
 
-    def __init__(self, log_dir: str, config: Config, now_ms: int, topics: Collection[str]) -> None:
-        self._log_dir = log_dir
-        self._recovery_points = checkpoint.read(os.path.join(log_dir, checkpoint.RECOVERY_POINT))
-        self._log_starts = checkpoint.read(os.path.join(log_dir, checkpoint.LOG_START))
+    def __init__(
+        self, log_dir: str, config: Config, now_ms: int, topics: Collection[str], files: Files
+    ) -> None:
+        self._log_dir, self._files = log_dir, files
+        self._recovery_points = _entries(files, log_dir, checkpoint.RECOVERY_POINT)
+        self._log_starts = _entries(files, log_dir, checkpoint.LOG_START)
         self._topics = {topic: config.topic(topic) for topic in topics}
         self._clock = ExpiryClock(now_ms, config.producer_id_expiration_ms)
 
@@ -35,7 +39,7 @@ class UncleanLogs:
         LogChangedError where another writer was at work meanwhile.
         """
         path = os.path.join(self._log_dir, f"{topic}-{partition}")
-        log = list_partition(path, topic, partition)
+        log = list_partition(path, topic, partition, self._files)
         if not log.segments:  # a broker begins it
             return PutInPlace((), (), None)
         config = self._topics[topic]
@@ -47,3 +51,7 @@ class UncleanLogs:
             self._clock,
         )
         return put_in_place(recovered_log(log, facts), config.segment_index_bytes)
+
+
+def _entries(files: Files, log_dir: str, name: str) -> dict[TopicPartition, int]:
+    return checkpoint.read(os.path.join(log_dir, name), files)

@@ -44,7 +44,7 @@ def _fail(code: int, *paths: str) -> NoReturn:
 
 
 class MemoryFiles:
-    """`Files` in memory. Not for two threads at once."""
+    """`Files` in memory. Two threads at once may work in two directories, not in one."""
 
     def __init__(self) -> None:
         self._root = _Directory(1)

@@ -7,7 +7,8 @@ import pytest
 
 from compactor.recovery.log_dir_recovery import LogRecovery, recover_log_dir
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
-from storage.files import filesystem
+from storage.files.local import LOCAL
+from storage.files.watched import Operation, WatchedFiles
 from tests.support.made_log import files_of, keyed, make_partition, write_segment
 
 
@@ -140,22 +141,18 @@ def test_a_file_that_no_broker_could_load_with_is_told(tmp_path: Path) -> None:
     assert_set_aside(root, "backup.log.swap: a broker cannot load a log that has")
 
 
-def test_one_log_that_cannot_be_settled_stops_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_log_that_cannot_be_settled_stops_no_other(tmp_path: Path) -> None:
     root = log_dir(tmp_path)
     make_partition(root, {0: [keyed(0, "a")]}, "other-0")
     for name in ("orders-0", "other-0"):
         (root / name / f"{file_name(0, LOG)}.deleted").write_bytes(b"")
-    remove = filesystem.remove
 
-    def failing(path: str) -> None:
-        if "orders-0" in path:
-            raise PermissionError(1, "Operation not permitted", path)
-        remove(path)
+    def fail(operation: Operation) -> None:
+        if operation.name == "remove" and "orders-0" in operation.paths[0]:
+            raise PermissionError(1, "Operation not permitted", *operation.paths)
 
-    monkeypatch.setattr(filesystem, "remove", failing)
-    [first, second] = recover_log_dir(str(root)).logs
+    files = WatchedFiles(LOCAL, fail)
+    [first, second] = recover_log_dir(str(root), files=files).logs
     assert first.problem == (
         f"{root}/orders-0/{file_name(0, LOG)}.deleted: Operation not permitted"
     )

@@ -16,10 +16,14 @@ from compactor.recovery import log_recovery, recovered_files
 from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.files.memory import MemoryFiles
+from storage.files.watched import CHANGES, SYNCS, Operation, WatchedFiles
 from storage.formats import checkpoint, clean_shutdown, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from tests.golden import corpora
+from tests.support.in_memory import in_memory
 from tests.support.made_log import (
     MTIME_NS,
     NOW_MS,
@@ -232,21 +236,13 @@ def test_a_segment_that_wants_splitting_is_left(partition: Path) -> None:
     assert_left(partition, path, len(encode(LAST)), f"offset {7 + 2**31} does not fit")
 
 
-def test_what_was_in_memory_only_is_brought_to_disk(
-    partition: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_in_memory_only_is_brought_to_disk(partition: Path) -> None:
     """Of a broker that was killed: a round takes older records away for the sake of these."""
     write_segment(partition, 8, [keyed(8, "a")])
     recovery_point(partition, 6)
-    synced: list[str] = []
-    sync = filesystem.sync_file
-
-    def note(path: str) -> None:
-        synced.append(path)
-        sync(path)
-
-    monkeypatch.setattr(filesystem, "sync_file", note)
-    recover(partition)
+    files = WatchedFiles(LOCAL)
+    assert recover_in(files, partition) is not None
+    synced = [each.paths[0] for each in files.changes if each.name == "sync_file"]
     logs = [path for path in synced if path.endswith(LOG)]
     assert sorted(logs) == [str(log_of(partition, 6)), str(log_of(partition, 8))]
 
@@ -345,39 +341,33 @@ class PowerLoss(BaseException):
     """Not an Exception, so that no cleanup code runs."""
 
 
-CHANGES = ("replace_file", "truncate_file", "rename", "remove", "sync_directory", "sync_file")
-
-
-def kills(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> Iterator[int]:
-    """Do work again and again, and end it before its first change, its second, and so on."""
-    left = 0
-
-    def counted(change: Callable[..., object]) -> Callable[..., object]:
-        def call(*arguments: object) -> object:
-            nonlocal left
-            if not left:
-                raise PowerLoss
-            left -= 1
-            return change(*arguments)
-
-        return call
-
+def cuts(start: MemoryFiles, work: Callable[[Files], object]) -> Iterator[MemoryFiles]:
+    """What is left where work is killed before its first change or sync, its second, and so on, and
+    where the power fails there."""
     for allowed in range(1000):
-        left = allowed
-        with monkeypatch.context() as patch:
-            for name in CHANGES:
-                patch.setattr(filesystem, name, counted(getattr(filesystem, name)))
-            try:
-                work()
-            except PowerLoss:
-                pass
-            else:
-                return
-        yield allowed
+        killed = start.after_power_cut()  # all of it is on disk: the same once more
+
+        def before(operation: Operation) -> None:
+            if operation.name in CHANGES | SYNCS and len(files.changes) > allowed:  # noqa: B023
+                raise PowerLoss
+
+        files = WatchedFiles(killed, before)
+        try:
+            work(files)
+        except PowerLoss:
+            yield killed.after_power_cut()
+            yield killed
+        else:
+            return
 
 
-def test_killed_at_any_change_it_ends_the_same(
-    tmp_path: Path, partition: Path, monkeypatch: pytest.MonkeyPatch
+def recover_in(files: Files, partition: Path) -> LogRecovery | None:
+    logs = recover_log_dir(str(partition.parent), RULES, files=files).logs
+    return logs[0] if logs else None
+
+
+def test_killed_or_without_power_at_any_change_it_ends_the_same(
+    tmp_path: Path, partition: Path
 ) -> None:
     """A swap to be finished, a torn end, a torn later segment, indexes and snapshots to be made."""
     aside = tmp_path / "cleaned"
@@ -390,20 +380,15 @@ def test_killed_at_any_change_it_ends_the_same(
     log_of(partition, 8).write_bytes(b"torn")
     (partition / file_name(6, INDEX)).write_bytes(bytes(4096))
     (partition / LEADER_EPOCH_CHECKPOINT).write_text("0\n2\n0 0\n7 8\n")
-    damaged, done = tmp_path / "damaged", tmp_path / "done"
-    shutil.copytree(partition.parent, damaged)
+    damaged = in_memory(partition.parent)
     log = recover(partition)
     assert log is not None and (log.finished and log.truncated and log.rebuilt)
-    shutil.copytree(partition.parent, done)
-
-    def again() -> None:
-        shutil.rmtree(partition.parent)
-        shutil.copytree(damaged, partition.parent)
-        recover(partition)
-
+    done = files_of(partition)
     count = 0
-    for count in kills(monkeypatch, again):
-        log = recover(partition)
+    for left in cuts(damaged, lambda files: recover_in(files, partition)):
+        log = recover_in(left, partition)
         assert log is None or log.problem is None
-        assert files_of(partition) == files_of(done / "orders-0"), count
-    assert count > 20
+        names = {entry.name for entry in left.list_directory(str(partition))}
+        assert {name: left.read_bytes(str(partition / name)) for name in names} == done, count
+        count += 1
+    assert count > 2 * 20
