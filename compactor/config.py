@@ -182,7 +182,7 @@ def _object(pairs: list[tuple[str, Any]], path: str) -> dict[str, Any]:
     names = dict(pairs)
     for name, _ in pairs if len(names) < len(pairs) else []:
         if sum(other == name for other, _ in pairs) > 1:
-            raise ConfigError(f"{path}: {name!r} stands there twice")
+            raise ConfigError(f"{path}: {name!r} is given twice")
     return names
 
 

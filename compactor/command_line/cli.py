@@ -252,10 +252,14 @@ def recover(  # one parameter an option: this is how typer learns of them
 def undo(
     run_dir: Annotated[
         str,
-        typer.Argument(metavar="RUN_DIR", help="what a run kept: DIR/RUN_ID", show_default=False),
+        typer.Argument(
+            metavar="RUN_DIR",
+            help="where a run keeps its originals: DIR/RUN_ID",
+            show_default=False,
+        ),
     ],
     discard: Annotated[
-        bool, typer.Option("--discard", help="drop what was kept, instead of bringing it back")
+        bool, typer.Option("--discard", help="remove the originals, instead of bringing them back")
     ] = False,
     allow_file_system: AllowFileSystem = None,
     report: Report = None,
@@ -274,7 +278,9 @@ def undo(
 @app.command(cls=GivenOnce)
 def explain(  # one parameter an option: this is how typer learns of them
     log_dir: LogDirs,
-    topic_partition: Annotated[str, typer.Argument(metavar="TOPIC-PARTITION")],
+    topic_partition: Annotated[
+        str, typer.Argument(metavar="TOPIC-PARTITION", help="the log, for example orders-7")
+    ],
     topic_configs: TopicConfigs = None,
     config: Config = None,
     set_: Setting = None,
@@ -322,9 +328,14 @@ def dump(
 
 @app.command(cls=GivenOnce)
 def verify(
-    log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR")],
+    log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR", help="a log directory (log.dirs)")],
     topic_partition: Annotated[
-        str | None, typer.Argument(metavar="[TOPIC-PARTITION]", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="[TOPIC-PARTITION]",
+            help="only this partition, for example orders-7",
+            show_default=False,
+        ),
     ] = None,
     against: Annotated[
         str | None,
@@ -335,14 +346,23 @@ def verify(
             "find the latest record of every key, and that every record that is gone had a reason",
         ),
     ] = None,
-    as_of: AsOf = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            rich_help_panel=LOGS,
+            help="with --against: the clock of the cleaning, to check delete horizons: epoch "
+            "milliseconds or ISO 8601 (UTC unless it has a zone); by default the clock of this "
+            "machine, by which they can only be compared with one another",
+        ),
+    ] = None,
     run_report: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
             rich_help_panel=LOGS,
-            help="with --against: the report of the run in between (run --report), to hold every "
-            "delete horizon against its clock and delete.retention.ms",
+            help="with --against: the report of the run in between (run --report), to check every "
+            "delete horizon by its clock and delete.retention.ms",
         ),
     ] = None,
     report: Report = None,

@@ -57,8 +57,8 @@ AsOf = Annotated[
     typer.Option(
         metavar="TIME",
         rich_help_panel=LOGS,
-        help="the time that counts as now, for every horizon and lag: epoch milliseconds or ISO "
-        "8601 (UTC unless it has a zone); by default the present",
+        help="the time to take as now, for every horizon and lag: epoch milliseconds or ISO 8601 "
+        "(UTC unless it has a zone); by default the clock of this machine",
     ),
 ]
 AnyClock = Annotated[
@@ -96,8 +96,8 @@ AllowFileSystem = Annotated[
         "--allow-file-system",
         metavar="TYPE",
         rich_help_panel=LOGS,
-        help="also work on file systems of this type, like nfs4, where a lock may not exclude a "
-        "broker on another host; may be repeated",
+        help="also work on file systems of this type, nfs4 for example, where a lock may not "
+        "exclude a broker on another host; may be repeated",
     ),
 ]
 RecoverFirst = Annotated[
@@ -122,8 +122,8 @@ DropNullKeys = Annotated[
     typer.Option(
         "--drop-null-keys",
         rich_help_panel=LOGS,
-        help="also clean logs of which more than half of the records that go have no key; without "
-        "this option they are set aside, since such a topic may not be a compacted one",
+        help="also clean logs where more than half of the records to be removed have no key; "
+        "without this option they are set aside, since their topics may not be compacted ones",
     ),
 ]
 CorruptPolicy = Annotated[
@@ -157,8 +157,8 @@ KeepFor = Annotated[
     typer.Option(
         metavar="TIME",
         rich_help_panel=LOGS,
-        help="first discard from that DIR what runs that began longer ago have kept, like 7d or "
-        "12h; by default nothing is discarded",
+        help="before the run, discard what runs that began longer ago than this kept in that DIR: "
+        "7d or 12h, for example; by default nothing is discarded",
     ),
 ]
 Master = Annotated[

@@ -166,7 +166,7 @@ def _fields(data: bytes, path: str, kind: str, version: int) -> dict[str, Any]:
 def _number(fields: dict[str, Any], name: str, path: str) -> int:
     value = fields.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-        raise CorruptFileError(path, 0, f"{name}: {value!r} is not a number that can be")
+        raise CorruptFileError(path, 0, f"{name}: {value!r} is not a possible number")
     return value
 
 

@@ -84,7 +84,7 @@ def difference(found: State, left: State, removed: Set[str]) -> str:
             return f"{name}, which the run left, is gone: deleted or cleaned again"
         if then is None:
             what = "which the run removed, is there again"
-            return f"{name}, {what if name in removed else 'which the run did not leave, is there'}"
+            return f"{name}, {what if name in removed else 'which the run did not leave there'}"
         if now.size_bytes != then.size_bytes:
             return f"{name} has {now.size_bytes} bytes, the run left {then.size_bytes}"
         return f"{name} has other bytes than those that the run left"

@@ -87,7 +87,7 @@ def _cut_off(recovered: RecoveredLog) -> str | None:
     _require_as_read(recovered)
     files.truncate_file(log_path, segment.log_bytes)
     cut = size_bytes - segment.log_bytes
-    return f"{name} from {size_bytes:,} to {segment.log_bytes:,} bytes, {cut:,} torn ones"
+    return f"{name} from {size_bytes:,} to {segment.log_bytes:,} bytes, {cut:,} torn bytes"
 
 
 def _require_as_read(recovered: RecoveredLog) -> None:

@@ -120,7 +120,7 @@ class Horizons:
         is_set = bool(self.set) if expected is None else expected <= MAX_LONG
         if self.missing is not None and is_set and not is_cut_short:
             problem = (
-                f"offset {self.missing.offset}: the batch has no delete horizon, and needs one: it "
+                f"offset {self.missing.offset}: the batch has no delete horizon, but needs one: it "
                 "has a tombstone, or is a marker whose transaction has no data any more"
             )
             yield BatchProblem(self.missing, problem)
@@ -172,9 +172,9 @@ class HeaderCheck:
         for row in np.flatnonzero(is_known & ~is_same).tolist():
             problem = _difference(expected[row], now[row])
             if not problem and sets[row] and not may_be_set[row]:
-                problem = "has a delete horizon, and neither a tombstone nor a reason as a marker"
+                problem = "has a delete horizon, but no tombstone, and is no marker that needs one"
             if not problem and is_whole[row] and not sets[row] and not needs[row]:
-                problem = "was written anew, and nothing of it had to change"
+                problem = "was rebuilt, though nothing in it had to change"
             if problem:
                 place = _place(now[row])
                 yield BatchProblem(place, f"offset {place.offset}: the batch {problem}")

@@ -85,7 +85,7 @@ def check_gaps(
         if twice is not None:
             problem = (
                 f"offsets {gap.end_offset} to {gap.next_base_offset - 1} are missing behind this "
-                f"segment, and no cleaning has taken them: it would not have left both offset "
+                f"segment, and no cleaning has removed them: it would not have left both offset "
                 f"{twice[0]} and offset {twice[1]}, which have the same key"
             )
             yield Finding(gap.path, gap.end_position, problem)

@@ -136,7 +136,7 @@ def _check_cleaned_to(before: Side, after: Side) -> Iterator[Finding]:
     problem = f"the cleaner's checkpoint is {now}, before {was}: "
     unstable = before.producers.first_unstable_offset
     if was is not None and before.log_start_offset <= was <= before.log_end_offset and now < was:
-        yield Finding(after.listing.path, 0, problem + "it went back")
+        yield Finding(after.listing.path, 0, problem + "it has moved back")
     if now > before.active_base:
         yield Finding(
             after.listing.path, 0, problem + f"the active segment begins at {before.active_base}"
@@ -183,7 +183,7 @@ def check_untouched(before: Side, after: Side, bounds: Bounds) -> Iterator[Findi
     for name in sorted({*names, PARTITION_METADATA}):
         path = os.path.join(after.listing.path, name)
         if not is_same(os.path.join(before.listing.path, name), path):
-            yield Finding(path, 0, "not as it was, and no cleaning has to do with it")
+            yield Finding(path, 0, "has changed, though no cleaning changes it")
 
 
 def is_untouched(before: PartitionListing, after: PartitionListing) -> bool:

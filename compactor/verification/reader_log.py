@@ -173,7 +173,9 @@ class LogReader:
             batches["base_offset"] > MAX_LAST_OFFSET - batches["last_offset_delta"]
         )
         if len(endless):
-            raise _corrupt(path, batches[endless[0]], "leaves no offset behind it")
+            raise _corrupt(
+                path, batches[endless[0]], "ends at offset 2^63 - 1: no offset can follow it"
+            )
         room = bounds[:, 1] - bounds[:, 0]
         impossible = np.flatnonzero(batches["records_count"] * MIN_RECORD_BYTES > room)
         if len(impossible):

@@ -306,7 +306,7 @@ class PartitionProof:
         for batch in modern[~is_known]:
             if not _is_upgraded(batch, old.all_batches):
                 path = self._readers[1].path(int(batch["segment"]))
-                problem = f"offset {batch['base_offset']}: no batch was like this one before"
+                problem = f"offset {batch['base_offset']}: there was no such batch before"
                 self.proof.find(path, int(batch["position"]), problem)
         is_gone = ~np.isin(was["base_offset"], now["base_offset"])
         is_gone &= (was["producer_id"] >= 0) & (was["base_offset"] >= self._deleted_to)

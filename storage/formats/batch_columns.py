@@ -85,7 +85,7 @@ PROBLEMS = {
     RECORDS_LEFT_OVER: "{} bytes are left over behind the last record of the batch",
     NEGATIVE_OFFSET_DELTA: "last offset delta {} is negative",
     BAD_CONTROL_KEY: "record {} of the control batch has no version and type for a key",
-    NO_NEXT_OFFSET: "base offset {}, last offset above 2^63 - 2: no offset is left behind it",
+    NO_NEXT_OFFSET: "base offset {}, last offset above 2^63 - 2: no offset can follow it",
 }
 
 ByteArray = NDArray[np.uint8]

@@ -199,8 +199,8 @@ def test_what_the_file_cannot_say_is_refused_by_name(text: str, problem: str) ->
         ('{"t": 5}', "t.json: topic t: expected an object, found 5"),
         ('{"t": {"x": 1}}', "t.json: topic t: no topic configuration is named 'x'"),
         ('{"t": {"segment.bytes": "0"}}', "t.json: topic t: segment.bytes = '0': expected"),
-        ('{"t": {}, "t": {}}', "t.json: 't' stands there twice"),
-        ('{"t": {"segment.ms": 1, "segment.ms": 2}}', "t.json: 'segment.ms' stands there twice"),
+        ('{"t": {}, "t": {}}', "t.json: 't' is given twice"),
+        ('{"t": {"segment.ms": 1, "segment.ms": 2}}', "t.json: 'segment.ms' is given twice"),
     ],
 )
 def test_what_topic_configs_cannot_say_is_refused_by_name(text: str, problem: str) -> None:

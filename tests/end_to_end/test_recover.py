@@ -121,7 +121,7 @@ class TestAfterAnUncleanShutdown:
     def test_recover_cuts_the_torn_end_off(self, killed: Path) -> None:
         done = compactor("recover", killed)
         assert (done.returncode, summary(done)["totals"]["truncated"]) == (0, 1)
-        assert "bytes, 4 torn ones" in done.stdout
+        assert "bytes, 4 torn bytes" in done.stdout
         assert not (killed / clean_shutdown.CLEAN_SHUTDOWN).exists()
         assert compactor("verify", killed).returncode == 0
         recovered = snapshot_of(killed)

@@ -119,7 +119,7 @@ def test_an_offset_that_outgrows_64_bits_does_not_pass_for_a_small_one(tmp_path:
     """An empty batch: there is no record in it that would be out of its place."""
     raw = encode(ReferenceBatch(2**63 - 1, 2**63 - 1, 0, 0, -1, -1))
     raw = raw[:23] + (10).to_bytes(4, "big") + raw[27:]
-    with pytest.raises(CorruptFileError, match="no offset is left"):
+    with pytest.raises(CorruptFileError, match="no offset can follow it"):
         windows_of(write(tmp_path / "0.log", [raw]))
 
 

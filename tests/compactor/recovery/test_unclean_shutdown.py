@@ -128,7 +128,7 @@ def test_the_last_batch_is_cut_off_where_its_checksum_is_wrong(partition: Path) 
         expected[file_name(6, kind)] = b""
     log = recover(partition)
     assert log is not None and log.truncated is not None
-    assert f"to 0 bytes, {len(encode(LAST))} torn ones" in log.truncated
+    assert f"to 0 bytes, {len(encode(LAST))} torn bytes" in log.truncated
     assert files_of(partition) == expected
 
 

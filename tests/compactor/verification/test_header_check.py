@@ -147,7 +147,7 @@ def changed(name: str, made: ReferenceBatch, **fields: int) -> Callable[[Batches
     return put(name, replace(made, **fields))  # type: ignore[arg-type]
 
 
-NO_REASON = "has a delete horizon, and neither a tombstone nor a reason as a marker"
+NO_REASON = "has a delete horizon, but no tombstone, and is no marker that needs one"
 LIES: dict[str, tuple[Callable[[Batches], None], str]] = {
     "largest time of a rebuilt batch too large": (
         changed("loses latest", REBUILT, max_timestamp=900),
@@ -207,7 +207,7 @@ LIES: dict[str, tuple[Callable[[Batches], None], str]] = {
     ),
     "a span of a converted message": (
         changed("stamped message", CONVERTED_STAMPED, last_offset=17),
-        "offset 16: no batch was like this one before",
+        "offset 16: there was no such batch before",
     ),
     "horizons of two moments": (
         put("with tombstone", with_horizon(WITH_TOMBSTONE, SET_MS + 1)),
@@ -215,12 +215,12 @@ LIES: dict[str, tuple[Callable[[Batches], None], str]] = {
     ),
     "one tombstone has none": (
         put("with tombstone", WITH_TOMBSTONE),
-        "offset 3: the batch has no delete horizon, and needs one: it has a tombstone, or is a "
+        "offset 3: the batch has no delete horizon, but needs one: it has a tombstone, or is a "
         "marker whose transaction has no data any more",
     ),
     "a marker has none": (
         put("lone marker", LONE_MARKER),
-        "offset 10: the batch has no delete horizon, and needs one: it has a tombstone, or is a "
+        "offset 10: the batch has no delete horizon, but needs one: it has a tombstone, or is a "
         "marker whose transaction has no data any more",
     ),
 }
@@ -244,7 +244,7 @@ def test_a_batch_that_is_packed_otherwise_is_found(pair: Pair) -> None:
     body = bytearray(loose[61:])
     body[0] += 2
     write(pair.new / "orders-0", after() | {"copied": encode_parts(COPIED, bytes(body))})
-    problem = "offset 11: the batch was written anew, and nothing of it had to change"
+    problem = "offset 11: the batch was rebuilt, though nothing in it had to change"
     assert problem in told(pair, BY_REPORT)
 
 

@@ -42,8 +42,8 @@ def test_a_segment_that_was_deleted_between_others_is_missed(tmp_path: Path, cod
     assert finding.path == str(orders / file_name(0, LOG))
     assert finding.position == (orders / file_name(0, LOG)).stat().st_size
     assert finding.problem == (
-        "offsets 4 to 5 are missing behind this segment, and no cleaning has taken them: it would "
-        "not have left both offset 0 and offset 3, which have the same key"
+        "offsets 4 to 5 are missing behind this segment, and no cleaning has removed them: it "
+        "would not have left both offset 0 and offset 3, which have the same key"
     )
 
 

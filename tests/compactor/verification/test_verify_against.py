@@ -219,7 +219,7 @@ LIES = {
     "an aborted producer's last batch": (drop("aborted"), "the last batch of producer 8 is gone"),
     "an empty batch of nobody": (
         put("tombstone", TOMBSTONE + emptied(replace(keyed(12, "z"), producer_id=3))),
-        "offset 12: no batch was like this one before",
+        "offset 12: there was no such batch before",
     ),
     "a new record": (
         put("young marker", YOUNG_MARKER + encode(keyed(18, "z"))),
@@ -227,7 +227,7 @@ LIES = {
     ),
     "a longer batch": (
         put("plain", replace(PLAIN, last_offset=4, records=PLAIN.records[1:])),
-        "offset 0: no batch was like this one before",
+        "offset 0: there was no such batch before",
     ),
 }
 
@@ -334,7 +334,7 @@ class TestOffsetsAndFiles:
     def test_the_active_segment_is_nobodys_to_change(self, pair: Pair) -> None:
         path = pair.new / "orders-0" / file_name(20, LOG)
         path.write_bytes(encode(keyed(20, "cg")))
-        assert "20.log, byte 0: not as it was" in pair.found()
+        assert "20.log, byte 0: has changed" in pair.found()
 
     def test_a_log_that_ends_early(self, pair: Pair) -> None:
         path = pair.new / "orders-0" / file_name(20, LOG)
@@ -354,7 +354,7 @@ class TestOffsetsAndFiles:
 
     def test_a_checkpoint_that_goes_back(self, pair: Pair) -> None:
         checkpoint.write(str(pair.old / checkpoint.CLEANER_OFFSET), {NAME: 21})
-        assert "the cleaner's checkpoint is 20, before 21: it went back" in pair.found()
+        assert "the cleaner's checkpoint is 20, before 21: it has moved back" in pair.found()
 
     def test_a_checkpoint_behind_an_open_transaction(self, tmp_path: Path) -> None:
         """E-47: nothing from the first offset of an open transaction on is cleaned."""
