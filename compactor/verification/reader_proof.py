@@ -255,7 +255,7 @@ class PartitionProof:
         horizon = (batch["attributes"] & DELETE_HORIZON != 0) & (batch["magic"] == MAGIC)
         expired: BoolArray = horizon & (batch["base_timestamp"] <= self._as_of_ms)
         segments = self._before.listing.segments
-        clean_to = self._before.cleaned_to or 0
+        clean_to = max(self._before.cleaned_to or 0, self._before.log_start_offset)
         clock = max((s.log_mtime_ns for s in segments if s.base_offset < clean_to), default=0)
         times = np.array([s.log_mtime_ns for s in segments] or [0], np.int64)
         expired |= (batch["magic"] != MAGIC) & (times[batch["segment"]] <= clock)

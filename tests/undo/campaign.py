@@ -133,6 +133,8 @@ class Play:
         (cleaner, start), (cleaner_before, start_before) = entries, kept.entries
         known = None not in (cleaner, cleaner_before)
         expected = min(cleaner or 0, cleaner_before or 0) if known else None
+        if kept.before == kept.after:  # the run had only begun to delete: it is as clean as it was
+            expected = cleaner
         found = self._world.entries()
         starts = {start_before, start} if kept.was_killed else {start}
         if found[0] != expected or found[1] not in ({start_before} if kept.has_deleted else starts):

@@ -18,9 +18,19 @@ from compactor.verification.verify_against import Comparison, verify_against
 from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
 from storage.formats import checkpoint, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.record import Record
 from tests.compactor.small_log import snapshot_of
+from tests.support.legacy_writer import encode_message
 from tests.support.local_round import NoProgress
-from tests.support.made_log import NOW_MS, batch, keyed, make_partition, record, write_segment
+from tests.support.made_log import (
+    NOW_MS,
+    batch,
+    keyed,
+    log_of,
+    make_partition,
+    record,
+    write_segment,
+)
 from tests.support.made_transactions import (
     ABORT_KEY,
     COMMIT_KEY,
@@ -433,3 +443,28 @@ def test_findings_of_one_partition_have_an_end(tmp_path: Path) -> None:
     problems = [f.problem for f in Pair(tmp_path / "before", tmp_path / "after").hold().findings]
     assert [p.split(":")[0] for p in problems[:-1]] == [f"offset {o}" for o in range(20)]
     assert problems[-1] == "there is more; the rest of this partition was not looked at"
+
+
+@pytest.mark.parametrize(("log_start_offset", "is_fine"), [(7, True), (None, False)])
+def test_a_legacy_tombstone_may_go_with_the_segments_that_count_as_clean(
+    tmp_path: Path, log_start_offset: int | None, is_fine: bool
+) -> None:
+    """C-6.1: those below the log start do, too, where the cleaner's checkpoint is below it."""
+    pair = Pair(tmp_path / "before", tmp_path / "after")
+    tombstone, other = Record(6, NOW_MS, b"d", None), Record(8, NOW_MS, b"e", b"v")
+    old = make_partition(pair.old, {0: [keyed(0, "a")], 6: [keyed(6, "d")], 10: [keyed(10, "z")]})
+    path = log_of(old, 6)
+    stamp = path.stat().st_mtime_ns
+    path.write_bytes(b"".join(encode_message(1, one) for one in (tombstone, other)))
+    os.utime(path, ns=(stamp, stamp))
+    for name, offset in ((checkpoint.CLEANER_OFFSET, 6), (checkpoint.LOG_START, log_start_offset)):
+        if offset is not None:
+            checkpoint.write(str(pair.old / name), {NAME: offset})
+    shutil.copytree(pair.old, pair.new)
+    checkpoint.write(str(pair.new / checkpoint.CLEANER_OFFSET), {NAME: 10})
+    kept = ReferenceRecord(8, NOW_MS, b"e", b"v")
+    cleaned = ReferenceBatch(8, 8, -1, 0, NOW_MS, NOW_MS, records=(kept,))
+    write_segment(pair.new / "orders-0", 6, [cleaned])
+    early = [problem for problem in pair.problems() if "tombstone before its" in problem]
+    assert (early == []) == is_fine
+    assert is_fine or early[0].startswith("offset 6: the latest record of its key")
