@@ -19,10 +19,15 @@ def has_high_watermarks(log_dir: str, files: Files = LOCAL) -> bool:
     return files.exists(os.path.join(log_dir, REPLICATION))
 
 
-def require_high_watermarks(log_dirs: Iterable[str], assume_fully_replicated: bool) -> None:
+def require_high_watermarks(
+    log_dirs: Iterable[str], assume_fully_replicated: bool, files: Files = LOCAL
+) -> None:
     """Raise RefusedError where a run would have to take the end of a log, and nobody says so."""
     for path in () if assume_fully_replicated else log_dirs:
-        if not has_high_watermarks(path) and any(map(partition_of, os.listdir(path))):
+        if has_high_watermarks(path, files):
+            continue
+        directories, others = files.list_names(path)
+        if any(map(partition_of, (*directories, *others))):
             raise RefusedError(
                 f"{path}: no {REPLICATION}, where a broker notes how far each log is replicated. "
                 "Records that are not could go, or let others go; if each log here is replicated "

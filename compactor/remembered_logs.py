@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from compactor import set_aside_memory
 from compactor.round_report import LogReport
+from storage.files.files import Files
+from storage.files.local import LOCAL
 
 
 class RememberedLogs:
@@ -15,8 +17,8 @@ class RememberedLogs:
     changed since is left alone. `warnings` are for the operator.
     """
 
-    def __init__(self, log_dirs: Sequence[str], retry: bool = False) -> None:
-        self._memories = [set_aside_memory.read(log_dir) for log_dir in log_dirs]
+    def __init__(self, log_dirs: Sequence[str], retry: bool = False, files: Files = LOCAL) -> None:
+        self._memories = [set_aside_memory.read(log_dir, files) for log_dir in log_dirs]
         self.problems = {} if retry else set_aside_memory.known_problems(self._memories)
         self.warnings = [memory.problem for memory in self._memories if memory.problem is not None]
 

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 from compactor.host.printable import counted, iso_time
 from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.partition_metadata import topic_id_of
 from storage.log.log_dir import is_of_file
@@ -52,9 +53,9 @@ class SetAside(NamedTuple):
     files: str  # digest
     topic_id: str | None = None  # None: an older broker, or an older version of this, wrote none
 
-    def is_of(self, path: str) -> bool:
+    def is_of(self, path: str, files: Files = LOCAL) -> bool:
         """Whether the topic in a partition directory is the one that was set aside."""
-        return self.topic_id in (None, _topic_id(path))
+        return self.topic_id in (None, _topic_id(path, files))
 
 
 class Memory(NamedTuple):
@@ -63,25 +64,27 @@ class Memory(NamedTuple):
     log_dir: str
     logs: Mapping[TopicPartition, SetAside]
     problem: str | None = None  # why its file cannot be read
+    access: Files = LOCAL  # by which it was read
 
     @property
     def path(self) -> str:
         return os.path.join(self.log_dir, SET_ASIDE)
 
 
-def read(log_dir: str) -> Memory:
+def read(log_dir: str, files: Files = LOCAL) -> Memory:
     """Give what the file says; nothing, and the problem, where it cannot be read."""
     path = os.path.join(log_dir, SET_ASIDE)
     try:
-        return Memory(log_dir, decode(filesystem.read_range(path, 0, MAX_BYTES + 1), path))
+        logs = decode(files.read_range(path, 0, MAX_BYTES + 1), path)
+        return Memory(log_dir, logs, access=files)
     except FileNotFoundError:
-        return Memory(log_dir, {})
+        return Memory(log_dir, {}, access=files)
     except CorruptFileError as error:
         problem = str(error)
     except OSError as error:
         problem = f"{path}: {error.strerror}"
     problem += "; it counts as empty, and nothing is remembered until it is removed"
-    return Memory(log_dir, {}, problem)
+    return Memory(log_dir, {}, problem, files)
 
 
 def known_problems(memories: Iterable[Memory]) -> dict[str, str]:
@@ -91,8 +94,8 @@ def known_problems(memories: Iterable[Memory]) -> dict[str, str]:
         f"since; --retry tries it again: {held.reason}"
         for memory in memories
         for (topic, partition), held in memory.logs.items()
-        if held.is_of(path := os.path.join(memory.log_dir, f"{topic}-{partition}"))
-        and digest_of_files(path) == held.files
+        if held.is_of(path := os.path.join(memory.log_dir, f"{topic}-{partition}"), memory.access)
+        and digest_of_files(path, memory.access) == held.files
     }
 
 
@@ -103,7 +106,7 @@ def after_run(
     logs = {
         (topic, partition): held
         for (topic, partition), held in memory.logs.items()
-        if held.is_of(os.path.join(memory.log_dir, f"{topic}-{partition}"))
+        if held.is_of(os.path.join(memory.log_dir, f"{topic}-{partition}"), memory.access)
     }
     for report in reports:
         key = report.topic, report.partition
@@ -112,7 +115,7 @@ def after_run(
             continue
         if report.status is LogStatus.CLEANED:
             logs.pop(key, None)
-        files = digest_of_files(path) if report.is_data_problem else None
+        files = digest_of_files(path, memory.access) if report.is_data_problem else None
         if files is not None:
             held = logs.get(key)
             count, first_ms = (held.runs, held.first_ms) if held else (0, now_ms)
@@ -122,12 +125,12 @@ def after_run(
                 first_ms=first_ms,
                 last_ms=now_ms,
                 files=files,
-                topic_id=_topic_id(path),
+                topic_id=_topic_id(path, memory.access),
             )
     return {
         (topic, partition): held
         for (topic, partition), held in logs.items()
-        if filesystem.is_directory(os.path.join(memory.log_dir, f"{topic}-{partition}"))
+        if memory.access.is_directory(os.path.join(memory.log_dir, f"{topic}-{partition}"))
     }
 
 
@@ -140,10 +143,10 @@ def write(memory: Memory, logs: Mapping[TopicPartition, SetAside]) -> str | None
         return None
     try:
         if logs:
-            filesystem.replace_file(memory.path, encode(logs))
+            memory.access.replace_file(memory.path, encode(logs))
         else:
-            filesystem.remove(memory.path)
-            filesystem.sync_directory(memory.log_dir)
+            memory.access.remove(memory.path)
+            memory.access.sync_directory(memory.log_dir)
     except OSError as error:
         return f"{error.filename}: {error.strerror}; what was set aside is not remembered"
     return None
@@ -194,13 +197,13 @@ def _decode_row(row: Any, number: int, path: str) -> tuple[TopicPartition, SetAs
     return (topic, partition), SetAside(**row)
 
 
-def digest_of_files(path: str) -> str | None:
+def digest_of_files(path: str, files: Files = LOCAL) -> str | None:
     """Tell one state of a log's files from another, by names, sizes and times of modification.
 
     None where the partition directory cannot be listed.
     """
     try:
-        entries = filesystem.list_directory(path)
+        entries = files.list_directory(path)
     except OSError:
         return None
     lines = sorted(
@@ -211,10 +214,10 @@ def digest_of_files(path: str) -> str | None:
     return sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _topic_id(path: str) -> str | None:
+def _topic_id(path: str, files: Files) -> str | None:
     """None, too, where it cannot be read: that file counts among those that decide."""
     try:
-        return topic_id_of(path)
+        return topic_id_of(path, files)
     except (CorruptFileError, OSError):
         return None
 

@@ -15,7 +15,8 @@ def explain(
 ) -> Explanation:
     """Read metadata and the end of the log. ConfigError if there is no such log."""
     paths = places.log_dirs(log_dirs, to_write=False)
-    premises, remembered = premises_of(rules), RememberedLogs(paths)
+    premises = premises_of(rules)
+    remembered = RememberedLogs(paths, files=premises.files)
     found = explaining.explain(
         paths, topic_partition, premises.config, premises.as_of_ms, remembered.problems
     )

@@ -30,7 +30,7 @@ def plan(log_dirs: Sequence[str], rules: Rules = KAFKAS_DEFAULTS) -> Plan:
     """
     paths = places.log_dirs(log_dirs, to_write=False)
     premises = premises_of_round(rules, paths, to_write=False)
-    remembered = RememberedLogs(paths)
+    remembered = RememberedLogs(paths, files=premises.files)
     found = plan_of(premises, paths, remembered.problems)
     space = _space(found) if found.logs else None
     refused = tuple(_refusals(log_dirs, premises, found, space))

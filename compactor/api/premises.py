@@ -16,10 +16,14 @@ from compactor.config import Config, load_config, with_filters
 from compactor.exit_codes import UsageError
 from compactor.high_watermarks import require_high_watermarks
 from compactor.host.clock import now_ms
-from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.host.collector import collector_paused
+from compactor.planning.candidate import RoundClock
+from compactor.planning.round_plan import RoundPlan, plan_surveyed
 from compactor.planning.unmatched import require_include, unmatched
-from compactor.survey import topics_in
+from compactor.survey import survey_log_dirs, topics_in
 from compactor.topic_config import COMPACT
+from storage.files.files import Files
+from storage.files.local import LOCAL
 
 
 class Premises(NamedTuple):
@@ -30,6 +34,7 @@ class Premises(NamedTuple):
     as_of_ms: int  # the time that counts as now, from the first step to the last
     is_as_of_given: bool
     warnings: tuple[str, ...] = ()
+    files: Files = LOCAL  # by which log directories are read, and changed by the driver
 
 
 def premises_of(rules: Rules) -> Premises:
@@ -57,10 +62,11 @@ def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -
     doubt = None if rules.any_clock or rules.as_of is None else _doubt_of_clock(rules, premises)
     if doubt is not None and to_write:
         raise UsageError(doubt)
-    topics, moving_here = topics_in(log_dirs)
+    topics, moving_here = topics_in(log_dirs, premises.files)
     require_include(premises.config, topics, moving_here)
     if to_write:
-        require_high_watermarks(log_dirs, premises.config.assume_fully_replicated)
+        replicated = premises.config.assume_fully_replicated
+        require_high_watermarks(log_dirs, replicated, premises.files)
     warnings = [doubt] if doubt is not None else []
     return premises._replace(warnings=(*warnings, *unmatched(premises.config, topics)))
 
@@ -69,8 +75,12 @@ def plan_of(
     premises: Premises, log_dirs: tuple[str, ...], problems: Mapping[str, str] | None = None
 ) -> RoundPlan:
     """The plan of a round. problems: of log directories and logs, by path, known before."""
+    config, as_of_ms = premises.config, premises.as_of_ms
     machine_ms = None if premises.is_as_of_given else now_ms()
-    return plan_round(log_dirs, premises.config, premises.as_of_ms, problems, machine_ms)
+    clock = RoundClock(as_of_ms, config.producer_id_expiration_ms, config.checks_clock, machine_ms)
+    with collector_paused():
+        surveys = survey_log_dirs(log_dirs, premises.files)
+        return plan_surveyed(surveys, config, clock, problems or {})
 
 
 def _doubt_of_clock(rules: Rules, premises: Premises) -> str | None:

@@ -11,6 +11,7 @@ from compactor.host.progress import RECOVERY_STAGE, ChangeWatch
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.recovery.log_dir_recovery import LoadRules, LogDirRecovery, recover_log_dir
 from storage.errors import CorruptFileError
+from storage.files.local import LOCAL
 from storage.formats import clean_shutdown
 
 
@@ -36,14 +37,15 @@ def recover_log_dirs(
 ) -> list[LogDirRecovery]:
     """What a run does first; with premises, by which it is done, all that a broker does."""
     rules = None if premises is None else LoadRules(premises.config, premises.as_of_ms)
+    files = LOCAL if premises is None else premises.files
     recovered = []
     for log_dir in log_dirs:
-        takes_long = rules is not None and not clean_shutdown.exists(log_dir)
+        takes_long = rules is not None and not clean_shutdown.exists(log_dir, files)
         if takes_long:
             progress.stage(RECOVERY_STAGE, 0)
         advance = progress.advance if takes_long else None
         try:
-            recovered.append(recover_log_dir(log_dir, rules, advance))
+            recovered.append(recover_log_dir(log_dir, rules, advance, files))
         except (CorruptFileError, ConfigError):
             raise  # before anything was changed
         except BaseException:

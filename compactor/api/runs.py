@@ -17,7 +17,7 @@ from compactor.api.recoveries import recover_log_dirs
 from compactor.api.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
-from compactor.cleaning.overflow import split_overflowing
+from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.exit_codes import UsageError
 from compactor.host import descriptor_limit
 from compactor.host.progress import START_STAGE, ChangeWatch
@@ -92,7 +92,7 @@ def _round(
     asked = _Asked(options, own, premises)
     first = premises if options.recover_first else None
     recovered = [] if options.dry_run else recover_log_dirs(own.log_dirs, first, progress)
-    remembered = RememberedLogs(own.log_dirs, options.retry)
+    remembered = RememberedLogs(own.log_dirs, options.retry, premises.files)
     problems = remembered.problems | problems_of(recovered)
     if not options.dry_run:
         _discard_expired(asked, progress)
@@ -113,8 +113,9 @@ def _clean(
 ) -> CleaningReport:
     options, run_id = asked.options, secrets.token_hex(4)
     with _keeper(asked, run_id, plan) as originals:
+        splitting = Splitting(options.dry_run, originals, progress.split, asked.premises.files)
         progress.kept_in = originals.path if originals else None
-        plan = split_overflowing(plan, plan_anew, options.dry_run, originals, progress.split)
+        plan = split_overflowing(plan, plan_anew, splitting)
         settings = RunSettings(
             dry_run=options.dry_run,
             started_at_ms=asked.premises.started_at_ms,
@@ -126,6 +127,7 @@ def _clean(
             drop_null_keys=options.drop_null_keys,
             fail_on_corrupt=options.fail_on_corrupt,
             session=options.session,
+            files=asked.premises.files,
         )
         if plan.logs:
             progress.stage(START_STAGE, 0)

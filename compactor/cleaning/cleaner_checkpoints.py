@@ -16,8 +16,9 @@ from dataclasses import replace
 from compactor.planning.round_plan import RoundPlan
 from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError
-from storage.files import filesystem
+from storage.files.files import Files
 from storage.files.held_directories import require_unchanged
+from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 
@@ -26,7 +27,9 @@ _LEFT_ALONE = (LogStatus.FAILED, LogStatus.SET_ASIDE)
 _LogName = tuple[str, str, int]  # log directory, topic, partition
 
 
-def write_checkpoints(plan: RoundPlan, reports: Sequence[LogReport]) -> list[LogReport]:
+def write_checkpoints(
+    plan: RoundPlan, reports: Sequence[LogReport], files: Files = LOCAL
+) -> list[LogReport]:
     """Write what the reports on all logs of the plan call for.
 
     Returns the reports. A log whose entry cannot be written has failed: what was cleaned stays,
@@ -52,12 +55,12 @@ def write_checkpoints(plan: RoundPlan, reports: Sequence[LogReport]) -> list[Log
             news[report.log_dir][key] = report.end_offset
     failed: dict[_LogName, str] = {}
     for log_dir, keys in stale.items():
-        problem = _why_not_written(log_dir, keys.keys(), {})
+        problem = _why_not_written(files, log_dir, keys.keys(), {})
         for key, own in keys.items() if problem else ():
             news[own].pop(key, None)  # it would be named twice
             failed[own, *key] = problem
     for log_dir, added in news.items():
-        problem = _why_not_written(log_dir, set(), added) if added else ""
+        problem = _why_not_written(files, log_dir, set(), added) if added else ""
         failed.update({(log_dir, *key): problem for key in added if problem})
     return [_failed(report, failed.get(_name(report), "")) for report in reports]
 
@@ -74,15 +77,17 @@ def _why_not_in_place(report: LogReport) -> str:
 
 
 def _why_not_written(
-    log_dir: str, gone: Set[TopicPartition], added: Mapping[TopicPartition, int]
+    files: Files, log_dir: str, gone: Set[TopicPartition], added: Mapping[TopicPartition, int]
 ) -> str:
     """Take entries out of the cleaner checkpoint of a log directory, or put some in; "" if done."""
     path = os.path.join(log_dir, checkpoint.CLEANER_OFFSET)
     try:
-        entries = {key: offset for key, offset in checkpoint.read(path).items() if key not in gone}
+        entries = checkpoint.read(path, files)
+        entries = {key: offset for key, offset in entries.items() if key not in gone}
         if added:
-            entries = {key: offset for key, offset in entries.items() if _is_hosted(log_dir, key)}
-        checkpoint.write(path, {**entries, **added})
+            hosted = filter(lambda key: _is_hosted(files, log_dir, key), entries)
+            entries = {key: entries[key] for key in hosted}
+        checkpoint.write(path, {**entries, **added}, files)
     except CorruptFileError as error:
         return str(error)
     except OSError as error:
@@ -90,9 +95,9 @@ def _why_not_written(
     return ""
 
 
-def _is_hosted(log_dir: str, key: TopicPartition) -> bool:
+def _is_hosted(files: Files, log_dir: str, key: TopicPartition) -> bool:
     topic, partition = key
-    return filesystem.is_directory(os.path.join(log_dir, f"{topic}-{partition}"))
+    return files.is_directory(os.path.join(log_dir, f"{topic}-{partition}"))
 
 
 def _failed(report: LogReport, problem: str) -> LogReport:

@@ -121,7 +121,7 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
                 reports = _clean(stages, settings, stopwatch, progress)
     reports = noted(plan, [*reports, *plan.not_cleaned])
     if not settings.dry_run:
-        reports = write_checkpoints(plan, reports)
+        reports = write_checkpoints(plan, reports, settings.files)
     logs = _retain(plan, reports, settings, stopwatch, progress)
     return CleaningReport(
         version=version(),

@@ -9,7 +9,7 @@ Kafka, Cleaner.cleanSegments; spec C-16.1, C-16.2.
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import problem_of
@@ -20,6 +20,8 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.planning.uncleaned import problem_report, untouched_report
 from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError
+from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.log.segment_reader import read_batch_headers
 
@@ -31,37 +33,40 @@ SPLIT_NOTE = (
 )
 
 
+class Splitting(NamedTuple):
+    """How segments are split."""
+
+    dry_run: bool = False  # only report what would be
+    originals: "OriginalsKeeper | None" = None  # keeps what is split
+    before: Callable[[], object] = lambda: None  # called before a segment is split
+    files: Files = LOCAL
+
+
 def split_overflowing(
-    plan: RoundPlan,
-    plan_again: Callable[[], RoundPlan],
-    dry_run: bool,
-    originals: "OriginalsKeeper | None" = None,
-    before_split: Callable[[], object] | None = None,
+    plan: RoundPlan, plan_again: Callable[[], RoundPlan], splitting: Splitting
 ) -> RoundPlan:
     """The plan without such segments: they are split or, in a dry run, only reported.
 
-    A log that cannot be split is left as it is, with a reason. originals: keeps what is split.
-    before_split: is called before a segment is. The caller holds the locks of the log directories,
-    unless the run is dry.
+    A log that cannot be split is left as it is, with a reason. The caller holds the locks of the
+    log directories, unless the run is dry.
     """
     not_cleaned: dict[str, LogReport] = {}
     split: dict[str, tuple[str, ...]] = {}
     for log in plan.logs:
         try:
-            sources = overflowing(log)
-            verb = "would be" if dry_run else "was"
+            sources = overflowing(log, splitting.files)
+            verb = "would be" if splitting.dry_run else "was"
             notes = tuple(SPLIT_NOTE.format(os.path.basename(s.path), verb) for s in sources)
-            if sources and dry_run:
+            if sources and splitting.dry_run:
                 not_cleaned[log.path] = _would_split(log, notes)
             elif sources:
                 from compactor.cleaning.segment_split import (
                     split_segment,  # with kernels that few need
                 )
 
-                if before_split is not None:
-                    before_split()
+                splitting.before()
                 for source in sources:
-                    split_segment(log, source, originals)
+                    split_segment(log, source, splitting.originals, splitting.files)
                 split[log.path] = notes
         except (CorruptFileError, LogChangedError, OSError) as error:
             not_cleaned[log.path] = problem_report(log, problem_of(log.log_id, error))
@@ -75,7 +80,7 @@ def split_overflowing(
     return replace(plan, logs=tuple(logs), not_cleaned=(*plan.not_cleaned, *not_cleaned.values()))
 
 
-def overflowing(log: LogPlan) -> list[Source]:
+def overflowing(log: LogPlan, files: Files = LOCAL) -> list[Source]:
     """The segments of a log that hold such an offset.
 
     None can where the next segment's base offset is near enough: only elsewhere is one read.
@@ -85,14 +90,14 @@ def overflowing(log: LogPlan) -> list[Source]:
     return [
         source
         for source, end in zip(sources, ends, strict=True)
-        if end - 1 - source.base_offset > MAX_RELATIVE_OFFSET and _overflows(source)
+        if end - 1 - source.base_offset > MAX_RELATIVE_OFFSET and _overflows(files, source)
     ]
 
 
-def _overflows(source: Source) -> bool:
+def _overflows(files: Files, source: Source) -> bool:
     return any(
         header.last_offset - source.base_offset > MAX_RELATIVE_OFFSET
-        for _, header in read_batch_headers(source.path, end=source.log_bytes)
+        for _, header in read_batch_headers(source.path, 0, source.log_bytes, files)
     )
 
 

@@ -14,8 +14,7 @@ from collections.abc import Iterable
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.unchanged import check_same
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name, offset_of
-from storage.files import filesystem
-from storage.files.files import Entry
+from storage.files.files import Entry, Files
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.log_dir import list_files
@@ -26,8 +25,8 @@ LISTED_A_GROUP = 64  # files of the whole directory, on average; a group's own c
 class PlannedFiles:
     """The files of one log, as they were when the round was planned."""
 
-    def __init__(self, plan: LogPlan) -> None:
-        self._path = plan.path
+    def __init__(self, plan: LogPlan, access: Files) -> None:
+        self._path, self._access = plan.path, access
         self._files = {entry.name: entry for entry in plan.files}
         self._first_offsets = [group.base_offset for group in plan.groups]
         self._of_group = _names_of_groups(plan)
@@ -49,7 +48,7 @@ class PlannedFiles:
             self._check_names((*self._of_group[group], *self._of_end))
 
     def _check_all(self, first_offset: int) -> None:
-        found = {entry.name: entry for entry in list_files(self._path)}
+        found = {entry.name: entry for entry in list_files(self._path, self._access)}
         names = sorted(self._files.keys() | found.keys())
         for name in names:
             offset = offset_of(name)
@@ -58,7 +57,7 @@ class PlannedFiles:
 
     def _check_names(self, names: Iterable[str]) -> None:
         for name in names:
-            found = filesystem.look_up(os.path.join(self._path, name))
+            found = self._access.look_up(os.path.join(self._path, name))
             is_file = found is not None and not found.is_dir and not found.special
             self._compare(name, found if is_file else None)
 

@@ -23,8 +23,8 @@ from cleaner_jobs.tasks.sink import write_whole
 from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.files import filesystem
 from storage.files.file_attributes import FileAttributes, attributes_of
+from storage.files.files import Files
 from storage.files.filesystem import naming, open_file, private, sync_file
 from storage.files.local import LOCAL
 from storage.formats import txn_index
@@ -59,7 +59,12 @@ class _NewSegment:
         return sum(self.sizes)
 
 
-def split_segment(log: LogPlan, source: Source, originals: "OriginalsKeeper | None" = None) -> None:
+def split_segment(
+    log: LogPlan,
+    source: Source,
+    originals: "OriginalsKeeper | None" = None,
+    files: Files = LOCAL,
+) -> None:
     """Put copies of a segment's batches in its place, in several segments.
 
     originals: keeps the segment. Every checksum is held first: what is damaged stays as it is.
@@ -80,15 +85,15 @@ def split_segment(log: LogPlan, source: Source, originals: "OriginalsKeeper | No
                 write_like(names.txn_index_file, b"".join(entries), model)
             for path in names.files.values():
                 sync_file(path)
-        remove_cleaned(LOCAL, log.path)
+        remove_cleaned(files, log.path)
         group = StagedGroup(log.path, (source,), tuple(staged))
         if originals is not None:
             group = originals.keep_group(log, group)
-        swap_group(LOCAL, group)
+        swap_group(files, group)
     except BaseException:
         for path in (path for names in staged for path in names.files.values()):
             with suppress(OSError):  # the first error counts; the next run removes it
-                filesystem.remove(path)
+                files.remove(path)
         raise
 
 

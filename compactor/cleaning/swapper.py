@@ -143,7 +143,7 @@ class GroupSwapper:
             queue = self._queues.get(plan.log_id)
             if queue is None:
                 self._progress.swapped(self._swapped_groups)  # from now on something may change
-                files = PlannedFiles(plan) if plan.files else None
+                files = PlannedFiles(plan, self._files) if plan.files else None
                 queue = _Queue(
                     plan=plan,
                     sources=sources_of(plan),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compactor.cleaning import cleaner_manager
-from compactor.cleaning.overflow import split_overflowing
+from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.config import load_config
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.originals import undo
@@ -167,7 +167,7 @@ def test_a_split(overflowing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         plan = split_overflowing(
             plan_round([log_dir], config, NOW_MS),
             lambda: plan_round([log_dir], config, NOW_MS),
-            dry_run=False,
+            Splitting(),
         )
     assert exchange.is_untouched()
     [log] = plan.not_cleaned

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import pytest
 
-from compactor.cleaning.overflow import split_overflowing
+from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.config import Config, load_config, parse_topic_configs
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.originals.originals_keeper import open_keeper
@@ -239,7 +239,7 @@ def run(
     with _patched(story) as monkeypatch, lock_log_dirs([str(root)]):
         recover_log_dir(str(root))
         plan = split_overflowing(
-            planned(story, root, now_ms), lambda: planned(story, root, now_ms), dry_run=False
+            planned(story, root, now_ms), lambda: planned(story, root, now_ms), Splitting()
         )
         after_split()
         local = open_local_round(work_dir, monkeypatch)

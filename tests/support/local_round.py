@@ -19,6 +19,8 @@ from compactor.cleaning.work_dir import SUBDIRECTORIES
 from compactor.originals.originals_keeper import OriginalsKeeper
 from compactor.planning.round_plan import RoundPlan
 from compactor.round_report import CleaningReport
+from storage.files.files import Files
+from storage.files.local import LOCAL
 
 HASH_KEY = 0x0706050403020100, 0x0F0E0D0C0B0A0908
 
@@ -61,6 +63,7 @@ class LocalRound:
     after: dict[str, Callable[[Rows], Rows]] = field(default_factory=dict)
     originals: OriginalsKeeper | None = None
     drop_null_keys: bool = True  # as Kafka's cleaner does
+    files: Files = LOCAL  # as the driver changes them
     stages: list[tuple[str, int]] = field(default_factory=list)  # as they ran, and their tasks
     _attempts: "itertools.count[int]" = field(default_factory=itertools.count)
 
@@ -77,6 +80,7 @@ class LocalRound:
             originals=self.originals,
             drop_null_keys=self.drop_null_keys,
             session=spark,
+            files=self.files,
         )
         return cleaner_manager.run_round(plan, settings, NoProgress())
 

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from compactor.cleaning.overflow import split_overflowing
+from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint, txn_index
 from storage.formats.txn_index import AbortedTxn
 from tests.compactor.plan_logs import everything, with_settings
@@ -67,12 +69,13 @@ def planned(partition: Path) -> RoundPlan:
     return plan_round([str(partition.parent)], SETTINGS, NOW_MS)
 
 
-def split(partition: Path, dry_run: bool = False) -> RoundPlan:
-    return split_overflowing(planned(partition), lambda: planned(partition), dry_run)
+def split(partition: Path, dry_run: bool = False, files: Files = LOCAL) -> RoundPlan:
+    splitting = Splitting(dry_run, files=files)
+    return split_overflowing(planned(partition), lambda: planned(partition), splitting)
 
 
 def run(local: LocalRound, partition: Path, dry_run: bool = False) -> LogReport:
-    report: CleaningReport = local.run(split(partition, dry_run), dry_run)
+    report: CleaningReport = local.run(split(partition, dry_run, local.files), dry_run)
     (log,) = report.logs
     return log
 
@@ -142,15 +145,14 @@ def test_a_damaged_segment_is_left_as_it_was(local: LocalRound, partition: Path)
     assert files_of(partition) == before
 
 
-def test_a_full_disk_leaves_the_log_as_it_was(
-    local: LocalRound, partition: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_the_log_as_it_was(local: LocalRound, partition: Path) -> None:
     before = files_of(partition)
 
-    def full(source: str, _: str) -> None:
-        raise OSError(28, os.strerror(28), source)
+    def full(operation: Operation) -> None:
+        if operation.name == "rename":
+            raise OSError(28, os.strerror(28), *operation.paths)
 
-    monkeypatch.setattr(filesystem, "rename", full)
+    local.files = WatchedFiles(LOCAL, full)
     report = run(local, partition)
     assert report.status is LogStatus.FAILED
     assert "No space left" in (report.reason or "")
@@ -190,7 +192,7 @@ def test_an_ordinary_log_is_not_read(partition: Path, monkeypatch: pytest.Monkey
         raise AssertionError("it was read")
 
     monkeypatch.setattr("compactor.cleaning.overflow.read_batch_headers", read)
-    assert split_overflowing(plan, lambda: plan, dry_run=False) == plan
+    assert split_overflowing(plan, lambda: plan, Splitting()) == plan
 
 
 def test_aborted_transactions_go_where_their_markers_are(partition: Path) -> None:
@@ -199,6 +201,6 @@ def test_aborted_transactions_go_where_their_markers_are(partition: Path) -> Non
     plan = planned(partition)
     data = b"".join(map(txn_index.encode, (near, far)))
     (partition / file_name(0, TXN_INDEX)).write_bytes(data)
-    split_overflowing(plan, lambda: plan, dry_run=False)
+    split_overflowing(plan, lambda: plan, Splitting())
     for base_offset, txn in ((0, near), (FAR_BASE, far)):
         assert txn_index.read(str(partition / file_name(base_offset, TXN_INDEX))) == [txn]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor.cleaning.overflow import split_overflowing
+from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.round_report import LogReport, LogStatus
 from storage.file_names import INDEX, LOG, SNAPSHOT, TXN_INDEX, file_name
@@ -42,7 +42,7 @@ def run(local: LocalRound, partition: Path, settings: dict[str, str]) -> LogRepo
     def planned() -> RoundPlan:
         return plan_round([str(partition.parent)], config, NOW_MS)
 
-    (log,) = local.run(split_overflowing(planned(), planned, dry_run=False)).logs
+    (log,) = local.run(split_overflowing(planned(), planned, Splitting())).logs
     assert log.status is LogStatus.CLEANED, log.reason
     assert "split first" in log.notes[0]
     return log

@@ -12,8 +12,8 @@ from compactor.cleaning import swapper
 from compactor.cleaning.planned_files import LISTED_A_GROUP, PlannedFiles
 from compactor.cleaning.swapper import GroupSwapper, Swapped
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
-from storage.files import filesystem
-from storage.files.files import Entry
+from storage.files.local import LOCAL
+from storage.files.watched import WatchedFiles
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.log_dir import list_partition
@@ -41,7 +41,7 @@ def planned(root: Path, groups: int = GROUPS, segments_a_group: int = 1) -> LogP
 
 def noticed(plan: LogPlan, at: int, change: Callable[[], object]) -> tuple[int, str] | None:
     """The group before which a change is noticed that comes before group `at`, and the words."""
-    files = PlannedFiles(plan)
+    files = PlannedFiles(plan, LOCAL)
     for group in range(GROUPS):
         if group == at:
             change()
@@ -145,31 +145,16 @@ def test_the_files_looked_at_are_a_constant_number_for_each_segment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segments_a_group: int
 ) -> None:
     """Of a log four times as long four times as many, not sixteen times."""
-    looked_at = 0
-    list_directory, look_up = filesystem.list_directory, filesystem.look_up
-
-    def listed(path: str) -> list[Entry]:
-        nonlocal looked_at
-        found = list_directory(path)
-        looked_at += len(found)
-        return found
-
-    def looked_up(path: str) -> Entry | None:
-        nonlocal looked_at
-        looked_at += 1
-        return look_up(path)
-
     plans = [planned(tmp_path / str(n), n // segments_a_group, segments_a_group) for n in (80, 320)]
     monkeypatch.setattr(swapper, "swap_group", lambda *_: None)
-    monkeypatch.setattr(filesystem, "list_directory", listed)
-    monkeypatch.setattr(filesystem, "look_up", looked_up)
     found = []
     for plan in plans:
-        looked_at = 0
-        with GroupSwapper("run", NoProgress()) as groups:
+        files = WatchedFiles(LOCAL)
+        with GroupSwapper("run", NoProgress(), files=files) as groups:
             for number in range(len(plan.groups)):
                 groups.give(plan, finished(number, tmp_path))
             swapped = groups.finish()
         assert swapped == {plan.log_id: Swapped(groups=len(plan.groups))}
-        found.append(looked_at)
+        listed = files.counts["list_directory"] * len(LOCAL.list_directory(plan.path))
+        found.append(listed + files.counts["look_up"])
     assert found[1] < 4 * 1.2 * found[0]

@@ -20,8 +20,9 @@ from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper
 from compactor.round_report import LogStatus
 from storage.file_names import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, file_name
-from storage.files import filesystem
 from storage.files.file_attributes import FileAttributes
+from storage.files.local import LOCAL
+from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint
 from tests.compactor.small_rounds import (
     GROUPS,
@@ -380,18 +381,17 @@ def test_staged_files_of_a_run_that_died_are_swept(local: LocalRound, tmp_path: 
 
 
 def test_a_swap_that_fails_stops_its_log_and_earlier_groups_stay(
-    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local: LocalRound, tmp_path: Path
 ) -> None:
     """C-6.5: and the checkpoint is not moved."""
     partition = logs_in(tmp_path)
-    rename = filesystem.rename
 
-    def refuse(source: str, target: str) -> None:
-        if os.path.basename(target) == file_name(8, TIME_INDEX) + CLEANED:
-            raise OSError(errno.EACCES, os.strerror(errno.EACCES), source)
-        rename(source, target)
+    def refuse(operation: Operation) -> None:
+        name = file_name(8, TIME_INDEX) + CLEANED
+        if operation.name == "rename" and os.path.basename(operation.paths[1]) == name:
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES), *operation.paths)
 
-    monkeypatch.setattr(filesystem, "rename", refuse)
+    local.files = WatchedFiles(LOCAL, refuse)
     before = files_of(partition)
     report = local.run(round_of(plan_of(partition, GROUPS, 12)))
     assert only(report)[0] is LogStatus.FAILED

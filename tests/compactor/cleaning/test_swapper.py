@@ -19,8 +19,9 @@ from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper, Swapped
 from compactor.finalizer import StagedGroup, swap_group
 from compactor.round_report import LogStatus
-from storage.files import filesystem
 from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.files.watched import Operation, WatchedFiles
 from tests.compactor.small_rounds import logs_in, two_logs
 from tests.support.local_round import LocalRound, NoProgress
 from tests.support.made_log import batches_of, files_of, log_of, plan_of, round_of
@@ -70,22 +71,18 @@ def test_groups_go_in_in_ascending_order_however_they_are_finished(
 
 @pytest.mark.parametrize(("suffix", "half_done"), [(".deleted", True), (".cleaned", False)])
 def test_a_swap_that_breaks_off_is_told_of(
-    local: LocalRound,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    suffix: str,
-    half_done: bool,
+    local: LocalRound, tmp_path: Path, suffix: str, half_done: bool
 ) -> None:
     """C-15.6: from step 2 on the new log counts; before that all is taken back."""
     *_, plan = two_logs(tmp_path)
-    rename = filesystem.rename
 
-    def failing(source: str, target: str) -> None:
-        if target.startswith(plan.logs[0].path) and target.endswith(suffix):
-            raise OSError(errno.EIO, os.strerror(errno.EIO), source)
-        rename(source, target)
+    def fail(operation: Operation) -> None:
+        target = operation.paths[-1]
+        in_first = target.startswith(plan.logs[0].path) and target.endswith(suffix)
+        if operation.name == "rename" and in_first:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), *operation.paths)
 
-    monkeypatch.setattr(filesystem, "rename", failing)
+    local.files = WatchedFiles(LOCAL, fail)
     failed, other = local.run(plan).logs
     assert (failed.status, other.status) == (LogStatus.FAILED, LogStatus.CLEANED)
     assert [note for note in failed.notes if "broke off" in note] == (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor.cleaning.overflow import split_overflowing
+from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.config import Config, load_config
 from compactor.originals.kept_manifest import RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
@@ -56,7 +56,7 @@ class Kept:
             parent, run_id = str(self.run_dir.parent), self.run_dir.name
             keeper = OriginalsKeeper(parent, KeptRun(run_id, now_ms, (log_dir,)))
         plan = split_overflowing(
-            plan, lambda: plan_round([log_dir], self.config, now_ms), False, keeper
+            plan, lambda: plan_round([log_dir], self.config, now_ms), Splitting(originals=keeper)
         )
         self.local.originals = keeper
         try:
@@ -238,7 +238,7 @@ def test_a_log_directory_that_only_the_plan_behind_a_split_takes_on_is_kept_too(
 
     first = plan_round(log_dirs, OVERFLOWING, NOW_MS)
     with closing(open_keeper(str(tmp_path / "originals"), "cafecafe", NOW_MS, first)) as keeper:
-        plan = split_overflowing(first, plan_again, False, keeper)
+        plan = split_overflowing(first, plan_again, Splitting(originals=keeper))
         local.originals = keeper
         assert [log.status for log in local.run(plan).logs] == [LogStatus.CLEANED] * 2
     log, original = other / "prices-0" / file_name(0, LOG), encode(keyed(0, "aab"))

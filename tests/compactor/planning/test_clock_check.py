@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor.cleaning.overflow import split_overflowing
+from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.inspect.explain import explain
 from compactor.planning.clock_check import YOUNGER_RECORDS
 from compactor.planning.round_plan import plan_round
@@ -95,7 +95,7 @@ def test_records_of_a_later_time_are_told_and_cleaned(
     (log,) = found.logs
     notes = (YOUNGER_RECORDS,) if is_told else ()
     assert (log.notes, found.facts[0].notes) == (notes, notes)
-    assert split_overflowing(found, lambda: found, False).logs[0].notes == notes
+    assert split_overflowing(found, lambda: found, Splitting()).logs[0].notes == notes
     assert plan_round([log_dir], COMPACT, CLOCK_MS).logs[0].notes == ()
 
 

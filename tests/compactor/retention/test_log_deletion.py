@@ -1,7 +1,6 @@
 """What retention leaves on disk, step by step (C-18.3, C-18.4, C-23.7)."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,8 @@ from compactor.retention.retention_round import apply_retention
 from compactor.retention.rules import RetentionLimits
 from compactor.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
-from storage.files import filesystem
+from storage.files.local import LOCAL
+from storage.files.watched import CHANGES, Operation, WatchedFiles
 from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.log.log_dir import list_partition
@@ -178,53 +178,33 @@ def test_zeros_behind_the_active_time_index_are_no_entries(tmp_path: Path) -> No
     assert (estimate.rolls_at, estimate.log_start_offset) == (None, 4)
 
 
-def test_a_crash_anywhere_leaves_a_log_that_a_broker_takes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_anywhere_leaves_a_log_that_a_broker_takes(tmp_path: Path) -> None:
     """After each change: no hole, no data above the log start lost, and a second run ends it."""
 
     class PowerLossError(Exception):
         pass
 
-    def crash_at(count: int) -> Callable[[str], None]:
-        left = count
-
-        def step(_: str) -> None:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                raise PowerLossError
-
-        return step
-
     changes = 0
     for changes in range(100):
         partition = log(tmp_path / str(changes))
         retention = retention_of(partition, now_ms=9000, retention_ms=1000)
-        with monkeypatch.context() as patch:
-            step = crash_at(changes)
-            for name in ("rename", "remove", "replace_file"):
-                _interpose(patch, name, step)
-            try:
-                apply_retention([retention], [report_on(partition)])
-                break
-            except PowerLossError:
-                pass
+        left = iter(range(changes))
+
+        def crash(operation: Operation) -> None:
+            if operation.name in CHANGES and next(left, None) is None:  # noqa: B023
+                raise PowerLossError
+
+        try:
+            files = WatchedFiles(LOCAL, crash)
+            apply_retention([retention], [report_on(partition)], files=files)
+            break
+        except PowerLossError:
+            pass
         _as_a_broker_loads(partition)
     else:
         pytest.fail("it never ended")
     # the new segment, checkpoint, epochs, 9 renames, the snapshots at 2 and 4, 9 removals
     assert changes == 3 + 1 + 1 + 9 + 2 + 9
-
-
-def _interpose(patch: pytest.MonkeyPatch, name: str, step: Callable[[str], None]) -> None:
-    original = getattr(filesystem, name)
-
-    def call(*arguments: object) -> None:
-        step(name)
-        original(*arguments)
-
-    patch.setattr(filesystem, name, call)
 
 
 def _as_a_broker_loads(partition: Path) -> None:
