@@ -198,7 +198,7 @@ def _decode_row(row: Any, number: int, path: str) -> tuple[TopicPartition, SetAs
 
 
 def digest_of_files(path: str, files: Files = LOCAL) -> str | None:
-    """Tell one state of a log's files from another, by names, sizes and times of modification.
+    """A digest of a log's files, by names, sizes and times of modification.
 
     None where the partition directory cannot be listed.
     """

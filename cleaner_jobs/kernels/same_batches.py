@@ -175,7 +175,7 @@ def compare_payloads(
     written: tuple[ByteArray, Int64Array],
     expected: Int64Array,
 ) -> tuple[int, int]:
-    """Hold rebuilt payloads, before they are compressed, against those of their sources.
+    """Check rebuilt payloads, before they are compressed, against those of their sources.
 
     source: the window's buffer, where that begins in its file, and rows of its batches. payloads:
     batch i stands in bounds[i, 0]:bounds[i, 1]. decisions: states of records, the first record of
@@ -259,7 +259,7 @@ def compare_batches(
     written: tuple[ByteArray, int],
     expected: Int64Array,
 ) -> tuple[int, int]:
-    """Hold whole written batches, sealed, against their sources.
+    """Check whole written batches, sealed, against their sources.
 
     source: the window's buffer, the upgraded records of legacy batches, where the buffer begins in
     its file, and rows. decisions: actions of each batch, states of each record, and the horizon of

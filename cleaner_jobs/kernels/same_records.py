@@ -53,7 +53,7 @@ def compare_records(
     written: tuple[ByteArray, int, int],
     expected: Int64Array,
 ) -> int:
-    """Hold written records against those of the source that stay, each from its length on.
+    """Check written records against those of the source that stay, each from its length on.
 
     source, written: a buffer with SLACK_BYTES behind the records, and from where to where they
     stand. header: base offset, base timestamp, max timestamp and attributes of the source.

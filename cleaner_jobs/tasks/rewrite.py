@@ -207,7 +207,7 @@ class BatchRewriter:
         return self._output.room(length)
 
     def _check(self, window: Window, end: int, decided: Decided) -> None:
-        """Hold what was taken of the batches below end against them, and them against their
+        """Check what was taken of the batches below end against them, and them against their
         checksums: what becomes corrupt while it is rebuilt gets no fresh one.
         """
         start, self._checked_batches = self._checked_batches, end

@@ -1,4 +1,4 @@
-"""Holds what is written anew of batches against their source, while both are in memory.
+"""Checks what is written anew of batches against their source, while both are in memory.
 
 By then what is written has its checksum, so what changes later is noticed when it is read back. The
 checksum of the source is computed after all that, so what changed in it before is noticed then.
@@ -71,7 +71,7 @@ def check_payloads(
     decisions: tuple[NDArray[np.uint8], Int64Array, Int64Array, bool],
     written: tuple[ByteArray, Int64Array],
 ) -> Int64Array:
-    """Hold what stays of a run of compressed batches against the run, as compare_payloads does.
+    """Check what stays of a run of compressed batches against the run, as compare_payloads does.
 
     What is expected in their headers. Raise MiswrittenError where they differ, or where the run has
     changed since it was decompressed.

@@ -263,7 +263,7 @@ def _scan_stretch(stretch: Stretch, builder: PartBuilder, buffers: WorkerBuffers
                 check_checksums(window)  # what is wrong by its checksum is told as that
                 raise
             # After the keys were hashed: a bit that flips before that is noticed, too. What is
-            # compressed is held against its checksum before anything is decompressed.
+            # compressed is checked against its checksum before anything is decompressed.
             check_checksums(window._replace(rows=window.rows[plain]))
         reader.check_unchanged(stretch.source)
         index.finish()

@@ -1,4 +1,4 @@
-"""The time that counts as now, where it is given: read, and doubted where data would go by it.
+"""The time to take as now, where it is given: read, and refused where data would be lost by it.
 
 Tombstones and markers would be dated by it, and go at once, or before their time.
 """

@@ -1,4 +1,4 @@
-"""Who listens while a call is at work, and what is said of its changes if it ends with an error."""
+"""Progress of a call, and what it had changed if it ends with an error."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ class Event(StrEnum):
 
 
 class Progress(NamedTuple):
-    """What has just happened, and how far the call is."""
+    """One event of a call, and how far it is."""
 
     event: Event
     stage: str = ""  # "": none has begun
@@ -75,11 +75,11 @@ def watched(on_progress: OnProgress | None) -> Iterator[ChangeWatch]:
 
 
 def note_changes(error: BaseException, changed: str) -> None:
-    """Add what was changed to an error, for who shows it and for `what_was_changed`."""
+    """Add to an error what was changed, as a note that `what_was_changed` finds."""
     error.add_note(_Changes(changed))
 
 
 def what_was_changed(error: BaseException) -> str | None:
-    """What a call that ended with this error has changed; None: nothing."""
+    """What the call that raised this error had changed, in words; None: nothing."""
     notes = [note for note in getattr(error, "__notes__", ()) if isinstance(note, _Changes)]
     return str(notes[-1]) if notes else None

@@ -9,10 +9,11 @@ from storage.files import filesystem
 
 
 def dump(path: str) -> Iterator[Row]:
-    """A row for each batch, record or entry, read as they are asked for; `kind` says which it is.
+    """Yield a row for each batch, record or entry of a file or a partition; `kind` says which.
 
-    Raise UsageError if there is nothing at path; CorruptFileError where a file is damaged, after
-    the rows that stand before it, and UnsupportedFormatError for a file that is none of Kafka's.
+    Files are read while rows are asked for. Raise UsageError if there is nothing at path;
+    CorruptFileError where a file is damaged, after the rows before the damage;
+    UnsupportedFormatError for a file that is none of Kafka's.
     """
     local = in_place("PATH", path)
     if not filesystem.exists(local):

@@ -13,7 +13,10 @@ from compactor.remembered_logs import RememberedLogs
 def explain(
     log_dirs: Sequence[str], topic_partition: str, rules: Rules = KAFKAS_DEFAULTS
 ) -> Explanation:
-    """Read metadata and the end of the log. ConfigError if there is no such log."""
+    """Say why one log is cleaned or not, and what sets each of its bounds.
+
+    Reads metadata and the end of the log. Raise ConfigError if there is no such log.
+    """
     paths = places.log_dirs(log_dirs, to_write=False)
     premises = premises_of(rules)
     remembered = RememberedLogs(paths, files=premises.files)

@@ -1,4 +1,4 @@
-"""Directories of a command, checked: where it works, and where it leaves what is its own.
+"""Directories of a command, checked: where it works, and where it puts its own files.
 
 What is impossible is refused by the name that the command line has for it. Nothing is created or
 changed here. Every refusal is a UsageError, but for a log directory on a backend without a stated
@@ -21,9 +21,9 @@ _PARTITION_FILES = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
 
 
 def log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:
-    """Local paths of the log directories, each known to be one in which this user may work.
+    """Check log directories, and return their local paths.
 
-    And in which nothing of a command's own would come to lie.
+    Each is one that this user may work in, and none holds a directory for the command's own files.
     """
     found = tuple(in_place("LOG_DIR", path) for path in paths)
     for path in found:
@@ -39,9 +39,9 @@ def log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:
 
 
 def in_place(name: str, path: str) -> str:
-    """The local path that an argument gives: of nothing at all it would be the directory we are in.
+    """The local path of an argument. An empty one would mean the current directory.
 
-    Raise UsageError for nothing, and what `require_in_place` raises.
+    Raise UsageError if it is empty, and what `require_in_place` raises.
     """
     if not path.strip():
         raise UsageError(f"{name} {path!r}: is empty; is a variable of the shell not set?")
@@ -49,7 +49,7 @@ def in_place(name: str, path: str) -> str:
 
 
 def work_dir(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
-    """A place for the run's own files, never in a log directory: no broker would start (F-1.4)."""
+    """A directory for the run's own files, never in a log directory (F-1.4)."""
     if path is None:
         return None
     if "://" in path and not path.startswith("file://"):
@@ -58,7 +58,7 @@ def work_dir(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
 
 
 def keep_originals(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
-    """A place for what a run replaces; never in a log directory either."""
+    """A directory for what a run replaces; never in a log directory either."""
     return None if path is None else _own_directory("--keep-originals", path, in_log_dirs)
 
 

@@ -18,15 +18,15 @@ class Plan(NamedTuple):
     """What a round would take on."""
 
     round_plan: RoundPlan
-    space: SpaceFacts | None  # what there is, and what is needed; None: nothing is to be cleaned
-    refusals: tuple[str, ...]  # why a run over it would not be done, in the run's own words
+    space: SpaceFacts | None  # free, and needed; None: nothing is to be cleaned
+    refusals: tuple[str, ...]  # the messages with which a run would be refused
     warnings: tuple[str, ...]
 
 
 def plan(log_dirs: Sequence[str], rules: Rules = KAFKAS_DEFAULTS) -> Plan:
-    """Survey and select. Takes no lock, and changes nothing.
+    """Survey the log directories and select logs. Takes no lock and changes nothing.
 
-    Raise ConfigError, RefusedError where a directory cannot be read, OSError.
+    Raise ConfigError, OSError, and RefusedError if a directory cannot be read.
     """
     paths = places.log_dirs(log_dirs, to_write=False)
     premises = premises_of_round(rules, paths, to_write=False)

@@ -1,4 +1,4 @@
-"""What a command goes by, read and checked once: configuration and clock.
+"""The configuration and the clock of a command, read and checked once.
 
 Guards against what would lose data by mistake hold here, for the command line and for whoever
 calls from Python: a policy for every topic there is, a doubtful clock, filters that match nothing,
@@ -27,18 +27,18 @@ from storage.files.local import LOCAL
 
 
 class Premises(NamedTuple):
-    """What a command goes by. Made once: a file of settings may be a pipe."""
+    """Configuration and clock. Read once: a file of settings may be a pipe."""
 
     config: Config
     started_at_ms: int  # when they were made
-    as_of_ms: int  # the time that counts as now, from the first step to the last
+    as_of_ms: int  # the time taken as now, from the first step to the last
     is_as_of_given: bool
     warnings: tuple[str, ...] = ()
     files: Files = LOCAL  # by which log directories are read, and changed by the driver
 
 
 def premises_of(rules: Rules) -> Premises:
-    """The configuration and the clock. ConfigError, with file and name, where they cannot be."""
+    """Read configuration and clock. Raise ConfigError, with file and name, if one is not valid."""
     config = load_config(rules.config, rules.topic_configs, rules.settings)
     config = with_filters(config, rules.include, rules.exclude)
     config = replace(config, checks_clock=not rules.any_clock)
@@ -53,9 +53,9 @@ def premises_of(rules: Rules) -> Premises:
 def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -> Premises:
     """Those of a plan or a run.
 
-    UsageError where data would be lost by mistake, or, where the clock is doubtful and nothing is
-    written, a warning; ConfigError where topics are asked for of which there is none; RefusedError
-    where something is written, and nobody says how far the logs are replicated.
+    Raise UsageError where data would be lost by mistake (a doubtful clock is only a warning if
+    nothing is written), ConfigError if topics are asked for and none of them exists, and
+    RefusedError if something is to be written and nothing says how far the logs are replicated.
     """
     premises = premises_of(rules)
     _require_named_topics(premises.config)
@@ -74,7 +74,7 @@ def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -
 def plan_of(
     premises: Premises, log_dirs: tuple[str, ...], problems: Mapping[str, str] | None = None
 ) -> RoundPlan:
-    """The plan of a round. problems: of log directories and logs, by path, known before."""
+    """Plan a round. problems: known ones, by path of the log directory or partition directory."""
     config, as_of_ms = premises.config, premises.as_of_ms
     machine_ms = None if premises.is_as_of_given else now_ms()
     clock = RoundClock(as_of_ms, config.producer_id_expiration_ms, config.checks_clock, machine_ms)

@@ -1,4 +1,4 @@
-"""`recover`: finish or undo what was cut short, of a run, of a broker's cleaner, of a broker."""
+"""`recover`: finish or undo what a run, a broker's cleaner or a broker left half-done."""
 
 from collections.abc import Sequence
 
@@ -21,10 +21,11 @@ def recover(
     allowed_file_systems: tuple[str, ...] = (),
     on_progress: OnProgress | None = None,
 ) -> list[LogDirRecovery]:
-    """What was done to each log directory, and to the logs in it that needed something.
+    """Recover log directories; return what was done to each, and to the logs that needed it.
 
-    What is wrong with a log is its `problem`, and the others go on. Raise ConfigError,
-    RefusedError and CorruptFileError before anything is changed, OSError; see `what_was_changed`.
+    If a log cannot be recovered, its `problem` says why, and the others go on. Raise ConfigError,
+    RefusedError and CorruptFileError before anything is changed, and OSError at any time; then
+    `what_was_changed` says what has been changed.
     """
     paths = places.log_dirs(log_dirs, to_write=True)
     locks = lock_log_dirs(paths, allowed_file_systems, after_unclean_shutdown=True)
@@ -35,7 +36,10 @@ def recover(
 def recover_log_dirs(
     log_dirs: tuple[str, ...], premises: Premises | None, progress: ChangeWatch
 ) -> list[LogDirRecovery]:
-    """What a run does first; with premises, by which it is done, all that a broker does."""
+    """Settle what a cleaning left half-done, as each run does first.
+
+    premises: recover as a starting broker does, too, by this configuration and clock.
+    """
     rules = None if premises is None else LoadRules(premises.config, premises.as_of_ms)
     files = LOCAL if premises is None else premises.files
     recovered = []

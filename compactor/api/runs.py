@@ -56,11 +56,11 @@ def run(
     options: RunOptions = ONE_ROUND,
     on_progress: OnProgress | None = None,
 ) -> CleaningReport:
-    """One round, dry or real. What becomes of each log stands in the report.
+    """Run one round, dry or real; the report says what became of each log.
 
-    Raise ConfigError and RefusedError before anything is changed; CorruptLogError,
-    CleaningFailedError, LockLostError and OSError where the round as a whole fails. What was
-    changed by then is what `what_was_changed` returns.
+    Raise ConfigError and RefusedError before anything is changed. Raise CorruptLogError,
+    CleaningFailedError, LockLostError and OSError if the round as a whole fails; then
+    `what_was_changed` says what had been changed.
     """
     own = _places(log_dirs, options)
     # The locks come first: what is planned under them is still true when it is done.
@@ -136,7 +136,7 @@ def _clean(
 
 
 def _refusals(asked: _Asked, plan: RoundPlan) -> list[str]:
-    """Why what a dry run has shown would not be done, or not all of it."""
+    """Why a real run would be refused, or would leave out logs that the dry run has shown."""
     options, own, premises = asked
     replicated = premises.config.assume_fully_replicated
     known = options.allowed_file_systems, options.recover_first, replicated

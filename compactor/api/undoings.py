@@ -1,4 +1,4 @@
-"""`undo` and `discard`: bring back what a run has kept, or drop it."""
+"""`undo` and `discard`: bring back the originals that a run has kept, or remove them."""
 
 from compactor.api import places
 from compactor.api.changes import note_changes
@@ -12,10 +12,11 @@ MAY_HAVE_BEEN_UNDONE = "Some logs may have been undone; run it again for the oth
 
 
 def undo(run_dir: str, allowed_file_systems: tuple[str, ...] = ()) -> list[UndoReport]:
-    """What became of each log; one that was changed since is left as it is.
+    """Undo a run that kept its originals; return what became of each log.
 
-    run_dir: the run's own, DIR/RUN_ID of `keep_originals`. Raise UsageError, RefusedError and
-    CorruptFileError before anything is changed, LockLostError, OSError; see `what_was_changed`.
+    A log that was changed since is left as it is. run_dir: DIR/RUN_ID of `keep_originals`.
+    Raise UsageError, RefusedError and CorruptFileError before anything is changed, LockLostError
+    and OSError at any time; then `what_was_changed` says what has been changed.
     """
     path = places.kept_run(run_dir)
     try:
@@ -29,9 +30,10 @@ def undo(run_dir: str, allowed_file_systems: tuple[str, ...] = ()) -> list[UndoR
 
 
 def discard(run_dir: str) -> str:
-    """Drop what a run has kept; where that was. It can be begun once more if it was cut short.
+    """Remove the originals that a run has kept; return their directory.
 
-    Raise UsageError, RefusedError where the run or an undo is at work, OSError.
+    If it was cut short, it can be called again. Raise UsageError, OSError, and RefusedError while
+    the run or an undo is at work.
     """
     path = places.kept_run(run_dir, to_discard=True)
     kept_run.discard(path)

@@ -21,7 +21,7 @@ def verify(
 ) -> Verification:
     """Check everything in a log directory, or in one partition of it.
 
-    What is wrong is a finding, and no error. Raise UsageError if there is no such partition.
+    What is wrong becomes a finding, not an error. Raise UsageError if there is no such partition.
     """
     (path,) = places.log_dirs([log_dir], to_write=False)
     return verifier.verify(path, topic_partition, Listener(on_progress))
@@ -34,10 +34,10 @@ def verify_against(
     clock: CleaningClock | None = None,
     on_progress: OnProgress | None = None,
 ) -> Comparison:
-    """Hold a log directory against a copy of it from before a cleaning, record by record.
+    """Compare a log directory with a copy from before a cleaning, record by record.
 
-    clock: what is known of the cleaning's; None: that it is not later than the present.
-    Raise UsageError where a directory or the partition is not there.
+    clock: what is known of the clock of the cleaning; None: only that it is not later than now.
+    Raise UsageError if a directory or the partition does not exist.
     """
     (after,) = places.log_dirs([log_dir], to_write=False)
     (copy,) = places.log_dirs([before], to_write=False)

@@ -1,9 +1,9 @@
 """Joins the pieces of a segment group that several tasks rewrote into staged segments.
 
-The pieces were checked when they were written; what is joined is held against their checksums, and
-the indexes are made of the facts of all their batches (compaction C-13.3). It becomes one segment,
-as in Kafka; where it is too long for one, by which Kafka's cleaner stops (C-13.7), a new one is
-begun at a batch and named after that batch's base offset.
+The pieces were checked when they were written. What is joined is checked against their checksums,
+and the indexes are made of the facts of all their batches (compaction C-13.3). It becomes one
+segment, as in Kafka; where it is too long for one, at which Kafka's cleaner stops (C-13.7), a new
+one is begun at a batch and named after that batch's base offset.
 """
 
 import contextlib

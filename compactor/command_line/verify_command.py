@@ -18,7 +18,7 @@ from compactor.views.verification_report import (
 
 
 def result_of(wanted: VerifyArguments) -> Result:
-    """Check everything, and hold it against a copy from before; show what was found."""
+    """Check everything, compare it with a copy from before, and show what was found."""
     _require_against(wanted)
     with shown_progress() as progress:
         compared = _compared(wanted, progress)

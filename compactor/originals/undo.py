@@ -3,9 +3,9 @@
 For each log directory, under its lock, with what is true if the power goes in the step:
 
 0. what was cut short is settled, by `recovery/log_dir_recovery`
-1. every log is held against the states that its manifests describe: the log after the last step of
-   the run, after the one before, and so on to the log before the run. One that is in none of them
-   has been changed since, and is left as it is.
+1. every log is compared with the states that its manifests describe: the log after the last step
+   of the run, after the one before, and so on to the log before the run. One that is in none of
+   them has been changed since, and is left as it is.
 2. entries of cleaner-offset-checkpoint, then of log-start-offset-checkpoint, as before the run
    they are lower than the log calls for, or none: a cleaner begins earlier, a log start is where
    the first segment is. Not later: an old log under a new entry would count as clean, and a

@@ -1,4 +1,4 @@
-"""One compacted log held against the rules of selection, with no more reading than is needed.
+"""One compacted log checked against the rules of selection, with no more reading than is needed.
 
 Names, sizes and checkpoints show that most logs are not worth cleaning, since a bound that takes
 reading (an open transaction) only makes the range shorter. So `judge` reads nothing but,
@@ -33,7 +33,7 @@ class RoundClock:
 
     now_ms: int
     producer_id_expiration_ms: int
-    is_checked: bool = False  # held against what says when a log was written
+    is_checked: bool = False  # compared with the times at which files were written
     machine_ms: int | None = None  # what the machine's says, where now_ms is what it said before
 
 

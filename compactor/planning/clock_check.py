@@ -1,4 +1,4 @@
-"""The clock of a round held against what says when a log was written.
+"""The clock of a round, compared with the times at which a log was written.
 
 Delete horizons are dated by it: dated too early, a tombstone goes before its time. A file's time of
 modification is a clock's of its own, and nobody cleans a log before it is written. The times of

@@ -156,7 +156,7 @@ def _round_plan(
 
 
 class _Planner:
-    """What all logs of a round are held against."""
+    """What is the same for all logs of a round."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from compactor.config import Config
 from compactor.errors import ConfigError
 
 SHOWN_TOPICS = 3
-PAIRS = 20_000  # of names, to be held against each other: a tenth of a second
+PAIRS = 20_000  # of names, to be checked against each other: a tenth of a second
 _SYNTAX = re.compile(r"[\\^$.*+?()\[\]{}|]")
 
 

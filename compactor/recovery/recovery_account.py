@@ -33,7 +33,7 @@ def what_was_done(log: LogRecovery) -> str:
 def with_recovery_noted(
     report: CleaningReport, recovered: Iterable[LogDirRecovery]
 ) -> CleaningReport:
-    """Tell of each log what was settled before the round."""
+    """Note on each log what was settled before the round."""
     notes = {
         (log.log_dir, log.topic, log.partition): f"recovered first: {what_was_done(log)}"
         for log_dir in recovered

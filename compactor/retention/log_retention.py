@@ -44,7 +44,7 @@ def limits_of(config: TopicConfig, offsets: LogOffsets, now_ms: int) -> Retentio
 
 
 def deletion_of(log: PartitionListing, limits: RetentionLimits) -> Deletion:
-    """Hold the segments of a log against its limits.
+    """Check the segments of a log against its limits.
 
     Raise CorruptFileError where the answer depends on a log's end that is damaged.
     """

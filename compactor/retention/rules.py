@@ -23,7 +23,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetentionLimits:
-    """What the rules hold a log against."""
+    """What the rules check a log against."""
 
     log_start_offset: int
     high_watermark: int | None  # None: the log end offset

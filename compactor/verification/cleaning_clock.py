@@ -1,4 +1,4 @@
-"""When the cleaning was that a comparison is about: what its delete horizons are held against.
+"""When the cleaning was that a comparison is about: what its delete horizons are checked against.
 
 By default only that it is over. `--as-of` names its clock; the report of the run says that, too,
 and `delete.retention.ms` of each log, whose sum is the delete horizon that the run has set.

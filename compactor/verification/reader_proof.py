@@ -1,4 +1,4 @@
-"""Reader's proof of one partition: what readers find after a cleaning, held against before.
+"""Reader's proof of one partition: what readers find after a cleaning, compared with before.
 
 Each record that is gone had a reason, each that is there is what it was, none is new; both views
 of transactions agree; a producer's last batch is still there. Two passes over the log before, one
@@ -65,7 +65,7 @@ _BATCH_FIELDS = (
 
 
 class PartitionProof:
-    """Holds one partition against its copy from before."""
+    """Compares one partition with its copy from before."""
 
     def __init__(self, sides: tuple[Side, Side], bounds: Bounds, secret: Secret, clock: LogClock):
         before, after = sides

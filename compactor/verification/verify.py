@@ -125,7 +125,7 @@ def _verify_partition(
 
 
 def _first_dirty_offsets(log_dir: str) -> Callable[[PartitionListing, int], int | None]:
-    """Tells where the dirty part of a log begins; None where a checkpoint is not sound."""
+    """Finds where the dirty range of a log begins; None where a checkpoint is not sound."""
     names = checkpoint.CLEANER_OFFSET, checkpoint.LOG_START
     try:
         cleaned, starts = (checkpoint.read(os.path.join(log_dir, name)) for name in names)

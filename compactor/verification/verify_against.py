@@ -37,7 +37,7 @@ from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What was held of one partition that was cleaned."""
+    """What was compared of one partition that was cleaned."""
 
     name: str
     log_start_offset: int
@@ -52,7 +52,7 @@ class Compared:
 
 @dataclass(slots=True)
 class Comparison:
-    """A log directory held against its copy from before."""
+    """A log directory compared with its copy from before."""
 
     before: str
     clock: CleaningClock
@@ -66,7 +66,7 @@ class Comparison:
 def verify_against(
     log_dir: str, before: str, only: str | None, clock: CleaningClock, progress: ProgressSink
 ) -> Comparison:
-    """Hold each partition that both have; with `only`, that one.
+    """Compare each partition that both have; with `only`, that one.
 
     Raise UsageError if `only` names none of them.
     """
@@ -108,7 +108,7 @@ class _Comparer:
         self._secret: Secret = words[0], words[1]
 
     def hold(self, old: PartitionListing, new: PartitionListing) -> None:
-        """Hold one partition; damage ends its comparison and no other."""
+        """Compare one partition. Damage ends its comparison, and no other."""
         try:
             self._found.linked += is_linked(old, new)
             if is_untouched(old, new) and not self._has_moved(new):

@@ -72,7 +72,7 @@ class Finding(NamedTuple):
 
 
 class SegmentColumns(NamedTuple):
-    """What the indexes are held against: one row for each batch that could be framed."""
+    """What the indexes are checked against: one row for each batch that could be framed."""
 
     positions: Int64Array
     last_offsets: Int64Array

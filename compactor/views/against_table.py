@@ -79,9 +79,9 @@ def _notes(found: Comparison) -> list[str]:
 
 
 def _clock(clock: CleaningClock) -> str:
-    held = f"delete horizons are held against {iso_time(clock.as_of_ms)}"
+    held = f"delete horizons are checked against {iso_time(clock.as_of_ms)}"
     if clock.is_exact:
-        return f"{held}, taken for the clock of the cleaning"
+        return f"{held}, taken as the clock of the cleaning"
     return f"{held}, this machine's clock; --run-report or --as-of gives that of the cleaning"
 
 

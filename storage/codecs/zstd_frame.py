@@ -36,7 +36,7 @@ class FrameBounds(NamedTuple):
 
 
 def is_single_block(view: memoryview) -> bool:
-    """Tell if this is Kafka's frame of little: one compressed block, then the empty last one."""
+    """Whether this is Kafka's frame of little: one compressed block, then the empty last one."""
     if len(view) < 12 or view[-3:] != _KAFKA_END:
         return False
     header, block = _KAFKA_START.unpack_from(view)

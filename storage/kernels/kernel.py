@@ -4,7 +4,7 @@ A kernel raises nothing: it answers with a code and a place. What it is called w
 
 numba takes a cached kernel for up to date while its own file is what it was, yet the constants and
 functions of other modules are compiled into it: after a change there, kernels of two states of the
-source would work on one log. So the cache is held against all the modules that a kernel's imports.
+source would work on one log. So the cache is checked against all modules that a kernel's imports.
 """
 
 import re

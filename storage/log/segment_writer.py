@@ -51,7 +51,7 @@ class SegmentWriter:
         return 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     def is_full(self, segment_index_bytes: int) -> bool:
-        """Tell if an index has no room for another entry (F-10.4)."""
+        """Whether an index has no room for another entry (F-10.4)."""
         return (
             self._offset_entries >= segment_index_bytes // offset_index.ENTRY.itemsize
             or self._time_entries >= segment_index_bytes // time_index.ENTRY.itemsize - 1

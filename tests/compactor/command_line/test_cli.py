@@ -401,7 +401,7 @@ class TestVerifyAgainst:
         [
             (
                 ["--as-of", "1704067200123"],
-                "2024-01-01T00:00:00.123Z, taken for the clock of the cleaning ",
+                "2024-01-01T00:00:00.123Z, taken as the clock of the cleaning ",
                 True,
             ),
             ([], "Z, this machine's clock; --run-report or --as-of gives that of the cl", False),
@@ -418,7 +418,7 @@ class TestVerifyAgainst:
     ) -> None:
         ended = compactor("verify", log_dir, "--against", copy, *words)
         shown = " ".join(ended.out.split())
-        assert "delete horizons are held against 2" in shown
+        assert "delete horizons are checked against 2" in shown
         assert told in shown
         against = ended.summary["against"]
         assert against["as_of_is_clock_of_cleaning"] is is_exact
