@@ -16,7 +16,7 @@ import pytest
 
 from compactor.originals.undo import UndoReport, UndoStatus
 from tests.support.local_round import LocalRound, open_local_round
-from tests.undo.model import KeptRun, Model, Must
+from tests.undo.model import KeptRun, Model, Must, filled
 from tests.undo.steps import Sequence, Step
 from tests.undo.world import KINDS, World
 
@@ -47,7 +47,7 @@ class Play:
     def __init__(self, sequence: Sequence, root: Path, local: LocalRound) -> None:
         self._rng = random.Random(str(sequence))
         self._world = World(root, KINDS[sequence.kind], local, self._rng)
-        self._model = Model(self._world.logs())
+        self._model = Model(self._world.logs(), KINDS[sequence.kind].has_id)
         self._dirs: list[Path] = []  # of kept runs
         self.undoings: Counter[str] = Counter()
 
@@ -121,12 +121,12 @@ class Play:
             return
         if must is Must.STAY:
             raise WrongError(f"the log was changed: {reports}")
-        if world.logs() != undone:
+        if filled(world.logs()) != filled(undone):
             raise WrongError(f"not as before, with what was appended: {reports}")
         if statuses not in ([UndoStatus.UNDONE], [UndoStatus.AS_BEFORE] if is_killed else []):
             raise WrongError(f"told otherwise: {reports}")
         self._check_entries(kept, entries)
-        model.undid(kept, undone)
+        model.undid(kept, world.logs())
 
     def _check_entries(self, kept: KeptRun, entries: tuple[int | None, int | None]) -> None:
         """A cleaner entry goes back and never forth; a log start goes back if segments did."""

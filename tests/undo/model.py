@@ -48,8 +48,9 @@ class KeptRun:
 class Model:
     """One log, from its first segment on."""
 
-    def __init__(self, files: Files) -> None:
-        self.files = files
+    def __init__(self, files: Files, has_id: bool = True) -> None:
+        """has_id: its topic has one, so that one that is created anew is known for another."""
+        self.files, self._has_id = files, has_id
         self.topic = 0
         self.appended: list[Files] = []
         self.kept: list[KeptRun] = []
@@ -77,7 +78,8 @@ class Model:
 
     def undoing(self, kept: KeptRun) -> tuple[Must, Files]:
         """What it must do, and what the log is once it is done."""
-        if kept.is_discarded or kept.was_undone or kept.topic != self.topic:
+        is_other = kept.topic != self.topic
+        if kept.is_discarded or kept.was_undone or (is_other and self._has_id):
             return Must.STAY, self.files
         since = self.appended[kept.appended :]
         tails = [since[count:] for count in range(len(since) + 1)]
@@ -85,7 +87,7 @@ class Model:
             if self.files == _with(kept.after, more):
                 undone = _with(kept.before, more)
                 # another run with the same end may have moved the cleaner checkpoint
-                is_free = kept.runs_since or undone == self.files
+                is_free = kept.runs_since or undone == self.files or is_other
                 return Must.EITHER if is_free else Must.UNDO, undone
         for more in tails:
             if any(self.files == _with(way, more) for way in kept.ways()):
@@ -102,6 +104,11 @@ class Model:
             undone.was_undone = True
             for kept in self.kept[: self.kept.index(undone)]:
                 kept.runs_since -= 1
+
+
+def filled(files: Files) -> Files:
+    """Without empty segments: a killed run leaves an active one that it made before it deleted."""
+    return {name: data for name, data in files.items() if data}
 
 
 def _with(files: Files, appended: list[Files]) -> Files:
