@@ -18,7 +18,8 @@ from storage.formats.checkpoint import REPLICATION
 from tests.compactor.plan_logs import COMPACT, NOW_MS
 from tests.compactor.plan_logs import build as build_log_dir
 from tests.compactor.rounds import report
-from tests.compactor.small_log import build, snapshot_of
+from tests.compactor.small_log import build
+from tests.support.file_states import state_of
 
 COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
 Compactor = Callable[..., tuple[int, str, dict[str, Any]]]
@@ -61,12 +62,12 @@ def compactor(capsys: pytest.CaptureFixture[str]) -> Compactor:
 def test_a_run_is_refused_unless_told_that_all_is_replicated(
     log_dir: Path, compactor: Compactor, plans: list[RoundPlan]
 ) -> None:
-    before = snapshot_of(log_dir)
+    before = state_of(log_dir)
     code, error, document = compactor("run", log_dir)
     assert (code, document["status"], plans) == (3, "refused", [])
     assert f"{log_dir}: no {REPLICATION}, " in error
     assert "--assume-fully-replicated. Nothing was changed." in error
-    assert snapshot_of(log_dir) == before
+    assert state_of(log_dir) == before
     assert compactor("run", log_dir, "--assume-fully-replicated")[0] == 0
     assert [log.name for log in plans[0].logs] == ["orders-0"]
 

@@ -28,10 +28,11 @@ from compactor.round_report import LogStatus
 from storage.file_names import CLEANED, DELETED, LOG, SWAP, file_name
 from storage.files import filesystem
 from storage.formats import checkpoint
-from tests.compactor.plan_logs import build, everything
+from tests.compactor.plan_logs import build
 from tests.compactor.small_rounds import logs_in
 from tests.compactor.test_exchanged_directories import COMPACT, RETAINED
 from tests.compactor.test_log_dir_lock import other_process
+from tests.support.file_states import state_of
 from tests.support.local_round import LocalRound
 from tests.support.made_log import NOW_MS
 
@@ -48,7 +49,7 @@ class Theft:
             (self.log_dir / ".lock").unlink()
             if self.and_made_anew:
                 (self.log_dir / ".lock").write_text("another's")
-            self.before = everything(self.log_dir)
+            self.before = state_of(self.log_dir)
 
     def at(
         self,
@@ -69,7 +70,7 @@ class Theft:
 
     def assert_nothing_followed(self) -> None:
         assert self.before is not None
-        assert everything(self.log_dir) == self.before
+        assert state_of(self.log_dir) == self.before
         assert (self.log_dir / ".lock").exists() is self.and_made_anew
 
 
@@ -89,9 +90,9 @@ def test_another_owner_keeps_its_lock(partition: Path) -> None:
         path.unlink()
         with other_process(path) as said:
             assert said == "locked"
-            before = everything(partition.parent)
+            before = state_of(partition.parent)
             filesystem.remove(str(partition / file_name(0, LOG)))
-    assert everything(partition.parent) == before
+    assert state_of(partition.parent) == before
     assert path.exists()
 
 

@@ -15,8 +15,9 @@ from compactor.host import descriptor_limit
 from compactor.log_dir_lock import lock_log_dirs, require_free
 from storage.files import filesystem, mount_table
 from storage.formats import clean_shutdown
-from tests.compactor.small_log import build, snapshot_of
+from tests.compactor.small_log import build
 from tests.compactor.test_log_dir_lock import other_process
+from tests.support.file_states import state_of
 from tests.support.local_command import run_command, use_local_rounds
 
 NOT_COMPACTED = ("--set", "cleanup.policy=delete")  # a round without Spark
@@ -85,7 +86,7 @@ def test_plan_says_what_a_run_says(
     words: str,
 ) -> None:
     assert plan(capsys, log_dir)["refusals"] == []
-    before = snapshot_of(log_dir / "orders-0")
+    before = state_of(log_dir / "orders-0")
     in_state: AbstractContextManager[None] = state(log_dir, monkeypatch)
     with in_state:
         [told] = plan(capsys, log_dir)["refusals"]
@@ -94,7 +95,7 @@ def test_plan_says_what_a_run_says(
         assert cli.main(["plan", str(log_dir), *NOT_COMPACTED]) == 0
         shown = " ".join(capsys.readouterr().out.split())
         assert f"A run would be refused: {told}" in shown
-    assert snapshot_of(log_dir / "orders-0") == before
+    assert state_of(log_dir / "orders-0") == before
 
 
 def test_all_there_is_is_told(

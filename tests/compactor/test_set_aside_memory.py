@@ -25,7 +25,8 @@ from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMeta
 from tests.compactor.cleaning.test_overflow import ACTIVE, ACTIVE_BASE, FAR, FAR_BASE, NEAR
 from tests.compactor.small_rounds import flip
 from tests.end_to_end import bad_input_logs
-from tests.end_to_end.bad_input_logs import LOG, put, state_of
+from tests.end_to_end.bad_input_logs import LOG, put
+from tests.support.file_states import state_of
 from tests.support.local_round import LocalRound
 from tests.support.made_log import make_partition
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from crc32c import crc32c
 
 from storage.formats import checkpoint, clean_shutdown
-from storage.log.log_writer import LogDirWriter, LogSettings, Message
+from storage.log.log_writer import Message
+from tests.support.file_states import State
+from tests.support.log_builder import Batch, BuiltLog, build_log_dir
 from tests.support.reference_batch import split
 
 TIME_MS = 1_700_000_000_000
@@ -18,19 +20,22 @@ LOG = [f"{base:020}.log" for base in SEGMENTS]
 INDEX = [f"{base:020}.index" for base in SEGMENTS]
 KEPT = 2  # records of 12 that a cleaning leaves: two keys
 
-State = dict[str, tuple[bytes, int, int]]
-
 
 def write_template(root: Path) -> Path:
     """One partition: three segments of three batches of two records, each batch indexed."""
-    with LogDirWriter(str(root), "bad input") as log_dir:
-        log = log_dir.create("template", 0, LogSettings(index_interval_bytes=0))
-        for base in SEGMENTS:
-            if base:
-                log.roll()
-            for offset in range(base, base + 2 * BATCHES, 2):
-                time_ms = TIME_MS + offset
-                log.append([Message(b"a", b"%d" % offset, time_ms), Message(b"b", b"", time_ms)])
+    segments = tuple(
+        tuple(
+            Batch(
+                (
+                    Message(b"a", b"%d" % offset, TIME_MS + offset),
+                    Message(b"b", b"", TIME_MS + offset),
+                )
+            )
+            for offset in range(base, base + 2 * BATCHES, 2)
+        )
+        for base in SEGMENTS
+    )
+    build_log_dir(root, BuiltLog("template", 0, segments, index_interval_bytes=0))
     return root / "template-0"
 
 
@@ -74,17 +79,6 @@ def sealed(batch: bytes) -> bytes:
 
 def patched(data: bytes, position: int, other: bytes) -> bytes:
     return data[:position] + other + data[position + len(other) :]
-
-
-def state_of(root: Path) -> State:
-    """Every file below root: bytes, time of modification, inode."""
-    found = {}
-    for folder, _, names in os.walk(root):
-        for name in names:
-            path = Path(folder, name)
-            stat = path.stat()
-            found[str(path.relative_to(root))] = path.read_bytes(), stat.st_mtime_ns, stat.st_ino
-    return found
 
 
 def swapped_logs(before: State, after: State) -> int:

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from compactor import api
 from compactor.log_dir_lock import LOCK_FILE
-from tests.compactor.small_log import snapshot_of
+from tests.support.file_states import state_of
 from tests.support.made_log import batches_of, keyed, make_partition
 
 pytestmark = pytest.mark.spark
@@ -33,7 +33,7 @@ def test_a_listener_ends_a_round_and_the_session_does_the_next(
     log_dir, work_dir = str(partition.parent), tmp_path / "work"
     work_dir.mkdir()
     options = api.RunOptions(work_dir=str(work_dir), session=spark)
-    before = snapshot_of(partition)
+    before = state_of(partition)
 
     def stop(progress: api.Progress) -> None:
         if (progress.event, progress.stage) == (api.Event.ADVANCE, stage):
@@ -44,7 +44,7 @@ def test_a_listener_ends_a_round_and_the_session_does_the_next(
     assert os.listdir(work_dir) == []
     assert not os.path.exists(f"{log_dir}/{LOCK_FILE}")
     if stage == "scan":
-        assert snapshot_of(partition) == before
+        assert state_of(partition) == before
     [log] = api.run([log_dir], RULES, options).logs
     assert (log.status, log.counts.records_kept) == (api.LogStatus.CLEANED, 4)
     assert len(batches_of(partition, 0)) == 1  # of the other one nothing is left

@@ -31,8 +31,6 @@ from tests.end_to_end.bad_input_logs import (
     INDEX,
     LOG,
     SEGMENTS,
-    State,
-    state_of,
     swapped_logs,
 )
 from tests.end_to_end.bad_input_program import COMPACTED, FIRST_SWAP, Program
@@ -45,6 +43,7 @@ from tests.end_to_end.bad_input_tasks import (
     RunOutOfSpace,
     misbehaving,
 )
+from tests.support.file_states import State, state_of
 
 pytestmark = pytest.mark.spark
 

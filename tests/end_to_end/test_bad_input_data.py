@@ -14,8 +14,9 @@ from compactor.set_aside_memory import SET_ASIDE
 from storage.formats import checkpoint
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_damage import Damage, all_damages
-from tests.end_to_end.bad_input_logs import END_OFFSET, LOG, SEGMENTS, State, put, state_of
+from tests.end_to_end.bad_input_logs import END_OFFSET, LOG, SEGMENTS, put
 from tests.end_to_end.bad_input_program import Ended, Program
+from tests.support.file_states import State, state_of
 
 pytestmark = pytest.mark.spark
 

@@ -16,7 +16,8 @@ import pytest
 
 from cleaner_jobs.spark.class_archive import spark_home
 from storage.formats import clean_shutdown
-from tests.compactor.small_log import build, snapshot_of
+from tests.compactor.small_log import build
+from tests.support.file_states import state_of
 from tests.support.local_command import run_command
 from tests.support.shell_code import shell_code
 
@@ -173,9 +174,9 @@ class TestWrongUsage:
         ],
     )
     def test_of_options(self, log_dir: Path, option: str, value: str, told: str) -> None:
-        before = snapshot_of(log_dir)
+        before = state_of(log_dir)
         assert_refused(in_process("run", log_dir, option, value), 2, told)
-        assert snapshot_of(log_dir) == before
+        assert state_of(log_dir) == before
 
     @pytest.mark.parametrize(
         ("option", "value", "told"),
@@ -263,9 +264,9 @@ class TestRefused:
 
     def test_an_unclean_shutdown(self, log_dir: Path) -> None:
         (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
-        before = snapshot_of(log_dir)
+        before = state_of(log_dir)
         assert_refused(compactor("run", log_dir, *COMPACTED), 3, "did not stop cleanly")
-        assert snapshot_of(log_dir) == before
+        assert state_of(log_dir) == before
 
     def test_a_running_broker(self, log_dir: Path) -> None:
         """F-15.1: whoever holds the lock."""
@@ -280,11 +281,11 @@ class TestRound:
     """With Spark, one after another over the same log."""
 
     def test_dry_run_run_and_nothing_left_to_do(self, log_dir: Path, tmp_path: Path) -> None:
-        before = snapshot_of(log_dir)
+        before = state_of(log_dir)
         common = [log_dir, *COMPACTED, "--as-of", "5000", "--any-clock", "--master", "local[1]"]
         dry = compactor("run", *common, "--dry-run", "--format", "json")
         assert dry.returncode == 0, dry.stderr
-        assert snapshot_of(log_dir) == before
+        assert state_of(log_dir) == before
         foretold = json.loads(dry.stdout)
         assert foretold["logs"][0]["status"] == "would-clean"
 
@@ -316,18 +317,18 @@ class TestRound:
 
     def test_spark_submit_may_keep_no_blocks_in_a_log_directory(self, log_dir: Path) -> None:
         """Each stays a directory there that no broker knows: it would not start (F-1.4)."""
-        before = snapshot_of(log_dir)
+        before = state_of(log_dir)
         refused = submitted("run", log_dir, *COMPACTED, local_dirs=f"/var/tmp,{log_dir}/blocks")
         assert refused.returncode == 2, refused.stderr
         told = f"spark.local.dir {log_dir}/blocks: inside of log directory {log_dir}"
         assert told in refused.stdout
-        assert snapshot_of(log_dir) == before
+        assert state_of(log_dir) == before
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_an_interrupt_ends_it_and_changes_nothing(
         self, log_dir: Path, number: signal.Signals
     ) -> None:
-        before = snapshot_of(log_dir)
+        before = state_of(log_dir)
         work_dir = log_dir.parent / "work"
         work_dir.mkdir()
         words = ["run", str(log_dir), *COMPACTED, "--master", "local[1]"]
@@ -347,7 +348,7 @@ class TestRound:
         assert "Traceback" not in error
         assert error.splitlines()[-1].endswith("Nothing was changed.")
         assert json.loads(out.splitlines()[-1])["status"] == "interrupted"
-        assert snapshot_of(log_dir) == before
+        assert state_of(log_dir) == before
         assert list(work_dir.iterdir()) == []
 
 

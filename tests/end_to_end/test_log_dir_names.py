@@ -22,6 +22,7 @@ from storage.file_names import INDEX, LOG, file_name
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
 from tests.end_to_end.test_cli import PROJECT, summary
+from tests.support.file_states import state_of
 
 pytestmark = pytest.mark.spark
 
@@ -75,14 +76,6 @@ def _events(descriptor: int) -> Iterator[tuple[int, str]]:
             name = data[EVENT.size : EVENT.size + length].rstrip(b"\0")
             yield mask, os.fsdecode(name)
             data = data[EVENT.size + length :]
-
-
-def state_of(directory: Path) -> dict[str, tuple[bytes, int, int]]:
-    stats = {path: path.stat() for path in directory.rglob("*") if path.is_file()}
-    return {
-        str(path.relative_to(directory)): (path.read_bytes(), stat.st_mtime_ns, stat.st_ino)
-        for path, stat in stats.items()
-    }
 
 
 def test_a_run_makes_no_directory_and_touches_none_that_is_not_a_log(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from storage.file_names import LOG, TIME_INDEX, file_name
 from storage.formats import clean_shutdown
-from tests.compactor.small_log import build, snapshot_of
+from tests.compactor.small_log import build
 from tests.end_to_end.test_cli import COMPACTED, assert_refused, compactor, summary
+from tests.support.file_states import state_of
 
 STAGED = ".compactor-0a1b2c3d-7"
 NOT_COMPACTED = ("--set", "cleanup.policy=delete")  # a round without Spark
@@ -39,7 +40,7 @@ def told(stdout: str) -> dict[str, Any]:
 
 
 def test_it_settles_and_says_so_and_finds_nothing_the_second_time(cut_short: Path) -> None:
-    settled = {p: f for p, f in snapshot_of(cut_short).items() if f[0] != b"x"}
+    settled = {p: f for p, f in state_of(cut_short).items() if f[0] != b"x"}
     done = compactor("recover", cut_short)
     assert (done.returncode, done.stderr) == (0, "")
     assert "orders-0" in done.stdout
@@ -57,15 +58,15 @@ def test_it_settles_and_says_so_and_finds_nothing_the_second_time(cut_short: Pat
         "rebuilt": 0,
         "truncated": 0,
     }
-    assert snapshot_of(cut_short) == settled
+    assert state_of(cut_short) == settled
     again = told(compactor("recover", cut_short, "--format", "json").stdout)
     assert (again["logs"], again["totals"]["recovered"]) == ([], 0)
-    assert snapshot_of(cut_short) == settled
+    assert state_of(cut_short) == settled
 
 
 def test_what_cannot_be_settled_is_left_and_told(cut_short: Path, tmp_path: Path) -> None:
     (cut_short / "orders-0" / UNDONE[0]).unlink()
-    before = snapshot_of(cut_short)
+    before = state_of(cut_short)
     done = compactor("recover", cut_short, "--report", tmp_path / "r.json")
     assert done.returncode == 4
     assert "set aside: " in done.stdout
@@ -73,19 +74,19 @@ def test_what_cannot_be_settled_is_left_and_told(cut_short: Path, tmp_path: Path
     [log] = json.loads((tmp_path / "r.json").read_text())["logs"]
     swap = cut_short / "orders-0" / UNDONE[1]
     assert log["problem"].startswith(f"{swap}, byte 0: ")
-    assert snapshot_of(cut_short) == before
+    assert state_of(cut_short) == before
     ran = told(compactor("run", cut_short, *NOT_COMPACTED, "--format", "json").stdout)
     assert ran["logs"][0]["notes"] == []
-    assert snapshot_of(cut_short) == before
+    assert state_of(cut_short) == before
 
 
 def test_it_refuses_beside_a_broker(cut_short: Path) -> None:
     """F-15.1."""
-    before = snapshot_of(cut_short / "orders-0")
+    before = state_of(cut_short / "orders-0")
     with open(cut_short / ".lock", "w") as lock:
         fcntl.lockf(lock, fcntl.LOCK_EX)
         assert_refused(compactor("recover", cut_short), 3, ".lock: locked")
-    assert snapshot_of(cut_short / "orders-0") == before
+    assert state_of(cut_short / "orders-0") == before
 
 
 class TestAfterAnUncleanShutdown:
@@ -99,10 +100,10 @@ class TestAfterAnUncleanShutdown:
         return log_dir
 
     def test_a_run_refuses(self, killed: Path) -> None:
-        before = snapshot_of(killed)
+        before = state_of(killed)
         done = compactor("run", killed, *NOT_COMPACTED)
         assert_refused(done, 3, "did not stop cleanly", "Give each run --recover-first", UNTIL)
-        assert snapshot_of(killed) == before
+        assert state_of(killed) == before
 
     def test_after_recover_both_say_which_run_is_not_refused(self, killed: Path) -> None:
         done = compactor("recover", killed)
@@ -124,9 +125,9 @@ class TestAfterAnUncleanShutdown:
         assert "bytes, 4 torn bytes" in done.stdout
         assert not (killed / clean_shutdown.CLEAN_SHUTDOWN).exists()
         assert compactor("verify", killed).returncode == 0
-        recovered = snapshot_of(killed)
+        recovered = state_of(killed)
         assert summary(compactor("recover", killed))["totals"]["recovered"] == 0
-        assert snapshot_of(killed) == recovered
+        assert state_of(killed) == recovered
 
     def test_a_run_does_so_first(self, killed: Path) -> None:
         words = ("run", killed, "--recover-first", *NOT_COMPACTED, "--format", "json")
@@ -138,30 +139,30 @@ class TestAfterAnUncleanShutdown:
         path = killed / "orders-0" / file_name(0, LOG)
         data = path.read_bytes()
         path.write_bytes(data[:100] + b"?" + data[101:])
-        before = snapshot_of(killed / "orders-0")
+        before = state_of(killed / "orders-0")
         compacted = (*COMPACTED, "--as-of", "5000", "--any-clock")
         done = compactor("run", killed, "--recover-first", *compacted, "--format", "json")
         assert done.returncode == 4
         [log] = told(done.stdout)["logs"]
         assert log["status"] == "set-aside"
         assert log["reason"].startswith(f"{path}, byte 0: ")
-        assert snapshot_of(killed / "orders-0") == before
+        assert state_of(killed / "orders-0") == before
 
 
 def test_a_run_settles_first_and_notes_it(cut_short: Path) -> None:
-    settled = {p: f for p, f in snapshot_of(cut_short).items() if f[0] != b"x"}
+    settled = {p: f for p, f in state_of(cut_short).items() if f[0] != b"x"}
     [log] = told(compactor("run", cut_short, *NOT_COMPACTED, "--format", "json").stdout)["logs"]
     note = "recovered first: 2 files of an incomplete one removed, 1 file left over removed"
     assert log["notes"] == [note]
-    assert snapshot_of(cut_short) == settled
+    assert state_of(cut_short) == settled
 
 
 def test_what_only_reads_settles_nothing(cut_short: Path) -> None:
-    before = snapshot_of(cut_short)
+    before = state_of(cut_short)
     said = "left by a cleaning that was cut short; the next run settles it first"
     for words in (["plan", cut_short], ["run", cut_short, "--dry-run"]):
         done = compactor(*words, *COMPACTED, "--format", "json")
         assert done.returncode == 4
         assert said in done.stdout
     assert said in compactor("explain", cut_short, "orders-0", *COMPACTED[2:]).stdout
-    assert snapshot_of(cut_short) == before
+    assert state_of(cut_short) == before

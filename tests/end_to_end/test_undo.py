@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from storage.formats import clean_shutdown
-from tests.compactor.small_log import build, snapshot_of
+from tests.compactor.small_log import build
 from tests.end_to_end.test_cli import COMPACTED, compactor, summary
+from tests.support.file_states import state_of
 
 pytestmark = pytest.mark.spark
 
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.spark
 def test_a_run_is_undone(tmp_path: Path) -> None:
     log_dir, originals = build(tmp_path / "log").parent, tmp_path / "originals"
     clean_shutdown.write(str(log_dir))
-    before = snapshot_of(log_dir / "orders-0")
+    before = state_of(log_dir / "orders-0")
     words = [log_dir, *COMPACTED, "--as-of", "5000", "--any-clock", "--master", "local[1]"]
     expired = originals / "00000000"
     expired.mkdir(parents=True)
@@ -24,7 +25,7 @@ def test_a_run_is_undone(tmp_path: Path) -> None:
     )
     done = compactor("run", *words, "--keep-originals", originals, "--keep-for", "1d")
     assert done.returncode == 0, done.stderr
-    assert snapshot_of(log_dir / "orders-0") != before
+    assert state_of(log_dir / "orders-0") != before
     run_id = summary(done)["run_id"]
     kept = [p for p in (originals / run_id).rglob("*") if p.is_file() and p.suffix != ".json"]
     assert summary(done)["originals"] == {
@@ -40,7 +41,7 @@ def test_a_run_is_undone(tmp_path: Path) -> None:
     undone = compactor("undo", originals / run_id)
     assert undone.returncode == 0, undone.stderr
     assert summary(undone)["totals"]["logs"]["undone"] == 1
-    assert snapshot_of(log_dir / "orders-0") == before
+    assert state_of(log_dir / "orders-0") == before
     assert compactor("verify", log_dir).returncode == 0
     assert compactor("undo", "--discard", originals / run_id).returncode == 0
     assert list(originals.iterdir()) == []

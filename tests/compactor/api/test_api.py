@@ -12,7 +12,7 @@ import pytest
 
 from compactor import api
 from compactor.exit_codes import UsageError
-from tests.compactor.small_log import snapshot_of
+from tests.support.file_states import state_of
 from tests.support.local_command import use_local_rounds
 from tests.support.made_log import keyed, make_partition
 
@@ -80,11 +80,11 @@ def test_to_import_it_loads_nothing_else() -> None:
 def test_guards_hold_for_whoever_calls(
     log_dir: str, rules: api.Rules, options: api.RunOptions, problem: str
 ) -> None:
-    before = snapshot_of(Path(log_dir))
+    before = state_of(Path(log_dir))
     with pytest.raises(api.ConfigError, match=problem) as refused:
         api.run([log_dir], rules, options)
     assert api.what_was_changed(refused.value) in (None, "Nothing was changed.")
-    assert snapshot_of(Path(log_dir)) == before
+    assert state_of(Path(log_dir)) == before
 
 
 def test_places_in_a_log_directory_are_refused(

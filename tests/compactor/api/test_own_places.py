@@ -14,7 +14,8 @@ from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
 from compactor.exit_codes import UsageError
 from storage.formats import clean_shutdown
-from tests.compactor.small_log import build, snapshot_of
+from tests.compactor.small_log import build
+from tests.support.file_states import state_of
 
 ELSEWHERE = {"HOME": "/home/kafka"}
 
@@ -55,11 +56,11 @@ def test_a_session_that_is_given_counts(log_dir: Path) -> None:
     conf = {"spark.local.dir": f"/var/tmp,{log_dir}/blocks"}
     context = SimpleNamespace(getConf=lambda: conf)
     session = cast("SparkSession", SimpleNamespace(sparkContext=context))
-    before = snapshot_of(log_dir)
+    before = state_of(log_dir)
     told = f"^spark.local.dir {log_dir}/blocks: inside of log directory {log_dir}; a broker"
     with pytest.raises(UsageError, match=told):
         api.run([str(log_dir)], options=api.RunOptions(session=session))
-    assert snapshot_of(log_dir) == before
+    assert state_of(log_dir) == before
 
 
 def test_so_is_a_user_whose_home_is_the_log_directory(log_dir: Path) -> None:
@@ -87,10 +88,10 @@ def test_every_command_looks(
     name: str,
 ) -> None:
     monkeypatch.setenv(name, str(log_dir / "tmp"))
-    before = snapshot_of(log_dir)
+    before = state_of(log_dir)
     assert cli.main([command, str(log_dir)]) == 2
     assert f"{name} {log_dir}/tmp: inside of log directory" in capsys.readouterr().err
-    assert snapshot_of(log_dir) == before
+    assert state_of(log_dir) == before
 
 
 @pytest.fixture
@@ -120,14 +121,14 @@ def test_a_run_makes_no_temporary_directory_in_the_current_one(
 ) -> None:
     """Nor does pyspark, whose gateway needs one whatever the work directory is."""
     clean_shutdown.write(str(nowhere_but_here))
-    before = snapshot_of(nowhere_but_here)
+    before = state_of(nowhere_but_here)
     monkeypatch.setattr(cleaner_manager, "run_round", lambda *_: pytest.fail("the engine is asked"))
     more = [str(tmp_path / "work")] if words == ["--work-dir"] else []
     compacted = ["--include", "orders", "--set", "cleanup.policy=compact"]
     assert cli.main(["run", ".", *compacted, *words, *more]) == 2
     told = f"the temporary directory {nowhere_but_here}: inside of log directory"
     assert told in capsys.readouterr().err
-    assert snapshot_of(nowhere_but_here) == before
+    assert state_of(nowhere_but_here) == before
     assert cli.main(["plan", "."]) == 0  # makes none
 
 

@@ -15,8 +15,9 @@ from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file
 from storage.files.files import Files
 from storage.formats import checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.log.log_writer import LogDirWriter, LogSettings, Message
+from storage.log.log_writer import Message
 from tests.support.local_round import LocalRound, Rows
+from tests.support.log_builder import Batch, BuiltLog, build_log_dir
 from tests.support.made_log import files_of
 
 NOW_MS = 1_700_000_100_000
@@ -27,14 +28,15 @@ BASES = (0, 4, 8)  # the last one of the active segment
 def log_dir(tmp_path: Path) -> Path:
     """orders-0 and other-0: two segments and an active one each."""
     root = tmp_path / "logs"
-    with LogDirWriter(str(root), "drift") as made:
-        for topic in ("orders", "other"):
-            log = made.create(topic, 0, LogSettings(index_interval_bytes=0))
-            for base in BASES:
-                if base:
-                    log.roll()
-                for offset in range(base, base + 4, 2):
-                    log.append([Message(b"a", b"%d" % offset, 5), Message(b"b", b"", 5)])
+    segments = tuple(
+        tuple(
+            Batch((Message(b"a", b"%d" % offset, 5), Message(b"b", b"", 5)))
+            for offset in range(base, base + 4, 2)
+        )
+        for base in BASES
+    )
+    logs = (BuiltLog(topic, 0, segments, index_interval_bytes=0) for topic in ("orders", "other"))
+    build_log_dir(root, *logs)
     return root
 
 

@@ -19,8 +19,9 @@ from storage.files.local import LOCAL
 from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint, txn_index
 from storage.formats.txn_index import AbortedTxn
-from tests.compactor.plan_logs import everything, with_settings
+from tests.compactor.plan_logs import with_settings
 from tests.compactor.small_rounds import flip
+from tests.support.file_states import state_of
 from tests.support.local_round import LocalRound
 from tests.support.made_log import files_of, keyed, make_partition
 
@@ -128,11 +129,11 @@ def test_the_log_is_cleaned_in_the_same_run_as_by_kafkas_two_passes(
 
 
 def test_a_dry_run_says_that_it_would_be_split(local: LocalRound, partition: Path) -> None:
-    before = everything(partition.parent)
+    before = state_of(partition.parent)
     report = run(local, partition, dry_run=True)
     assert report.status is LogStatus.WOULD_CLEAN
     assert "would be split first" in report.notes[0] and "does not count" in report.notes[1]
-    assert everything(partition.parent) == before
+    assert state_of(partition.parent) == before
 
 
 def test_a_damaged_segment_is_left_as_it_was(local: LocalRound, partition: Path) -> None:

@@ -22,7 +22,8 @@ from compactor.round_report import CleaningReport, LogStatus
 from compactor.views.report_json import report_document
 from storage.formats import clean_shutdown
 from tests.compactor.rounds import log, report
-from tests.compactor.small_log import build, snapshot_of
+from tests.compactor.small_log import build
+from tests.support.file_states import state_of
 from tests.support.reference_batch import split
 
 Round = Callable[[RoundPlan, RunSettings, ProgressSink], CleaningReport]
@@ -247,19 +248,19 @@ class TestRun:
             return report()
 
         engine(run_round)
-        before = snapshot_of(log_dir)
+        before = state_of(log_dir)
         assert compactor("run", log_dir).code == 0
         assert compactor("run", log_dir, "--dry-run").code == 0
         assert held == [True, False]
-        assert snapshot_of(log_dir) == before
+        assert state_of(log_dir) == before
 
     def test_an_unclean_shutdown_is_refused(self, log_dir: Path, compactor: Compactor) -> None:
         (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
-        before = snapshot_of(log_dir)
+        before = state_of(log_dir)
         ended = compactor("run", log_dir)
         assert (ended.code, ended.summary["status"]) == (3, "refused")
         assert "did not stop cleanly" in ended.error
-        assert snapshot_of(log_dir) == before
+        assert state_of(log_dir) == before
 
 
 class TestPlan:
@@ -295,12 +296,12 @@ class TestPlan:
         self, log_dir: Path, compactor: Compactor, words: list[str], policy: str
     ) -> None:
         """Of topics whose policy is delete, most would go."""
-        before = snapshot_of(log_dir)
+        before = state_of(log_dir)
         ended = compactor(*words, log_dir, "--set", f"cleanup.policy={policy}")
         assert (ended.code, ended.summary["status"]) == (2, "usage")
         assert f"--set cleanup.policy={policy}: would compact every topic" in ended.error
         assert "--include REGEX" in ended.error and "--topic-configs FILE" in ended.error
-        assert snapshot_of(log_dir) == before
+        assert state_of(log_dir) == before
 
     def test_one_that_compacts_nothing_needs_no_topics(
         self, log_dir: Path, compactor: Compactor
@@ -335,13 +336,13 @@ class TestPlan:
         self, log_dir: Path, engine: Engine, compactor: Compactor, tmp_path: Path, command: str
     ) -> None:
         engine(lambda *_: report())
-        before = snapshot_of(log_dir)
+        before = state_of(log_dir)
         ended = compactor(command, log_dir, "--include", "ord")
         problem = "--include 'ord': matches no topic here: it has to match the whole name, and "
         problem += "matches only a part of orders"
         assert (ended.code, ended.summary["error"]) == (2, problem)
         assert ended.error == f"compactor: {problem}. Nothing was changed.\n"
-        assert snapshot_of(log_dir) == before
+        assert state_of(log_dir) == before
         topics = tmp_path / "topics.json"
         topics.write_text('{"orders": {"cleanup.policy": "delete"}, "prices": {}}')
         words = [command, log_dir, "--exclude", "ordres", "--topic-configs", topics]

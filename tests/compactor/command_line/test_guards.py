@@ -13,7 +13,8 @@ from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
 from storage.formats import clean_shutdown
 from tests.compactor.rounds import report
-from tests.compactor.small_log import build, snapshot_of
+from tests.compactor.small_log import build
+from tests.support.file_states import state_of
 
 NOW_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
@@ -117,10 +118,10 @@ def test_a_run_is_refused_and_what_only_reads_warns(
     as_of: Callable[[], str],
     told: str,
 ) -> None:
-    before, text = snapshot_of(log_dir), as_of()
+    before, text = state_of(log_dir), as_of()
     code, said = compactor("run", log_dir, "--as-of", text)
     assert (code, told in said, '"status":"usage"' in said) == (2, True, True)
-    assert snapshot_of(log_dir) == before
+    assert state_of(log_dir) == before
     assert compactor("run", log_dir, "--as-of", text, "--any-clock")[0] == 0
     for words in (["plan"], ["run", "--dry-run"]):
         code, said = compactor(*words, log_dir, "--as-of", text, "--format", "json")

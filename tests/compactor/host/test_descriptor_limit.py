@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from storage.formats import clean_shutdown
-from tests.compactor.small_log import build, snapshot_of
+from tests.compactor.small_log import build
+from tests.support.file_states import state_of
 
 
 def limited(words: str, limit: str) -> subprocess.CompletedProcess[str]:
@@ -23,14 +24,14 @@ def limited(words: str, limit: str) -> subprocess.CompletedProcess[str]:
 def test_a_run_that_may_open_too_few_is_refused(tmp_path: Path, words: str) -> None:
     log_dir = build(tmp_path / "log").parent
     clean_shutdown.write(str(log_dir))
-    before = snapshot_of(log_dir)
+    before = state_of(log_dir)
     done = limited(f"-m compactor run {log_dir} {words}", "-n 256")
     summary = json.loads(done.stdout)
     assert (done.returncode, summary["status"]) == (3, "refused")
     (line,) = done.stderr.splitlines()
     assert line.startswith("compactor: no more than 256 files may be open at once (ulimit -n), ")
     assert "LimitNOFILE=4096" in line and line.endswith("Nothing was changed.")
-    assert snapshot_of(log_dir) == before and not (log_dir / ".lock").exists()
+    assert state_of(log_dir) == before and not (log_dir / ".lock").exists()
 
 
 def test_the_soft_limit_is_raised_as_far_as_it_may_be() -> None:

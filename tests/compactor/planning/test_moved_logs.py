@@ -17,9 +17,9 @@ from tests.compactor.plan_logs import (
     Shape,
     build,
     clean_up_to,
-    everything,
     with_settings,
 )
+from tests.support.file_states import state_of
 
 FUTURE = "t-0.0123456789abcdef0123456789abcdef-future"
 REASON = (
@@ -71,14 +71,14 @@ def test_a_move_to_a_directory_that_was_not_given_is_not_seen(log_dirs: list[str
 
 def test_retention_deletes_nothing_of_it(log_dirs: list[str], tmp_path: Path) -> None:
     """Its records are of 3000 ms and earlier, the clock says 1,000,000."""
-    before = everything(tmp_path)
+    before = state_of(tmp_path)
     unmoved = plan_round(log_dirs, RETAINED, NOW_MS)
     assert {(log.topic, log.partition) for log in unmoved.retention} > {("t", 0)}
     (Path(log_dirs[1]) / FUTURE).mkdir()
     found = plan_round(log_dirs, RETAINED, NOW_MS)
     assert {(log.topic, log.partition) for log in found.retention} == {("t", 1), ("u", 0)}
     apply_retention(found.retention, found.not_cleaned)
-    assert everything(tmp_path) == before
+    assert state_of(tmp_path) == before
 
 
 def test_its_checkpoint_entry_stays_as_it_is(log_dirs: list[str]) -> None:

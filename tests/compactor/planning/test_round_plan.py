@@ -19,10 +19,10 @@ from tests.compactor.plan_logs import (
     Shape,
     build,
     clean_up_to,
-    everything,
     with_settings,
 )
 from tests.golden import corpora
+from tests.support.file_states import state_of
 
 
 @pytest.fixture(scope="module")
@@ -148,9 +148,9 @@ def test_a_plan_has_all_that_a_round_needs(tmp_path: Path) -> None:
 def test_nothing_is_changed(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d", Shape("t", producer_id=7), Shape("u"))
     clean_up_to(tmp_path / "d", ("t", 0, 99))
-    before = everything(tmp_path)
+    before = state_of(tmp_path)
     assert plan_round([log_dir], COMPACT, NOW_MS).logs
-    assert everything(tmp_path) == before
+    assert state_of(tmp_path) == before
 
 
 def test_logs_of_all_directories_are_in_one_order(tmp_path: Path) -> None:

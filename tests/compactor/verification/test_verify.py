@@ -11,10 +11,12 @@ from compactor.verification.verify_segment import check_segment
 from storage.file_names import LOG, SNAPSHOT, file_name
 from storage.formats import checkpoint, meta_properties, producer_snapshot
 from storage.formats.meta_properties import MetaProperties
+from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.segment import Segment
 from storage.log.log_dir import list_log_dir
-from tests.compactor.small_log import END_OFFSET, build, patch, snapshot_of
+from tests.compactor.small_log import END_OFFSET, build, patch
+from tests.support.file_states import state_of
 
 HALF = END_OFFSET // 2
 
@@ -55,7 +57,7 @@ def only_problem(partition: Path) -> str:
 
 
 def test_a_sound_log_directory_is_counted_and_left_alone(partition: Path) -> None:
-    before = snapshot_of(partition.parent)
+    before = state_of(partition.parent)
     progress = Told()
     found = verify(str(partition.parent), None, progress)
     assert found.findings == []
@@ -63,7 +65,7 @@ def test_a_sound_log_directory_is_counted_and_left_alone(partition: Path) -> Non
     assert found.log_bytes == sum(p.stat().st_size for p in partition.glob("*.log"))
     assert progress.stages == [(VERIFY_STAGE, 2)]
     assert progress.done == [1, 2]
-    assert snapshot_of(partition.parent) == before
+    assert state_of(partition.parent) == before
 
 
 def test_a_finding_names_file_and_position(partition: Path) -> None:
@@ -158,6 +160,7 @@ def test_malformed_metadata_files_are_found(partition: Path) -> None:
 def test_a_kraft_log_without_its_topic_id_is_found(partition: Path) -> None:
     """F-13.5."""
     meta_properties.write(str(partition.parent), MetaProperties(1, "cluster", 1, None))
+    (partition / PARTITION_METADATA).unlink()
     assert "takes the log for a stray" in only_problem(partition)
 
 

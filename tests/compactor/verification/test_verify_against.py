@@ -19,7 +19,7 @@ from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
 from storage.formats import checkpoint, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.record import Record
-from tests.compactor.small_log import snapshot_of
+from tests.support.file_states import state_of
 from tests.support.legacy_writer import encode_message
 from tests.support.local_round import NoProgress
 from tests.support.made_log import (
@@ -147,7 +147,7 @@ def pair(tmp_path: Path) -> Pair:
 
 
 def test_a_true_result_has_a_reason_for_all_that_is_gone(pair: Pair) -> None:
-    was = snapshot_of(pair.old.parent)
+    was = state_of(pair.old.parent)
     found = pair.hold()
     assert found.findings == []
     [held] = found.partitions
@@ -163,7 +163,7 @@ def test_a_true_result_has_a_reason_for_all_that_is_gone(pair: Pair) -> None:
     assert held.keys == 8  # a b c x y k d e
     assert (held.disputed_batches, held.is_cut_short) == (0, False)
     assert (found.untouched, found.linked, found.unmatched) == (0, 0, ())
-    assert snapshot_of(pair.old.parent) == was
+    assert state_of(pair.old.parent) == was
 
 
 def drop(name: str) -> Callable[[Batches], None]:
