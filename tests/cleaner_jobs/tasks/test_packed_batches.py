@@ -1,0 +1,153 @@
+"""Compressed batches rebuilt, many at a time: read by the reference, those of the reference."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from crc32c import crc32c
+
+from cleaner_jobs.kernels.kept_batches import REBUILD, REBUILD_WITH_HORIZON
+from cleaner_jobs.kernels.rebuild import rebuild_payloads
+from cleaner_jobs.kernels.same_records import COMPARED, EXPECTED_COLUMNS, KEPT, LATEST
+from cleaner_jobs.problems import MiswrittenError
+from cleaner_jobs.tasks import packed_batches
+from cleaner_jobs.tasks.batch_window import Window, digests_of
+from cleaner_jobs.tasks.packed_batches import RebuiltBatch, rebuild_packed
+from cleaner_jobs.tasks.same_as_source import Decided
+from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from storage.codecs.compression import Codec
+from storage.formats.batch_columns import KEEP, SUPERSEDED
+from tests.cleaner_jobs.kernels.framed import framed, padded
+from tests.support.made_log import keyed, packed
+from tests.support.random_batches import random_batches
+from tests.support.reference_batch import (
+    CODEC_BITS,
+    CRC_STARTS_AT,
+    HEADER,
+    ReferenceBatch,
+    ReferenceRecord,
+    decode,
+    encode,
+)
+from tests.support.reference_cleaner import rebuilt
+
+HORIZON_MS = 77_777
+CODECS = [codec for codec in Codec if codec]
+
+
+class Case(NamedTuple):
+    made: ReferenceBatch
+    codec: Codec
+    stays: list[bool]
+
+    @property
+    def kept(self) -> list[ReferenceRecord]:
+        pairs = zip(self.made.records, self.stays, strict=True)
+        return [found for found, stays in pairs if stays]
+
+    @property
+    def is_given_a_horizon(self) -> bool:
+        made = self.made
+        has_tombstone = any(r.value is None for r in self.kept)
+        return has_tombstone and made.delete_horizon_ms is None and not made.is_control
+
+    def expected(self) -> ReferenceBatch:
+        horizon_ms = HORIZON_MS if self.is_given_a_horizon else self.made.delete_horizon_ms
+        return rebuilt(self.made, self.kept, horizon_ms)
+
+
+def random_cases(seed: int, count: int) -> list[Case]:
+    chance, cases = Random(seed), []
+    for made in random_batches(chance, count):
+        stays = [chance.random() < 0.6 for _ in made.records]
+        stays[chance.randrange(len(stays))] = True
+        cases.append(Case(made, chance.choice(CODECS), stays))
+    return cases
+
+
+def window_and_decisions(cases: Sequence[Case]) -> tuple[Window, Decided]:
+    found = framed([packed(case.made, case.codec) for case in cases])
+    states = [KEEP if stays else SUPERSEDED for case in cases for stays in case.stays]
+    actions = [REBUILD_WITH_HORIZON if c.is_given_a_horizon else REBUILD for c in cases]
+    decided = Decided(
+        actions=np.array(actions, np.uint8),
+        kept_records=np.array([len(case.kept) for case in cases], np.int32),
+        states=np.array(states, np.uint8),
+        ordinals=np.cumsum([0, *(len(case.stays) for case in cases)], dtype=np.int64),
+        horizon_ms=HORIZON_MS,
+        rebuilt=np.ones(len(cases), np.bool_),
+        recompressed=np.zeros(len(cases), np.bool_),
+        expected=np.zeros((len(cases), EXPECTED_COLUMNS), np.int64),
+    )
+    return Window("0.log", found.buffer, 0, found.rows), decided
+
+
+def rebuild_all(
+    cases: Sequence[Case], numbers: Sequence[int]
+) -> tuple[list[RebuiltBatch], Decided]:
+    window, decided = window_and_decisions(cases)
+    found = rebuild_packed(window, np.array(numbers, np.intp), decided, WorkerBuffers())
+    return list(found), decided
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_batches_are_those_of_the_reference(seed: int) -> None:
+    """C-11.10 to C-11.13, and their checksums; only those that are asked for, in their order."""
+    cases = random_cases(seed, 10)
+    numbers = [number for number in range(10) if number % 3 != 1]
+    found, decided = rebuild_all(cases, numbers)
+    assert len(found) == len(numbers)
+    for number, one in zip(numbers, found, strict=True):
+        case, expected = cases[number], cases[number].expected()
+        assert one.batch is not None
+        written = decode(one.batch)
+        assert written.attributes & CODEC_BITS == case.codec
+        assert replace(written, attributes=expected.attributes) == expected
+        assert written.attributes & ~CODEC_BITS == expected.attributes
+        assert int.from_bytes(one.batch[17:21], "big") == crc32c(one.batch[CRC_STARTS_AT:])
+        records = encode(expected)[HEADER.size :]
+        assert [one.digest] == digests_of(padded(records), np.array([[0, len(records)]]))
+        columns = decided.expected[number]
+        assert columns[KEPT] == len(case.kept)
+        assert columns[LATEST] == expected.max_timestamp
+    assert not decided.expected[1, COMPARED], "nobody asked for it"
+
+
+def test_it_is_told_which_of_them_kafka_refuses_to_build() -> None:
+    """C-11.14."""
+    made = keyed(0, "ab")
+    sound = replace(made, producer_id=3, producer_epoch=0, base_sequence=0)
+    without = replace(made, base_offset=2, last_offset=3, producer_id=3, producer_epoch=0)
+    without = replace(without, records=keyed(2, "cd").records)
+    cases = [Case(each, Codec.LZ4, [True, False]) for each in (sound, without)]
+    assert [one.refused for one in rebuild_all(cases, [0, 1])[0]] == [False, True]
+
+
+def test_a_batch_in_another_form_is_left_to_be_rebuilt_by_field() -> None:
+    made = keyed(0, "ab")
+    odd = replace(made, records=tuple(replace(r, headers=((b"\xff", b""),)) for r in made.records))
+    plain = keyed(2, "cd")
+    cases = [Case(each, Codec.GZIP, [False, True]) for each in (odd, plain)]
+    first, second = rebuild_all(cases, [0, 1])[0]
+    assert first.batch is None
+    assert second.batch is not None
+    assert decode(second.batch).records == (plain.records[1],)
+
+
+def test_records_that_come_out_otherwise_are_not_compressed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is to be compressed is held against its source before."""
+
+    def flipping(*given: object) -> None:
+        rebuild_payloads(*given)  # type: ignore[arg-type]
+        out, results = given[4], given[5]
+        assert isinstance(out, np.ndarray) and isinstance(results, np.ndarray)
+        out[results[0, 1] - 2] ^= 1  # the last byte of a value
+
+    monkeypatch.setattr(packed_batches, "rebuild_payloads", flipping)
+    with pytest.raises(MiswrittenError, match=r"0\.log, byte 0"):
+        rebuild_all([Case(keyed(0, "ab"), Codec.ZSTD, [True, False])], [0])
