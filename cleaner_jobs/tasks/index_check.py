@@ -11,6 +11,7 @@ import numpy as np
 from cleaner_jobs.task_values import Stretch
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG
+from storage.files.local import LOCAL
 from storage.formats import offset_index
 from storage.formats.batch_columns import BASE_OFFSET, POSITION, SIZE, Int64Array
 
@@ -27,7 +28,7 @@ class IndexCheck:
         self._error: CorruptFileError | None = None
         entries = np.empty(0, offset_index.ENTRY)
         try:
-            entries = offset_index.read(self._path)
+            entries = offset_index.read(self._path, LOCAL)
             offset_index.check(entries, source.log_bytes, self._path)
         except FileNotFoundError:  # it will be made
             pass

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from compactor.originals.kept_run import KeptLog
 from compactor.originals.log_states import ChangedSinceError, logs_of
 from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
+from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.formats import producer_snapshot, txn_index
 from storage.formats.control_record import ControlType
 from storage.formats.record_batch import BatchHeader
@@ -43,12 +45,12 @@ def check_transactions(log: KeptLog, listing: PartitionListing) -> None:
     known = _open_in_snapshot(listing) | {
         (entry.producer_id, entry.first_offset)
         for segment in listing.segments
-        for entry in txn_index.read(_file(listing, segment.base_offset, TXN_INDEX))
+        for entry in txn_index.read(_file(listing, segment.base_offset, TXN_INDEX), listing.access)
     }
     unknown = {key for key in open_since.items() if key not in known}
     live = [_file(listing, segment.base_offset, LOG) for segment in listing.segments]
     for producer_id, first_offset in sorted(unknown):
-        if not _is_committed(producer_id, live):
+        if not _is_committed(producer_id, live, listing.access):
             raise ChangedSinceError(
                 f"a broker has forgotten the transaction of producer {producer_id} that began at "
                 f"offset {first_offset}, in what the run deleted: its records would come back as "
@@ -59,7 +61,7 @@ def check_transactions(log: KeptLog, listing: PartitionListing) -> None:
 def _open_at_end(paths: Sequence[str]) -> dict[int, int]:
     """First offsets of the transactions that do not end in these files, by producer."""
     open_since: dict[int, int] = {}
-    for _, _, header in _transactional(paths):
+    for _, _, header in _transactional(paths, LOCAL):
         if header.is_control:
             open_since.pop(header.producer_id, None)
         else:
@@ -67,17 +69,17 @@ def _open_at_end(paths: Sequence[str]) -> dict[int, int]:
     return open_since
 
 
-def _is_committed(producer_id: int, paths: Sequence[str]) -> bool:
+def _is_committed(producer_id: int, paths: Sequence[str], files: Files) -> bool:
     """Whether its next marker says so."""
-    for path, position, header in _transactional(paths):
+    for path, position, header in _transactional(paths, files):
         if header.is_control and header.producer_id == producer_id and header.records_count:
-            return read_marker(header, path, position)[0] is ControlType.COMMIT
+            return read_marker(header, path, position, files)[0] is ControlType.COMMIT
     return False
 
 
-def _transactional(paths: Sequence[str]) -> Iterator[_Found]:
+def _transactional(paths: Sequence[str], files: Files) -> Iterator[_Found]:
     for path in paths:
-        for position, header in read_batch_headers(path):
+        for position, header in read_batch_headers(path, files=files):
             if header.is_transactional:
                 yield _Found(path, position, header)
 
@@ -88,7 +90,7 @@ def _open_in_snapshot(listing: PartitionListing) -> set[tuple[int, int]]:
     newest = _file(listing, listing.snapshot_offsets[-1], SNAPSHOT)
     return {
         (entry.producer_id, entry.current_txn_first_offset)
-        for entry in producer_snapshot.read(newest)
+        for entry in producer_snapshot.read(newest, listing.access)
         if entry.current_txn_first_offset is not None
     }
 

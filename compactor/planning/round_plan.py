@@ -24,6 +24,7 @@ from compactor.survey import LogDirSurvey, offsets_of, survey_log_dirs
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import parse_partition_dir
+from storage.files.local import LOCAL
 from storage.formats.checkpoint import CLEANER_OFFSET, TopicPartition
 from storage.log.log_dir import PartitionListing
 
@@ -108,7 +109,7 @@ def plan_round(
     problems: Mapping[str, str] | None = None,
     machine_ms: int | None = None,
 ) -> RoundPlan:
-    """Survey the log directories, and choose the logs to clean as of a time.
+    """Survey log directories of this machine, and choose the logs to clean as of a time.
 
     problems: by path of the partition directory, why a log is known to be unfit.
     machine_ms: what the machine's clock says by now, where as_of_ms is what it said before.
@@ -116,7 +117,7 @@ def plan_round(
     """
     clock = RoundClock(as_of_ms, config.producer_id_expiration_ms, config.checks_clock, machine_ms)
     with collector_paused():
-        return plan_surveyed(survey_log_dirs(log_dirs), config, clock, problems or {})
+        return plan_surveyed(survey_log_dirs(log_dirs, LOCAL), config, clock, problems or {})
 
 
 def plan_surveyed(

@@ -31,6 +31,7 @@ from compactor.verification.reader_kernels import Secret
 from compactor.verification.reader_proof import PartitionProof
 from compactor.verification.verify_batches import Finding
 from storage.errors import CorruptFileError
+from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
 
@@ -70,7 +71,7 @@ def verify_against(
 
     Raise UsageError if `only` names none of them.
     """
-    was, now = list_log_dir(before), list_log_dir(log_dir)
+    was, now = list_log_dir(before, LOCAL), list_log_dir(log_dir, LOCAL)
     old = {p.name: p for p in was.partitions if only in (None, p.name)}
     new = {p.name: p for p in now.partitions if only in (None, p.name)}
     if only is not None and only not in old:

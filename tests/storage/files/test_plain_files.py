@@ -1,0 +1,156 @@
+"""Who reaches files past `Files`, and why: everything else works on the files that it is given.
+
+A module that is new here needs a reason, and one that has no more need of it has to go.
+"""
+
+import ast
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[3]
+PACKAGES = ("storage", "cleaner_jobs", "compactor")
+CALLS = {
+    *("access", "chmod", "chown", "fdopen", "fsync", "link", "listdir", "lstat", "makedirs"),
+    *("mkdir", "open", "remove", "rename", "replace", "rmdir", "scandir", "stat", "statvfs"),
+    *("symlink", "truncate", "unlink", "utime"),
+}
+CALLS_OF_PATH = {"getmtime", "getsize", "realpath", "samefile"}
+MACHINE = {"discarding", "file_attributes", "filesystem", "held_directories", "mount_table"}
+
+# by reason, by the package that the modules stand in
+PLAIN: dict[str, dict[str, str]] = {
+    "what keeps the promises of `Files` on this machine": {
+        "storage.files": "discarding file_attributes filesystem held_directories local",
+    },
+    "the reading and writing of tasks, by descriptors: the hot path, on an executor": {
+        "cleaner_jobs": "unchanged",
+        "cleaner_jobs.tasks": "batch_window cleaned_segment early_rows heartbeat piece "
+        "resolve scan sync_pool task txn_batches",
+    },
+    "what the driver reads as its tasks do, and what it finds of what they have staged": {
+        "compactor.cleaning": "stages swapper transaction_files",
+    },
+    "the work directory of a run, through which driver and executors speak": {
+        "cleaner_jobs": "task_values work_file",
+        "cleaner_jobs.spark": "executor_check",
+        "compactor.cleaning": "cleaner_manager work_dir",
+    },
+    "copies from descriptor to descriptor, with owner, mode and attributes of the source": {
+        "compactor.cleaning": "assembly segment_split",
+    },
+    "locks, and directories that are held; the table of mounts; room on a disk": {
+        "compactor": "lock_support log_dir_lock refusals",
+        "compactor.cleaning": "cleaner_checkpoints",
+        "compactor.originals": "kept_run_lock",
+        "compactor.planning": "room",
+    },
+    "paths that a user gives, resolved, and checked for what this user may do": {
+        "compactor": "survey",
+        "compactor.api": "dumps own_places places verifications",
+        "compactor.command_line": "arguments",
+    },
+    "originals: hard links into a directory outside of log directories, and what comes back": {
+        "compactor.originals": "appended_since kept_files kept_run "
+        "originals_keeper undo undo_judgement",
+    },
+    "readers of their own, which change nothing: what is verified, and what is shown": {
+        "compactor.inspect": "dump",
+        "compactor.verification": "cleaning_clock reader_bounds reader_log reader_proof "
+        "rewritten_indexes verify verify_batches verify_segment",
+    },
+    "writing logs batch by batch, for tests and the demo": {
+        "storage.log": "log_writer segment_writer",
+    },
+    "files that are in no log directory: configuration, reports, caches, Java, the terminal": {
+        "cleaner_jobs.spark": "class_archive class_archive_job first_use spark_session",
+        "compactor": "config",
+        "compactor.command_line": "carry_out",
+        "compactor.host": "java output",
+        "storage.kernels": "kernel",
+    },
+}
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in chain.from_iterable((PROJECT / package).rglob("*.py") for package in PACKAGES):
+        name = ".".join(path.relative_to(PROJECT).with_suffix("").parts)
+        yield name, ast.parse(path.read_text("utf-8"))
+
+
+def is_plain(node: ast.AST) -> bool:
+    """Whether it imports what is this machine's alone, or calls the system about a file."""
+    if isinstance(node, ast.ImportFrom):
+        names = {alias.name for alias in node.names if not alias.name.endswith("Error")}
+        if node.module == "storage.files":
+            return bool(names & MACHINE)
+        parent, _, last = (node.module or "").rpartition(".")
+        of_machine = parent == "storage.files" and last in MACHINE
+        return bool(names) and (node.module == "pathlib" or of_machine)
+    if not isinstance(node, ast.Call):
+        return False
+    match node.func:
+        case ast.Name(id="open"):
+            return True
+        case ast.Attribute(value=ast.Name(id="shutil" | "tempfile")):
+            return True
+        case ast.Attribute(value=ast.Name(id="os"), attr=attr):
+            return attr in CALLS
+        case ast.Attribute(value=ast.Attribute(value=ast.Name(id="os"), attr="path"), attr=attr):
+            return attr in CALLS_OF_PATH
+    return False
+
+
+def named() -> set[str]:
+    return {
+        f"{package}.{name}"
+        for of_reason in PLAIN.values()
+        for package, names in of_reason.items()
+        for name in names.split()
+    }
+
+
+def test_who_reaches_files_past_the_protocol_is_named_with_the_reason() -> None:
+    plain = {name for name, tree in modules() if any(map(is_plain, ast.walk(tree)))}
+    assert sorted(plain) == sorted(named())
+
+
+def takers() -> dict[str, int]:
+    """Functions that work on local files where none are given: the place of that argument."""
+    found = {}
+    for module, tree in modules():
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef):
+                names = [argument.arg for argument in node.args.args]
+                defaults = dict(zip(names[::-1], node.args.defaults[::-1], strict=False))
+                for name in {"files", "access"} & defaults.keys():
+                    if ast.unparse(defaults[name]) == "LOCAL":
+                        found[f"{module}.{node.name}"] = names.index(name)
+    return found
+
+
+def imported(tree: ast.Module) -> dict[str, str]:
+    """What each name that a module imports stands for."""
+    return {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def test_nobody_else_forgets_to_hand_the_files_on() -> None:
+    """By default they are local ones, for tests and whoever reads a file by the way."""
+    places, forgotten = takers(), []
+    assert {"storage.formats.checkpoint.read", "compactor.survey.survey_log_dirs"} <= places.keys()
+    for module, tree in modules():
+        names = imported(tree)
+        for node in ast.walk(tree) if module not in named() else ():
+            if isinstance(node, ast.Call):
+                first, dot, rest = ast.unparse(node.func).partition(".")
+                called = names.get(first, f"{module}.{first}") + dot + rest
+                given = {keyword.arg for keyword in node.keywords} & {"files", "access"}
+                given |= {arg for arg in map(ast.unparse, node.args) if arg.startswith("*")}
+                if called in places and not given and len(node.args) <= places[called]:
+                    forgotten.append(f"{module}, line {node.lineno}: {called}")
+    assert forgotten == []
