@@ -30,6 +30,6 @@ def require_high_watermarks(
         if any(map(partition_of, (*directories, *others))):
             raise RefusedError(
                 f"{path}: no {REPLICATION}, where a broker notes how far each log is replicated. "
-                "Records that are not could go, or let others go; if each log here is replicated "
-                "to its end, say so with --assume-fully-replicated"
+                "Records that are not replicated could be removed, or cause others to be removed. "
+                "If each log here is replicated to its end, say so with --assume-fully-replicated"
             )

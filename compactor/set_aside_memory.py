@@ -83,7 +83,7 @@ def read(log_dir: str, files: Files = LOCAL) -> Memory:
         problem = str(error)
     except OSError as error:
         problem = f"{path}: {error.strerror}"
-    problem += "; it counts as empty, and nothing is remembered until it is removed"
+    problem += "; it is ignored, and nothing is remembered until it is removed"
     return Memory(log_dir, {}, problem, files)
 
 

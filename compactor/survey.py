@@ -121,7 +121,7 @@ def conflicts(surveys: Sequence[LogDirSurvey]) -> dict[TopicPartition, str]:
         for partition in survey.listing.partitions:
             places.setdefault((partition.topic, partition.partition), []).append(survey.path)
     return {
-        key: f"stands in {_and(paths)}: a broker would not start with both"
+        key: f"is in {_and(paths)}: a broker would not start with both"
         for key, paths in places.items()
         if len(paths) > 1
     }

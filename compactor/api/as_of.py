@@ -31,7 +31,7 @@ def why_as_of_is_doubtful(text: str, as_of_ms: int, now_ms: int) -> str | None:
     """Say what is wrong with such a time; None if nothing is."""
     found = f"--as-of {text}: is {iso_time(as_of_ms)}"
     if as_of_ms < _END_OF_1970_MS:
-        return f"{found}; {_meant_in_1970(text)}; --any-clock takes it as it is"
+        return f"{found}; {_meant_in_1970(text)}; --any-clock accepts it"
     ahead_ms = as_of_ms - now_ms
     if ahead_ms <= CLOCKS_DIFFER_MS:
         return None
@@ -39,7 +39,7 @@ def why_as_of_is_doubtful(text: str, as_of_ms: int, now_ms: int) -> str | None:
     return (
         f"{found}, {span_text(ahead_ms)} ahead of this machine's clock, {iso_time(now_ms)}{zone}; "
         "tombstones would go before their time. Without --as-of it is the present time; "
-        "--any-clock takes it as it is"
+        "--any-clock accepts it"
     )
 
 

@@ -45,9 +45,12 @@ def premises_of(rules: Rules) -> Premises:
     if rules.assume_fully_replicated:
         config = replace(config, assume_fully_replicated=True)
     started_at_ms = now_ms()
-    if rules.as_of is None:
-        return Premises(config, started_at_ms, started_at_ms, is_as_of_given=False)
-    return Premises(config, started_at_ms, as_of_ms(str(rules.as_of)), is_as_of_given=True)
+    return Premises(
+        config=config,
+        started_at_ms=started_at_ms,
+        as_of_ms=started_at_ms if rules.as_of is None else as_of_ms(str(rules.as_of)),
+        is_as_of_given=rules.as_of is not None,
+    )
 
 
 def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -> Premises:

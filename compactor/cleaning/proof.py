@@ -63,7 +63,7 @@ def why_verdicts_are_wrong(parts: Sequence[Part], verdicts: Sequence[Verdict]) -
     """Say which hash partition of a log has no verdict, or two; None if each has one."""
     hash_partitions = 1 << parts[0].hash_partition_bits if parts else 0
     if sorted(verdict.hash_partition for verdict in verdicts) != list(range(hash_partitions)):
-        return f"not each of {hash_partitions} hash partitions was resolved once"
+        return f"not every one of {hash_partitions} hash partitions was resolved exactly once"
     return None
 
 

@@ -251,7 +251,7 @@ def _require_same(plan: LogPlan, group: FinishedGroup) -> None:
     segments = plan.groups[group.group].segments
     (piece,) = group.rewritten
     if len(segments) != 1 or piece.log_bytes != segments[0].log_bytes:
-        problem = "said to stay as it is, and something of its group has to be written anew"
+        problem = "reported as left in place, though its group has to be rewritten"
         path = os.path.join(plan.path, file_name(segments[0].base_offset, LOG))
         raise WorkFileError(path, 0, problem)
 

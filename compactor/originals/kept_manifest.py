@@ -155,7 +155,7 @@ def _fields(data: bytes, path: str, kind: str, version: int) -> dict[str, Any]:
     if (kind, found) == (STEP_FORMAT, OLDER_STEP_VERSION):
         raise RefusedError(
             f"{path}: kept by an older version of compactor, which did not note all that its run "
-            "left: whether the log was changed since cannot be told. Undo it with that version, or "
+            "left: nobody knows whether the log was changed since. Undo it with that version, or "
             "drop it with --discard"
         )
     if found != version:

@@ -95,7 +95,7 @@ def _check_topic_id(kept: str | None, path: str) -> None:
     if now == kept:
         return
     known = None not in (now, kept)
-    means = "deleted and created anew" if known else "whether it is the same topic cannot be told"
+    means = "deleted and created anew" if known else "it is not known whether it is the same topic"
     ids = f"its topic id is {now or 'missing'}, before the run it was {kept or 'missing'}"
     raise ChangedSinceError(f"{ids}: {means}")
 

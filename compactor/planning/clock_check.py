@@ -36,8 +36,8 @@ def why_clock_is_behind(
             return (
                 f"{file_name(segment.base_offset, LOG)} was written {span_text(ahead_ms)} after "
                 f"the clock of the round, {iso_time(clock_ms)}: tombstones would be dated too "
-                "early, and go too soon. Set the clock, or --as-of, right; --any-clock takes it "
-                "as it is"
+                "early, and go too soon. Correct the clock or --as-of; "
+                "--any-clock accepts it"
             )
     return None
 

@@ -132,7 +132,7 @@ class _Recovery:
         if found.end_offset < self._facts.recovery_point:
             problem = (
                 f"{damage.problem}; records from offset {found.end_offset} up to the recovery "
-                f"point {self._facts.recovery_point} were on disk: no crash has torn them"
+                f"point {self._facts.recovery_point} were on disk: no crash can have torn them"
             )
             raise CorruptFileError(damage.path, damage.position, problem)
         start = found.log_bytes
@@ -145,7 +145,7 @@ class _Recovery:
                 raise damage  # the batch itself is whole, and not what a broker writes
             if sound is not None:
                 behind = f"{os.path.basename(path)} has a sound batch at byte {sound}, behind it"
-                problem = f"{damage.problem}; {behind}: to cut the log off here would lose that"
+                problem = f"{damage.problem}; {behind}: cutting the log off here would lose that"
                 raise CorruptFileError(damage.path, damage.position, problem)
             start = 0
 

@@ -53,7 +53,7 @@ def read_run_report(path: str) -> CleaningClock:
     except OSError as error:
         raise UsageError(f"--run-report {path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"--run-report {path}: is no report of compactor run") from error
+        raise UsageError(f"--run-report {path}: is not a report of compactor run") from error
 
 
 def _from_document(document: Any) -> CleaningClock:

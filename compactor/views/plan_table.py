@@ -165,7 +165,7 @@ def _remarks(plan: RoundPlan) -> list[str]:
         repairs = len(plan.checkpoint_repairs.get(log_dir.path, {}))
         if repairs:
             where = f"cleaner checkpoint of {printable(log_dir.path)}"
-            remarks.append(f"Impossible entries in the {where}, set right by a run: {repairs:,}")
+            remarks.append(f"Impossible entries in the {where}, corrected by a run: {repairs:,}")
     noted = sum(1 for facts in plan.facts if facts.notes)
     if noted:
         note = next(facts.notes[0] for facts in plan.facts if facts.notes)

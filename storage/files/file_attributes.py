@@ -46,7 +46,8 @@ def give_attributes(descriptor: int, model: FileAttributes) -> None:
         except OSError as error:
             if error.errno not in (errno.EPERM, errno.EINVAL):  # EINVAL: no such user down here
                 raise
-            problem = f"cannot be given to {model.uid}:{model.gid}, who owns what it replaces"
+            owner = f"{model.uid}:{model.gid}"
+            problem = f"cannot be given to {owner}, the owner of the file that it replaces"
             raise PermissionError(errno.EPERM, problem) from error
     os.fchmod(descriptor, model.mode)
 

@@ -112,7 +112,7 @@ def list_log_dir(path: str, access: Files = LOCAL) -> LogDirListing:
             ignored.append((entry.name, _why_ignored(entry.name)))
             continue
         if not _TOPIC.fullmatch(topic_partition[0]):
-            ignored.append((entry.name, "its topic has a name that Kafka takes from nobody"))
+            ignored.append((entry.name, "its topic has a name that Kafka does not accept"))
             continue
         try:
             partition_dir = os.path.join(path, entry.name)

@@ -182,7 +182,7 @@ def test_a_damaged_memory_stops_nothing_and_is_left_to_be_looked_at(
     assert path.read_bytes() == data
     (warning,) = ended.document["warnings"]
     assert warning.startswith(f"{path}, byte ")
-    assert warning.endswith("it counts as empty, and nothing is remembered until it is removed")
+    assert warning.endswith("it is ignored, and nothing is remembered until it is removed")
     assert f"compactor: warning: {warning}\n" in ended.error
     assert compactor("plan", log_dir).document["warnings"] == [warning]
 

@@ -31,7 +31,12 @@ from tests.oracle import kafka
 PREALLOCATED_BYTES = {INDEX: 10_485_760, TIME_INDEX: 10_485_756}
 # Kafka cuts the log off, or splits a segment, where we leave it to a person
 FULL_INDEX = "Attempt to append to a full"  # here it is made sparse: docs/differences.md
-LEFT = ("no crash has torn them", "would lose that", "does not fit a segment", "before its log")
+LEFT = (
+    "no crash can have torn them",
+    "would lose that",
+    "does not fit a segment",
+    "before its log",
+)
 
 
 def batch_starts(data: bytes) -> list[int]:

@@ -82,7 +82,7 @@ def test_cleaned_segments_and_checkpoints_are_the_brokers(
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        ("fchown", "cannot be given to 1234:4321, who owns what it replaces"),
+        ("fchown", "cannot be given to 1234:4321, the owner of the file that it replaces"),
         ("setxattr", "extended attribute user.mark cannot be kept: Operation not permitted"),
     ],
 )

@@ -77,4 +77,4 @@ def test_a_group_that_is_said_to_stay_and_would_be_merged_fails_its_log_alone(
         value["left_in_place"] = True
 
     local.after["rewrite"] = lambda rows: changed(REWRITTEN, rows, Rewritten._fields, keep)
-    check_one_failed(local, tmp_path, LogStatus.FAILED, "said to stay as it is", plan)
+    check_one_failed(local, tmp_path, LogStatus.FAILED, "reported as left in place", plan)

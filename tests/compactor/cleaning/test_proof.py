@@ -165,7 +165,7 @@ def test_a_verdict_that_is_lost_or_double() -> None:
     assert why_verdicts_are_wrong([], []) is None
     for verdicts in ([], [verdict] * 2, [verdict._replace(hash_partition=1)]):
         problem = why_verdicts_are_wrong(MAPPED, verdicts)
-        assert problem == "not each of 1 hash partitions was resolved once"
+        assert problem == "not every one of 1 hash partitions was resolved exactly once"
 
 
 def test_a_group_that_is_lost_though_it_keeps_no_record() -> None:

@@ -177,7 +177,7 @@ def change_value(kind: str, name: str, by: int) -> Callable[[Rows], Rows]:
 @pytest.mark.parametrize(
     ("stage", "fault", "reason"),
     [
-        ("resolve", drop_verdict, "1 hash partitions was resolved once"),
+        ("resolve", drop_verdict, "1 hash partitions was resolved exactly once"),
         ("rewrite", change_value("rewritten", "records_kept", -1), "records were to stay"),
         ("rewrite", change_value("rewritten", "kept_fingerprints", 1), "other records than"),
         ("rewrite", change_value("rewritten", "dropped", 1), "records were to stay"),

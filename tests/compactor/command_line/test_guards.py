@@ -27,19 +27,19 @@ COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
             "1700000000",
             1_700_000_000,
             "--as-of 1700000000: is 1970-01-20T16:13:20.000Z; are those seconds? In milliseconds "
-            "2023-11-14T22:13:20.000Z is 1700000000000; --any-clock takes it as it is",
+            "2023-11-14T22:13:20.000Z is 1700000000000; --any-clock accepts it",
         ),
         (
             "5",
             5,
             "--as-of 5: is 1970-01-01T00:00:00.005Z; without --as-of it is the present time; "
-            "--any-clock takes it as it is",
+            "--any-clock accepts it",
         ),
         (
             "1970-12-31T23:59:59.999Z",
             31_535_999_999,
             "--as-of 1970-12-31T23:59:59.999Z: is 1970-12-31T23:59:59.999Z; without --as-of it is "
-            "the present time; --any-clock takes it as it is",
+            "the present time; --any-clock accepts it",
         ),
         ("1971-01-01", 31_536_000_000, None),
         ("2023-11-14T22:18:20Z", NOW_MS + 300_000, None),
@@ -48,14 +48,14 @@ COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
             NOW_MS + 301_000,
             "--as-of 1700000301000: is 2023-11-14T22:18:21.000Z, 301 s ahead of this machine's "
             "clock, 2023-11-14T22:13:20.000Z; tombstones would go before their time. Without "
-            "--as-of it is the present time; --any-clock takes it as it is",
+            "--as-of it is the present time; --any-clock accepts it",
         ),
         (
             "1800000000000",
             NOW_MS + 100_000_000_000,
             "--as-of 1800000000000: is 2027-01-15T08:00:00.000Z, 1,157 days ahead of this "
             "machine's clock, 2023-11-14T22:13:20.000Z; tombstones would go before their time. "
-            "Without --as-of it is the present time; --any-clock takes it as it is",
+            "Without --as-of it is the present time; --any-clock accepts it",
         ),
     ],
 )

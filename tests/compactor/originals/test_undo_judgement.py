@@ -153,7 +153,7 @@ def test_nothing_comes_back_into_a_topic_that_was_created_anew(
     create(orders)
     set_topic_id(orders, ids[1])
     texts = [partition_metadata.encode_uuid(i) if i else "missing" for i in ids]
-    means = "whether it is the same topic cannot be told"
+    means = "it is not known whether it is the same topic"
     if None not in ids:
         means = "deleted and created anew"
     check_refused(kept, f"its topic id is {texts[1]}, before the run it was {texts[0]}: {means}")

@@ -42,8 +42,8 @@ def test_a_log_written_after_the_clock_is_passed_over(
         assert (report.status, report.topic) == (LogStatus.PASSED_OVER, "t")
         assert report.reason == (
             f"{segment} was written 300 s after the clock of the round, 2023-11-14T22:13:20.000Z: "
-            "tombstones would be dated too early, and go too soon. Set the clock, or --as-of, "
-            "right; --any-clock takes it as it is"
+            "tombstones would be dated too early, and go too soon. Correct the clock or "
+            "--as-of; --any-clock accepts it"
         )
         assert explain([log_dir], "t-0", CHECKED, CLOCK_MS).reason == report.reason
 

@@ -208,7 +208,9 @@ def test_what_was_on_disk_is_not_cut_off(partition: Path) -> None:
     path = log_of(partition, 6)
     path.write_bytes(encode(LAST)[:-1])
     recovery_point(partition, 7)
-    told = "records from offset 6 up to the recovery point 7 were on disk: no crash has torn them"
+    told = (
+        "records from offset 6 up to the recovery point 7 were on disk: no crash can have torn them"
+    )
     assert_left(partition, path, 0, told)
 
 

@@ -97,7 +97,7 @@ def test_the_table_tells_what_is_to_be_done_and_why_not(tmp_path: Path) -> None:
     assert ["once-0", "79", "B", "50.0%", "158", "B", "2", "→", "1", "2–4"] in rows
     assert "00000000000000000000.log.swap: left by a cleaning that was cut short" in text
     assert "158 bytes from offset 0 on wait behind the high watermark 1" in text
-    assert f", set right by a run: 1 {ALL_LOG_DIRS} Logs: 2 to clean" in " ".join(text.split())
+    assert f", corrected by a run: 1 {ALL_LOG_DIRS} Logs: 2 to clean" in " ".join(text.split())
     assert "Logs: 2 to clean, 1 set aside, 1 passed over. 237 B dirty, 316 B to read and" in text
 
 

@@ -155,7 +155,7 @@ def test_who_may_not_give_a_file_away_does_not_replace_it() -> None:
         done = subprocess.run(
             [sys.executable, "-c", AS_NOBODY, path], capture_output=True, text=True, check=False
         )
-        told = f"{path}.tmp cannot be given to 1234:1234, who owns what it replaces\n"
+        told = f"{path}.tmp cannot be given to 1234:1234, the owner of the file that it replaces\n"
         assert done.stdout == told, done.stderr
         assert (Path(path).read_bytes(), os.stat(path).st_uid) == (b"old", 1234)
         assert os.listdir(directory) == ["checkpoint"]
