@@ -1,0 +1,233 @@
+"""One log judged by names, sizes and checkpoints, then by a look into it: numbers by hand.
+
+The logs of `plan_logs`: 79 bytes, two offsets and one time a segment (1000 ms, 2000 ms, …).
+"""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cleaner_jobs.plan import ActiveProducer
+from compactor.config import CLOCKS_DIFFER_MS
+from compactor.planning.candidate import Judgement, RoundClock, defect, judge, prepare
+from compactor.planning.clock_check import YOUNGER_RECORDS
+from compactor.planning.selection import BoundName
+from compactor.survey import LogOffsets
+from compactor.topic_config import TopicConfig, topic_config
+from storage.errors import CorruptFileError
+from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
+from storage.formats.segment import MAX_LOG_BYTES
+from storage.log.log_dir import PartitionListing, list_log_dir
+from tests.compactor.plan_logs import BATCH_BYTES, NOW_MS, Shape, build, open_transaction
+
+WEEK_MS = 7 * 24 * 60 * 60 * 1000
+CLOCK = RoundClock(NOW_MS, WEEK_MS)
+CONFIG = topic_config({}, "a test", "a test")
+NEVER_CLEANED = LogOffsets(None, 0, None, "")
+
+
+THREE_SEGMENTS = Shape()
+
+
+def listed(root: Path, shape: Shape = THREE_SEGMENTS) -> PartitionListing:
+    (partition,) = list_log_dir(build(root, shape)).partitions
+    return partition
+
+
+def again(partition: PartitionListing) -> PartitionListing:
+    """As its directory is now."""
+    (found,) = list_log_dir(os.path.dirname(partition.path)).partitions
+    return found
+
+
+def judged(
+    partition: PartitionListing,
+    offsets: LogOffsets = NEVER_CLEANED,
+    config: TopicConfig = CONFIG,
+    now_ms: int = NOW_MS,
+) -> Judgement:
+    return judge(partition, os.path.dirname(partition.path), config, offsets, now_ms)
+
+
+def bounds_of(judgement: Judgement) -> dict[BoundName, int]:
+    return {bound.name: bound.offset for bound in judgement.bounds}
+
+
+class TestDefect:
+    def test_a_log_as_a_broker_leaves_it_has_none(self, tmp_path: Path) -> None:
+        assert defect(listed(tmp_path / "d")) is None
+
+    @pytest.mark.parametrize("left", [".log.deleted", ".log.cleaned", ".index.deleted"])
+    def test_what_a_broker_removes_by_itself_is_none(self, tmp_path: Path, left: str) -> None:
+        partition = listed(tmp_path / "d")
+        Path(partition.path, f"{0:020}{left}").write_bytes(b"")
+        assert defect(again(partition)) is None
+
+    def test_a_swap_that_was_cut_short_is_one(self, tmp_path: Path) -> None:
+        partition = listed(tmp_path / "d")
+        for kind in (LOG, INDEX):
+            Path(partition.path, f"{file_name(0, kind)}.swap").write_bytes(b"")
+        told = defect(again(partition))
+        assert told is not None
+        assert told.startswith(f"{file_name(0, INDEX)}.swap and 1 more: left by a cleaning")
+        Path(partition.path, f"{file_name(0, INDEX)}.swap").unlink()
+        told = defect(again(partition))
+        assert told is not None
+        assert told.startswith(f"{file_name(0, LOG)}.swap: left by a cleaning")
+
+    def test_a_link_comes_before_all_else(self, tmp_path: Path) -> None:
+        partition = listed(tmp_path / "d")
+        os.symlink("/nowhere", os.path.join(partition.path, file_name(9, LOG)))
+        Path(partition.path, "nonsense.log").write_bytes(b"")
+        told = defect(again(partition))
+        assert told is not None and told.endswith("; links are not followed")
+
+    def test_a_name_that_a_broker_trips_over_is_one(self, tmp_path: Path) -> None:
+        partition = listed(tmp_path / "d")
+        Path(partition.path, "nonsense.log").write_bytes(b"")
+        told = defect(again(partition))
+        assert told is not None and told.startswith("nonsense.log: a broker cannot load")
+
+
+class TestJudge:
+    @pytest.mark.parametrize(
+        ("cleaner", "clean_bytes", "cleanable_bytes", "to_rewrite"),
+        [
+            (None, 0, 2 * BATCH_BYTES, [0, 2]),
+            (2, BATCH_BYTES, BATCH_BYTES, [0, 2]),
+            (3, 2 * BATCH_BYTES, BATCH_BYTES, [0, 2]),  # a segment that counts twice (C-5.2)
+            (4, 2 * BATCH_BYTES, 0, [0, 2]),
+        ],
+    )
+    def test_what_there_is_to_clean(
+        self,
+        tmp_path: Path,
+        cleaner: int | None,
+        clean_bytes: int,
+        cleanable_bytes: int,
+        to_rewrite: list[int],
+    ) -> None:
+        found = judged(listed(tmp_path / "d"), LogOffsets(cleaner, 0, None, ""))
+        assert found.cleanable.clean_bytes == clean_bytes
+        assert found.cleanable.cleanable_bytes == cleanable_bytes
+        assert found.cleanable.first_uncleanable_offset == 4
+        assert [segment.base_offset for segment in found.to_rewrite] == to_rewrite
+        assert found.is_eligible is (clean_bytes <= cleanable_bytes and cleaner is None)
+
+    def test_the_high_watermark_bounds_the_range(self, tmp_path: Path) -> None:
+        found = judged(listed(tmp_path / "d"), LogOffsets(None, 0, 3, "a checkpoint"))
+        high_watermark = (BoundName.HIGH_WATERMARK, 3, "a checkpoint")
+        assert found.bounds == ((BoundName.ACTIVE_SEGMENT, 4, ""), high_watermark)
+        assert found.cleanable.first_uncleanable_offset == 2, "the segment that holds it"
+
+    @pytest.mark.parametrize(
+        ("min_lag_ms", "bound"), [(0, None), (3000, None), (3001, 2), (4000, 2), (4001, 0)]
+    )
+    def test_what_is_too_young(self, tmp_path: Path, min_lag_ms: int, bound: int | None) -> None:
+        """At 5000 ms; the segments are of 1000 and 2000 ms. C-4.4."""
+        config = replace(CONFIG, min_compaction_lag_ms=min_lag_ms)
+        found = judged(listed(tmp_path / "d"), config=config, now_ms=5000)
+        assert bounds_of(found).get(BoundName.MIN_COMPACTION_LAG) == bound
+
+    @pytest.mark.parametrize(
+        ("max_lag_ms", "cleaner", "expected"),
+        [(4000, None, 0), (3999, None, 1), (1000, None, 3000), (1000, 2, 2000), (1000, 4, 0)],
+    )
+    def test_by_how_much_it_is_overdue(
+        self, tmp_path: Path, max_lag_ms: int, cleaner: int | None, expected: int
+    ) -> None:
+        """Likewise. C-4.7: the oldest of what is dirty and not active."""
+        config = replace(CONFIG, max_compaction_lag_ms=max_lag_ms)
+        offsets = LogOffsets(cleaner, 0, None, "")
+        found = judged(listed(tmp_path / "d"), offsets, config, now_ms=5000)
+        assert found.compaction_delay_ms == expected
+
+    def test_a_log_without_a_lag_is_not_read(self, tmp_path: Path) -> None:
+        partition = listed(tmp_path / "d")
+        for segment in partition.segments:
+            for kind in (LOG, INDEX, TIME_INDEX):
+                Path(partition.path, file_name(segment.base_offset, kind)).unlink()
+        found = judged(partition)
+        assert (found.is_eligible, found.log_end_offset) == (True, None)
+
+    def test_the_end_is_looked_up_for_a_checkpoint_in_the_active_segment(
+        self, tmp_path: Path
+    ) -> None:
+        """A checkpoint past the end is no checkpoint (C-4.1)."""
+        partition = listed(tmp_path / "d")
+        at_end, past_it = (judged(partition, LogOffsets(at, 0, None, "")) for at in (6, 7))
+        assert (at_end.log_end_offset, at_end.first_dirty.offset) == (6, 6)
+        assert (past_it.log_end_offset, past_it.first_dirty.offset) == (6, 0)
+        assert past_it.first_dirty.rewrites_checkpoint
+
+    def test_a_log_that_ends_before_it_starts_is_corrupt(self, tmp_path: Path) -> None:
+        partition = listed(tmp_path / "d")
+        assert judged(partition, LogOffsets(None, 6, None, "")).first_dirty.offset == 6
+        problem = f"byte {BATCH_BYTES}: log ends at offset 6, before its log start offset 7"
+        with pytest.raises(CorruptFileError, match=problem):
+            judged(partition, LogOffsets(None, 7, None, ""))
+
+
+class TestPrepare:
+    def test_the_end_of_the_log_is_looked_up(self, tmp_path: Path) -> None:
+        found = prepare(judged(listed(tmp_path / "d")), CLOCK, clean_shutdown=True)
+        assert found.judgement.log_end_offset == found.judgement.last_stable_offset == 6
+        assert [segment.base_offset for segment in found.to_rewrite] == [0, 2]
+        assert (found.producers, found.refusal, found.notes) == ((), None, ())
+
+    def test_producers_that_have_not_expired_are_told_with_their_last_offset(
+        self, tmp_path: Path
+    ) -> None:
+        partition = listed(tmp_path / "d", Shape(producer_id=9))
+        found = prepare(judged(partition), CLOCK, clean_shutdown=True)
+        assert found.producers == (ActiveProducer(9, 0, 5),)
+        later = RoundClock(NOW_MS + WEEK_MS, WEEK_MS)
+        assert prepare(judged(partition), later, clean_shutdown=True).producers == ()
+
+    def test_an_open_transaction_shortens_the_range(self, tmp_path: Path) -> None:
+        partition = listed(tmp_path / "d")
+        open_transaction(Path(partition.path), 7, first_offset=3, end_offset=6)
+        found = prepare(judged(again(partition)), CLOCK, clean_shutdown=True)
+        assert bounds_of(found.judgement)[BoundName.OPEN_TRANSACTION] == 3
+        assert found.judgement.cleanable.first_uncleanable_offset == 2
+        assert found.judgement.bounds[-1].cause == "producer 7 has one open since offset 3"
+        assert [segment.base_offset for segment in found.to_rewrite] == [0]
+
+    def test_an_open_transaction_above_the_high_watermark_says_nothing(
+        self, tmp_path: Path
+    ) -> None:
+        partition = listed(tmp_path / "d")
+        open_transaction(Path(partition.path), 7, first_offset=3, end_offset=6)
+        judgement = judged(again(partition), LogOffsets(None, 0, 2, ""))
+        found = prepare(judgement, CLOCK, clean_shutdown=True)
+        assert BoundName.OPEN_TRANSACTION not in bounds_of(found.judgement)
+        assert found.judgement.last_stable_offset == 2
+
+    def test_indexes_that_are_missing_have_the_size_of_rebuilt_ones(self, tmp_path: Path) -> None:
+        """F-16.1. One batch a segment: no offset entry, and one of its time."""
+        partition = listed(tmp_path / "d")
+        Path(partition.path, file_name(2, INDEX)).unlink()
+        found = prepare(judged(again(partition)), CLOCK, clean_shutdown=True)
+        (second,) = (segment for segment in found.to_rewrite if segment.base_offset == 2)
+        assert (second.index_bytes, second.time_index_bytes) == (0, 12)
+
+    def test_a_segment_that_is_too_large_is_refused(self, tmp_path: Path) -> None:
+        judgement = judged(listed(tmp_path / "d"))
+        first, *others = judgement.partition.segments
+        for size, is_refused in ((MAX_LOG_BYTES, False), (MAX_LOG_BYTES + 1, True)):
+            segments = (first._replace(log_bytes=size), *others)
+            large = replace(judgement, partition=judgement.partition._replace(segments=segments))
+            found = prepare(large, CLOCK, clean_shutdown=True)
+            assert (found.refusal is not None) is is_refused
+            assert bool(found.to_rewrite) is not is_refused
+
+    @pytest.mark.parametrize(("latest_ms", "is_noted"), [(1999, True), (2000, False)])
+    def test_records_younger_than_the_clock_are_noted(
+        self, tmp_path: Path, latest_ms: int, is_noted: bool
+    ) -> None:
+        """Of 1000 and 2000 ms; the active segment is not cleaned."""
+        clock = RoundClock(latest_ms - CLOCKS_DIFFER_MS, WEEK_MS, is_checked=True)
+        found = prepare(judged(listed(tmp_path / "d")), clock, clean_shutdown=True)
+        assert (YOUNGER_RECORDS in found.notes) is is_noted
