@@ -222,7 +222,7 @@ class TaskProblem(NamedTuple):
 
 
 def stretch_from(values: Sequence[Any]) -> Stretch:
-    """Give back what JSON made a list of; likewise the following."""
+    """Make a value of the list that JSON has made of it; so do the following functions."""
     stretch = Stretch(*values)
     return stretch._replace(source=Source(*stretch.source))
 

@@ -239,7 +239,7 @@ def remove_cleaned(files: Files, path: str) -> None:
     """Remove what a cleaner that failed has left in a partition directory, before its first swap.
 
     A broker that starts does so too, and would then take a `.swap` of ours at or above the base
-    offset of such a file for one that is not complete (C-15.5). Only for who holds the lock.
+    offset of such a file for one that is not complete (C-15.5). The caller holds the lock.
     """
     left = [e.name for e in files.list_directory(path) if e.name.endswith(CLEANED)]
     for name in left:
@@ -251,7 +251,7 @@ def remove_cleaned(files: Files, path: str) -> None:
 def sweep_staged(files: Files, path: str, marker: str) -> None:
     """Remove files of a partition directory that runs staged and never finished.
 
-    marker: what their names contain. Only for who holds the log directory's lock.
+    marker: what their names contain. The caller holds the log directory's lock.
     """
     for entry in files.list_directory(path):
         if marker in entry.name and not entry.is_dir:

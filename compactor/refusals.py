@@ -1,4 +1,4 @@
-"""Why a run on log directories would be refused, for who only reads: no lock is taken.
+"""Why a run on log directories would be refused, for commands that only read: no lock is taken.
 
 In the words of the run itself, which stops at the first of them.
 """

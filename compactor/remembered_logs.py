@@ -30,7 +30,7 @@ class RememberedLogs:
                 yield replace(report, is_data_problem=True)
 
     def update(self, reports: Sequence[LogReport], now_ms: int) -> None:
-        """Remember what a run has found. Only for who holds the locks of the log directories."""
+        """Remember what a run has found. The caller holds the locks of the log directories."""
         for memory in self._memories:
             logs = set_aside_memory.after_run(memory, reports, self.problems, now_ms)
             failure = set_aside_memory.write(memory, logs)

@@ -8,7 +8,7 @@ A run does not read such a log again until one of its files has changed, or it i
 found in a topic that was deleted and created anew since, under another id, is forgotten. Version 1
 had no topic_id: there the files alone decide. A broker looks at no file there that it does not
 know. Kafka's own cleaner keeps its marks in memory only
-(uncleanable partitions; compaction C-17.4). A file that cannot be read counts as empty, and is left
+(uncleanable partitions; compaction C-17.4). A file that cannot be read is ignored, and is left
 for the operator to look at: nothing is remembered in its place.
 """
 

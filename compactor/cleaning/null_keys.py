@@ -2,7 +2,7 @@
 
 Brokers take no record without a key into a compacted topic, so the few that a cleaner finds there
 are from before its policy was changed. Where most of what would go has no key, the policy is
-rather a mistake, and the topic one of events that nobody meant to lose.
+probably a mistake, and the topic holds events that nobody meant to lose.
 """
 
 from collections.abc import Sequence

@@ -23,7 +23,7 @@ def show(view: Callable[[int], RenderableType]) -> None:
 
 
 def show_warnings(warnings: Sequence[str]) -> None:
-    """On standard error, for who is shown no table with them."""
+    """Print warnings to standard error, where no table shows them."""
     for warning in warnings:
         print_error(f"compactor: warning: {printable(warning)}")
 

@@ -55,7 +55,8 @@ class Gap(NamedTuple):
 def gap_behind(
     path: str, segment: Segment, columns: SegmentColumns, next_base_offset: int | None
 ) -> Gap | None:
-    """None where the next segment begins where this one ends, or there is none, or no record."""
+    """The gap; None if the next segment begins where this one ends, or if there is no next
+    segment or no record."""
     if next_base_offset is None or not len(columns.last_offsets):
         return None
     end_offset = int(columns.last_offsets[-1]) + 1

@@ -268,7 +268,7 @@ def _headers(buffer: ByteArray, at: Int64Array) -> Batches:
 
 
 def _check_legacy(batch: np.void, entry: memoryview, path: str) -> None:
-    """That a message is what its checksum says. Raise as well for what is none."""
+    """Check a message by its checksum. Raise CorruptFileError, also for what is not a message."""
     if batch["magic"] == MAGIC:
         raise _corrupt(path, batch, "does not match its CRC")
     header = legacy_messages.decode_header(entry, int(batch["position"]), path)

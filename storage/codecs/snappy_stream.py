@@ -45,7 +45,7 @@ def compress_stream(data: Bytes) -> bytes:
 def _snappy_block(raw: memoryview) -> bytes:
     if len(raw) > _SMALL_BLOCK_BYTES:
         return bytes(cramjam.snappy.compress_raw(raw))
-    # Imported here because numba takes a second, and who only reads has no use for it
+    # Imported here because numba takes a second, and reading does not need it
     from storage.codecs.snappy_block import compress_small_block
 
     return compress_small_block(raw)

@@ -27,7 +27,7 @@ _RLE, _COMPRESSED, _RESERVED = 1, 2, 3
 
 
 class ZstdFrameError(LogCompactionError):
-    """A frame is cut short or is none."""
+    """These bytes are not a frame, or it is cut short."""
 
 
 class FrameBounds(NamedTuple):

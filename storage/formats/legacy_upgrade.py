@@ -339,5 +339,5 @@ def _walk_inner(inner: ByteArray, length: int) -> tuple[Any, Any, Any]:
 
 
 def take_fresh(_name: str, length: int) -> NDArray[np.uint8]:
-    """A TakeArray for who upgrades now and then."""
+    """A TakeArray for an upgrade now and then."""
     return np.empty(length, np.uint8)

@@ -66,7 +66,7 @@ def encode_uuid(value: UUID) -> str:
 
 
 def decode_uuid(text: str) -> UUID | None:
-    """Give the UUID of its text form; None if it is none."""
+    """Give the UUID of its text form; None if the text is not one."""
     if len(text) != _TOPIC_ID_CHARACTERS:
         return None
     try:

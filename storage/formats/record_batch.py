@@ -130,7 +130,7 @@ def decode_header(data: Bytes, position: int, path: str) -> BatchHeader:
 
 
 def require_next_offset(last_offset: int, position: int, path: str) -> None:
-    """Raise CorruptFileError behind whose last offset there is none: such a log has no end."""
+    """Raise CorruptFileError if no offset can follow the last one: such a log has no end."""
     if last_offset > MAX_LAST_OFFSET:
         problem = f"last offset {last_offset}, above 2^63 - 2: no offset can follow it"
         raise CorruptFileError(path, position, problem)
