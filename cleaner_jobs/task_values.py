@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cleaner_jobs.plan import ActiveProducer
+from storage.files.files import Entry
 from storage.files.filesystem import naming
 
 PROBLEM, PART, VERDICT, REWRITTEN = "problem", "part", "verdict", "rewritten"  # kinds of rows
@@ -47,10 +48,10 @@ class Source(NamedTuple):
     log_device: int  # as the driver's host has it
 
     @classmethod
-    def of(cls, path: str, base_offset: int, found: os.stat_result) -> "Source":
+    def of(cls, path: str, base_offset: int, found: Entry) -> "Source":
         """The file at path as it was found."""
-        times = found.st_mtime_ns, found.st_ino, found.st_ctime_ns, found.st_dev
-        return cls(path, base_offset, found.st_size, *times)
+        times = found.mtime_ns, found.inode, found.ctime_ns, found.device
+        return cls(path, base_offset, found.size_bytes, *times)
 
 
 class Stretch(NamedTuple):

@@ -1,12 +1,9 @@
 """Whether a segment is still the file that the round was planned for."""
 
-import errno
-import os
-
 from cleaner_jobs.task_values import Source
 from storage.errors import LogCompactionError
 from storage.files import filesystem
-from storage.files.files import Entry, Files
+from storage.files.files import Entry, Files, entry_of
 from storage.files.local import LOCAL
 
 
@@ -60,10 +57,7 @@ def with_second_name(source: Source, files: Files = LOCAL) -> Source:
 
 def _found(source: Source, files: Files) -> Entry:
     """What is under its name now, in the directory that is held."""
-    found = files.look_up(source.path)
-    if found is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source.path)
-    return found
+    return entry_of(files, source.path)
 
 
 def _check_same(source: Source, found: Entry) -> None:

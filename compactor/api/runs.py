@@ -154,7 +154,7 @@ def _discard_expired(asked: _Asked, progress: ChangeWatch) -> None:
     directory, keep_for_ms = asked.places.originals_dir, asked.options.keep_for_ms
     if directory is not None and keep_for_ms is not None:
         started_before_ms = asked.premises.started_at_ms - keep_for_ms
-        discard_expired(directory, started_before_ms, progress.discard)
+        discard_expired(directory, started_before_ms, progress.discard, asked.premises.files)
 
 
 @contextmanager
@@ -163,7 +163,7 @@ def _keeper(asked: _Asked, run_id: str, plan: RoundPlan) -> Iterator[OriginalsKe
     if asked.options.dry_run or directory is None:
         yield None
         return
-    with closing(open_keeper(directory, run_id, began_ms, plan)) as keeper:
+    with closing(open_keeper(directory, run_id, began_ms, plan, asked.premises.files)) as keeper:
         yield keeper
 
 

@@ -7,6 +7,7 @@ from compactor.originals import kept_run
 from compactor.originals.kept_run_lock import held
 from compactor.originals.undo import UndoReport, undo_run
 from storage.errors import CorruptFileError
+from storage.files.local import LOCAL
 
 MAY_HAVE_BEEN_UNDONE = "Some logs may have been undone; run it again for the others."
 
@@ -21,7 +22,7 @@ def undo(run_dir: str, allowed_file_systems: tuple[str, ...] = ()) -> list[UndoR
     path = places.kept_run(run_dir)
     try:
         with held(path):
-            return undo_run(path, allowed_file_systems)
+            return undo_run(path, allowed_file_systems, LOCAL)
     except (RefusedError, CorruptFileError):
         raise  # before anything was changed
     except BaseException as error:
@@ -36,5 +37,5 @@ def discard(run_dir: str) -> str:
     the run or an undo is at work.
     """
     path = places.kept_run(run_dir, to_discard=True)
-    kept_run.discard(path)
+    kept_run.discard(path, LOCAL)
     return path

@@ -6,25 +6,25 @@ replica that was copied from one that had been cleaned looks the same, and is ta
 """
 
 import os
-from collections.abc import Sequence
 
 from compactor.originals.kept_manifest import LogBefore
 from compactor.originals.log_states import ChangedSinceError
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
-from storage.files import filesystem
+from storage.files.files import Files
 from storage.formats import legacy_messages
 from storage.formats.batch_header import MAGIC
 from storage.formats.record_batch import BatchHeader
-from storage.formats.segment import Segment
+from storage.log.log_dir import PartitionListing
 from storage.log.segment_reader import read_batch_headers
 
 
-def check_appended(path: str, segments: Sequence[Segment], before: LogBefore) -> None:
+def check_appended(listing: PartitionListing, before: LogBefore) -> None:
     """Raise ChangedSinceError where something of it is missing, CorruptFileError or OSError.
 
-    segments: of the partition directory. A torn end is left to whoever recovers the log.
+    A torn end is left to whoever recovers the log.
     """
+    files, segments = listing.access, listing.segments
     active = before.segments[-1]
     end_offset = before.end_offset
     for segment in segments:
@@ -35,18 +35,19 @@ def check_appended(path: str, segments: Sequence[Segment], before: LogBefore) ->
         if name != active.name and segment.base_offset != end_offset:
             raise _missing(name, end_offset, segment.base_offset)
         try:
-            for position, header in read_batch_headers(os.path.join(path, name), start):
-                _check_batch(os.path.join(path, name), position, header, end_offset)
+            path = os.path.join(listing.path, name)
+            for position, header in read_batch_headers(path, start, files=files):
+                extent = _extent(files, path, position, header)
+                _check_batch(name, header, extent, end_offset)
                 end_offset = header.next_offset
         except CorruptFileError:
             if segment != segments[-1]:
                 raise
 
 
-def _check_batch(path: str, position: int, header: BatchHeader, end_offset: int) -> None:
+def _check_batch(name: str, header: BatchHeader, extent: tuple[int, int], end_offset: int) -> None:
     """Whether a batch begins at the end of the log before it, and has all of its records."""
-    name = os.path.basename(path)
-    first_offset, count = _extent(path, position, header)
+    first_offset, count = extent
     if first_offset != end_offset:
         raise _missing(name, end_offset, first_offset)
     if count != header.next_offset - first_offset:
@@ -56,11 +57,11 @@ def _check_batch(path: str, position: int, header: BatchHeader, end_offset: int)
         raise ChangedSinceError(f"cleaned since: {name}, written after the run: {seen}")
 
 
-def _extent(path: str, position: int, header: BatchHeader) -> tuple[int, int]:
+def _extent(files: Files, path: str, position: int, header: BatchHeader) -> tuple[int, int]:
     """The first offset of a batch, and how many records it has."""
     if header.magic == MAGIC or not header.codec:
         return header.base_offset, header.records_count
-    entry = filesystem.read_range(path, position, header.size_bytes)
+    entry = files.read_range(path, position, header.size_bytes)
     records = legacy_messages.decode_records(entry, header, path, position)
     return records[0].offset, len(records)
 

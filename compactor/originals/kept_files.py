@@ -9,8 +9,8 @@ import xxhash
 from cleaner_jobs.tasks.sink import write_whole
 from compactor.originals.kept_manifest import FileMark
 from storage.errors import CorruptFileError
-from storage.files import filesystem
 from storage.files.file_attributes import attributes_of, give_attributes
+from storage.files.files import Files
 from storage.files.filesystem import naming, open_file, private
 
 READ_BYTES = 8 << 20
@@ -32,34 +32,34 @@ def mark_of(path: str, name: str | None = None, up_to: int = WHOLE) -> FileMark:
     return FileMark(name or os.path.basename(path), size_bytes, digest.hexdigest())
 
 
-def keep(source: str, target: str, known: FileMark | None = None) -> FileMark:
+def keep(files: Files, source: str, target: str, known: FileMark | None = None) -> FileMark:
     """Give a file a second name, or copy it there with attributes and time; its mark.
 
     known: the mark, where the file has been read already. Data that is copied is on disk; the name
     is once its directory is synced.
     """
     try:
-        filesystem.link(source, target)
+        files.link(source, target)
     except OSError as error:
         if error.errno not in CANNOT_LINK:
             raise
-        return _copy(source, target)
+        return _copy(files, source, target)
     return known or mark_of(target)
 
 
-def bring_back(mark: FileMark, source: str, target: str) -> None:
+def bring_back(files: Files, mark: FileMark, source: str, target: str) -> None:
     """Likewise, of a file that was kept, its data on disk in any case.
 
     Raise CorruptFileError where it is not what was kept.
     """
-    found = keep(source, target)
+    found = keep(files, source, target)
     if (found.size_bytes, found.checksum) != (mark.size_bytes, mark.checksum):
-        filesystem.remove(target)
+        files.remove(target)
         raise CorruptFileError(source, 0, "not the file that was kept")
-    filesystem.sync_file(target)  # a broker that was killed may not have
+    files.sync_file(target)  # a broker that was killed may not have
 
 
-def _copy(source: str, target: str) -> FileMark:
+def _copy(files: Files, source: str, target: str) -> FileMark:
     digest, size_bytes = xxhash.xxh3_64(), 0
     model = attributes_of(source)
     try:
@@ -77,6 +77,6 @@ def _copy(source: str, target: str) -> FileMark:
             os.fsync(new.fileno())
     except OSError:
         with contextlib.suppress(OSError):  # the first error counts
-            filesystem.remove(target)
+            files.remove(target)
         raise
     return FileMark(os.path.basename(target), size_bytes, digest.hexdigest())

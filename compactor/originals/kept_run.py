@@ -22,7 +22,8 @@ from compactor.originals.kept_manifest import (
 from compactor.originals.kept_run_lock import alone, is_held
 from storage.errors import CorruptFileError
 from storage.file_names import parse_partition_dir
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.formats.checkpoint import TopicPartition
 
 _RUN_ID = re.compile(r"[0-9a-f]{8,32}", re.ASCII)
@@ -36,6 +37,7 @@ class KeptLog(NamedTuple):
     path: str  # of what was kept
     before: LogBefore | None  # None: no step was begun
     steps: tuple[KeptStep, ...]  # in the order of the run
+    access: Files = LOCAL  # by which it is brought back
 
     @property
     def undone_file(self) -> str:
@@ -46,13 +48,13 @@ class KeptLog(NamedTuple):
         return os.path.join(self.path, f"{step.number:06d}", name)
 
 
-def read_run(path: str) -> KeptRun:
+def read_run(path: str, files: Files = LOCAL) -> KeptRun:
     """Raise OSError or CorruptFileError where a directory is not one that a run has kept."""
     manifest = os.path.join(path, RUN_FILE)
-    return run_from(filesystem.read_bytes(manifest), manifest)
+    return run_from(files.read_bytes(manifest), manifest)
 
 
-def read_logs(path: str, run: KeptRun) -> list[KeptLog]:
+def read_logs(path: str, run: KeptRun, files: Files = LOCAL) -> list[KeptLog]:
     """Every log of which something was kept, by log directory and name.
 
     Raise OSError, CorruptFileError, or RefusedError where an older version has kept it.
@@ -60,37 +62,37 @@ def read_logs(path: str, run: KeptRun) -> list[KeptLog]:
     logs = []
     for number, log_dir in enumerate(run.log_dirs):
         directory = os.path.join(path, str(number))
-        if not filesystem.is_directory(directory):
+        if not files.is_directory(directory):
             continue
-        for entry in sorted(filesystem.list_directory(directory)):
+        for entry in sorted(files.list_directory(directory)):
             key = parse_partition_dir(entry.name)
             if key is not None and entry.is_dir:
                 log = os.path.join(directory, entry.name)
-                logs.append(KeptLog(log_dir, key, log, *_kept(log)))
+                logs.append(KeptLog(log_dir, key, log, *_kept(files, log), files))
     return logs
 
 
-def _kept(path: str) -> tuple[LogBefore | None, tuple[KeptStep, ...]]:
-    steps = _steps(path)  # first: those of an older version say so
+def _kept(files: Files, path: str) -> tuple[LogBefore | None, tuple[KeptStep, ...]]:
+    steps = _steps(files, path)  # first: those of an older version say so
     manifest = os.path.join(path, LOG_FILE)
-    if not steps and not filesystem.exists(manifest):
+    if not steps and not files.exists(manifest):
         return None, ()
-    return log_from(filesystem.read_bytes(manifest), manifest), steps
+    return log_from(files.read_bytes(manifest), manifest), steps
 
 
-def _steps(path: str) -> tuple[KeptStep, ...]:
-    names = [entry.name for entry in filesystem.list_directory(path) if not entry.is_dir]
+def _steps(files: Files, path: str) -> tuple[KeptStep, ...]:
+    names = [entry.name for entry in files.list_directory(path) if not entry.is_dir]
     steps: list[KeptStep] = []
     for name in sorted(name for name in names if step_number(name) is not None):
         manifest = os.path.join(path, name)
-        step = step_from(filesystem.read_bytes(manifest), manifest)
+        step = step_from(files.read_bytes(manifest), manifest)
         if step.number != step_number(name) or step.number != len(steps):
             raise CorruptFileError(manifest, 0, f"step {step.number}, expected {len(steps)}")
         steps.append(step)
     return tuple(steps)
 
 
-def discard(path: str) -> None:
+def discard(path: str, files: Files = LOCAL) -> None:
     """Remove what a run has kept. Raise as read_run; RefusedError while its run, or an undo, works.
 
     1. the manifest of the run gets another name; sync   from now on there is nothing to undo
@@ -98,41 +100,44 @@ def discard(path: str) -> None:
                                                          discard or run
     """
     discarded = os.path.join(path, DISCARDED_FILE)
-    if not filesystem.exists(discarded):
-        read_run(path)
+    if not files.exists(discarded):
+        read_run(path, files)
         with alone(path):
-            filesystem.rename(os.path.join(path, RUN_FILE), discarded)
-        filesystem.sync_directory(path)
-    run = run_from(filesystem.read_bytes(discarded), discarded)
+            files.rename(os.path.join(path, RUN_FILE), discarded)
+        files.sync_directory(path)
+    run = run_from(files.read_bytes(discarded), discarded)
     for number, _ in enumerate(run.log_dirs):
         log_dir = os.path.join(path, str(number))
-        if filesystem.exists(log_dir):
+        if files.exists(log_dir):
             shutil.rmtree(log_dir)
-    filesystem.remove(discarded)
+    files.remove(discarded)
     os.rmdir(path)
-    filesystem.sync_directory(os.path.dirname(os.path.abspath(path)))
+    files.sync_directory(os.path.dirname(os.path.abspath(path)))
 
 
 def discard_expired(
-    directory: str, started_before_ms: int, before_each: Callable[[], None]
+    directory: str,
+    started_before_ms: int,
+    before_each: Callable[[], None],
+    files: Files = LOCAL,
 ) -> list[str]:
     """Discard what runs have kept in a directory that began before a time; their directories.
 
     before_each: is called before anything is changed of one; an error may come after that.
     """
-    if not filesystem.is_directory(directory):
+    if not files.is_directory(directory):
         return []
     expired = []
-    for entry in filesystem.list_directory(directory):
+    for entry in files.list_directory(directory):
         path = os.path.join(directory, entry.name)
         if not entry.is_dir or not _RUN_ID.fullmatch(entry.name):
             continue
-        if not filesystem.exists(os.path.join(path, DISCARDED_FILE)):
-            if not filesystem.exists(os.path.join(path, RUN_FILE)):
+        if not files.exists(os.path.join(path, DISCARDED_FILE)):
+            if not files.exists(os.path.join(path, RUN_FILE)):
                 continue  # another's, or one that was never begun
-            if read_run(path).started_at_ms >= started_before_ms or is_held(path):
+            if read_run(path, files).started_at_ms >= started_before_ms or is_held(path):
                 continue
         before_each()
-        discard(path)
+        discard(path, files)
         expired.append(path)
     return expired

@@ -36,8 +36,9 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.retention.rules import Deletion
 from compactor.round_report import OriginalsReport
 from storage.file_names import LOG, SNAPSHOT, file_name
-from storage.files import filesystem
 from storage.files.discarding import discard_directory
+from storage.files.files import Files, entry_of
+from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -56,23 +57,23 @@ class _KeptSoFar:
 class OriginalsKeeper:
     """What is kept of one run. Several logs may be worked at once, each by one thread."""
 
-    def __init__(self, directory: str, run: KeptRun) -> None:
+    def __init__(self, directory: str, run: KeptRun, files: Files = LOCAL) -> None:
         """Make the run's directory in `directory`, which is made too.
 
         The caller holds the locks of the log directories, and has not begun to change anything.
         Raise CorruptFileError or OSError; RefusedError where others could discard what is kept.
         """
         os.makedirs(directory, mode=0o700, exist_ok=True)
-        self.path = os.path.join(directory, run.run_id)
+        self.path, self._files = os.path.join(directory, run.run_id), files
         self._numbers = {log_dir: number for number, log_dir in enumerate(run.log_dirs)}
-        self._cleaner = _entries(run.log_dirs, checkpoint.CLEANER_OFFSET)
-        self._log_starts = _entries(run.log_dirs, checkpoint.LOG_START)
+        self._cleaner = _entries(files, run.log_dirs, checkpoint.CLEANER_OFFSET)
+        self._log_starts = _entries(files, run.log_dirs, checkpoint.LOG_START)
         self._left: dict[str, dict[TopicPartition, int]] = {}  # cleaner entries after the round
         self._logs: dict[tuple[str, TopicPartition], _KeptSoFar] = {}
         self._counting = threading.Lock()
         self._counted = OriginalsReport(self.path, 0, 0, 0)
-        filesystem.make_directory(self.path)
-        filesystem.replace_file(os.path.join(self.path, RUN_FILE), run_document(run))
+        files.make_directory(self.path)
+        files.replace_file(os.path.join(self.path, RUN_FILE), run_document(run))
         try:
             self._held = hold(self.path)
         except BaseException:
@@ -93,8 +94,8 @@ class OriginalsKeeper:
         OSError, CorruptFileError, LogChangedError: nothing may be swapped.
         """
         for source in group.sources:
-            check_in_place(source)
-        names = _names(group.path, [source.base_offset for source in group.sources])
+            check_in_place(source, self._files)
+        names = _names(self._files, group.path, [source.base_offset for source in group.sources])
         put = [
             kept_files.mark_of(staged, file_name(segment.base_offset, kind))
             for segment in group.destinations
@@ -102,14 +103,15 @@ class OriginalsKeeper:
         ]
         facts = KeptStep(number=0, originals=(), put=tuple(put), cleaned_to=plan.end_offset)
         self._keep(plan.log_dir, (plan.topic, plan.partition), group.path, facts, names)
-        return group._replace(sources=tuple(map(with_second_name, group.sources)))
+        linked = tuple(with_second_name(source, self._files) for source in group.sources)
+        return group._replace(sources=linked)
 
     def keep_deletion(
         self, log_dir: str, key: TopicPartition, path: str, deletion: Deletion
     ) -> None:
         """Before retention does anything to a log: a step for each segment that goes."""
         if log_dir not in self._left:  # the cleaning is over
-            self._left |= _entries([log_dir], checkpoint.CLEANER_OFFSET)
+            self._left |= _entries(self._files, [log_dir], checkpoint.CLEANER_OFFSET)
         cleaned_to, start = self._left[log_dir].get(key, 0), deletion.log_start_offset
         facts = KeptStep(
             number=0,
@@ -121,8 +123,8 @@ class OriginalsKeeper:
         )
         own = [LEADER_EPOCH_CHECKPOINT]
         for segment in deletion.segments:
-            names = _names(path, [segment.base_offset])
-            present = [name for name in own if filesystem.exists(os.path.join(path, name))]
+            names = _names(self._files, path, [segment.base_offset])
+            present = [name for name in own if self._files.exists(os.path.join(path, name))]
             self._keep(log_dir, key, path, facts, [*names, *present])
             own = []
 
@@ -137,22 +139,25 @@ class OriginalsKeeper:
         log = os.path.join(self.path, str(self._numbers[log_dir]), f"{key[0]}-{key[1]}")
         for directory in (os.path.dirname(log), log):
             with contextlib.suppress(FileExistsError):
-                filesystem.make_directory(directory)
+                self._files.make_directory(directory)
         so_far = self._logs.get((log_dir, key)) or self._begin(log_dir, key, path, log)
         manifest = os.path.join(log, step_name(so_far.steps))
         kept = os.path.splitext(manifest)[0]
-        filesystem.make_directory(kept)
+        self._files.make_directory(kept)
         try:
             originals = tuple(
                 kept_files.keep(
-                    os.path.join(path, name), os.path.join(kept, name), so_far.marks.get(name)
+                    self._files,
+                    os.path.join(path, name),
+                    os.path.join(kept, name),
+                    so_far.marks.get(name),
                 )
                 for name in names
             )
-            filesystem.sync_directory(kept)
-            sizes = _linked_and_copied(path, kept, originals)
+            self._files.sync_directory(kept)
+            sizes = _linked_and_copied(self._files, path, kept, originals)
             step = facts._replace(number=so_far.steps, originals=originals)
-            filesystem.replace_file(manifest, step_document(step))
+            self._files.replace_file(manifest, step_document(step))
         except OSError:
             discard_directory(kept)  # a full disk gets its room back
             raise
@@ -164,16 +169,16 @@ class OriginalsKeeper:
 
     def _begin(self, log_dir: str, key: TopicPartition, path: str, log: str) -> _KeptSoFar:
         """Write down what the log is before its first step."""
-        listing = list_partition(path, *key)
+        listing = list_partition(path, *key, self._files)
         names = [file_name(segment.base_offset, LOG) for segment in listing.segments]
         before = LogBefore(
-            topic_id_of(path),
+            topic_id_of(path, self._files),
             tuple(kept_files.mark_of(os.path.join(path, name)) for name in names),
             log_end_offset(listing),
             self._cleaner[log_dir].get(key),
             self._log_starts[log_dir].get(key),
         )
-        filesystem.replace_file(os.path.join(log, LOG_FILE), log_document(before))
+        self._files.replace_file(os.path.join(log, LOG_FILE), log_document(before))
         so_far = _KeptSoFar({mark.name: mark for mark in before.segments})
         self._logs[log_dir, key] = so_far
         return so_far
@@ -190,32 +195,37 @@ class OriginalsKeeper:
 
 
 def open_keeper(
-    directory: str, run_id: str, started_at_ms: int, plan: RoundPlan
+    directory: str, run_id: str, started_at_ms: int, plan: RoundPlan, files: Files = LOCAL
 ) -> OriginalsKeeper:
     """What keeps the originals of any log in the directories of a plan.
 
     A plan behind a split may take on others than this one.
     """
     log_dirs = tuple(facts.path for facts in plan.log_dirs if facts.problem is None)
-    return OriginalsKeeper(directory, KeptRun(run_id, started_at_ms, log_dirs))
+    return OriginalsKeeper(directory, KeptRun(run_id, started_at_ms, log_dirs), files)
 
 
-def _entries(log_dirs: Sequence[str], name: str) -> dict[str, dict[TopicPartition, int]]:
-    return {log_dir: checkpoint.read(os.path.join(log_dir, name)) for log_dir in log_dirs}
+def _entries(
+    files: Files, log_dirs: Sequence[str], name: str
+) -> dict[str, dict[TopicPartition, int]]:
+    return {log_dir: checkpoint.read(os.path.join(log_dir, name), files) for log_dir in log_dirs}
 
 
-def _names(path: str, base_offsets: Sequence[int]) -> list[str]:
+def _names(files: Files, path: str, base_offsets: Sequence[int]) -> list[str]:
     """The files of these segments, and their snapshots: one that stays a recovery may remove."""
     names = [file_name(base, kind) for base in base_offsets for kind in SEGMENT_FILES]
     names += [file_name(base, SNAPSHOT) for base in base_offsets]
-    return [name for name in names if filesystem.exists(os.path.join(path, name))]
+    return [name for name in names if files.exists(os.path.join(path, name))]
 
 
-def _linked_and_copied(path: str, kept: str, originals: Iterable[FileMark]) -> tuple[int, int]:
+def _linked_and_copied(
+    files: Files, path: str, kept: str, originals: Iterable[FileMark]
+) -> tuple[int, int]:
     """How many bytes of the originals are where they were, and how many are there twice."""
     linked, copied = 0, 0
     for mark in originals:
-        if os.path.samefile(os.path.join(path, mark.name), os.path.join(kept, mark.name)):
+        one, other = (entry_of(files, os.path.join(place, mark.name)) for place in (path, kept))
+        if (one.inode, one.device) == (other.inode, other.device):
             linked += mark.size_bytes
         else:
             copied += mark.size_bytes

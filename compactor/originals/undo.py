@@ -57,7 +57,7 @@ from compactor.originals.undo_judgement import (
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SNAPSHOT, file_name, offset_of
-from storage.files import filesystem
+from storage.files.files import Files, entry_of, size_of
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, leader_epoch_checkpoint
 from storage.formats.checkpoint import TopicPartition
@@ -86,25 +86,27 @@ class UndoReport(NamedTuple):
 _PROBLEMS = (CorruptFileError, LogChangedError, OSError)
 
 
-def undo_run(path: str, allowed_file_systems: Collection[str] = ()) -> list[UndoReport]:
+def undo_run(
+    path: str, allowed_file_systems: Collection[str] = (), files: Files = LOCAL
+) -> list[UndoReport]:
     """Undo the run that kept its originals at path, log by log; by log directory and name.
 
     Raise RefusedError where a log directory is in use, CorruptFileError at a damaged manifest.
     """
-    run = read_run(path)
-    logs = read_logs(path, run)
+    run = read_run(path, files)
+    logs = read_logs(path, run, files)
     log_dirs = list(dict.fromkeys(log.log_dir for log in logs))
-    found = [log_dir for log_dir in log_dirs if filesystem.is_directory(log_dir)]
+    found = [log_dir for log_dir in log_dirs if files.is_directory(log_dir)]
     reports = []
     # What it brings back is known by its checksums, and is not in the segments that a crash tears.
     with lock_log_dirs(found, allowed_file_systems, after_unclean_shutdown=True):
         for log_dir in found:
-            recover_log_dir(log_dir)  # what cannot be settled is refused below
-        moves = moves_to(run.log_dirs)
+            recover_log_dir(log_dir, files=files)  # what cannot be settled is refused below
+        moves = moves_to(run.log_dirs, files)
         for log_dir, of_log_dir in groupby(logs, key=lambda log: log.log_dir):
             own = list(of_log_dir)
             if log_dir in found:
-                reports += _undo_in(log_dir, own, moves)
+                reports += _undo_in(files, log_dir, own, moves)
             else:
                 reason = f"{log_dir}: No such file or directory"
                 reports += [_report(log, UndoStatus.FAILED, reason) for log in own]
@@ -112,10 +114,10 @@ def undo_run(path: str, allowed_file_systems: Collection[str] = ()) -> list[Undo
 
 
 def _undo_in(
-    log_dir: str, logs: Sequence[KeptLog], moves: Mapping[TopicPartition, str]
+    files: Files, log_dir: str, logs: Sequence[KeptLog], moves: Mapping[TopicPartition, str]
 ) -> list[UndoReport]:
     try:
-        checkpointed = read_checkpointed(log_dir)
+        checkpointed = read_checkpointed(log_dir, files)
     except _PROBLEMS as error:
         return [_failed(log, error) for log in logs]
     reports: dict[TopicPartition, UndoReport] = {}
@@ -129,7 +131,7 @@ def _undo_in(
         except _PROBLEMS as error:
             reports[log.key] = _failed(log, error)
     try:
-        _restore_checkpoints(log_dir, checkpointed, tasks)
+        _restore_checkpoints(files, log_dir, checkpointed, tasks)
     except _PROBLEMS as error:
         reports |= {task.log.key: _failed(task.log, error) for task in tasks}
         tasks = []
@@ -138,13 +140,13 @@ def _undo_in(
             reports[task.log.key] = _undo(task)
         except _PROBLEMS as error:
             with suppress(OSError):  # the first error counts; the next run sweeps it
-                sweep_staged(LOCAL, task.path, STAGED_MARKER)
+                sweep_staged(files, task.path, STAGED_MARKER)
             reports[task.log.key] = _failed(task.log, error)
     return [reports[log.key] for log in logs]
 
 
 def _restore_checkpoints(
-    log_dir: str, checkpointed: Checkpointed, tasks: Iterable[UndoTask]
+    files: Files, log_dir: str, checkpointed: Checkpointed, tasks: Iterable[UndoTask]
 ) -> None:
     """Step 2. A log start is raised before anything is deleted; a cleaner entry after the swaps."""
     cleaned: dict[TopicPartition, int | None] = {}
@@ -158,12 +160,16 @@ def _restore_checkpoints(
             cleaned[log.key] = before
         if log.before is not None and log_start_was_raised:
             log_starts[log.key] = log.before.log_start_offset
-    _restore(os.path.join(log_dir, checkpoint.CLEANER_OFFSET), now, cleaned)
-    _restore(os.path.join(log_dir, checkpoint.LOG_START), checkpointed.log_starts, log_starts)
+    _restore(files, os.path.join(log_dir, checkpoint.CLEANER_OFFSET), now, cleaned)
+    path = os.path.join(log_dir, checkpoint.LOG_START)
+    _restore(files, path, checkpointed.log_starts, log_starts)
 
 
 def _restore(
-    path: str, entries: Mapping[TopicPartition, int], before: Mapping[TopicPartition, int | None]
+    files: Files,
+    path: str,
+    entries: Mapping[TopicPartition, int],
+    before: Mapping[TopicPartition, int | None],
 ) -> None:
     """Take entries back to what they were; None: to none at all."""
     restored = dict(entries)
@@ -173,7 +179,7 @@ def _restore(
         else:
             restored[key] = offset
     if restored != entries:
-        checkpoint.write(path, restored)
+        checkpoint.write(path, restored, files)
 
 
 def _undo(task: UndoTask) -> UndoReport:
@@ -188,9 +194,9 @@ def _undo(task: UndoTask) -> UndoReport:
     _remove_rolled(log, path)
     for step in log.steps:
         _bring_snapshots_back(log, step, path)
-    filesystem.sync_directory(path)
-    if log.steps and not filesystem.exists(log.undone_file):
-        filesystem.replace_file(log.undone_file, b"")
+    log.access.sync_directory(path)
+    if log.steps and not log.access.exists(log.undone_file):
+        log.access.replace_file(log.undone_file, b"")
     brought = [mark for step in task.steps for mark in step.originals if mark.name.endswith(LOG)]
     has_undone = bool(task.steps) or task.log_start_was_raised
     status = UndoStatus.UNDONE if has_undone else UndoStatus.AS_BEFORE
@@ -209,7 +215,7 @@ def _swap_back(log: KeptLog, step: KeptStep, path: str) -> None:
     """Step 4 of a group, as `finalizer` does it. A swap that was cut short has left originals."""
     names = {mark.name for mark in logs_of(step.put)}
     originals = (mark.name for mark in logs_of(step.originals))
-    names |= {name for name in originals if filesystem.exists(os.path.join(path, name))}
+    names |= {name for name in originals if log.access.exists(os.path.join(path, name))}
     # First: an original that is there still gets one more name, which changes its ctime.
     staged = _staged(log, step, path)
     sources = []
@@ -217,12 +223,12 @@ def _swap_back(log: KeptLog, step: KeptStep, path: str) -> None:
         live = os.path.join(path, name)
         base_offset = offset_of(name)
         assert base_offset is not None
-        sources.append(Source.of(live, base_offset, os.lstat(live)))
+        sources.append(Source.of(live, base_offset, entry_of(log.access, live)))
     destinations = [
         StagedSegment(base, *(of_base.get(kind, "") for kind in SEGMENT_FILES))
         for base, of_base in sorted(staged.items())
     ]
-    swap_group(LOCAL, StagedGroup(path, tuple(sources), tuple(destinations)))
+    swap_group(log.access, StagedGroup(path, tuple(sources), tuple(destinations)))
 
 
 def _undelete(log: KeptLog, step: KeptStep, path: str) -> None:
@@ -230,10 +236,10 @@ def _undelete(log: KeptLog, step: KeptStep, path: str) -> None:
     for of_base in _staged(log, step, path).values():
         for kind in (*INDEX_FILES, LOG):
             if kind == LOG:
-                filesystem.sync_directory(path)  # without its indexes it would be recovered
+                log.access.sync_directory(path)  # without its indexes it would be recovered
             if kind in of_base:
-                filesystem.rename(of_base[kind], of_base[kind].partition(STAGED_MARKER)[0])
-        filesystem.sync_directory(path)
+                log.access.rename(of_base[kind], of_base[kind].partition(STAGED_MARKER)[0])
+        log.access.sync_directory(path)
 
 
 def _staged(log: KeptLog, step: KeptStep, path: str) -> dict[int, dict[str, str]]:
@@ -245,7 +251,7 @@ def _staged(log: KeptLog, step: KeptStep, path: str) -> dict[int, dict[str, str]
         if base_offset is None or kind not in SEGMENT_FILES:
             continue
         name = os.path.join(path, mark.name + suffix)
-        kept_files.bring_back(mark, log.file(step, mark.name), name)
+        kept_files.bring_back(log.access, mark, log.file(step, mark.name), name)
         staged.setdefault(base_offset, {})[kind] = name
     return staged
 
@@ -253,15 +259,15 @@ def _staged(log: KeptLog, step: KeptStep, path: str) -> dict[int, dict[str, str]
 def _bring_snapshots_back(log: KeptLog, step: KeptStep, path: str) -> None:
     """Step 6."""
     for mark in step.originals:
-        if mark.name.endswith(SNAPSHOT) and not filesystem.exists(os.path.join(path, mark.name)):
+        if mark.name.endswith(SNAPSHOT) and not log.access.exists(os.path.join(path, mark.name)):
             _bring_file_back(log, step, mark, path)
 
 
 def _bring_file_back(log: KeptLog, step: KeptStep, mark: FileMark, path: str) -> None:
     live = os.path.join(path, mark.name)
     staged = live + staged_suffix("undo", str(step.number))
-    kept_files.bring_back(mark, log.file(step, mark.name), staged)
-    filesystem.rename(staged, live)
+    kept_files.bring_back(log.access, mark, log.file(step, mark.name), staged)
+    log.access.rename(staged, live)
 
 
 def _bring_epochs_back(log: KeptLog, step: KeptStep, path: str) -> None:
@@ -270,19 +276,19 @@ def _bring_epochs_back(log: KeptLog, step: KeptStep, path: str) -> None:
         if mark.name != LEADER_EPOCH_CHECKPOINT:
             continue
         kept = log.file(step, mark.name)
-        before = leader_epoch_checkpoint.read(kept)
+        before = leader_epoch_checkpoint.read(kept, log.access)
         leader_epoch_checkpoint.check(before, kept)
         live = os.path.join(path, mark.name)
-        now = leader_epoch_checkpoint.read(live)
+        now = leader_epoch_checkpoint.read(live, log.access)
         last_epoch = max((entry.epoch for entry in before), default=-1)
         merged = [*before, *(entry for entry in now if entry.epoch > last_epoch)]
         if merged == now:
             continue
         if merged == before:
             _bring_file_back(log, step, mark, path)
-            filesystem.sync_directory(path)
+            log.access.sync_directory(path)
         else:
-            leader_epoch_checkpoint.write(live, merged)
+            leader_epoch_checkpoint.write(live, merged, log.access)
 
 
 def _remove_rolled(log: KeptLog, path: str) -> None:
@@ -291,9 +297,9 @@ def _remove_rolled(log: KeptLog, path: str) -> None:
         if step.rolled_at is None:
             continue
         name = os.path.join(path, file_name(step.rolled_at, LOG))
-        if filesystem.exists(name) and not os.path.getsize(name):
-            for deleted in mark_deleted(LOCAL, path, [step.rolled_at]):
-                filesystem.remove(deleted)
+        if log.access.exists(name) and not size_of(log.access, name):
+            for deleted in mark_deleted(log.access, path, [step.rolled_at]):
+                log.access.remove(deleted)
 
 
 def _failed(log: KeptLog, error: Exception) -> UndoReport:

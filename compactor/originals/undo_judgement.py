@@ -17,7 +17,7 @@ from compactor.originals.log_states import (
 )
 from compactor.originals.open_transactions import check_transactions
 from storage.file_names import LOG, SWAP, file_name, parse_future_dir
-from storage.files import filesystem
+from storage.files.files import Files
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.partition_metadata import topic_id_of
@@ -40,18 +40,18 @@ class Checkpointed(NamedTuple):
     log_starts: Mapping[TopicPartition, int]
 
 
-def read_checkpointed(log_dir: str) -> Checkpointed:
+def read_checkpointed(log_dir: str, files: Files) -> Checkpointed:
     """Raise CorruptFileError or OSError."""
     names = checkpoint.CLEANER_OFFSET, checkpoint.LOG_START
-    return Checkpointed(*(checkpoint.read(os.path.join(log_dir, name)) for name in names))
+    return Checkpointed(*(checkpoint.read(os.path.join(log_dir, name), files) for name in names))
 
 
-def moves_to(log_dirs: Iterable[str]) -> dict[TopicPartition, str]:
+def moves_to(log_dirs: Iterable[str], files: Files) -> dict[TopicPartition, str]:
     """By log that a broker has begun to move: the log directory that it copies it to."""
     return {
         key: log_dir
-        for log_dir in filter(filesystem.is_directory, log_dirs)
-        for name in filesystem.list_names(log_dir)[0]
+        for log_dir in filter(files.is_directory, log_dirs)
+        for name in files.list_names(log_dir)[0]
         if (key := parse_future_dir(name)) is not None
     }
 
@@ -69,17 +69,17 @@ def judge(log: KeptLog, checkpointed: Checkpointed) -> UndoTask:
     """Find the state of a log. Raise ChangedSinceError, CorruptFileError or OSError."""
     topic, partition = log.key
     path = os.path.join(log.log_dir, f"{topic}-{partition}")
-    if log.before is None or not log.steps or filesystem.exists(log.undone_file):
+    if log.before is None or not log.steps or log.access.exists(log.undone_file):
         return UndoTask(log._replace(steps=()), path, ())
-    _check_topic_id(log.before.topic_id, path)
-    listing = list_partition(path, topic, partition)
+    _check_topic_id(log.before.topic_id, topic_id_of(path, log.access))
+    listing = list_partition(path, topic, partition, log.access)
     swaps = [name for name in listing.unfinished if name.endswith(SWAP)]
     if swaps:
         raise ChangedSinceError(
             f"{swaps[0]} belongs to an unfinished swap: run compactor recover first"
         )
     done = _steps_done(log.before, log.steps, listing)
-    check_appended(path, listing.segments, log.before)
+    check_appended(listing, log.before)
     check_transactions(log, listing)
     _check_cleaner_offset(log.before, log.steps, checkpointed.cleaner.get(log.key, 0))
     log_start = checkpointed.log_starts.get(log.key)
@@ -89,9 +89,8 @@ def judge(log: KeptLog, checkpointed: Checkpointed) -> UndoTask:
     return UndoTask(log, path, log.steps[:done], was_raised)
 
 
-def _check_topic_id(kept: str | None, path: str) -> None:
+def _check_topic_id(kept: str | None, now: str | None) -> None:
     """A topic that was deleted and created anew under the same name has another one."""
-    now = topic_id_of(path)
     if now == kept:
         return
     known = None not in (now, kept)

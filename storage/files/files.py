@@ -149,9 +149,14 @@ class Files(Protocol):
         ...
 
 
-def size_of(files: Files, path: str) -> int:
-    """The size of a file; FileNotFoundError if it is not there."""
+def entry_of(files: Files, path: str) -> Entry:
+    """What a look at a name tells; FileNotFoundError if there is no such name."""
     found = files.look_up(path)
     if found is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    return found.size_bytes
+    return found
+
+
+def size_of(files: Files, path: str) -> int:
+    """The size of a file; FileNotFoundError if it is not there."""
+    return entry_of(files, path).size_bytes

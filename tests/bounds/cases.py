@@ -33,6 +33,8 @@ from compactor.verification.reader_log import LogReader
 from compactor.verification.verify_batches import SegmentCheck
 from storage.errors import LogCompactionError
 from storage.file_names import LOG, file_name
+from storage.files.files import entry_of
+from storage.files.local import LOCAL
 from storage.formats import legacy_upgrade
 from storage.formats.batch_columns import ABORTED_FOR_CLEANING, UNREAD
 from storage.formats.segment import Segment
@@ -112,7 +114,8 @@ class Case:
         self._path.write_bytes(b"".join(batches))
 
     def _source(self) -> Source:
-        return Source.of(str(self._path), self._base_offset, self._path.stat())
+        path = str(self._path)
+        return Source.of(path, self._base_offset, entry_of(LOCAL, path))
 
     def _stretch(self) -> Stretch:
         source, chance = self._source(), self._chance

@@ -8,6 +8,8 @@ import pytest
 
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.unchanged import LogChangedError, check_in_place, check_open, with_second_name
+from storage.files.files import entry_of
+from storage.files.local import LOCAL
 
 
 @pytest.fixture
@@ -19,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def source_of(path: Path) -> Source:
-    return Source.of(str(path), 0, path.stat())
+    return Source.of(str(path), 0, entry_of(LOCAL, str(path)))
 
 
 def check_as_task(source: Source) -> None:

@@ -15,7 +15,6 @@ from compactor.originals.kept_manifest import KeptStep, LogBefore
 from compactor.originals.log_states import ChangedSinceError, steps_done
 from storage.file_names import LOG, file_name
 from storage.formats.partition_metadata import topic_id_of
-from storage.formats.segment import Segment
 from storage.log.log_dir import PartitionListing
 
 Unnoticed = Callable[[LogBefore, PartitionListing, Set[str]], bool]
@@ -104,9 +103,9 @@ def _undo_that_overlooks(
             raise ChangedSinceError("changed since")
         return done
 
-    def appended(path: str, segments: Sequence[Segment], before: LogBefore) -> None:
-        if checks_appended(path, before):
-            check_appended(path, segments, before)
+    def appended(listing: PartitionListing, before: LogBefore) -> None:
+        if checks_appended(listing.path, before):
+            check_appended(listing, before)
 
     with (
         mock.patch.object(undo_judgement, "_steps_done", judged),

@@ -7,8 +7,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import UUID
 
-import pytest
-
 from compactor.config import Config, load_config
 from compactor.originals import kept_run
 from compactor.originals.kept_manifest import RUN_FILE, KeptRun
@@ -17,6 +15,8 @@ from compactor.originals.undo import UndoReport, undo_run
 from compactor.planning.round_plan import plan_round
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from storage.file_names import LOG, SNAPSHOT, TIME_INDEX, file_name
+from storage.files.local import LOCAL
+from storage.files.watched import WatchedFiles
 from storage.formats import (
     checkpoint,
     leader_epoch_checkpoint,
@@ -149,14 +149,15 @@ class World:
         self.recover()
         self._now_ms += LATER_MS if is_late else 100
         log_dir, keeper = str(self.log_dir), None
+        files = self._losing_power(of_keeper=int(keep)) if is_killed else LOCAL
         if keep:
             self._runs += 1
             run = KeptRun(f"{self._runs:08x}", self._now_ms, (log_dir,))
-            keeper = OriginalsKeeper(str(self.originals), run)
-        self.local.originals = keeper
+            keeper = OriginalsKeeper(str(self.originals), run, files)
+        self.local.originals, self.local.files = keeper, files
         try:
             plan = plan_round([log_dir], self.kind.config, self._now_ms)
-            with self._cut_short(CHANGES_OF_A_RUN if is_killed else None):
+            with suppress(PowerLoss):
                 self.local.run(plan)
         finally:
             self._is_cut_short = is_killed
@@ -173,20 +174,17 @@ class World:
         if not (run_dir / RUN_FILE).exists():
             return None
         if is_killed:
-            with self._cut_short(CHANGES_OF_A_RUN):
-                undo_run(str(run_dir))
+            with suppress(PowerLoss):
+                undo_run(str(run_dir), files=self._losing_power())
         self._is_cut_short = False
         return undo_run(str(run_dir))
 
     def discard(self, run_dir: Path) -> None:
         kept_run.discard(str(run_dir))
 
-    @contextmanager
-    def _cut_short(self, changes: int | None) -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as patches, suppress(PowerLoss):
-            if changes is not None:
-                losing_power(patches, self.rng.randrange(changes))
-            yield
+    def _losing_power(self, of_keeper: int = 0) -> WatchedFiles:
+        """of_keeper: changes that are made before the run begins."""
+        return losing_power(of_keeper + self.rng.randrange(CHANGES_OF_A_RUN))
 
     # what a broker does
 

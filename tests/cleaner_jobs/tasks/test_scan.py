@@ -32,6 +32,8 @@ from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import LogChangedError
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
+from storage.files.files import entry_of
+from storage.files.local import LOCAL
 from storage.formats.batch_columns import (
     ABORTED,
     CONTROL_RECORD,
@@ -89,8 +91,8 @@ class Scanner:
         raws = [raw if isinstance(raw, bytes) else encode(raw) for raw in batches]
         path = self.root / f"{log_id}-{group}-{segment}.log"
         path.write_bytes(b"".join(raws))
-        stat, base_offset = path.stat(), int.from_bytes(raws[0][:8], "big")
-        source = Source.of(str(path), base_offset, stat)
+        found, base_offset = entry_of(LOCAL, str(path)), int.from_bytes(raws[0][:8], "big")
+        source = Source.of(str(path), base_offset, found)
         edges = [sum(map(len, raws[:number])) for number in (0, *cut_at, len(raws))]
         return [
             stretch(

@@ -16,7 +16,8 @@ from compactor.errors import RefusedError
 from compactor.originals import kept_run, kept_run_lock
 from compactor.originals.kept_manifest import DISCARDED_FILE, RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper
-from storage.files import filesystem
+from storage.files.local import LOCAL
+from storage.files.watched import Operation, WatchedFiles
 
 RUN = KeptRun("0000aaaa", 0, ())
 LOCKER = """
@@ -112,17 +113,15 @@ def test_what_is_discarded_meanwhile_is_not_taken_for_held(
         kept_run_lock.hold(str(kept))
 
 
-def test_a_discard_has_the_lock_when_it_begins(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_discard_has_the_lock_when_it_begins(kept: Path) -> None:
     """Or a run could get it between a look and the renaming of the manifest."""
     free = []
-    rename = filesystem.rename
 
-    def looking(source: str, target: str) -> None:
-        free.append(can_be_locked(kept))
-        rename(source, target)
+    def look(operation: Operation) -> None:
+        if operation.name == "rename":
+            free.append(can_be_locked(kept))
 
-    monkeypatch.setattr(filesystem, "rename", looking)
-    kept_run.discard(str(kept))
+    kept_run.discard(str(kept), WatchedFiles(LOCAL, look))
     assert free == [False]
 
 

@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,9 @@ from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint, clean_shutdown, leader_epoch_checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from tests.compactor.cleaning.test_overflow import SETTINGS as OVERFLOWING
@@ -48,25 +50,28 @@ class Kept:
         self.local, self.log_dir, self.config = local, log_dir, config
         self.run_dir = log_dir.parent / "originals" / "cafecafe"
 
-    def run(self, keep: bool = True, now_ms: int = NOW_MS) -> tuple[LogReport, ...]:
+    def run(
+        self, keep: bool = True, now_ms: int = NOW_MS, files: Files = LOCAL
+    ) -> tuple[LogReport, ...]:
         log_dir = str(self.log_dir)
         plan = plan_round([log_dir], self.config, now_ms)
         keeper = None
         if keep:
             parent, run_id = str(self.run_dir.parent), self.run_dir.name
-            keeper = OriginalsKeeper(parent, KeptRun(run_id, now_ms, (log_dir,)))
+            keeper = OriginalsKeeper(parent, KeptRun(run_id, now_ms, (log_dir,)), files)
+        splitting = Splitting(originals=keeper, files=files)
         plan = split_overflowing(
-            plan, lambda: plan_round([log_dir], self.config, now_ms), Splitting(originals=keeper)
+            plan, lambda: plan_round([log_dir], self.config, now_ms), splitting
         )
-        self.local.originals = keeper
+        self.local.originals, self.local.files = keeper, files
         try:
             return self.local.run(plan).logs
         finally:
             if keeper is not None:
                 keeper.close()
 
-    def undo(self) -> list[UndoReport]:
-        return undo_run(str(self.run_dir))
+    def undo(self, files: Files = LOCAL) -> list[UndoReport]:
+        return undo_run(str(self.run_dir), files=files)
 
     def files(self) -> Found:
         """Every file but those of which there may be none: an empty checkpoint is as good."""
@@ -155,23 +160,20 @@ def test_a_cleaner_checkpoint_that_a_broker_has_lowered_is_not_raised(
 
 @pytest.mark.parametrize("same_file_system", [True, False])
 def test_originals_are_links_where_they_can_be(
-    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same_file_system: bool
+    local: LocalRound, tmp_path: Path, same_file_system: bool
 ) -> None:
     kept = Kept(local, merged(tmp_path / "logs"))
     first = kept.log_dir / "orders-0" / file_name(0, LOG)
     inode = first.stat().st_ino
     os.setxattr(first, "user.mark", b"1")
-    if not same_file_system:
-        link = os.link
 
-        def across(source: str, target: str, **options: bool) -> None:
-            if "originals" in source or "originals" in target:
-                raise OSError(18, os.strerror(18), source)  # EXDEV
-            link(source, target, **options)
+    def across(operation: Operation) -> None:
+        if operation.name == "link" and not same_file_system:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), *operation.paths)
 
-        monkeypatch.setattr(os, "link", across)
+    files = WatchedFiles(LOCAL, across)
     before = kept.files()
-    kept.run()
+    kept.run(files=files)
     assert local.originals is not None
     found = [path for path in kept.run_dir.glob("0/*/*/*") if path.is_file()]
     size, told = sum(path.stat().st_size for path in found), local.originals.report()
@@ -180,7 +182,7 @@ def test_originals_are_links_where_they_can_be(
     assert (told.linked_bytes, told.copied_bytes) == linked_and_copied
     (copy,) = kept.run_dir.glob(f"0/orders-0/*/{file_name(0, LOG)}")
     assert (copy.stat().st_ino == inode) is same_file_system
-    kept.undo()
+    kept.undo(files)
     assert kept.files() == before
     assert first.stat().st_nlink == (2 if same_file_system else 1)
     assert os.getxattr(first, "user.mark") == b"1"
@@ -395,22 +397,15 @@ class PowerLoss(BaseException):
 CHANGES = ("rename", "remove", "link", "replace_file")
 
 
-def losing_power(monkeypatch: pytest.MonkeyPatch, at: int) -> list[str]:
-    """Let the power go before a change; the changes that were made."""
-    made: list[str] = []
+def losing_power(at: int) -> WatchedFiles:
+    """Files over which the power goes before a change, when so many were made."""
 
-    def counted(name: str, change: Callable[..., None]) -> Callable[..., None]:
-        def call(*arguments: object) -> None:
-            if len(made) == at:
-                raise PowerLoss
-            made.append(name)
-            change(*arguments)
+    def before(_: Operation) -> None:
+        if sum(each.name in CHANGES for each in files.operations) > at:
+            raise PowerLoss
 
-        return call
-
-    for name in CHANGES:
-        monkeypatch.setattr(filesystem, name, counted(name, getattr(filesystem, name)))
-    return made
+    files = WatchedFiles(LOCAL, before)
+    return files
 
 
 def one_log(root: Path) -> Path:
@@ -420,7 +415,7 @@ def one_log(root: Path) -> Path:
 
 
 def test_an_undoing_that_is_cut_short_anywhere_is_done_by_the_next(
-    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local: LocalRound, tmp_path: Path
 ) -> None:
     """Of a log with several groups, of which retention has deleted segments, too."""
     kept = Kept(local, one_log(tmp_path / "logs"), SOME)
@@ -434,13 +429,9 @@ def test_an_undoing_that_is_cut_short_anywhere_is_done_by_the_next(
         for path, copy in left.items():
             shutil.rmtree(path)
             shutil.copytree(copy, path)
-        with monkeypatch.context() as patches:
-            made = losing_power(patches, at)
-            try:
-                kept.undo()
-                finished = True
-            except PowerLoss:
-                assert len(made) == at
+        with suppress(PowerLoss):
+            kept.undo(losing_power(at))
+            finished = True
         assert [report.status for report in kept.undo()] in (
             [UndoStatus.UNDONE],
             [UndoStatus.AS_BEFORE],
@@ -450,9 +441,7 @@ def test_an_undoing_that_is_cut_short_anywhere_is_done_by_the_next(
     assert at > 30
 
 
-def test_a_run_that_is_cut_short_anywhere_can_be_undone(
-    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_is_cut_short_anywhere_can_be_undone(local: LocalRound, tmp_path: Path) -> None:
     original = one_log(tmp_path / "original")
     at, finished = 0, False
     while not finished:
@@ -460,13 +449,9 @@ def test_a_run_that_is_cut_short_anywhere_can_be_undone(
         shutil.copytree(original, log_dir)
         kept = Kept(local, log_dir, SOME)
         before = kept.files()
-        with monkeypatch.context() as patches:
-            losing_power(patches, at)
-            try:
-                kept.run()
-                finished = True
-            except PowerLoss:
-                pass
+        with suppress(PowerLoss):
+            kept.run(files=losing_power(at))
+            finished = True
         if (kept.run_dir / RUN_FILE).exists():
             statuses = [report.status for report in kept.undo()]
             assert statuses in ([], [UndoStatus.UNDONE], [UndoStatus.AS_BEFORE]), at
@@ -479,19 +464,18 @@ def test_a_run_that_is_cut_short_anywhere_can_be_undone(
 
 
 def test_without_room_for_the_originals_the_log_stays_as_it_is(
-    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local: LocalRound, tmp_path: Path
 ) -> None:
     kept = Kept(local, merged(tmp_path / "logs"))
     before = kept.files()
-    replace = filesystem.replace_file
 
-    def full(path: str, data: bytes) -> None:
-        if "originals" in path and "orders-0" in path:
+    def full(operation: Operation) -> None:
+        path = operation.paths[0]
+        if operation.name == "replace_file" and "originals" in path and "orders-0" in path:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-        replace(path, data)
 
-    monkeypatch.setattr(filesystem, "replace_file", full)
-    orders, prices = sorted(kept.run(), key=lambda log: log.topic)
+    files = WatchedFiles(LOCAL, full)
+    orders, prices = sorted(kept.run(files=files), key=lambda log: log.topic)
     assert (orders.status, prices.status) == (LogStatus.FAILED, LogStatus.CLEANED)
     assert "No space left on device" in (orders.reason or "")
     now = kept.files()

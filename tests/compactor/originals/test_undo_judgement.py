@@ -14,7 +14,8 @@ from compactor.originals import kept_run
 from compactor.originals.undo import UndoStatus
 from storage.codecs.compression import Codec
 from storage.file_names import LOG, file_name
-from storage.files import filesystem
+from storage.files.local import LOCAL
+from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint, partition_metadata
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from storage.formats.record import Record
@@ -265,7 +266,7 @@ def test_what_was_written_since_and_cleaned_is_noticed(
 
 
 def test_a_run_that_was_killed_is_not_undone_over_what_a_later_one_has_done(
-    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local: LocalRound, tmp_path: Path
 ) -> None:
     """It knows of its first step alone; the later one has dropped what hid a tombstone."""
     log_dir = tmp_path / "logs"
@@ -276,19 +277,15 @@ def test_a_run_that_was_killed_is_not_undone_over_what_a_later_one_has_done(
     }
     make_partition(log_dir, segments)
     kept = Kept(local, log_dir, SMALL_SEGMENTS)
-    with monkeypatch.context() as patches:
-        made: list[str] = []
-        replace = filesystem.replace_file
 
-        def second_step(path: str, data: bytes) -> None:
-            if path.endswith("000001.json"):
-                raise PowerLoss
-            made.append(path)
-            replace(path, data)
+    def second_step(operation: Operation) -> None:
+        if operation.name == "replace_file" and operation.paths[0].endswith("000001.json"):
+            raise PowerLoss
 
-        patches.setattr(filesystem, "replace_file", second_step)
-        with pytest.raises(PowerLoss):
-            kept.run()
+    files = WatchedFiles(LOCAL, second_step)
+    with pytest.raises(PowerLoss):
+        kept.run(files=files)
+    made = [each.paths[0] for each in files.changes if each.name == "replace_file"]
     assert any(path.endswith("000000.json") for path in made)
     kept.run(keep=False)
     lose_checkpoint(kept)

@@ -51,8 +51,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.command_line": "arguments",
     },
     "originals: hard links into a directory outside of log directories, and what comes back": {
-        "compactor.originals": "appended_since kept_files kept_run "
-        "originals_keeper undo undo_judgement",
+        "compactor.originals": "kept_files kept_run originals_keeper",
     },
     "readers of their own, which change nothing: what is verified, and what is shown": {
         "compactor.inspect": "dump",
