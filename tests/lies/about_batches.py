@@ -221,7 +221,7 @@ def _superseded_kept(batch: Batch, chance: random.Random, known: Known) -> Batch
 
 
 def _horizon(batch: Batch, shift_ms: int) -> Batch | None:
-    if not batch.attributes & HORIZON or batch.base_timestamp + shift_ms < 0:
+    if not batch.attributes & HORIZON or not 0 <= batch.base_timestamp + shift_ms < 2**63:
         return None
     return replace(batch, base_timestamp=batch.base_timestamp + shift_ms)
 
