@@ -128,7 +128,7 @@ def discard_expired(
     if not files.is_directory(directory):
         return []
     expired = []
-    for entry in files.list_directory(directory):
+    for entry in sorted(files.list_directory(directory)):
         path = os.path.join(directory, entry.name)
         if not entry.is_dir or not _RUN_ID.fullmatch(entry.name):
             continue

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from cleaner_jobs.staging import STAGED_MARKER
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.config import load_config
 from compactor.log_dir_lock import lock_log_dirs
-from compactor.originals import undo
 from compactor.originals.originals_keeper import open_keeper
 from compactor.originals.undo import UndoStatus, undo_run
 from compactor.planning.round_plan import plan_round
@@ -22,7 +22,7 @@ from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
 from compactor.retention import retention_round
 from compactor.round_report import LogReport, LogStatus
 from storage.file_names import CLEANED, DELETED, INDEX, LOG, SWAP, file_name
-from storage.files import filesystem, held_directories
+from storage.files import held_directories
 from storage.formats import checkpoint, clean_shutdown
 from tests.compactor.cleaning.test_overflow import SETTINGS as OVERFLOWING
 from tests.compactor.cleaning.test_overflow import partition as overflowing
@@ -69,26 +69,20 @@ def is_renamed_to(suffix: str) -> Any:
 
 @pytest.mark.parametrize("for_a_link", [True, False])
 @pytest.mark.parametrize("suffix", [LOG + CLEANED, LOG + SWAP, LOG + DELETED, INDEX])
-def test_a_swap(
-    local: LocalRound,
-    partition: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    suffix: str,
-    for_a_link: bool,
-) -> None:
+def test_a_swap(local: LocalRound, partition: Path, suffix: str, for_a_link: bool) -> None:
     exchange = Exchange(partition, for_a_link)
-    exchange.before(monkeypatch, filesystem, "rename", is_renamed_to(suffix))
+    local.files = exchange.files("rename", is_renamed_to(suffix))
     assert_failed(cleaned(local, partition), exchange)
 
 
 @pytest.mark.parametrize("name", ["remove", "link"])
 def test_what_follows_a_swap_and_what_keeps_the_originals(
-    local: LocalRound, partition: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    local: LocalRound, partition: Path, name: str
 ) -> None:
     exchange = Exchange(partition)
-    exchange.before(monkeypatch, filesystem, name)
-    plan = plan_round([str(partition.parent)], COMPACT, NOW_MS)
-    local.originals = open_keeper(str(partition.parent.parent / "originals"), "run", NOW_MS, plan)
+    local.files = exchange.files(name)
+    plan, originals = plan_round([str(partition.parent)], COMPACT, NOW_MS), partition.parent.parent
+    local.originals = open_keeper(str(originals / "originals"), "run", NOW_MS, plan, local.files)
     log = cleaned(local, partition)
     local.originals.close()
     assert_failed(log, exchange)
@@ -159,15 +153,14 @@ def test_retention(
     assert len(list(exchange.moved.glob("*.log"))) == 3
 
 
-def test_a_split(overflowing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_split(overflowing: Path) -> None:
     log_dir, config = str(overflowing.parent), OVERFLOWING
     exchange = Exchange(overflowing)
-    exchange.before(monkeypatch, filesystem, "rename")
     with lock_log_dirs([log_dir]):
         plan = split_overflowing(
             plan_round([log_dir], config, NOW_MS),
             lambda: plan_round([log_dir], config, NOW_MS),
-            Splitting(),
+            Splitting(files=exchange.files("rename")),
         )
     assert exchange.is_untouched()
     [log] = plan.not_cleaned
@@ -185,7 +178,7 @@ def test_a_settling(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["truncate_file", "sync_file", "replace_file"])
-def test_a_recovery(partition: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_recovery(partition: Path, name: str) -> None:
     """Of a torn end, and of indexes. Files that are cut in place have a name in both."""
     log_dir = partition.parent
     (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
@@ -195,28 +188,29 @@ def test_a_recovery(partition: Path, monkeypatch: pytest.MonkeyPatch, name: str)
         out.write(b"torn")
     (partition / file_name(8, INDEX)).write_bytes(b"another")
     exchange = Exchange(partition)
-    exchange.before(monkeypatch, filesystem, name)
+    rules, files = LoadRules(COMPACT, NOW_MS), exchange.files(name)
     with lock_log_dirs([str(log_dir)], after_unclean_shutdown=True):
-        [recovered] = recover_log_dir(str(log_dir), LoadRules(COMPACT, NOW_MS)).logs
+        [recovered] = recover_log_dir(str(log_dir), rules, files=files).logs
     assert exchange.is_untouched()
     assert "has taken its place" in str(recovered.problem)
     size = (exchange.elsewhere / log.name).stat().st_size
     assert size == sound_bytes + (4 if name == "truncate_file" else 0)
 
 
-@pytest.mark.parametrize("module", ["undo", "kept_files", "rename"])
-def test_an_undoing(
-    local: LocalRound, partition: Path, monkeypatch: pytest.MonkeyPatch, module: str
-) -> None:
+@pytest.mark.parametrize("name", ["look_up", "link", "rename"])
+def test_an_undoing(local: LocalRound, partition: Path, name: str) -> None:
+    """look_up: when its originals are beside it, before anything is swapped."""
     plan = plan_round([str(partition.parent)], COMPACT, NOW_MS)
     local.originals = open_keeper(str(partition.parent.parent / "originals"), "run", NOW_MS, plan)
     run_dir = local.originals.path
     assert cleaned(local, partition).status is LogStatus.CLEANED
     local.originals.close()
     exchange = Exchange(partition)
-    before = {"undo": (undo, "swap_group"), "kept_files": (filesystem, "link")}
-    exchange.before(monkeypatch, *before.get(module, (filesystem, "rename")))
-    [report] = undo_run(run_dir)
+
+    def is_staged(*_: str) -> bool:
+        return name != "look_up" or any(STAGED_MARKER in file for file in os.listdir(partition))
+
+    [report] = undo_run(run_dir, files=exchange.files(name, is_staged))
     assert exchange.is_untouched()
     assert report.status is UndoStatus.FAILED and "has taken its place" in str(report.reason)
 

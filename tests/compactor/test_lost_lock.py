@@ -27,6 +27,8 @@ from compactor.retention import retention_round
 from compactor.round_report import LogStatus
 from storage.file_names import CLEANED, DELETED, LOG, SWAP, file_name
 from storage.files import filesystem
+from storage.files.local import LOCAL
+from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import build
 from tests.compactor.small_rounds import logs_in
@@ -67,6 +69,15 @@ class Theft:
             return original(*arguments, **named)
 
         patch.setattr(module, name, call)
+
+    def files(self, name: str, when: Callable[..., bool] = lambda *_: True) -> WatchedFiles:
+        """Let it happen before an operation on files, if `when` says yes to its paths."""
+
+        def before(operation: Operation) -> None:
+            if operation.name == name and when(*operation.paths):
+                self()
+
+        return WatchedFiles(LOCAL, before)
 
     def assert_nothing_followed(self) -> None:
         assert self.before is not None
@@ -140,16 +151,16 @@ def test_a_directory_in_which_it_is_held_no_longer(partition: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [CLEANED, SWAP, DELETED, LOG])
 def test_a_round_ends_in_the_middle_of_a_swap(
-    local: LocalRound, partition: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+    local: LocalRound, partition: Path, suffix: str
 ) -> None:
     """What is left a starting broker, or the next run, settles."""
     log_dir = str(partition.parent)
     theft = Theft(partition.parent)
-    with monkeypatch.context() as patch:
-        theft.at(patch, filesystem, "rename", lambda _, target: target.endswith(suffix))
-        with lost, lock_log_dirs([log_dir]):
-            local.run(plan_round([log_dir], COMPACT, NOW_MS))
+    local.files = theft.files("rename", lambda _, target: target.endswith(suffix))
+    with lost, lock_log_dirs([log_dir]):
+        local.run(plan_round([log_dir], COMPACT, NOW_MS))
     theft.assert_nothing_followed()
+    local.files = LOCAL
     with lock_log_dirs([log_dir]):
         recover_log_dir(log_dir)
         plan_round([log_dir], COMPACT, NOW_MS)

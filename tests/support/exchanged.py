@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from storage.files.local import LOCAL
+from storage.files.watched import Operation, WatchedFiles
+
 
 class Exchange:
     """To be called when it happens.
@@ -39,6 +42,15 @@ class Exchange:
         """Whether the names in the other directory are those that it came with."""
         assert self.happened
         return set(os.listdir(self.elsewhere)) == self._before
+
+    def files(self, name: str, when: Callable[..., bool] = lambda *_: True) -> WatchedFiles:
+        """Let it happen before an operation on files, if `when` says yes to its paths."""
+
+        def before(operation: Operation) -> None:
+            if operation.name == name and when(*operation.paths):
+                self()
+
+        return WatchedFiles(LOCAL, before)
 
     def before(
         self,

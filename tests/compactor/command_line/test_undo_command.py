@@ -16,7 +16,6 @@ from compactor.originals.kept_manifest import RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
-from storage.files import filesystem
 from storage.formats import clean_shutdown
 from tests.compactor.originals.test_undo import Kept, merged
 from tests.compactor.small_log import build
@@ -146,8 +145,6 @@ def test_what_had_gone_when_the_next_one_failed_is_told(
     for run_id in ("0000aaaa", "0000bbbb"):
         OriginalsKeeper(str(originals), KeptRun(run_id, 0, (str(log_dir),))).close()
         (originals / run_id / "0").mkdir()
-    in_order = filesystem.list_directory
-    monkeypatch.setattr(filesystem, "list_directory", lambda path: sorted(in_order(path)))
     if broken == "manifest":
         (originals / "0000bbbb" / RUN_FILE).write_text("damaged")
     else:
