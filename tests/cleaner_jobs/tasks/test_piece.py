@@ -12,6 +12,7 @@ from cleaner_jobs import unchanged
 from cleaner_jobs.problems import MiswrittenError
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import LogRules, Piece, Rewritten, RoundSettings, Source
+from cleaner_jobs.tasks import batch_window
 from cleaner_jobs.tasks.piece import PieceContext, rewrite_piece
 from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
@@ -110,6 +111,13 @@ def test_a_whole_group_is_staged_beside_its_segments(group: Group) -> None:
     assert not found.left_in_place
 
 
+def test_it_is_the_same_however_many_batches_are_read_at_a_time(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_window, "WINDOW_BATCHES", 1)
+    assert Path(group.rewritten().log_file).read_bytes() == b"".join(group.expected())
+
+
 def test_its_records_and_batches_are_counted(group: Group) -> None:
     """By hand: d, the tombstone of b, and the last a, c and e stay; the first batch goes whole."""
     found = group.rewritten()
@@ -153,9 +161,9 @@ def test_two_attempts_write_different_files(group: Group) -> None:
     assert len(group.files()) == 6
 
 
-def with_indexes(group: Group, interval_bytes: int = INTERVAL_BYTES) -> Path:
-    """Beside the only segment, as a broker has them; the path without its ending."""
-    offset_index, time_index = indexes(list(map(encode, NOTHING_GOES)), 0, interval_bytes)
+def with_indexes(group: Group) -> Path:
+    """Beside the first segment, as a broker has them; the path without its ending."""
+    offset_index, time_index = indexes(map(encode, group.segments[0]), 0, INTERVAL_BYTES)
     stem = Path(group.sources[0].path).with_suffix("")
     stem.with_suffix(INDEX).write_bytes(offset_index)
     stem.with_suffix(TIME_INDEX).write_bytes(time_index)
@@ -182,6 +190,7 @@ def test_one_whose_indexes_would_be_others_is_not(tmp_path: Path, kind: str) -> 
 
 def test_one_of_several_segments_is_not(tmp_path: Path) -> None:
     group = Group(tmp_path, ([NOTHING_GOES[0]], [NOTHING_GOES[1]]))
+    with_indexes(group)
     assert not group.rewritten().left_in_place
 
 
