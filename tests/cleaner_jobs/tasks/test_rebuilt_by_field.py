@@ -22,7 +22,15 @@ from cleaner_jobs.tasks.batch_window import Window
 from cleaner_jobs.tasks.rebuilt_by_field import rebuild_by_field
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
-from storage.formats.batch_columns import ATTRIBUTES, KEEP, LEGACY, SUPERSEDED, ByteArray
+from storage.formats.batch_columns import (
+    ATTRIBUTES,
+    IN_MAP,
+    KEEP,
+    LEGACY,
+    SUPERSEDED,
+    TOMBSTONE,
+    ByteArray,
+)
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from tests.cleaner_jobs.kernels.framed import framed
@@ -48,7 +56,11 @@ def window_of(*raws: bytes) -> Window:
 
 
 def states_of(stays: list[bool]) -> ByteArray:
-    return np.array([KEEP if one else SUPERSEDED for one in stays], np.uint8)
+    """What else is known of a record, as of every second one here, is no reason to drop it."""
+    kept = KEEP, IN_MAP | TOMBSTONE
+    return np.array(
+        [kept[number % 2] if one else SUPERSEDED for number, one in enumerate(stays)], np.uint8
+    )
 
 
 def with_odd_headers(chance: Random, made: ReferenceBatch) -> ReferenceBatch:

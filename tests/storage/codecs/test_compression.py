@@ -1,15 +1,10 @@
 """Codecs: Kafka's bytes, what others write, damage, payloads that would eat memory (spec F-8)."""
 
 import gzip
-import random
-import struct
 import zlib
 
-import cramjam
 import numpy as np
 import pytest
-import xxhash
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +21,7 @@ from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.kernels.crc32c import crc32c
+from tests.storage.codecs.payloads import into, text
 from tests.storage.kafka_batches import two_records
 
 CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
@@ -80,26 +76,6 @@ KAFKA_WROTE = {
 }  # fmt: skip
 
 
-def text(size: int, seed: int = 7) -> bytes:
-    """Words, half of them the same: compressible, but not by much."""
-    rng = random.Random(seed)
-    words: list[str] = []
-    length = 0
-    while length < size:
-        word = "compaction"
-        if rng.random() < 0.5:
-            word = format(int(rng.random() * 2**30), "o")[: 1 + int(rng.random() * 9)]
-        words.append(word)
-        length += len(words[-1])
-    return "".join(words)[:size].encode()
-
-
-def into(codec: Codec, payload: bytes, room: int, at: int = 0) -> bytes | None:
-    out: ByteArray = np.zeros(room, dtype=np.uint8)
-    end = decompress_into(codec, payload, out, at)
-    return None if end is None else out[at:end].tobytes()
-
-
 @pytest.mark.parametrize("codec", CODECS)
 def test_the_golden_payload_is_written_and_read(codec: Codec) -> None:
     payload = two_records(codec.name)[BATCH_HEADER_BYTES:]
@@ -122,30 +98,6 @@ def test_a_batch_compressed_again_is_kafkas_to_the_byte(
     record = Record(0, 1000, b"k", text(size))
     batch = encode_batch([record], codec, BatchOptions(partition_leader_epoch=0))
     assert (len(batch), crc32c(batch[21:])) == expected
-
-
-def test_small_snappy_blocks_are_kafkas_to_the_byte() -> None:
-    """300 batches as above, each of other words; the number is the CRC of the CRCs Kafka gave them.
-
-    The library that compresses larger blocks has 288 of the 301 otherwise.
-    """
-    crcs = []
-    for size in [*range(3, 3 + 300 * 27, 27), 8182]:  # the last makes a payload of 8192 bytes
-        record = Record(0, 1000, b"k", text(size, seed=size))
-        batch = encode_batch([record], Codec.SNAPPY, BatchOptions(partition_leader_epoch=0))
-        crcs.append(crc32c(batch[21:]))
-    assert crc32c(struct.pack(">301I", *crcs)) == 2667768281
-
-
-def test_an_lz4_block_that_saves_nothing_is_stored() -> None:
-    """F-8.4, as Kafka wrote it: compressed it would take the same 60 bytes."""
-    frame = bytes.fromhex(
-        "04224d186040823c00008076000000026b685c3974535b5d7453593e6558594d70413b754d316a3b77336a6d44"
-        "5c754d6b50665b78754d6b50664b325543626a704f6e5b584e0000000000"
-    )
-    payload = frame[11:-4]
-    assert len(cramjam.lz4.compress_block(payload, store_size=False)) == len(payload)
-    assert compress(Codec.LZ4, payload) == frame
 
 
 @pytest.mark.parametrize("codec", list(Codec))
@@ -239,27 +191,6 @@ def test_a_size_that_is_only_declared_costs_nothing() -> None:
         decompress(Codec.ZSTD, zstd, "0.log", 0)
 
 
-# What other producers write
-
-
-def test_snappy_without_the_xerial_frame() -> None:
-    """As librdkafka: the whole payload is one raw block (F-8.3)."""
-    data = text(100_000)
-    assert decompress(Codec.SNAPPY, bytes(cramjam.snappy.compress_raw(data)), "", 0) == data
-
-
-def test_snappy_streams_joined() -> None:
-    joined = compress(Codec.SNAPPY, b"ab") + compress(Codec.SNAPPY, b"cd")
-    assert decompress(Codec.SNAPPY, joined, "", 0) == b"abcd"
-    other_versions = joined.replace(
-        bytes.fromhex("0000000100000001"), bytes.fromhex("0000000200000000")
-    )
-    assert decompress(Codec.SNAPPY, other_versions, "", 0) == b"abcd"
-    assert decompress(Codec.SNAPPY, joined[:16], "", 0) == b""
-    with pytest.raises(CorruptFileError, match="stream header is cut short"):
-        decompress(Codec.SNAPPY, joined + joined[:9], "", 0)
-
-
 def test_gzip_members_joined_and_followed_by_something_else() -> None:
     """F-8.2; what does not start like a member is ignored, as Java does."""
     joined = gzip.compress(b"ab") + gzip.compress(b"cd", compresslevel=9)
@@ -274,116 +205,6 @@ def test_gzip_checks_its_crc() -> None:
     payload[-8] ^= 1
     with pytest.raises(CorruptFileError, match="incorrect data check"):
         decompress(Codec.GZIP, bytes(payload), "", 0)
-
-
-def test_zstd_frames_joined_with_sizes_and_checksums() -> None:
-    """F-8.5. librdkafka writes the content size; skippable frames hold nothing."""
-    sized = zstandard.ZstdCompressor(level=1, write_checksum=True).compress(text(300_000))
-    skippable = bytes.fromhex("502a4d18 03000000 616263")
-    plain = compress(Codec.ZSTD, b"tail")
-    joined = sized + skippable + plain
-    assert decompress(Codec.ZSTD, joined, "", 0) == text(300_000) + b"tail"
-    assert into(Codec.ZSTD, joined, 300_003) is None
-    with pytest.raises(CorruptFileError, match="not a frame: it starts with 7a7a"):
-        decompress(Codec.ZSTD, plain + b"zzzz", "", 0)
-    for kept in range(len(plain) + 1, len(plain) + len(skippable)):
-        with pytest.raises(CorruptFileError, match="zstd"):
-            decompress(Codec.ZSTD, (plain + skippable)[:kept], "", 0)
-    damaged = sized[:-1] + bytes([sized[-1] ^ 1])
-    with pytest.raises(CorruptFileError, match="zstd"):
-        decompress(Codec.ZSTD, damaged, "", 0)
-
-
-def test_zstd_frames_that_declare_their_size_in_two_bytes() -> None:
-    """RFC 8878, 3.1.1.1.4: 256 is added to what stands there."""
-    frame = zstandard.ZstdCompressor(level=3).compress(text(300))
-    assert frame[4] >> 6 == 1
-    assert into(Codec.ZSTD, frame, 299) is None
-    assert into(Codec.ZSTD, frame, 300) == text(300)
-
-
-def test_zstd_frames_without_content() -> None:
-    empty = zstandard.ZstdCompressor(write_checksum=True, write_content_size=False).compress(b"")
-    assert decompress(Codec.ZSTD, empty, "", 0) == b""
-    for kept in range(1, len(empty)):
-        with pytest.raises(CorruptFileError, match="zstd"):
-            decompress(Codec.ZSTD, empty[:kept], "", 0)
-
-
-def test_zstd_ends_with_the_block_that_says_so() -> None:
-    frame = bytearray(compress(Codec.ZSTD, text(300)))
-    frame[6] |= 1  # the first block is the last: what follows it is no frame
-    with pytest.raises(CorruptFileError, match="zstd"):
-        decompress(Codec.ZSTD, bytes(frame), "", 0)
-
-
-@given(
-    st.binary(max_size=200),
-    st.booleans(),
-    st.sampled_from([-5, 1, 3, 19]),
-)
-def test_zstd_of_any_level(data: bytes, has_size: bool, level: int) -> None:
-    frame = zstandard.ZstdCompressor(level=level, write_content_size=has_size).compress(data)
-    assert decompress(Codec.ZSTD, frame, "", 0) == data
-
-
-def lz4_frame(flags: int, descriptor: int, blocks: list[bytes], tail: bytes = bytes(4)) -> bytes:
-    """Laid out by hand from the LZ4 frame format; content size and checksums as the flags say."""
-    header = bytes([flags, descriptor]) + (struct.pack("<Q", 0) if flags & 0x08 else b"")
-    checked = header + bytes([xxhash.xxh32_intdigest(header) >> 8 & 0xFF])
-    framed = b""
-    for block in blocks:
-        framed += struct.pack("<I", len(block) | 0x80000000) + block  # stored
-        if flags & 0x10:
-            framed += struct.pack("<I", xxhash.xxh32_intdigest(block))
-    return bytes.fromhex("04224d18") + checked + framed + tail
-
-
-@pytest.mark.parametrize("flags", [0x60, 0x68, 0x70, 0x78, 0x64, 0x7C])
-@pytest.mark.parametrize("descriptor", [0x40, 0x50, 0x60, 0x70])
-def test_lz4_frames_of_other_writers(flags: int, descriptor: int) -> None:
-    """F-8.4: any block size; content size and checksum skipped, block checksums verified."""
-    blocks = [text(65536), b"end"]
-    tail = bytes(4) + (b"\xde\xad\xbe\xef" if flags & 0x04 else b"")
-    frame = lz4_frame(flags, descriptor, blocks, tail)
-    assert decompress(Codec.LZ4, frame, "", 0) == text(65536) + b"end"
-    assert decompress(Codec.LZ4, frame + b"ignored", "", 0) == text(65536) + b"end"
-    for kept in range(25):
-        with pytest.raises(CorruptFileError, match="lz4"):
-            decompress(Codec.LZ4, frame[:kept], "", 0)
-
-
-def test_lz4_large_blocks_are_read() -> None:
-    data = text(300_000)
-    block = bytes(cramjam.lz4.compress_block(data, store_size=False))
-    header = bytes.fromhex("04224d18 6070") + bytes(
-        [xxhash.xxh32_intdigest(b"\x60\x70") >> 8 & 0xFF]
-    )
-    frame = header + struct.pack("<I", len(block)) + block + bytes(4)
-    assert decompress(Codec.LZ4, frame, "", 0) == data
-
-
-@pytest.mark.parametrize(
-    ("frame", "problem"),
-    [
-        (lz4_frame(0x40, 0x40, [b"a"]), "blocks depend on each other"),
-        (lz4_frame(0xA0, 0x40, [b"a"]), "another version"),
-        (lz4_frame(0x61, 0x40, [b"a"]), "another version or kind"),
-        (lz4_frame(0x60, 0x41, [b"a"]), "another version or kind"),
-        (lz4_frame(0x60, 0x30, [b"a"]), "block size code 3"),
-        (lz4_frame(0x60, 0x40, [bytes(65537)]), "a block of 65537 bytes"),
-        (lz4_frame(0x60, 0x40, [b"a"], tail=b""), "end mark is missing"),
-        (
-            lz4_frame(0x60, 0x40, [b"a"]).replace(b"\x60\x40\x82", b"\x60\x40\x1a"),
-            "header checksum",
-        ),
-        (lz4_frame(0x70, 0x40, [b"a"]).replace(b"\x80a", b"\x80b"), "block checksum"),
-        (b"plain", "not a frame"),
-    ],
-)
-def test_lz4_frames_that_kafka_does_not_read(frame: bytes, problem: str) -> None:
-    with pytest.raises(CorruptFileError, match=problem):
-        decompress(Codec.LZ4, frame, "", 0)
 
 
 def test_errors_of_the_hot_path_say_which_codec() -> None:
