@@ -41,8 +41,9 @@ class OpenFile(Protocol):
         """Give length bytes from position; fewer only where the file ends before."""
         ...
 
-    def look(self) -> Entry:
-        """What a listing would say about it now, but with an empty name."""
+    @property
+    def entry(self) -> Entry:
+        """What a listing says of it as it was opened, but for its name, which is empty."""
         ...
 
     def __enter__(self) -> Self: ...

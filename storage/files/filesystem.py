@@ -175,8 +175,11 @@ def look_up(path: str) -> Entry | None:
 
 def look_at(descriptor: int, path: str) -> Entry:
     """Likewise of an open file. path: for errors; the name that is given back is empty."""
-    with naming(path):
+    try:
         return _entry("", os.fstat(descriptor))
+    except OSError as error:
+        error.filename = path
+        raise
 
 
 def exists(path: str) -> bool:
@@ -223,7 +226,12 @@ def list_names(path: str) -> tuple[list[str], list[str]]:
 
 
 def open_file(path: str) -> int:
-    """Open a file of a log directory for reading; its descriptor.
+    """Open a file of a log directory for reading; its descriptor. Raise as `open_known` does."""
+    return open_known(path)[0]
+
+
+def open_known(path: str) -> tuple[int, Entry]:
+    """Likewise; and what a look at it tells, but for its name.
 
     CorruptFileError where it is anything else: nothing that a link leads to is read, and nobody
     waits for the other end of a pipe.
@@ -237,12 +245,13 @@ def open_file(path: str) -> int:
             raise
         raise CorruptFileError(path, 0, f"is {special}, not a file") from error
     try:
-        if special := look_at(descriptor, path).special:
-            raise CorruptFileError(path, 0, f"is {special}, not a file")
+        found = look_at(descriptor, path)
+        if found.special:
+            raise CorruptFileError(path, 0, f"is {found.special}, not a file")
     except BaseException:
         os.close(descriptor)
         raise
-    return descriptor
+    return descriptor, found
 
 
 def private(path: str, flags: int) -> int:

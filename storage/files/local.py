@@ -67,11 +67,11 @@ class LocalFiles:
 
 
 class _LocalFile:
-    __slots__ = ("_descriptor", "_path")
+    __slots__ = ("_descriptor", "_path", "entry")
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._descriptor = filesystem.open_file(path)
+        self._descriptor, self.entry = filesystem.open_known(path)
 
     def read(self, position: int, length: int) -> bytes:
         try:
@@ -79,9 +79,6 @@ class _LocalFile:
         except OSError as error:
             error.filename = self._path  # the system knows of a descriptor only
             raise
-
-    def look(self) -> Entry:
-        return filesystem.look_at(self._descriptor, self._path)
 
     def __enter__(self) -> Self:
         return self

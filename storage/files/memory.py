@@ -226,12 +226,10 @@ class MemoryFiles:
 class _OpenInMemory:
     def __init__(self, file: _File, path: str) -> None:
         self._file, self._path = file, path
+        self.entry = _entry("", file)
 
     def read(self, position: int, length: int) -> bytes:
         return _range(self._file, self._path, position, length)
-
-    def look(self) -> Entry:
-        return _entry("", self._file)
 
     def __enter__(self) -> Self:
         return self

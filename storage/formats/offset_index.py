@@ -94,7 +94,7 @@ def read_last(path: str, base_offset: int, files: Files = LOCAL) -> OffsetPositi
 
 
 def _last_entry(index: OpenFile, path: str) -> tuple[int, int] | None:
-    count = index.look().size_bytes // ENTRY.itemsize
+    count = index.entry.size_bytes // ENTRY.itemsize
     last = _read_entry(index, path, count - 1) if count else None
     if last == (0, 0):
         first_unused = _first_unused(index, path, count - 1)

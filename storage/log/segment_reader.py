@@ -25,7 +25,7 @@ def read_batch_headers(
     end: exclusive; the file's size if not given. Raise CorruptFileError at a batch that passes it.
     """
     with files.open(log_path) as log:
-        stop = log.look().size_bytes if end is None else end
+        stop = log.entry.size_bytes if end is None else end
         window, window_start, position = b"", start, start
         while position < stop:
             at = position - window_start
@@ -46,7 +46,7 @@ def read_batches(
     Raise CorruptFileError where a batch is damaged or cut short.
     """
     with files.open(log_path) as log:
-        stop = log.look().size_bytes
+        stop = log.entry.size_bytes
         chunk, chunk_start, position = memoryview(b""), 0, 0
         while position < stop:
             at = position - chunk_start

@@ -43,7 +43,7 @@ def first_sound_batch(path: str, start: int, base_offset: int, files: Files = LO
 
 
 def _first_sound_batch(log: OpenFile, start: int, base_offset: int) -> int | None:
-    size_bytes = log.look().size_bytes
+    size_bytes = log.entry.size_bytes
     budget = _CHECKED_AT_MOST
     position = start
     while position + _FRAMING.size <= size_bytes:

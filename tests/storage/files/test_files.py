@@ -80,11 +80,11 @@ def test_an_open_file_is_the_one_that_was_opened(place: Place) -> None:
     files, path = place.files, place.at("file")
     files.replace_file(path, b"old")
     with files.open(path) as source:
-        assert source.look() == place.found("file")._replace(name="")
+        assert source.entry == place.found("file")._replace(name="")
         files.replace_file(path, b"another one")
         assert source.read(0, 99) == b"old"
         files.remove(path)
-        assert (source.read(1, 2), source.look().size_bytes) == (b"ld", 3)
+        assert (source.read(1, 2), source.entry.size_bytes) == (b"ld", 3)
 
 
 def test_a_listing_tells_what_a_look_does(place: Place) -> None:
