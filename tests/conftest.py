@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from storage.formats import clean_shutdown
+from tests.compactor.small_log import build
 from tests.support.local_round import LocalRound, open_local_round
 
 settings.register_profile("kernels", deadline=None)
@@ -33,3 +35,11 @@ def _look_at(file: int) -> None:
 def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
     """Rounds in this process and without Spark, with `tmp_path / "work"` to work in."""
     return open_local_round(tmp_path / "work", monkeypatch)
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """With one small log, of a broker that was shut down cleanly."""
+    directory = build(tmp_path / "log").parent
+    clean_shutdown.write(str(directory))
+    return directory

@@ -3,14 +3,20 @@
 import gzip
 from collections.abc import Callable, Sequence
 from random import Random
-from zlib import crc32
 
 from storage.codecs.compression import Codec, compress, decompress
 from storage.codecs.lz4_frame import with_header_checksum
 from storage.errors import LogCompactionError
-from tests.damage.damaged_logs import resized, sealed
-from tests.damage.lies import FIELDS, INTS, LEGACY_CHECKED, LEGACY_CRC, NOISE, VARINTS
-from tests.support.reference_batch import CODEC_BITS, HEADER
+from tests.damage.damaged_logs import resized
+from tests.damage.lies import (
+    FIELDS,
+    INTS,
+    LEGACY_CHECKED,
+    NOISE,
+    VARINTS,
+    sealed_legacy,
+)
+from tests.support.reference_batch import CODEC_BITS, HEADER, sealed, varint
 
 FAR = 1, 6, 7, 13, 64, 127, 128, 5000, 65_536, 1 << 20, 1 << 27, 2**31 - 1
 MAX_PLAIN_BYTES = 1 << 20  # beyond, a batch is not taken apart
@@ -60,12 +66,12 @@ def _with_other_lengths(plain: bytes, chance: Random) -> bytes:
     at, end, outer = chance.choice(places)
     value = chance.choice((len(plain) - end, chance.choice(FAR), -1, -chance.choice(FAR)))
     value += chance.choice((-2, -1, 0, 0, 0, 1, 2))
-    told = _varint(value)
+    told = varint(value)
     lying = plain[:at] + told + plain[end:]
     if outer is not None and chance.random() < 0.7:  # the record claims to have room for it
         start, behind = outer
         body = max(value, 0) + at - behind + len(told) + chance.choice((0, 1, 1, 2, 6))
-        lying = plain[:start] + _varint(body) + lying[behind:]
+        lying = plain[:start] + varint(body) + lying[behind:]
     if chance.random() < 0.5:
         lying = lying[: len(plain)].ljust(len(plain), b"\0")
     return lying
@@ -121,14 +127,9 @@ def _of_legacy(raw: bytes, chance: Random) -> bytes:
         plain = _stretched(_overwritten(plain, chance, (*INTS, *NOISE)), chance)
         packed = gzip.compress(plain) if codec is Codec.GZIP else compress(codec, plain)
         raw = raw[: value_at - 4] + len(packed).to_bytes(4, "big") + packed
-        return _sealed_legacy(raw[:8] + (len(raw) - 12).to_bytes(4, "big") + raw[12:])
+        return sealed_legacy(raw[:8] + (len(raw) - 12).to_bytes(4, "big") + raw[12:])
     lying = raw[:LEGACY_CHECKED] + _overwritten(raw[LEGACY_CHECKED:], chance, (*INTS, *NOISE))
-    return _sealed_legacy(lying)
-
-
-def _sealed_legacy(raw: bytes) -> bytes:
-    checksum = crc32(raw[LEGACY_CHECKED:]).to_bytes(4, "big")
-    return raw[:LEGACY_CRC] + checksum + raw[LEGACY_CHECKED:]
+    return sealed_legacy(lying)
 
 
 def _overwritten(data: bytes, chance: Random, values: Sequence[bytes]) -> bytes:
@@ -162,12 +163,3 @@ def _read(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
         if byte < 0x80:
             return (number >> 1) ^ -(number & 1), at
-
-
-def _varint(number: int) -> bytes:
-    rest = (number << 1) ^ (number >> 63)
-    out = []
-    while rest >= 0x80:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes([*out, rest])

@@ -15,19 +15,11 @@ from compactor.host import descriptor_limit
 from compactor.log_dir_lock import lock_log_dirs, require_free
 from storage.files import filesystem, mount_table
 from storage.formats import clean_shutdown
-from tests.compactor.small_log import build
 from tests.compactor.test_log_dir_lock import other_process
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command, use_local_rounds
 
 NOT_COMPACTED = ("--set", "cleanup.policy=delete")  # a round without Spark
-
-
-@pytest.fixture
-def log_dir(tmp_path: Path) -> Path:
-    directory = build(tmp_path / "log").parent
-    clean_shutdown.write(str(directory))
-    return directory
 
 
 def plan(capsys: pytest.CaptureFixture[str], log_dir: Path, *words: str) -> dict[str, Any]:

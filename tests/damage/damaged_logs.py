@@ -12,13 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from compactor.config import Config
 from tests.golden import copies, corpora
 from tests.golden.copies import GoldenLog, write_copies
 from tests.oracle.compare import checkpoint_entries
-from tests.support.reference_batch import CODEC_BITS, CRC_STARTS_AT, HEADER, SNAPPY, split
+from tests.support.reference_batch import CODEC_BITS, HEADER, SNAPPY, sealed, split
 
 SOUND = (  # each with batches to drop and to rebuild, and an active segment
     *(f"e23-first-dropped-{codec}-0" for codec in ("none", "gzip", "snappy", "lz4", "zstd")),
@@ -87,12 +85,6 @@ def all_sound() -> tuple[str, ...]:
 
 def files_in(directory: Path) -> Files:
     return {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
-
-
-def sealed(batch: bytes) -> bytes:
-    """The batch with the checksum that fits it (F-4.2)."""
-    checksum = crc32c(batch[CRC_STARTS_AT:]).to_bytes(4, "big")
-    return batch[: CRC_STARTS_AT - 4] + checksum + batch[CRC_STARTS_AT:]
 
 
 def resized(batch: bytes) -> bytes:

@@ -8,8 +8,8 @@ from functools import partial
 from zlib import crc32
 
 from storage.codecs.compression import Codec, compress, decompress
-from tests.damage.damaged_logs import Case, all_sound, log_files, resized, sealed
-from tests.support.reference_batch import CODEC_BITS, HEADER, split
+from tests.damage.damaged_logs import Case, all_sound, log_files, resized
+from tests.support.reference_batch import CODEC_BITS, HEADER, sealed, split
 
 LONGS = tuple(
     value.to_bytes(8, "big", signed=True) for value in (0, -1, 1, 2**31 - 1, 2**63 - 1, -(2**63))
@@ -106,16 +106,16 @@ def _of_legacy(raw: bytes) -> Iterator[tuple[str, Made]]:
 
 
 def _with_legacy_field(raw: bytes, at: int, value: bytes) -> bytes:
-    return _sealed_legacy(_put(raw, at, value)[: len(raw)])
+    return sealed_legacy(_put(raw, at, value)[: len(raw)])
 
 
 def _with_messages(raw: bytes, value_at: int, messages: bytes) -> bytes:
     packed = compress(Codec(raw[17] & CODEC_BITS), messages)
     lying = raw[: value_at - 4] + len(packed).to_bytes(4, "big") + packed
-    return _sealed_legacy(lying[:8] + (len(lying) - 12).to_bytes(4, "big") + lying[12:])
+    return sealed_legacy(lying[:8] + (len(lying) - 12).to_bytes(4, "big") + lying[12:])
 
 
-def _sealed_legacy(raw: bytes) -> bytes:
+def sealed_legacy(raw: bytes) -> bytes:
     checksum = crc32(raw[LEGACY_CHECKED:]).to_bytes(4, "big")
     return raw[:LEGACY_CRC] + checksum + raw[LEGACY_CHECKED:]
 

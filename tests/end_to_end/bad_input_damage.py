@@ -16,8 +16,8 @@ from tests.end_to_end.bad_input_logs import (
     batch_positions,
     patched,
     put,
-    sealed,
 )
+from tests.support.reference_batch import sealed
 
 HEADER_BYTES = 61
 LEADER_EPOCH = range(12, 16)  # bytes of a batch that nothing covers (F-4.2)

@@ -5,8 +5,6 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from crc32c import crc32c
-
 from storage.formats import checkpoint, clean_shutdown
 from storage.log.log_writer import Message
 from tests.support.file_states import State
@@ -70,11 +68,6 @@ def batch_positions(log: Path) -> list[int]:
     for batch in split(log.read_bytes()):
         positions.append(positions[-1] + len(batch))
     return positions
-
-
-def sealed(batch: bytes) -> bytes:
-    """The batch with the checksum that fits it (F-4.2)."""
-    return batch[:17] + crc32c(batch[21:]).to_bytes(4, "big") + batch[21:]
 
 
 def patched(data: bytes, position: int, other: bytes) -> bytes:

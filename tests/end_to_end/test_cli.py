@@ -16,7 +16,6 @@ import pytest
 
 from cleaner_jobs.spark.class_archive import spark_home
 from storage.formats import clean_shutdown
-from tests.compactor.small_log import build
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command
 from tests.support.shell_code import shell_code
@@ -29,13 +28,6 @@ NOBODY = 65534
 WITHOUT_PRIVILEGES = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 UNPRIVILEGED = (*WITHOUT_PRIVILEGES, *LAUNCHER) if IS_ROOT else LAUNCHER
 COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
-
-
-@pytest.fixture
-def log_dir(tmp_path: Path) -> Path:
-    directory = build(tmp_path / "log").parent
-    clean_shutdown.write(str(directory))
-    return directory
 
 
 def compactor(

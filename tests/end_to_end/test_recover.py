@@ -9,7 +9,6 @@ import pytest
 
 from storage.file_names import LOG, TIME_INDEX, file_name
 from storage.formats import clean_shutdown
-from tests.compactor.small_log import build
 from tests.end_to_end.test_cli import COMPACTED, assert_refused, compactor, summary
 from tests.support.file_states import state_of
 
@@ -17,13 +16,6 @@ STAGED = ".compactor-0a1b2c3d-7"
 NOT_COMPACTED = ("--set", "cleanup.policy=delete")  # a round without Spark
 UNTIL = "until a broker has started and stopped cleanly there"
 UNDONE = [file_name(0, TIME_INDEX) + ".cleaned", file_name(0, LOG) + ".swap"]
-
-
-@pytest.fixture
-def log_dir(tmp_path: Path) -> Path:
-    directory = build(tmp_path / "log").parent
-    clean_shutdown.write(str(directory))
-    return directory
 
 
 @pytest.fixture

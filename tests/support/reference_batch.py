@@ -155,7 +155,7 @@ def encode(batch: ReferenceBatch) -> bytes:
 
 def encode_parts(batch: ReferenceBatch, records: bytes) -> bytes:
     """Header and checksum around records that were encoded otherwise."""
-    raw = bytearray(
+    raw = (
         HEADER.pack(
             batch.base_offset,
             HEADER.size - LENGTH_STARTS_AT + len(records),
@@ -173,16 +173,20 @@ def encode_parts(batch: ReferenceBatch, records: bytes) -> bytes:
         )
         + records
     )
-    checksum = crc32c.crc32c(bytes(raw[CRC_STARTS_AT:]))
-    raw[CRC_STARTS_AT - 4 : CRC_STARTS_AT] = checksum.to_bytes(4, "big")
-    return bytes(raw)
+    return sealed(raw)
+
+
+def sealed(batch: bytes) -> bytes:
+    """The batch with the checksum that fits it (F-4.2)."""
+    checksum = crc32c.crc32c(batch[CRC_STARTS_AT:]).to_bytes(4, "big")
+    return batch[: CRC_STARTS_AT - 4] + checksum + batch[CRC_STARTS_AT:]
 
 
 def encode_record(record: ReferenceRecord, base_offset: int, base_timestamp: int) -> bytes:
-    body = b"\x00" + _varint(record.timestamp - base_timestamp)
-    body += _varint(record.offset - base_offset) + _bytes(record.key) + _bytes(record.value)
-    body += _varint(len(record.headers)) + b"".join(map(_header, record.headers))
-    return _varint(len(body)) + body
+    body = b"\x00" + varint(record.timestamp - base_timestamp)
+    body += varint(record.offset - base_offset) + _bytes(record.key) + _bytes(record.value)
+    body += varint(len(record.headers)) + b"".join(map(_header, record.headers))
+    return varint(len(body)) + body
 
 
 def _header(header: Header) -> bytes:
@@ -190,10 +194,11 @@ def _header(header: Header) -> bytes:
 
 
 def _bytes(data: bytes | None) -> bytes:
-    return _varint(-1) if data is None else _varint(len(data)) + data
+    return varint(-1) if data is None else varint(len(data)) + data
 
 
-def _varint(number: int) -> bytes:
+def varint(number: int) -> bytes:
+    """Zig-zag, in as few bytes as will do (F-5.2)."""
     rest = (number << 1) ^ (number >> 63)
     out = []
     while rest >= 0x80:

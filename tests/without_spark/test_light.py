@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 import storage
-from storage.formats import clean_shutdown
-from tests.compactor.small_log import build
 
 PROJECT = Path(__file__).parents[2]
 COMPACTED = ("--include", ".*", "--set", "cleanup.policy=compact")
@@ -33,13 +31,6 @@ def test_each_module_of_storage_can_be_imported(module: str) -> None:
 def compactor(*words: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "compactor", *map(str, words)]
     return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-
-
-@pytest.fixture
-def log_dir(tmp_path: Path) -> Path:
-    directory = build(tmp_path / "log").parent
-    clean_shutdown.write(str(directory))
-    return directory
 
 
 def test_plan_verify_and_dump_do_their_work(log_dir: Path) -> None:

@@ -22,18 +22,10 @@ from compactor.round_report import CleaningReport, LogStatus
 from compactor.views.report_json import report_document
 from storage.formats import clean_shutdown
 from tests.compactor.rounds import log, report
-from tests.compactor.small_log import build
 from tests.support.file_states import state_of
 from tests.support.reference_batch import split
 
 Round = Callable[[RoundPlan, RunSettings, ProgressSink], CleaningReport]
-
-
-@pytest.fixture
-def log_dir(tmp_path: Path) -> Path:
-    directory = build(tmp_path / "log").parent
-    clean_shutdown.write(str(directory))
-    return directory
 
 
 @pytest.fixture

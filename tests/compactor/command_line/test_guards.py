@@ -11,9 +11,7 @@ import pytest
 from compactor.api.as_of import why_as_of_is_doubtful
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
-from storage.formats import clean_shutdown
 from tests.compactor.rounds import report
-from tests.compactor.small_log import build
 from tests.support.file_states import state_of
 
 NOW_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
@@ -76,13 +74,6 @@ def test_what_is_doubtful(text: str, as_of_ms: int, told: str | None) -> None:
 def test_a_local_time_is_what_may_have_been_meant(text: str, is_told: bool) -> None:
     told = why_as_of_is_doubtful(text, NOW_MS + 7_200_000, NOW_MS)
     assert told is not None and ("a time without a zone is taken for UTC" in told) is is_told
-
-
-@pytest.fixture
-def log_dir(tmp_path: Path) -> Path:
-    directory = build(tmp_path / "log").parent
-    clean_shutdown.write(str(directory))
-    return directory
 
 
 @pytest.fixture

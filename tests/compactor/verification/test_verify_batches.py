@@ -15,8 +15,8 @@ from compactor.verification.verify_batches import (
 from storage.codecs.compression import Codec
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.kernels.crc32c import crc32c
 from tests.compactor.small_log import patch
+from tests.support.reference_batch import sealed
 
 BATCH_RECORDS = 4
 CODECS = list(Codec)
@@ -45,11 +45,6 @@ def checked(path: Path, base_offset: int = 0) -> tuple[list[Finding], SegmentCol
 
 def problems(path: Path) -> list[tuple[int, str]]:
     return [(finding.position, finding.problem) for finding in checked(path)[0]]
-
-
-def resealed(batch: bytes) -> bytes:
-    """The batch with the CRC of its present bytes (F-4.2)."""
-    return batch[:17] + crc32c(batch[21:]).to_bytes(4, "big") + batch[21:]
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -195,7 +190,7 @@ def test_a_first_offset_below_the_base_offset_is_found(tmp_path: Path) -> None:
 def test_an_unknown_codec_is_found(tmp_path: Path) -> None:
     """F-4.3: 5 to 7 are errors."""
     first, second, third = batches()
-    wrong = resealed(second[:22] + b"\x06" + second[23:])
+    wrong = sealed(second[:22] + b"\x06" + second[23:])
     assert problems(write(tmp_path / "0.log", [first, wrong, third])) == [
         (len(first), "codec 6 is not known")
     ]
@@ -205,7 +200,7 @@ def test_an_unknown_codec_is_found(tmp_path: Path) -> None:
 def test_a_count_that_is_not_that_of_the_records_is_found(tmp_path: Path, count: int) -> None:
     """F-4.8: exactly so many records, and nothing left. A huge count is not believed."""
     first, second, third = batches()
-    wrong = resealed(second[:57] + count.to_bytes(4, "big") + second[61:])
+    wrong = sealed(second[:57] + count.to_bytes(4, "big") + second[61:])
     found = problems(write(tmp_path / "0.log", [first, wrong, third]))
     assert [position for position, _ in found] == [len(first)]
 
@@ -213,7 +208,7 @@ def test_a_count_that_is_not_that_of_the_records_is_found(tmp_path: Path, count:
 @pytest.mark.parametrize("codec", CODECS[1:])
 def test_compressed_bytes_that_do_not_decompress_are_found(tmp_path: Path, codec: Codec) -> None:
     first, second, third = batches(codec)
-    wrong = resealed(second[:61] + bytes(len(second) - 61))
+    wrong = sealed(second[:61] + bytes(len(second) - 61))
     findings, columns = checked(write(tmp_path / "0.log", [first, wrong, third]))
     assert [f.position for f in findings] == [len(first)]
     assert columns.records == 2 * BATCH_RECORDS
