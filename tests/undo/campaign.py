@@ -132,12 +132,14 @@ class Play:
         """A cleaner entry goes back and never forth; a log start goes back if segments did."""
         (cleaner, start), (cleaner_before, start_before) = entries, kept.entries
         known = None not in (cleaner, cleaner_before)
-        expected = min(cleaner or 0, cleaner_before or 0) if known else None
+        cleaners = {min(cleaner or 0, cleaner_before or 0) if known else None}
         if kept.before == kept.after:  # the run had only begun to delete: it is as clean as it was
-            expected = cleaner
+            cleaners.add(cleaner)
         found = self._world.entries()
         starts = {start_before, start} if kept.was_killed else {start}
-        if found[0] != expected or found[1] not in ({start_before} if kept.has_deleted else starts):
+        if found[0] not in cleaners or found[1] not in (
+            {start_before} if kept.has_deleted else starts
+        ):
             raise WrongError(
                 f"entries {found}, before the undoing {entries}, the run {kept.entries}"
             )
