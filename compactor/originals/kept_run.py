@@ -68,7 +68,12 @@ def read_logs(path: str, run: KeptRun, files: Files = LOCAL) -> list[KeptLog]:
             key = parse_partition_dir(entry.name)
             if key is not None and entry.is_dir:
                 log = os.path.join(directory, entry.name)
-                logs.append(KeptLog(log_dir, key, log, *_kept(files, log), files))
+                before, steps = _kept(files, log)
+                logs.append(
+                    KeptLog(
+                        log_dir=log_dir, key=key, path=log, before=before, steps=steps, access=files
+                    )
+                )
     return logs
 
 
