@@ -16,11 +16,10 @@ from compactor.config import Config, load_config, with_filters
 from compactor.exit_codes import UsageError
 from compactor.high_watermarks import require_high_watermarks
 from compactor.host.clock import now_ms
-from compactor.host.collector import collector_paused
 from compactor.planning.candidate import RoundClock
-from compactor.planning.round_plan import RoundPlan, plan_surveyed
+from compactor.planning.round_plan import RoundPlan, plan_by
 from compactor.planning.unmatched import require_include, unmatched
-from compactor.survey import survey_log_dirs, topics_in
+from compactor.survey import topics_in
 from compactor.topic_config import COMPACT
 from storage.files.files import Files
 from storage.files.local import LOCAL
@@ -78,12 +77,9 @@ def plan_of(
     premises: Premises, log_dirs: tuple[str, ...], problems: Mapping[str, str] | None = None
 ) -> RoundPlan:
     """Plan a round. problems: known ones, by path of the log directory or partition directory."""
-    config, as_of_ms = premises.config, premises.as_of_ms
     machine_ms = None if premises.is_as_of_given else now_ms()
-    clock = RoundClock(as_of_ms, config.producer_id_expiration_ms, config.checks_clock, machine_ms)
-    with collector_paused():
-        surveys = survey_log_dirs(log_dirs, premises.files)
-        return plan_surveyed(surveys, config, clock, problems or {})
+    clock = RoundClock.of(premises.config, premises.as_of_ms, machine_ms)
+    return plan_by(premises.files, log_dirs, premises.config, clock, problems)
 
 
 def _doubt_of_clock(rules: Rules, premises: Premises) -> str | None:

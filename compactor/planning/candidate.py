@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass, replace
 
 from cleaner_jobs.plan import ActiveProducer
+from compactor.config import Config
 from compactor.planning import selection
 from compactor.planning.clock_check import YOUNGER_RECORDS, has_younger_records
 from compactor.planning.selection import Bound, BoundName, CleanableRange, FirstDirty
@@ -35,6 +36,12 @@ class RoundClock:
     producer_id_expiration_ms: int
     is_checked: bool = False  # compared with the times at which files were written
     machine_ms: int | None = None  # what the machine's says, where now_ms is what it said before
+
+    @classmethod
+    def of(cls, config: Config, now_ms: int, machine_ms: int | None) -> "RoundClock":
+        """That of a round with these settings."""
+        expiration_ms = config.producer_id_expiration_ms
+        return cls(now_ms, expiration_ms, config.checks_clock, machine_ms)
 
 
 @dataclass(frozen=True, slots=True)

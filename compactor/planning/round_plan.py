@@ -14,9 +14,9 @@ from compactor.config import Config
 from compactor.host.collector import collector_paused
 from compactor.planning.candidate import Judgement, Prepared, RoundClock, defect, judge, prepare
 from compactor.planning.clock_check import why_clock_is_behind
-from compactor.planning.planner import SegmentLimits, group_segments
+from compactor.planning.log_plan import log_plan_of
 from compactor.planning.reasons import why_not_compacted, why_not_eligible
-from compactor.planning.selection import dirtiest_first, legacy_horizon_ms
+from compactor.planning.selection import dirtiest_first
 from compactor.retention.log_deletion import check_leader_epochs
 from compactor.retention.log_retention import LogRetention, deletion_of, limits_of
 from compactor.round_report import LogReport, LogStatus
@@ -24,6 +24,7 @@ from compactor.survey import LogDirSurvey, offsets_of, survey_log_dirs
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import parse_partition_dir
+from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats.checkpoint import CLEANER_OFFSET, TopicPartition
 from storage.log.log_dir import PartitionListing
@@ -115,22 +116,27 @@ def plan_round(
     machine_ms: what the machine's clock says by now, where as_of_ms is what it said before.
     Raise RefusedError if a directory cannot be read, ConfigError if settings of a topic clash.
     """
-    clock = RoundClock(as_of_ms, config.producer_id_expiration_ms, config.checks_clock, machine_ms)
-    with collector_paused():
-        return plan_surveyed(survey_log_dirs(log_dirs, LOCAL), config, clock, problems or {})
+    clock = RoundClock.of(config, as_of_ms, machine_ms)
+    return plan_by(LOCAL, log_dirs, config, clock, problems)
 
 
-def plan_surveyed(
-    surveys: Sequence[LogDirSurvey], config: Config, clock: RoundClock, problems: Mapping[str, str]
+def plan_by(
+    files: Files,
+    log_dirs: Iterable[str],
+    config: Config,
+    clock: RoundClock,
+    problems: Mapping[str, str] | None = None,
 ) -> RoundPlan:
-    """Likewise, of log directories as they were found, wherever their files are."""
-    planner = _Planner(config, clock, surveys, problems)
-    outcomes = [
-        planner.outcome(partition, survey)
-        for survey in surveys
-        for partition in survey.listing.partitions
-    ]
-    return _round_plan(clock.now_ms, surveys, outcomes)
+    """Likewise, by the files that are given, wherever they are."""
+    with collector_paused():
+        surveys = survey_log_dirs(log_dirs, files)
+        planner = _Planner(config, clock, surveys, problems or {})
+        outcomes = [
+            planner.outcome(partition, survey)
+            for survey in surveys
+            for partition in survey.listing.partitions
+        ]
+        return _round_plan(clock.now_ms, surveys, outcomes)
 
 
 def _round_plan(
@@ -146,7 +152,7 @@ def _round_plan(
     facts += [_facts(o.judgement, o.refusal, notes) for o in left if o.judgement is not None]
     return RoundPlan(
         as_of_ms=as_of_ms,
-        logs=tuple(_log_plan(log_id, prepared) for log_id, prepared in enumerate(taken)),
+        logs=tuple(log_plan_of(log_id, prepared) for log_id, prepared in enumerate(taken)),
         not_cleaned=tuple(sorted(reports, key=lambda r: (r.topic, r.partition, r.log_dir))),
         facts=tuple(facts),
         checkpoint_repairs=_repairs(outcomes),
@@ -302,42 +308,6 @@ class _Planner:
 def _order(judgement: Judgement) -> tuple[float, str, int]:
     partition = judgement.partition
     return dirtiest_first(judgement.cleanable, partition.topic, partition.partition)
-
-
-def _log_plan(log_id: int, prepared: Prepared) -> LogPlan:
-    judgement = prepared.judgement
-    partition, config = judgement.partition, judgement.config
-    end = judgement.cleanable.first_uncleanable_offset
-    limits = SegmentLimits(config.segment_bytes, config.segment_index_bytes)
-    return LogPlan(
-        log_id=log_id,
-        log_dir=judgement.log_dir,
-        topic=partition.topic,
-        partition=partition.partition,
-        path=partition.path,
-        first_dirty_offset=judgement.first_dirty.offset,
-        first_uncleanable_offset=end,
-        groups=group_segments(prepared.to_rewrite, limits, end),
-        delete_retention_ms=config.delete_retention_ms,
-        index_interval_bytes=config.index_interval_bytes,
-        segment_index_bytes=config.segment_index_bytes,
-        active_producers=prepared.producers,
-        segment_bytes=config.segment_bytes,
-        log_start_offset=judgement.offsets.log_start,
-        txn_index_base_offsets=tuple(
-            segment.base_offset
-            for segment in partition.segments
-            if segment.txn_index_bytes and segment.index_bytes is not None
-        ),
-        rebuilt_txn_indexes=tuple(
-            rebuilt for rebuilt in prepared.rebuilt_txn_indexes if rebuilt[1]
-        ),
-        files=partition.files,
-        notes=prepared.notes,
-        legacy_horizon_ms=legacy_horizon_ms(
-            partition.segments, judgement.first_dirty.offset, config.delete_retention_ms
-        ),
-    )
 
 
 def _report(outcome: _Outcome) -> LogReport:

@@ -17,7 +17,6 @@ an error the names are as they were, and no file that had a name has other bytes
 
 import errno
 import os
-from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
 
@@ -48,12 +47,7 @@ class OpenFile(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close it."""
         ...
 

@@ -1,7 +1,6 @@
 """Files of this machine, and of what it has mounted with the semantics of POSIX."""
 
 import os
-from types import TracebackType
 from typing import Self
 
 from storage.files import filesystem
@@ -83,12 +82,7 @@ class _LocalFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
 
 

@@ -8,7 +8,6 @@ relies on an order is found out.
 import errno
 import os
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import NoReturn, Self
 
 from storage.errors import CorruptFileError
@@ -234,12 +233,7 @@ class _OpenInMemory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """There is nothing to close."""
 
 

@@ -10,8 +10,7 @@ import pytest
 from cleaner_jobs.plan import LogPlan
 from compactor.config import Config
 from compactor.planning.candidate import RoundClock
-from compactor.planning.round_plan import RoundPlan, plan_round, plan_surveyed
-from compactor.survey import survey_log_dirs
+from compactor.planning.round_plan import RoundPlan, plan_by, plan_round
 from storage.file_names import INDEX, LOG, file_name
 from storage.files.files import Files
 from storage.files.watched import Operation, WatchedFiles
@@ -30,7 +29,7 @@ from tests.support.in_memory import in_memory
 
 def planned(log_dir: str, files: Files, config: Config = COMPACT) -> RoundPlan:
     clock = RoundClock(NOW_MS, config.producer_id_expiration_ms)
-    return plan_surveyed(survey_log_dirs([log_dir], files), config, clock, {})
+    return plan_by(files, [log_dir], config, clock)
 
 
 def without_identity(log: LogPlan) -> LogPlan:
