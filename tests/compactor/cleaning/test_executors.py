@@ -15,7 +15,7 @@ from storage.file_names import LOG, file_name
 from tests.compactor.small_rounds import GROUPS, logs_in
 from tests.support.made_log import plan_of
 
-FACTS = RoundSettings("cafe", "/work/compactor-cafe", 0, 1, 2, False)
+FACTS = RoundSettings("cafe", "/scratch/compactor-cafe", 0, 1, 2, False)
 SESSION = cast("Any", None)
 Asked = list[tuple[Sequence[Source], bool]]
 
