@@ -23,6 +23,7 @@ from cleaner_jobs.tasks.cleaned_segment import (
     BatchFacts,
     CleanedLog,
     FactsFile,
+    FinishedIndexes,
     IndexesInMaking,
     batch_facts,
     finish_like,
@@ -127,13 +128,7 @@ def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewrit
             batches += len(window.rows)
         reader.check_unchanged(source)
     indexes = making.finish()
-    stem = source.path.removesuffix(LOG)
-    same = (
-        _content(stem + INDEX) == indexes.offset_index
-        and _content(stem + TIME_INDEX) == indexes.time_index
-        and _content(stem + TXN_INDEX) == _new_txn_index(piece)
-    )
-    if not same:
+    if not _has_indexes(source.path, indexes, _new_txn_index(piece)):
         return None
     return Rewritten(
         log_id=piece.log_id,
@@ -156,6 +151,16 @@ def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewrit
         batches_rebuilt=0,
         batches_emptied=0,
         sparse_indexes=indexes.sparse,
+    )
+
+
+def _has_indexes(log_file: str, indexes: FinishedIndexes, txn_index: bytes | None) -> bool:
+    """Whether the index files beside a segment hold these bytes."""
+    stem = log_file.removesuffix(LOG)
+    return (
+        _content(stem + INDEX) == indexes.offset_index
+        and _content(stem + TIME_INDEX) == indexes.time_index
+        and _content(stem + TXN_INDEX) == txn_index
     )
 
 

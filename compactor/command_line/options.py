@@ -1,4 +1,4 @@
-"""The options that commands share, as typer takes them: names, help, panel of the help."""
+"""The options of the commands, as typer takes them: names, help, panel of the help."""
 
 from typing import Annotated
 
@@ -77,6 +77,14 @@ AssumeFullyReplicated = Annotated[
         rich_help_panel=LOGS,
         help="take the end of each log as its high watermark; a run needs it where there is no "
         "replication-offset-checkpoint",
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        rich_help_panel=LOGS,
+        help="do everything except writing; the counts are those of a real run",
     ),
 ]
 MapCapacity = Annotated[
@@ -167,6 +175,34 @@ Master = Annotated[
         metavar="URL",
         rich_help_panel=SPARK,
         help="Spark master; by default the one of spark-submit, or all cores of this host",
+    ),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        metavar="BEFORE",
+        rich_help_panel=LOGS,
+        help="a copy of LOG_DIR from before a compaction (cp -al will do): show that readers "
+        "find the latest record of every key, and that every record that is gone had a reason",
+    ),
+]
+AsOfCleaning = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        rich_help_panel=LOGS,
+        help="with --against: the clock of the cleaning, to check delete horizons: epoch "
+        "milliseconds or ISO 8601 (UTC unless it has a zone); by default the clock of this "
+        "machine, by which they can only be compared with one another",
+    ),
+]
+RunReport = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        rich_help_panel=LOGS,
+        help="with --against: the report of the run in between (run --report), to check every "
+        "delete horizon by its clock and delete.retention.ms",
     ),
 ]
 Report = Annotated[

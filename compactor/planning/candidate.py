@@ -174,10 +174,6 @@ def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Pr
             partition.segments, judgement.first_dirty.offset, bounds
         )
         judgement = replace(judgement, bounds=bounds, cleanable=cleanable)
-    producers = tuple(
-        ActiveProducer(entry.producer_id, entry.producer_epoch, entry.last_offset)
-        for _, entry in sorted(state.entries.items())
-    )
     refusal = _refusal(judgement)
     to_rewrite: tuple[Segment, ...] = ()
     notes: tuple[str, ...] = ()
@@ -188,7 +184,7 @@ def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Pr
     rebuilt = tuple(state.rebuilt_txn_indexes.items())
     return Prepared(
         judgement=judgement,
-        producers=producers,
+        producers=_producers(state),
         refusal=refusal,
         to_rewrite=to_rewrite,
         rebuilt_txn_indexes=rebuilt,
@@ -232,6 +228,13 @@ def _with_indexes(judgement: Judgement, segment: Segment) -> Segment:
     )
     return segment._replace(
         index_bytes=len(indexes.offset_index), time_index_bytes=len(indexes.time_index)
+    )
+
+
+def _producers(state: ProducerState) -> tuple[ActiveProducer, ...]:
+    return tuple(
+        ActiveProducer(entry.producer_id, entry.producer_epoch, entry.last_offset)
+        for _, entry in sorted(state.entries.items())
     )
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from cleaner_jobs.plan import LogPlan
 from compactor.host.printable import iso_time, one_line, printable, size_text
 from compactor.planning.notices import notices_of
-from compactor.planning.round_plan import LogFacts, RoundPlan
+from compactor.planning.round_plan import LogDirFacts, LogFacts, RoundPlan
 from compactor.planning.space import SpaceFacts, leaving_out
 from compactor.retention.retention_round import retention_report
 from compactor.round_report import LogReport, LogStatus
@@ -90,17 +90,7 @@ def plan_document(
             for log_dir, entries in plan.checkpoint_repairs.items()
             for (topic, partition), offset in entries.items()
         ],
-        "log_dirs": [
-            {
-                "path": log_dir.path,
-                "partitions": log_dir.partitions,
-                "has_clean_shutdown": log_dir.has_clean_shutdown,
-                "has_high_watermarks": log_dir.has_high_watermarks,
-                "ignored": [{"name": name, "reason": why} for name, why in log_dir.ignored],
-                "problem": log_dir.problem,
-            }
-            for log_dir in plan.log_dirs
-        ],
+        "log_dirs": [_log_dir(log_dir) for log_dir in plan.log_dirs],
     }
 
 
@@ -247,6 +237,17 @@ def _totals(plan: RoundPlan) -> dict[str, int]:
         "passed_over": statuses.count(LogStatus.PASSED_OVER),
         "cleanable_bytes": sum(facts.judgement.cleanable.cleanable_bytes for facts in taken),
         "rewrite_bytes": sum(group.log_bytes for log in plan.logs for group in log.groups),
+    }
+
+
+def _log_dir(found: LogDirFacts) -> JsonObject:
+    return {
+        "path": found.path,
+        "partitions": found.partitions,
+        "has_clean_shutdown": found.has_clean_shutdown,
+        "has_high_watermarks": found.has_high_watermarks,
+        "ignored": [{"name": name, "reason": why} for name, why in found.ignored],
+        "problem": found.problem,
     }
 
 

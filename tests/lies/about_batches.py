@@ -9,6 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from storage.codecs.compression import Codec, compress
+from tests.lies.about_records import (
+    HOUR_MS,
+    ONE_RECORD,
+    Change,
+    all_before,
+    flipped,
+    is_v2,
+    of_record,
+    with_records,
+)
 from tests.lies.lie import Known, Lie, Place
 from tests.support.reference_batch import (
     CODEC_BITS,
@@ -22,17 +32,13 @@ from tests.support.reference_batch import (
     encode_parts,
 )
 from tests.support.reference_batch import ReferenceBatch as Batch
-from tests.support.reference_batch import ReferenceRecord as Record
-
-Change = Callable[[Batch, random.Random, Known], Batch | None]
-HOUR_MS = 3_600_000
 
 
 def batch_lies() -> Iterator[Lie]:
     for name, change in ONE_BATCH.items():
         yield Lie(name, Place.LOG, _of_one(change))
-    for name, of_record in ONE_RECORD.items():
-        yield Lie(name, Place.LOG, _of_one(_of_record(of_record)))
+    for name, of_change in ONE_RECORD.items():
+        yield Lie(name, Place.LOG, _of_one(of_record(of_change)))
     for name, tell in ALL_BATCHES.items():
         yield Lie(name, Place.LOG, tell)
 
@@ -41,10 +47,6 @@ def raw_of(batch: Batch) -> bytes:
     """The bytes of a batch, in the codec that it names."""
     payload, codec = encode(batch)[HEADER.size :], Codec(batch.attributes & CODEC_BITS)
     return encode_parts(batch, compress(codec, payload) if payload else payload)
-
-
-def is_v2(raw: bytes) -> bool:
-    return raw[16] == 2
 
 
 def _of_one(
@@ -63,97 +65,6 @@ def _of_one(
 
     return tell
 
-
-def _of_record(change: Callable[[Record, random.Random, Known], Record | None]) -> Change:
-    """A batch of data of which one record is changed."""
-
-    def changed(batch: Batch, chance: random.Random, known: Known) -> Batch | None:
-        if batch.is_control:
-            return None
-        for row in chance.sample(range(len(batch.records)), len(batch.records)):
-            record = change(batch.records[row], chance, known)
-            if record is not None and record != batch.records[row]:
-                return with_records(
-                    batch, (*batch.records[:row], record, *batch.records[row + 1 :])
-                )
-        return None
-
-    return changed
-
-
-def with_records(batch: Batch, records: Sequence[Record]) -> Batch:
-    """As Kafka's builder would write them: a lie that has the largest and the base time right."""
-    if not records:
-        return replace(batch, attributes=batch.attributes & ~(CODEC_BITS | HORIZON), records=(),
-                       base_timestamp=-1)  # fmt: skip
-    base, latest = batch.base_timestamp, batch.max_timestamp
-    if not batch.attributes & HORIZON:
-        base = records[0].timestamp
-    if not batch.attributes & LOG_APPEND_TIME:
-        latest = max(-1, *(record.timestamp for record in records))
-    return replace(batch, records=tuple(records), base_timestamp=base, max_timestamp=latest)
-
-
-def _flipped(data: bytes | None, chance: random.Random) -> bytes | None:
-    """One bit of it."""
-    if not data:
-        return None
-    at = chance.randrange(len(data))
-    return data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :]
-
-
-# one record
-
-
-def _value_flipped(record: Record, chance: random.Random, _: Known) -> Record | None:
-    value = _flipped(record.value, chance)
-    return None if value is None else replace(record, value=value)
-
-
-def _key_flipped(record: Record, chance: random.Random, _: Known) -> Record | None:
-    key = _flipped(record.key, chance)
-    return None if key is None else replace(record, key=key)
-
-
-def _header_changed(record: Record, chance: random.Random, _: Known) -> Record | None:
-    if not record.headers:
-        return None
-    at = chance.randrange(len(record.headers))
-    key, value = record.headers[at]
-    other = (key, _flipped(value, chance) or b"x")
-    return replace(record, headers=(*record.headers[:at], other, *record.headers[at + 1 :]))
-
-
-def _older_version(record: Record, chance: random.Random, known: Known) -> Record | None:
-    """The value, time and headers that the key had before."""
-    older = [
-        other
-        for raw in _all_before(known)
-        for other in decode(raw).records
-        if not decode(raw, with_records=False).is_control
-        and other.key == record.key
-        and other.offset < record.offset
-    ]
-    if not older or record.key is None:
-        return None
-    return replace(chance.choice(older), offset=record.offset)
-
-
-ONE_RECORD: dict[str, Callable[[Record, random.Random, Known], Record | None]] = {
-    "a bit of a value": _value_flipped,
-    "a bit of a key": _key_flipped,
-    "a header is another": _header_changed,
-    "a header is lost": lambda r, *_: replace(r, headers=r.headers[1:]) if r.headers else None,
-    "a header is new": lambda r, *_: replace(r, headers=(*r.headers, (b"new", b"1"))),
-    "a value is cut": lambda r, *_: replace(r, value=r.value[:-1]) if r.value else None,
-    "a value is longer": lambda r, *_: replace(r, value=r.value + b"\0") if r.value else None,
-    "a value is null": lambda r, *_: replace(r, value=None) if r.value is not None else None,
-    "a tombstone has a value": lambda r, *_: replace(r, value=b"") if r.value is None else None,
-    "a key is null": lambda r, *_: replace(r, key=None),
-    "a record is a millisecond late": lambda r, *_: replace(r, timestamp=r.timestamp + 1),
-    "a record is an hour early": lambda r, *_: replace(r, timestamp=r.timestamp - HOUR_MS),
-    "an older version of a key": _older_version,
-}
 
 # one batch
 
@@ -209,7 +120,7 @@ def _superseded_kept(batch: Batch, chance: random.Random, known: Known) -> Batch
     kept = {record.offset for record in batch.records}
     gone = [
         record
-        for raw in _all_before(known)
+        for raw in all_before(known)
         if (found := decode(raw)).base_offset == batch.base_offset
         for record in found.records
         if record.offset not in kept
@@ -251,7 +162,7 @@ def _marker_changed(batch: Batch, *_: object) -> Batch | None:
 def _coordinator_changed(batch: Batch, chance: random.Random, _: Known) -> Batch | None:
     if not batch.is_control or not batch.records:
         return None
-    value = _flipped(batch.records[0].value, chance)
+    value = flipped(batch.records[0].value, chance)
     return replace(batch, records=(replace(batch.records[0], value=value),))
 
 
@@ -346,7 +257,7 @@ def _twice(batches: Sequence[bytes], chance: random.Random, _: Known) -> list[by
 
 def _as_before(batches: Sequence[bytes], chance: random.Random, known: Known) -> list[bytes] | None:
     """One of them with all that it held."""
-    before = {decode(raw, with_records=False).base_offset: raw for raw in _all_before(known)}
+    before = {decode(raw, with_records=False).base_offset: raw for raw in all_before(known)}
     rows = [
         row
         for row, raw in enumerate(batches)
@@ -368,7 +279,7 @@ def _put_back(batches: Sequence[bytes], chance: random.Random, known: Known) -> 
     first, last = heads[0].base_offset, heads[-1].last_offset
     gone = [
         (head.base_offset, raw)
-        for raw in _all_before(known)
+        for raw in all_before(known)
         if (head := decode(raw, with_records=False)).base_offset not in there
         and first < head.base_offset < last
     ]
@@ -405,10 +316,6 @@ def _bit_of_a_batch(
     raw = bytearray(batches[row])
     raw[chance.randrange(17, len(raw))] ^= 1 << chance.randrange(8)
     return [*batches[:row], bytes(raw), *batches[row + 1 :]]
-
-
-def _all_before(known: Known) -> Iterator[bytes]:
-    return (raw for batches in known.segments.values() for raw in batches if is_v2(raw))
 
 
 ALL_BATCHES: dict[str, Callable[..., list[bytes] | None]] = {

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +26,12 @@ class Ended(NamedTuple):
     code: int
     out: str
     error: str
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The last line of standard output."""
+        found: dict[str, Any] = json.loads(self.out.splitlines()[-1])
+        return found
 
 
 def use_local_rounds(patch: pytest.MonkeyPatch, work_dir: Path, cores: int = 2) -> None:

@@ -94,8 +94,9 @@ def source_batch(header_key: bytes = b"h") -> ReferenceBatch:
     )
 
 
-def partition_of(root: Path, entries: Sequence[bytes]) -> Path:
+def partition_of(local: LocalRound, entries: Sequence[bytes]) -> Path:
     """Entries, which take the offsets 0 to 3 at most, and a batch that supersedes a."""
+    root = local.work_dir.parent
     last = encode(keyed(4, "ac"))
     partition = make_partition(root / "logs", {4: [last], END: [keyed(END, "z")]})
     for kind, data in ((LOG, b"".join(entries)), (INDEX, b""), (TIME_INDEX, b""), (SNAPSHOT, b"")):
@@ -130,7 +131,7 @@ def put(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, **around: Any) 
 @pytest.mark.parametrize("what", FLIPS)
 @pytest.mark.parametrize("moment", ["read", "written"])
 def test_of_a_batch_that_is_rebuilt(
-    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, moment: str
+    local: LocalRound, monkeypatch: pytest.MonkeyPatch, what: str, moment: str
 ) -> None:
     flip = FLIPS[what]
 
@@ -149,7 +150,7 @@ def test_of_a_batch_that_is_rebuilt(
             after=lambda result, *given: flip.in_buffer(given[5], result[0]),
         )
 
-    check_refused(local, partition_of(tmp_path, [encode(source_batch())]), arm)
+    check_refused(local, partition_of(local, [encode(source_batch())]), arm)
 
 
 BYTES_OF_HEADER = {
@@ -168,13 +169,13 @@ BYTES_OF_HEADER = {
 
 @pytest.mark.parametrize("at", BYTES_OF_HEADER.values(), ids=BYTES_OF_HEADER)
 def test_of_the_header_of_a_batch_that_is_rebuilt(
-    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+    local: LocalRound, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     def turn(_: object, *given: Any) -> bool:
         given[5][at] ^= 8
         return True
 
-    partition = partition_of(tmp_path, [encode(source_batch())])
+    partition = partition_of(local, [encode(source_batch())])
     check_refused(
         local, partition, lambda: put(monkeypatch, rewrite, "rewrite_batches", after=turn)
     )
@@ -182,7 +183,7 @@ def test_of_the_header_of_a_batch_that_is_rebuilt(
 
 @pytest.mark.parametrize("at", BYTES_OF_HEADER.values(), ids=BYTES_OF_HEADER)
 def test_of_the_header_of_a_batch_that_is_emptied(
-    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+    local: LocalRound, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     """It stays for its producer alone: no record of it is counted anywhere."""
     source = replace(source_batch(), records=source_batch().records[:1])
@@ -191,7 +192,7 @@ def test_of_the_header_of_a_batch_that_is_emptied(
         given[5][at] ^= 8
         return True
 
-    partition = partition_of(tmp_path, [encode(source)])
+    partition = partition_of(local, [encode(source)])
     check_refused(
         local, partition, lambda: put(monkeypatch, rewrite, "rewrite_batches", after=turn), [ACTIVE]
     )
@@ -200,7 +201,7 @@ def test_of_the_header_of_a_batch_that_is_emptied(
 @pytest.mark.parametrize("moment", ["read", "written"])
 @pytest.mark.parametrize("at", [7, 15, 50], ids=["base offset", "leader epoch", "producer id"])
 def test_of_a_batch_that_is_copied(
-    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, at: int
+    local: LocalRound, monkeypatch: pytest.MonkeyPatch, moment: str, at: int
 ) -> None:
     """Its checksum is that of its source; offset and leader epoch stand before it."""
     copied = encode(replace(source_batch(), records=source_batch().records[1:], base_offset=1))
@@ -214,7 +215,7 @@ def test_of_a_batch_that_is_copied(
         return True
 
     around: dict[str, Any] = {"before": turn_read} if moment == "read" else {"after": turn_written}
-    partition = partition_of(tmp_path, [copied, encode(keyed(2, "a"))])
+    partition = partition_of(local, [copied, encode(keyed(2, "a"))])
     check_refused(local, partition, lambda: put(monkeypatch, rewrite, "rewrite_batches", **around))
 
 
@@ -226,7 +227,6 @@ def test_of_a_batch_that_is_copied(
 @pytest.mark.parametrize("codec", [codec for codec in Codec if codec], ids=lambda c: c.name)
 def test_of_a_batch_that_is_compressed_again(
     local: LocalRound,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     codec: Codec,
     moment: str,
@@ -251,17 +251,17 @@ def test_of_a_batch_that_is_compressed_again(
         monkeypatch.setattr(packed_batches, "compress", once)
         return once
 
-    check_refused(local, partition_of(tmp_path, [packed(source_batch(), codec)]), arm)
+    check_refused(local, partition_of(local, [packed(source_batch(), codec)]), arm)
 
 
 def test_of_the_producer_of_a_batch_that_is_compressed_again(
-    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local: LocalRound, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def turn(row: list[int], *_: Any) -> bool:
         row[PRODUCER_ID] ^= 1
         return True
 
-    partition = partition_of(tmp_path, [packed(source_batch(), Codec.ZSTD)])
+    partition = partition_of(local, [packed(source_batch(), Codec.ZSTD)])
     check_refused(local, partition, lambda: put(monkeypatch, packed_batches, "_batch", before=turn))
 
 
@@ -271,7 +271,7 @@ def test_of_the_producer_of_a_batch_that_is_compressed_again(
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP], ids=lambda c: c.name)
 @pytest.mark.parametrize("field", ["value", "timestamp", "headers", "offset"])
 def test_of_a_batch_that_is_rebuilt_by_field(
-    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: str, codec: Codec
+    local: LocalRound, monkeypatch: pytest.MonkeyPatch, field: str, codec: Codec
 ) -> None:
     turned: dict[str, Any] = {
         "value": b"value-of-c",
@@ -287,7 +287,7 @@ def test_of_a_batch_that_is_rebuilt_by_field(
     raw = packed(replace(source_batch("é".encode()), last_offset=2), codec)
     check_refused(
         local,
-        partition_of(tmp_path, [raw]),
+        partition_of(local, [raw]),
         lambda: put(monkeypatch, rebuilt_by_field, "encode_batch", before=turn),
     )
 
@@ -296,19 +296,18 @@ def test_of_a_batch_that_is_rebuilt_by_field(
 
 
 @pytest.mark.parametrize("moment", ["upgraded", "written"])
-@pytest.mark.parametrize("magic", [0, 1])
-@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "form", [(0, Codec.NONE), (1, Codec.NONE), (0, Codec.GZIP), (1, Codec.GZIP)]
+)
 @pytest.mark.parametrize("what", ["value", "timestamp"])
 def test_of_legacy_messages(
     local: LocalRound,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     moment: str,
-    magic: int,
-    codec: Codec,
+    form: tuple[int, Codec],
     what: str,
 ) -> None:
-    flip = FLIPS[what]
+    flip, (magic, codec) = FLIPS[what], form
     times = (100, 5000) if magic else (-1, -1)
     records = [Record(0, times[0], b"a", b"1"), Record(1, times[1], b"b", VALUE)]
 
@@ -327,7 +326,7 @@ def test_of_legacy_messages(
             return put(monkeypatch, packed_batches, "rebuild_payloads", after=in_written)
         return put(monkeypatch, rewrite, "rewrite_batches", after=in_written)
 
-    check_refused(local, partition_of(tmp_path, [encode_message_set(magic, records, codec)]), arm)
+    check_refused(local, partition_of(local, [encode_message_set(magic, records, codec)]), arm)
 
 
 # a group that several tasks rewrite
@@ -335,12 +334,12 @@ def test_of_legacy_messages(
 
 @pytest.mark.parametrize("what", FLIPS)
 def test_of_a_piece_of_a_group(
-    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+    local: LocalRound, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     monkeypatch.setattr(scan, "PART_RECORDS", 2)
     local.cores = 4
     flip = FLIPS[what]
-    partition = partition_of(tmp_path, [encode(keyed(0, "d")), encode(moved(source_batch(), 1))])
+    partition = partition_of(local, [encode(keyed(0, "d")), encode(moved(source_batch(), 1))])
 
     def in_written(result: Any, *given: Any) -> bool:
         return flip.in_buffer(given[5], result[0])

@@ -3,18 +3,14 @@
 import json
 import os
 import re
-import shutil
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
-from compactor.command_line import cli
 from compactor.errors import CleaningFailedError, RefusedError
 from compactor.host.progress import SWAP_STAGE, ProgressSink
 from compactor.planning.round_plan import RoundPlan
@@ -23,7 +19,7 @@ from compactor.views.report_json import report_document
 from storage.formats import clean_shutdown
 from tests.compactor.rounds import log, report
 from tests.support.file_states import state_of
-from tests.support.reference_batch import split
+from tests.support.local_command import run_command
 
 Round = Callable[[RoundPlan, RunSettings, ProgressSink], CleaningReport]
 
@@ -34,33 +30,13 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Callable[[Round], None]:
     return lambda made_up: monkeypatch.setattr(cleaner_manager, "run_round", made_up)
 
 
-class Ended:
-    """How a command ended, and what it said."""
-
-    def __init__(self, code: int, captured: Any) -> None:
-        self.code = code
-        self.out: str = captured.out
-        self.error: str = captured.err
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.out.splitlines()[-1])
-        return found
-
-
-@pytest.fixture
-def compactor(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
-    return lambda *words: Ended(cli.main([str(word) for word in words]), capsys.readouterr())
-
-
-Compactor = Callable[..., Ended]
 Engine = Callable[[Round], None]
 COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
 
 
 class TestRun:
     def test_arguments_reach_the_engine(
-        self, log_dir: Path, engine: Engine, compactor: Compactor, tmp_path: Path
+        self, log_dir: Path, engine: Engine, tmp_path: Path
     ) -> None:
         seen: list[tuple[RoundPlan, RunSettings]] = []
 
@@ -71,7 +47,7 @@ class TestRun:
         engine(run_round)
         options = ["--dry-run", "--as-of", "5000", "--any-clock", "--master", "local[1]", "--debug"]
         options += ["--work-dir", str(tmp_path / "w"), *COMPACTED]
-        assert compactor("run", log_dir, *options).code == 0
+        assert run_command("run", log_dir, *options).code == 0
         [(plan, settings)] = seen
         assert plan.as_of_ms == 5000
         assert [log.name for log in plan.logs] == ["orders-0"]
@@ -96,14 +72,13 @@ class TestRun:
         self,
         log_dir: Path,
         engine: Engine,
-        compactor: Compactor,
         statuses: list[LogStatus],
         code: int,
         word: str,
     ) -> None:
         made_up = report(*(log(n, status, "why") for n, status in enumerate(statuses)))
         engine(lambda *_: made_up)
-        ended = compactor("run", log_dir)
+        ended = run_command("run", log_dir)
         assert ended.code == code
         assert ended.summary["exit_code"] == code
         assert ended.summary["status"] == word
@@ -111,9 +86,7 @@ class TestRun:
         assert set(ended.summary["totals"]["logs"]) == {status.value for status in LogStatus}
         assert "Compaction; as of" in ended.out
 
-    def test_json_is_all_there_is_on_standard_output(
-        self, log_dir: Path, engine: Engine, compactor: Compactor
-    ) -> None:
+    def test_json_is_all_there_is_on_standard_output(self, log_dir: Path, engine: Engine) -> None:
         made_up = report(log(0), log(1, LogStatus.SET_ASIDE, "bad"))
 
         def run_round(_: RoundPlan, __: RunSettings, progress: ProgressSink) -> CleaningReport:
@@ -122,37 +95,37 @@ class TestRun:
             return made_up
 
         engine(run_round)
-        ended = compactor("run", log_dir, "--format", "json")
+        ended = run_command("run", log_dir, "--format", "json")
         assert json.loads(ended.out) == report_document(made_up)
         assert ended.out.count("\n") == 1
         assert "careful" in ended.error
 
     def test_the_report_is_the_whole_document(
-        self, log_dir: Path, engine: Engine, compactor: Compactor, tmp_path: Path
+        self, log_dir: Path, engine: Engine, tmp_path: Path
     ) -> None:
         engine(lambda *_: report(log(0)))
         path = tmp_path / "r.json"
-        assert compactor("run", log_dir, "--report", path).code == 0
+        assert run_command("run", log_dir, "--report", path).code == 0
         assert json.loads(path.read_text()) == report_document(report(log(0)))
         assert sorted(os.listdir(tmp_path)) == ["log", "r.json"]
 
     def test_a_report_that_cannot_be_written_fails_a_round_that_went_well(
-        self, log_dir: Path, engine: Engine, compactor: Compactor, tmp_path: Path
+        self, log_dir: Path, engine: Engine, tmp_path: Path
     ) -> None:
         def run_round(*_: object) -> CleaningReport:
             (tmp_path / "r.json").mkdir()  # meanwhile
             return report(log(0))
 
         engine(run_round)
-        ended = compactor("run", log_dir, "--report", tmp_path / "r.json")
+        ended = run_command("run", log_dir, "--report", tmp_path / "r.json")
         assert ended.code == ended.summary["exit_code"] == 1
         assert "The report was not written; the command itself has ended." in ended.error
 
     def test_an_error_leaves_a_report_too(
-        self, log_dir: Path, engine: Engine, compactor: Compactor, tmp_path: Path
+        self, log_dir: Path, engine: Engine, tmp_path: Path
     ) -> None:
         engine(failing(CleaningFailedError("no Java 17 was found")))
-        ended = compactor("run", log_dir, "--report", tmp_path / "r.json")
+        ended = run_command("run", log_dir, "--report", tmp_path / "r.json")
         assert ended.code == 1
         assert (
             json.loads((tmp_path / "r.json").read_text())
@@ -167,17 +140,17 @@ class TestRun:
         )
 
     def test_an_error_before_the_swap_says_that_nothing_was_changed(
-        self, log_dir: Path, engine: Engine, compactor: Compactor
+        self, log_dir: Path, engine: Engine
     ) -> None:
         engine(failing(CleaningFailedError("a job was lost"), "scan"))
-        last = compactor("run", log_dir).error.splitlines()[-1]
+        last = run_command("run", log_dir).error.splitlines()[-1]
         assert last == "compactor: a job was lost. Nothing was changed."
 
     def test_what_an_error_says_itself_is_not_said_twice(
-        self, log_dir: Path, engine: Engine, compactor: Compactor
+        self, log_dir: Path, engine: Engine
     ) -> None:
         engine(failing(RefusedError("locked. Nothing was changed")))
-        ended = compactor("run", log_dir)
+        ended = run_command("run", log_dir)
         assert ended.code == 3
         assert ended.error.lower().count("nothing was changed") == 1
 
@@ -189,48 +162,45 @@ class TestRun:
         self,
         log_dir: Path,
         engine: Engine,
-        compactor: Compactor,
         error: BaseException,
         code: int,
         word: str,
     ) -> None:
         engine(failing(error, SWAP_STAGE))
-        ended = compactor("run", log_dir)
+        ended = run_command("run", log_dir)
         assert ended.code == code
         last = ended.error.splitlines()[-1]
         assert last.startswith(f"compactor: {word}")
         assert "2 groups of segments had been swapped in and stay" in last
         assert "Nothing was changed" not in ended.error
 
-    def test_sigterm_ends_a_run_as_ctrl_c_does(
-        self, log_dir: Path, engine: Engine, compactor: Compactor
-    ) -> None:
+    def test_sigterm_ends_a_run_as_ctrl_c_does(self, log_dir: Path, engine: Engine) -> None:
         def run_round(*_: object) -> CleaningReport:
             os.kill(os.getpid(), signal.SIGTERM)
             return report()
 
         engine(run_round)
         before = signal.getsignal(signal.SIGTERM)
-        ended = compactor("run", log_dir)
+        ended = run_command("run", log_dir)
         assert (ended.code, ended.summary["status"]) == (143, "interrupted")
         assert ended.error.endswith("compactor: terminated. Nothing was changed.\n")
         assert signal.getsignal(signal.SIGTERM) is before
 
     def test_an_unforeseen_error_has_a_traceback_only_with_debug(
-        self, log_dir: Path, engine: Engine, compactor: Compactor
+        self, log_dir: Path, engine: Engine
     ) -> None:
         engine(failing(ZeroDivisionError("division\nby zero")))
-        quiet = compactor("run", log_dir)
+        quiet = run_command("run", log_dir)
         assert quiet.code == 1
         assert "internal error: ZeroDivisionError: division. Nothing was changed." in quiet.error
         assert "--debug shows where" in quiet.error
         assert "Traceback" not in quiet.error
-        loud = compactor("run", log_dir, "--debug")
+        loud = run_command("run", log_dir, "--debug")
         assert loud.code == 1
         assert "raise error" in loud.error
 
     def test_the_directory_is_locked_meanwhile_and_left_as_it_was(
-        self, log_dir: Path, engine: Engine, compactor: Compactor
+        self, log_dir: Path, engine: Engine
     ) -> None:
         """F-15.1."""
         held: list[bool] = []
@@ -241,95 +211,91 @@ class TestRun:
 
         engine(run_round)
         before = state_of(log_dir)
-        assert compactor("run", log_dir).code == 0
-        assert compactor("run", log_dir, "--dry-run").code == 0
+        assert run_command("run", log_dir).code == 0
+        assert run_command("run", log_dir, "--dry-run").code == 0
         assert held == [True, False]
         assert state_of(log_dir) == before
 
-    def test_an_unclean_shutdown_is_refused(self, log_dir: Path, compactor: Compactor) -> None:
+    def test_an_unclean_shutdown_is_refused(self, log_dir: Path) -> None:
         (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
         before = state_of(log_dir)
-        ended = compactor("run", log_dir)
+        ended = run_command("run", log_dir)
         assert (ended.code, ended.summary["status"]) == (3, "refused")
         assert "did not stop cleanly" in ended.error
         assert state_of(log_dir) == before
 
 
 class TestPlan:
-    def test_table_and_summary(self, log_dir: Path, compactor: Compactor) -> None:
-        ended = compactor("plan", log_dir, *COMPACTED)
+    def test_table_and_summary(self, log_dir: Path) -> None:
+        ended = run_command("plan", log_dir, *COMPACTED)
         assert ended.code == 0
         assert "orders-0" in ended.out
         assert ended.summary["command"] == "plan"
         assert ended.summary["totals"]["to_clean"] == 1
 
-    def test_json(self, log_dir: Path, compactor: Compactor) -> None:
-        ended = compactor("plan", log_dir, "--format", "json")
+    def test_json(self, log_dir: Path) -> None:
+        ended = run_command("plan", log_dir, "--format", "json")
         document = json.loads(ended.out)
         assert document["exit_code"] == 0
         assert [entry["topic"] for entry in document["not_taken"]] == ["orders"]
 
-    def test_a_damaged_log_is_set_aside(self, log_dir: Path, compactor: Compactor) -> None:
+    def test_a_damaged_log_is_set_aside(self, log_dir: Path) -> None:
         path = max((log_dir / "orders-0").glob("*.log"))
         path.write_bytes(path.read_bytes()[:-5])
-        ended = compactor("plan", log_dir, *COMPACTED)
+        ended = run_command("plan", log_dir, *COMPACTED)
         assert (ended.code, ended.summary["status"]) == (4, "partial")
         told = re.sub(r"\s", "", ended.out)  # the table breaks long paths
         assert re.search(re.escape(path.stem) + r"\.(log|index),byte\d+:", told)
 
-    def test_settings_of_the_command_line_win(self, log_dir: Path, compactor: Compactor) -> None:
+    def test_settings_of_the_command_line_win(self, log_dir: Path) -> None:
         words = ["plan", log_dir, *COMPACTED]
         words += ["--set", "cleanup.policy=delete"]
-        assert compactor(*words).summary["totals"]["to_clean"] == 0
+        assert run_command(*words).summary["totals"]["to_clean"] == 0
 
     @pytest.mark.parametrize("policy", ["compact", "compact,delete"])
     @pytest.mark.parametrize("words", [["plan"], ["run"], ["run", "--dry-run"]])
     def test_a_policy_for_every_topic_is_refused(
-        self, log_dir: Path, compactor: Compactor, words: list[str], policy: str
+        self, log_dir: Path, words: list[str], policy: str
     ) -> None:
         """Of topics whose policy is delete, most would go."""
         before = state_of(log_dir)
-        ended = compactor(*words, log_dir, "--set", f"cleanup.policy={policy}")
+        ended = run_command(*words, log_dir, "--set", f"cleanup.policy={policy}")
         assert (ended.code, ended.summary["status"]) == (2, "usage")
         assert f"--set cleanup.policy={policy}: would compact every topic" in ended.error
         assert "--include REGEX" in ended.error and "--topic-configs FILE" in ended.error
         assert state_of(log_dir) == before
 
-    def test_one_that_compacts_nothing_needs_no_topics(
-        self, log_dir: Path, compactor: Compactor
-    ) -> None:
-        assert compactor("plan", log_dir, "--set", "cleanup.policy=delete").code == 0
+    def test_one_that_compacts_nothing_needs_no_topics(self, log_dir: Path) -> None:
+        assert run_command("plan", log_dir, "--set", "cleanup.policy=delete").code == 0
 
     @pytest.mark.parametrize("policy", ["delete", "compact"])
-    def test_a_topics_own_policy_stands(
-        self, log_dir: Path, compactor: Compactor, tmp_path: Path, policy: str
-    ) -> None:
+    def test_a_topics_own_policy_stands(self, log_dir: Path, tmp_path: Path, policy: str) -> None:
         topics = tmp_path / "topics.json"
         topics.write_text(json.dumps({"orders": {"cleanup.policy": policy}}))
-        ended = compactor("plan", log_dir, *COMPACTED, "--topic-configs", topics)
+        ended = run_command("plan", log_dir, *COMPACTED, "--topic-configs", topics)
         assert ended.summary["totals"]["to_clean"] == int(policy == "compact")
 
-    def test_one_named_to_explain_may_be_given_any_policy(
-        self, log_dir: Path, compactor: Compactor
-    ) -> None:
-        ended = compactor("explain", log_dir, "orders-0", "--set", "cleanup.policy=compact")
+    def test_one_named_to_explain_may_be_given_any_policy(self, log_dir: Path) -> None:
+        ended = run_command("explain", log_dir, "orders-0", "--set", "cleanup.policy=compact")
         assert (ended.code, "orders-0 to-clean" in ended.out) == (0, True)
 
-    def test_topics_can_be_left_out(self, log_dir: Path, compactor: Compactor) -> None:
+    def test_topics_can_be_left_out(self, log_dir: Path) -> None:
         words = ["plan", log_dir, "--set", "cleanup.policy=compact"]
         assert (
-            compactor(*words, "--include", ".*", "--exclude", "ord.*").summary["totals"]["to_clean"]
+            run_command(*words, "--include", ".*", "--exclude", "ord.*").summary["totals"][
+                "to_clean"
+            ]
             == 0
         )
-        assert compactor(*words, "--include", "ord.*").summary["totals"]["to_clean"] == 1
+        assert run_command(*words, "--include", "ord.*").summary["totals"]["to_clean"] == 1
 
     @pytest.mark.parametrize("command", ["plan", "run"])
     def test_filters_that_match_nothing(
-        self, log_dir: Path, engine: Engine, compactor: Compactor, tmp_path: Path, command: str
+        self, log_dir: Path, engine: Engine, tmp_path: Path, command: str
     ) -> None:
         engine(lambda *_: report())
         before = state_of(log_dir)
-        ended = compactor(command, log_dir, "--include", "ord")
+        ended = run_command(command, log_dir, "--include", "ord")
         problem = "--include 'ord': matches no topic here: it has to match the whole name, and "
         problem += "matches only a part of orders"
         assert (ended.code, ended.summary["error"]) == (2, problem)
@@ -342,114 +308,19 @@ class TestPlan:
             "--exclude 'ordres': matches no topic here; did you mean orders?",
             "--topic-configs: 1 of its 2 topics are not here: prices",
         ]
-        shown = compactor(*words)
+        shown = run_command(*words)
         for warning in warnings:
             assert f"\nWarning: {warning}\n" in shown.out
         assert (shown.code, "arning" in shown.error) == (0, False)
-        ended = compactor(*words, "--format", "json")
+        ended = run_command(*words, "--format", "json")
         assert ended.summary["warnings"] == warnings
         assert ended.error == "".join(f"compactor: warning: {line}\n" for line in warnings)
 
-    def test_the_high_watermark_can_be_looked_past(
-        self, log_dir: Path, compactor: Compactor
-    ) -> None:
+    def test_the_high_watermark_can_be_looked_past(self, log_dir: Path) -> None:
         (log_dir / "replication-offset-checkpoint").write_text("0\n1\norders 0 0\n")
         words = ["plan", log_dir, *COMPACTED]
-        assert compactor(*words).summary["totals"]["to_clean"] == 0
-        assert compactor(*words, "--assume-fully-replicated").summary["totals"]["to_clean"] == 1
-
-
-class TestVerify:
-    def test_sound(self, log_dir: Path, compactor: Compactor) -> None:
-        ended = compactor("verify", log_dir, "orders-0")
-        assert ended.code == 0
-        assert ended.out.startswith("1 partition, 2 segments, 10 batches, 30 records, ")
-        assert ended.summary["totals"]["findings"] == 0
-
-    def test_damaged(self, log_dir: Path, compactor: Compactor) -> None:
-        path = log_dir / "orders-0" / "00000000000000000015.log"
-        path.write_bytes(path.read_bytes()[:-1])
-        ended = compactor("verify", log_dir)
-        assert (ended.code, ended.summary["status"]) == (4, "partial")
-        assert ended.out.startswith(f"{path}, byte ")
-        assert ": 1 finding\n" in ended.out
-        document = json.loads(compactor("verify", log_dir, "--format", "json").out)
-        assert document["findings"][0]["path"] == str(path)
-        assert document["exit_code"] == 4
-
-
-class TestVerifyAgainst:
-    @pytest.fixture
-    def copy(self, log_dir: Path) -> Path:
-        return Path(shutil.copytree(log_dir, log_dir.with_name("before")))
-
-    def test_the_same(self, log_dir: Path, copy: Path, compactor: Compactor) -> None:
-        ended = compactor("verify", log_dir, "--against", copy)
-        assert ended.code == 0
-        assert "0 partitions cleaned, 1 untouched" in ended.out
-        assert ended.summary["against"]["untouched_partitions"] == 1
-
-    @pytest.mark.parametrize(
-        ("words", "told", "is_exact"),
-        [
-            (
-                ["--as-of", "1704067200123"],
-                "2024-01-01T00:00:00.123Z, taken as the clock of the cleaning ",
-                True,
-            ),
-            ([], "Z, this machine's clock; --run-report or --as-of gives that of the cl", False),
-        ],
-    )
-    def test_the_clock_is_shown(
-        self,
-        log_dir: Path,
-        copy: Path,
-        compactor: Compactor,
-        words: list[str],
-        told: str,
-        is_exact: bool,
-    ) -> None:
-        ended = compactor("verify", log_dir, "--against", copy, *words)
-        shown = " ".join(ended.out.split())
-        assert "delete horizons are checked against 2" in shown
-        assert told in shown
-        against = ended.summary["against"]
-        assert against["as_of_is_clock_of_cleaning"] is is_exact
-        if is_exact:
-            assert against["as_of_ms"] == 1704067200123
-            assert against["as_of"] == "2024-01-01T00:00:00.123Z"
-        else:
-            assert abs(against["as_of_ms"] / 1000 - time.time()) < 600
-
-    def test_a_batch_is_gone(self, log_dir: Path, copy: Path, compactor: Compactor) -> None:
-        """The second batch, offsets 3 to 5; offset 6 is a tombstone of the key of offset 2."""
-        path = log_dir / "orders-0" / "00000000000000000000.log"
-        batches = list(split(path.read_bytes()))
-        path.write_bytes(b"".join([*batches[:1], *batches[2:]]))
-        words = ["verify", log_dir, "orders-0", "--against", copy]
-        ended = compactor(*words)
-        assert (ended.code, ended.summary["status"]) == (4, "partial")
-        assert ended.summary["against"]["gone"]["superseded"] == 3
-        (path.parent / "00000000000000000015.log").write_bytes(b"")
-        document = json.loads(compactor(*words, "--format", "json").out)
-        assert "log end offset" in " ".join(f["problem"] for f in document["findings"])
-
-    @pytest.mark.parametrize(
-        ("words", "problem"),
-        [
-            (["--as-of", "5"], "--as-of 5: only with --against"),
-            (["--against", "{log_dir}"], "is LOG_DIR itself"),
-            (["--against", "/nowhere"], "LOG_DIR /nowhere: No such file"),
-            (["orders-7", "--against", "{copy}"], "there is no such partition in"),
-        ],
-    )
-    def test_wrong_usage(
-        self, log_dir: Path, copy: Path, compactor: Compactor, words: list[str], problem: str
-    ) -> None:
-        words = [word.format(log_dir=log_dir, copy=copy) for word in words]
-        ended = compactor("verify", log_dir, *words)
-        assert ended.code == 2
-        assert problem in ended.error
+        assert run_command(*words).summary["totals"]["to_clean"] == 0
+        assert run_command(*words, "--assume-fully-replicated").summary["totals"]["to_clean"] == 1
 
 
 def failing(error: BaseException, stage: str | None = None) -> Round:
@@ -463,14 +334,14 @@ def failing(error: BaseException, stage: str | None = None) -> Round:
     return run_round
 
 
-def test_help_is_shown_without_words(compactor: Compactor) -> None:
-    ended = compactor()
+def test_help_is_shown_without_words() -> None:
+    ended = run_command()
     assert ended.code == 2
     assert "Examples" in ended.out
 
 
-def test_the_entry_file_is_the_one_for_spark_submit(compactor: Compactor) -> None:
-    ended = compactor("--entry-file")
+def test_the_entry_file_is_the_one_for_spark_submit() -> None:
+    ended = run_command("--entry-file")
     assert ended.code == 0
     assert Path(ended.out.strip()).name == "__main__.py"
     assert Path(ended.out.strip()).is_file()

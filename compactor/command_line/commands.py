@@ -1,0 +1,347 @@
+"""What may be said to each command, as typer learns of it; the Request that is made of the words.
+
+Nothing is done here. A request holds what carries it out; the module of the command, and all that
+it needs, is loaded when it begins (`_begin`): `--version`, `--help` and `plan` never load Spark,
+Arrow or a kernel.
+"""
+
+import os
+from collections.abc import Callable
+from importlib import import_module
+from typing import Annotated, cast
+
+import typer
+
+from compactor.command_line.given_once import GivenOnce
+from compactor.command_line.options import (
+    Against,
+    AllowFileSystem,
+    AnyClock,
+    AsOf,
+    AsOfCleaning,
+    AssumeFullyReplicated,
+    Config,
+    CorruptPolicy,
+    Debug,
+    DropNullKeys,
+    DryRun,
+    DumpLines,
+    Exclude,
+    Include,
+    KeepFor,
+    KeepOriginals,
+    LogDirs,
+    MapCapacity,
+    Master,
+    OutputFormat,
+    RecoverFirst,
+    Report,
+    Retry,
+    RunReport,
+    Setting,
+    TopicConfigs,
+    WorkDir,
+)
+from compactor.command_line.requests import (
+    DumpArguments,
+    DumpFormat,
+    ExplainArguments,
+    Format,
+    OnCorrupt,
+    Request,
+    Result,
+    RoundArguments,
+    UndoArguments,
+    VerifyArguments,
+)
+from compactor.host.output import print_line
+from compactor.host.version import version
+
+app = typer.Typer(
+    name="compactor",
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="[bold]Examples[/]\n\n"
+    "compactor plan /data/kafka --topic-configs topics.json\n\n"
+    "compactor run /data/kafka --topic-configs topics.json --dry-run\n\n"
+    "compactor run /disk1/kafka /disk2/kafka --include '__consumer_offsets' --report last.json\n\n"
+    "compactor verify /data/kafka orders-7\n\n"
+    "compactor verify /data/kafka --against /backup/kafka-before\n\n"
+    "[bold]Exit codes[/]\n\n"
+    "0 done, or nothing was eligible; 1 failed; 2 wrong usage or configuration; 3 refused; "
+    "4 some logs failed or were set aside, or verify found something; "
+    "130, 143, 129 interrupted by Ctrl-C, SIGTERM, SIGHUP",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print_line(f"compactor {version()}")
+        raise typer.Exit()
+
+
+def _show_entry_file(wanted: bool) -> None:
+    if wanted:
+        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        print_line(os.path.join(package, "__main__.py"))
+        raise typer.Exit()
+
+
+@app.callback()
+def compactor(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="show the version"),
+    ] = False,
+    entry_file: Annotated[
+        bool,
+        typer.Option(
+            "--entry-file",
+            is_eager=True,
+            callback=_show_entry_file,
+            help="path of the file for spark-submit: spark-submit $(compactor --entry-file) run …",
+        ),
+    ] = False,
+) -> None:
+    """Compact Kafka log directories without a broker, in parallel on Spark."""
+
+
+@app.command(cls=GivenOnce)
+def plan(  # one parameter an option: this is how typer learns of them
+    log_dir: LogDirs,
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    as_of: AsOf = None,
+    any_clock: AnyClock = False,
+    assume_fully_replicated: AssumeFullyReplicated = False,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Show which logs are eligible, dirtiest first, and why others are not. Reads metadata only.
+
+    [dim]compactor plan /data/kafka --topic-configs topics.json[/]
+    """
+    wanted = RoundArguments(
+        log_dirs=tuple(log_dir),
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        include=include,
+        exclude=exclude,
+        as_of=as_of,
+        any_clock=any_clock,
+        assume_fully_replicated=assume_fully_replicated,
+        format=format_,
+    )
+    return Request("plan", _begin("plan", wanted), format_, report, debug)
+
+
+@app.command(cls=GivenOnce)
+def run(  # one parameter an option: this is how typer learns of them
+    log_dir: LogDirs,
+    dry_run: DryRun = False,
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    as_of: AsOf = None,
+    any_clock: AnyClock = False,
+    assume_fully_replicated: AssumeFullyReplicated = False,
+    map_capacity: MapCapacity = None,
+    recover_first: RecoverFirst = False,
+    on_corrupt: CorruptPolicy = OnCorrupt.SET_ASIDE,
+    retry: Retry = False,
+    drop_null_keys: DropNullKeys = False,
+    allow_file_system: AllowFileSystem = None,
+    keep_originals: KeepOriginals = None,
+    keep_for: KeepFor = None,
+    work_dir: WorkDir = None,
+    master: Master = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Compact every eligible log in one round. Stop the broker of these directories first.
+
+    [dim]compactor run /data/kafka --topic-configs topics.json --dry-run[/]
+    """
+    wanted = RoundArguments(
+        log_dirs=tuple(log_dir),
+        dry_run=dry_run,
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        include=include,
+        exclude=exclude,
+        as_of=as_of,
+        any_clock=any_clock,
+        assume_fully_replicated=assume_fully_replicated,
+        work_dir=work_dir,
+        master=master,
+        map_capacity=map_capacity,
+        recover_first=recover_first,
+        on_corrupt=on_corrupt,
+        retry=retry,
+        drop_null_keys=drop_null_keys,
+        allowed_file_systems=tuple(allow_file_system or ()),
+        keep_originals=keep_originals,
+        keep_for=keep_for,
+        format=format_,
+    )
+    return Request("run", _begin("run", wanted), format_, report, debug)
+
+
+@app.command(cls=GivenOnce)
+def recover(  # one parameter an option: this is how typer learns of them
+    log_dir: LogDirs,
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
+    allow_file_system: AllowFileSystem = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Finish or undo what a run, or a broker's cleaner, left half-done when it was cut short. After
+    an unclean shutdown of the broker, check and rebuild what a starting broker would; sound data is
+    never cut off. Each run still needs --recover-first until a broker has stopped cleanly.
+
+    [dim]compactor recover /data/kafka --topic-configs topics.json[/]
+    """
+    wanted = RoundArguments(
+        log_dirs=tuple(log_dir),
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        allowed_file_systems=tuple(allow_file_system or ()),
+        recover_first=True,
+        format=format_,
+    )
+    return Request("recover", _begin("recover", wanted), format_, report, debug)
+
+
+@app.command(cls=GivenOnce)
+def undo(
+    run_dir: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN_DIR",
+            help="where a run keeps its originals: DIR/RUN_ID",
+            show_default=False,
+        ),
+    ],
+    discard: Annotated[
+        bool, typer.Option("--discard", help="remove the originals, instead of bringing them back")
+    ] = False,
+    allow_file_system: AllowFileSystem = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Bring logs back as they were before a run with --keep-originals. Logs that were changed since
+    are left as they are; records that a broker has appended stay.
+
+    [dim]compactor undo /data/originals/3f9c2b1a[/]
+    """
+    wanted = UndoArguments(run_dir, discard, format_, tuple(allow_file_system or ()))
+    return Request("undo", _begin("undo", wanted), format_, report, debug)
+
+
+@app.command(cls=GivenOnce)
+def explain(  # one parameter an option: this is how typer learns of them
+    log_dir: LogDirs,
+    topic_partition: Annotated[
+        str, typer.Argument(metavar="TOPIC-PARTITION", help="the log, for example orders-7")
+    ],
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
+    as_of: AsOf = None,
+    any_clock: AnyClock = False,
+    assume_fully_replicated: AssumeFullyReplicated = False,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Show every bound of what may be cleaned of one log, what set it, and why the log is cleaned
+    or not. Reads metadata and the end of the log.
+
+    [dim]compactor explain /data/kafka orders-7 --topic-configs topics.json[/]
+    """
+    wanted = RoundArguments(
+        log_dirs=tuple(log_dir),
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        as_of=as_of,
+        any_clock=any_clock,
+        assume_fully_replicated=assume_fully_replicated,
+        format=format_,
+    )
+    asked = ExplainArguments(wanted, topic_partition)
+    return Request("explain", _begin("explain", asked), format_, report, debug)
+
+
+@app.command(cls=GivenOnce)
+def dump(
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="a file of a log directory, or a partition")
+    ],
+    format_: DumpLines = DumpFormat.TEXT,
+    debug: Debug = False,
+) -> Request:
+    """Show the batches and records of a file or a partition, or the entries of an index.
+
+    [dim]compactor dump /data/kafka/orders-7/00000000000000000000.log --format json[/]
+    """
+    wanted = DumpArguments(path, format_)
+    return Request("dump", _begin("dump", wanted), Format.TABLE, None, debug)
+
+
+@app.command(cls=GivenOnce)
+def verify(
+    log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR", help="a log directory (log.dirs)")],
+    topic_partition: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TOPIC-PARTITION]",
+            help="only this partition, for example orders-7",
+            show_default=False,
+        ),
+    ] = None,
+    against: Against = None,
+    as_of: AsOfCleaning = None,
+    run_report: RunReport = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Check every checksum, the order of offsets, every index, snapshot and checkpoint; with
+    --against, compare every record with a copy from before. Reads only.
+
+    [dim]compactor verify /data/kafka orders-7[/]
+
+    [dim]compactor verify /data/kafka --against /backup/kafka-before --run-report last.json[/]
+    """
+    wanted = VerifyArguments(
+        log_dir=log_dir,
+        topic_partition=topic_partition,
+        against=against,
+        as_of=as_of,
+        run_report=run_report,
+        format=format_,
+    )
+    return Request("verify", _begin("verify", wanted), format_, report, debug)
+
+
+def _begin(command: str, wanted: object) -> Callable[[], Result | None]:
+    """What carries a command out. Its module, and all that it needs, is loaded when it begins."""
+    module = f"compactor.command_line.{command}_command"
+    return lambda: cast(Result | None, import_module(module).result_of(wanted))

@@ -1,0 +1,101 @@
+"""The command `verify`: its words, what it says, how it ends."""
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.local_command import run_command
+from tests.support.reference_batch import split
+
+
+class TestVerify:
+    def test_sound(self, log_dir: Path) -> None:
+        ended = run_command("verify", log_dir, "orders-0")
+        assert ended.code == 0
+        assert ended.out.startswith("1 partition, 2 segments, 10 batches, 30 records, ")
+        assert ended.summary["totals"]["findings"] == 0
+
+    def test_damaged(self, log_dir: Path) -> None:
+        path = log_dir / "orders-0" / "00000000000000000015.log"
+        path.write_bytes(path.read_bytes()[:-1])
+        ended = run_command("verify", log_dir)
+        assert (ended.code, ended.summary["status"]) == (4, "partial")
+        assert ended.out.startswith(f"{path}, byte ")
+        assert ": 1 finding\n" in ended.out
+        document = json.loads(run_command("verify", log_dir, "--format", "json").out)
+        assert document["findings"][0]["path"] == str(path)
+        assert document["exit_code"] == 4
+
+
+class TestVerifyAgainst:
+    @pytest.fixture
+    def copy(self, log_dir: Path) -> Path:
+        return Path(shutil.copytree(log_dir, log_dir.with_name("before")))
+
+    def test_the_same(self, log_dir: Path, copy: Path) -> None:
+        ended = run_command("verify", log_dir, "--against", copy)
+        assert ended.code == 0
+        assert "0 partitions cleaned, 1 untouched" in ended.out
+        assert ended.summary["against"]["untouched_partitions"] == 1
+
+    @pytest.mark.parametrize(
+        ("words", "told", "is_exact"),
+        [
+            (
+                ["--as-of", "1704067200123"],
+                "2024-01-01T00:00:00.123Z, taken as the clock of the cleaning ",
+                True,
+            ),
+            ([], "Z, this machine's clock; --run-report or --as-of gives that of the cl", False),
+        ],
+    )
+    def test_the_clock_is_shown(
+        self,
+        log_dir: Path,
+        copy: Path,
+        words: list[str],
+        told: str,
+        is_exact: bool,
+    ) -> None:
+        ended = run_command("verify", log_dir, "--against", copy, *words)
+        shown = " ".join(ended.out.split())
+        assert "delete horizons are checked against 2" in shown
+        assert told in shown
+        against = ended.summary["against"]
+        assert against["as_of_is_clock_of_cleaning"] is is_exact
+        if is_exact:
+            assert against["as_of_ms"] == 1704067200123
+            assert against["as_of"] == "2024-01-01T00:00:00.123Z"
+        else:
+            assert abs(against["as_of_ms"] / 1000 - time.time()) < 600
+
+    def test_a_batch_is_gone(self, log_dir: Path, copy: Path) -> None:
+        """The second batch, offsets 3 to 5; offset 6 is a tombstone of the key of offset 2."""
+        path = log_dir / "orders-0" / "00000000000000000000.log"
+        batches = list(split(path.read_bytes()))
+        path.write_bytes(b"".join([*batches[:1], *batches[2:]]))
+        words = ["verify", log_dir, "orders-0", "--against", copy]
+        ended = run_command(*words)
+        assert (ended.code, ended.summary["status"]) == (4, "partial")
+        assert ended.summary["against"]["gone"]["superseded"] == 3
+        (path.parent / "00000000000000000015.log").write_bytes(b"")
+        document = json.loads(run_command(*words, "--format", "json").out)
+        assert "log end offset" in " ".join(f["problem"] for f in document["findings"])
+
+    @pytest.mark.parametrize(
+        ("words", "problem"),
+        [
+            (["--as-of", "5"], "--as-of 5: only with --against"),
+            (["--against", "{log_dir}"], "is LOG_DIR itself"),
+            (["--against", "/nowhere"], "LOG_DIR /nowhere: No such file"),
+            (["orders-7", "--against", "{copy}"], "there is no such partition in"),
+        ],
+    )
+    def test_wrong_usage(self, log_dir: Path, copy: Path, words: list[str], problem: str) -> None:
+        words = [word.format(log_dir=log_dir, copy=copy) for word in words]
+        ended = run_command("verify", log_dir, *words)
+        assert ended.code == 2
+        assert problem in ended.error
