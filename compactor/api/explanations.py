@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from compactor.api import places
-from compactor.api.premises import premises_of
+from compactor.api.premises import plan_of, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.inspect import explain as explaining
 from compactor.inspect.explain import Explanation
@@ -19,8 +19,9 @@ def explain(
     """
     paths = places.log_dirs(log_dirs, to_write=False)
     premises = premises_of(rules)
+    config = explaining.only_topic_of(topic_partition, premises.config)
+    premises = premises._replace(config=config)
     remembered = RememberedLogs(paths, files=premises.files)
-    found = explaining.explain(
-        paths, topic_partition, premises.config, premises.as_of_ms, remembered.problems
-    )
+    plan = plan_of(premises, paths, remembered.problems)
+    found = explaining.explain(plan, topic_partition, premises.config)
     return found._replace(warnings=tuple(remembered.warnings))

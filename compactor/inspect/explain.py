@@ -6,14 +6,13 @@ here, since it is one log. Source: spec C-4, C-5, C-18, C-23.
 """
 
 import re
-from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from compactor.config import Config, with_filters
 from compactor.errors import ConfigError
 from compactor.planning.candidate import Judgement, RoundClock, prepare
 from compactor.planning.notices import notices_of
-from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.round_plan import RoundPlan
 from compactor.planning.selection import BoundName
 from compactor.retention.retention_round import retention_report
 from compactor.round_report import RetentionReport
@@ -42,28 +41,25 @@ class Explanation(NamedTuple):
     warnings: tuple[str, ...] = ()  # of no log
 
 
-def explain(
-    log_dirs: Sequence[str],
-    topic_partition: str,
-    config: Config,
-    as_of_ms: int,
-    problems: Mapping[str, str] | None = None,
-) -> Explanation:
-    """Plan a round for one log. ConfigError if there is no such log in the directories.
+def only_topic_of(topic_partition: str, config: Config) -> Config:
+    """The configuration for a plan that is about this log. ConfigError if this is no log's name."""
+    topic, _ = _named(topic_partition)
+    return with_filters(config, re.escape(topic), None)
 
-    log_dirs: all of the broker's, since a log may be on its way from one to another.
-    problems: by path of the partition directory, why a log is known to be unfit.
+
+def explain(plan: RoundPlan, topic_partition: str, config: Config) -> Explanation:
+    """Say what a plan makes of one log. ConfigError if there is no such log in its directories.
+
+    plan: over all of the broker's directories, since a log may be on its way from one to another.
+    config: that of the plan.
     """
-    key = parse_partition_dir(topic_partition)
-    if key is None:
-        raise ConfigError(f"{topic_partition}: expected TOPIC-PARTITION")
-    topic, partition = key
-    plan = plan_round(log_dirs, with_filters(config, re.escape(topic), None), as_of_ms, problems)
+    topic, partition = key = _named(topic_partition)
     reports = [r for r in plan.not_cleaned if (r.topic, r.partition) == key]
     taken = [log.log_dir for log in plan.logs if (log.topic, log.partition) == key]
     places = [report.log_dir for report in reports] + taken
     if not places:
-        raise ConfigError(f"{topic_partition}: no such partition in {' or '.join(log_dirs)}")
+        log_dirs = " or ".join(log_dir.path for log_dir in plan.log_dirs)
+        raise ConfigError(f"{topic_partition}: no such partition in {log_dirs}")
     facts = next((f for f in plan.facts if f.judgement.partition[:2] == key), None)
     return Explanation(
         log_dir=places[0],
@@ -77,6 +73,13 @@ def explain(
         notices=notices_of(plan),
         as_of_ms=plan.as_of_ms,
     )
+
+
+def _named(topic_partition: str) -> tuple[str, int]:
+    key = parse_partition_dir(topic_partition)
+    if key is None:
+        raise ConfigError(f"{topic_partition}: expected TOPIC-PARTITION")
+    return key
 
 
 def _looked_into(judgement: Judgement, plan: RoundPlan, config: Config) -> Judgement:

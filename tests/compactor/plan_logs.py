@@ -4,10 +4,13 @@ A log of n segments has two records of 79 bytes together in each, with offsets 0
 timestamps 1000, 2000, … ms, one for each segment; the last segment is active.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from compactor.config import Config, load_config
+from compactor.inspect.explain import Explanation, explain, only_topic_of
+from compactor.planning.round_plan import plan_round
 from storage.file_names import SNAPSHOT, file_name
 from storage.formats import checkpoint, producer_snapshot
 from storage.formats.producer_snapshot import ProducerEntry
@@ -60,3 +63,9 @@ def open_transaction(partition: Path, producer_id: int, first_offset: int, end_o
 def with_settings(settings: dict[str, str]) -> Config:
     """Every topic compacted, with these settings."""
     return load_config(settings={"cleanup.policy": "compact"} | settings)
+
+
+def explained(log_dirs: Sequence[str], topic_partition: str, config: Config) -> Explanation:
+    """As of NOW_MS."""
+    config = only_topic_of(topic_partition, config)
+    return explain(plan_round(log_dirs, config, NOW_MS), topic_partition, config)

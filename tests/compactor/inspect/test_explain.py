@@ -7,7 +7,6 @@ import pytest
 from rich.console import Console
 
 from compactor.errors import ConfigError
-from compactor.inspect.explain import explain
 from compactor.views.explanation import explanation_document, explanation_view
 from storage.file_names import LOG, file_name
 from storage.formats import checkpoint
@@ -16,13 +15,14 @@ from tests.compactor.plan_logs import (
     Shape,
     build,
     clean_up_to,
+    explained,
     open_transaction,
     with_settings,
 )
 
 
 def bounds(log_dir: str, settings: dict[str, str]) -> dict[str, tuple[object, str]]:
-    document = explanation_document(explain([log_dir], "t-0", with_settings(settings), NOW_MS))
+    document = explanation_document(explained([log_dir], "t-0", with_settings(settings)))
     return {b["name"]: (b["value"], b["set_by"]) for b in document["bounds"]}
 
 
@@ -65,7 +65,7 @@ def test_without_open_transactions_the_high_watermark_is_stable(tmp_path: Path) 
 
 def test_retention_of_a_topic_that_is_not_compacted_is_left_to_the_broker(tmp_path: Path) -> None:
     settings = with_settings({"cleanup.policy": "delete", "retention.ms": "1"})
-    found = explain([build(tmp_path / "d")], "t-0", settings, NOW_MS)
+    found = explained([build(tmp_path / "d")], "t-0", settings)
     assert found.outcome == "passed-over"
     assert found.reason == (
         "cleanup.policy is delete, so it is not compacted (set by --set); "
@@ -104,7 +104,7 @@ def test_without_high_watermarks_the_log_end_is_taken(tmp_path: Path) -> None:
 
 
 def test_a_person_sees_the_reason_first(tmp_path: Path) -> None:
-    found = explain([build(tmp_path / "d", Shape(segments=1))], "t-0", with_settings({}), NOW_MS)
+    found = explained([build(tmp_path / "d", Shape(segments=1))], "t-0", with_settings({}))
     out = io.StringIO()
     Console(file=out, width=100).print(explanation_view(found))
     assert out.getvalue().startswith("t-0 passed-over: only the active segment, of 79 bytes")
@@ -114,4 +114,4 @@ def test_a_person_sees_the_reason_first(tmp_path: Path) -> None:
 def test_a_log_that_is_not_there_is_said_so(tmp_path: Path, name: str) -> None:
     log_dir = build(tmp_path / "d")
     with pytest.raises(ConfigError, match=r"no such partition|expected TOPIC-PARTITION"):
-        explain([log_dir], name, with_settings({}), NOW_MS)
+        explained([log_dir], name, with_settings({}))

@@ -45,7 +45,7 @@ def test_a_log_written_after_the_clock_is_passed_over(
             "tombstones would be dated too early, and go too soon. Correct the clock or "
             "--as-of; --any-clock accepts it"
         )
-        assert explain([log_dir], "t-0", CHECKED, CLOCK_MS).reason == report.reason
+        assert explain(found, "t-0", CHECKED).reason == report.reason
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from compactor.inspect.explain import explain
 from compactor.planning.notices import ALL_LOG_DIRS, notices_of
 from compactor.planning.round_plan import plan_round
 from compactor.retention.retention_round import apply_retention
@@ -17,6 +16,7 @@ from tests.compactor.plan_logs import (
     Shape,
     build,
     clean_up_to,
+    explained,
     with_settings,
 )
 from tests.support.file_states import state_of
@@ -96,8 +96,8 @@ def test_its_checkpoint_entry_stays_as_it_is(log_dirs: list[str]) -> None:
 
 def test_explain_gives_the_reason(log_dirs: list[str]) -> None:
     (Path(log_dirs[1]) / FUTURE).mkdir()
-    found = explain(log_dirs, "t-0", COMPACT, NOW_MS)
+    found = explained(log_dirs, "t-0", COMPACT)
     assert (found.outcome, found.log_dir) == ("passed-over", log_dirs[0])
     assert found.reason == REASON.format(log_dirs[1])
     assert explanation_document(found)["notices"] == [ALL_LOG_DIRS]
-    assert explain(log_dirs, "u-0", COMPACT, NOW_MS).outcome == "to-clean"
+    assert explained(log_dirs, "u-0", COMPACT).outcome == "to-clean"

@@ -1,0 +1,40 @@
+"""`explain` looks at a log by the files of its premises, like every other command."""
+
+from pathlib import Path
+
+import pytest
+
+from compactor import api
+from compactor.api import explanations
+from compactor.api.premises import Premises, premises_of
+from compactor.api.rules import Rules
+from tests.compactor.plan_logs import NOW_MS, build, clean_up_to
+from tests.support.in_memory import in_memory
+
+COMPACTED = api.Rules(
+    settings={"cleanup.policy": "compact"}, include="t", as_of=NOW_MS, any_clock=True
+)
+
+
+def test_a_log_is_explained_by_the_files_that_are_handed_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In memory it was cleaned up to offset 2; on the disk of the same name nothing is known."""
+    log_dir = build(tmp_path / "d")
+    clean_up_to(tmp_path / "d", ("t", 0, 2))
+    files = in_memory(tmp_path)
+    (tmp_path / "d" / "cleaner-offset-checkpoint").unlink()
+
+    def premises(rules: Rules) -> Premises:
+        return premises_of(rules)._replace(files=files)
+
+    assert bound(api.explain([log_dir], "t-0", COMPACTED), "cleaner checkpoint") is None
+    monkeypatch.setattr(explanations, "premises_of", premises)
+    found = api.explain([log_dir], "t-0", COMPACTED)
+    assert bound(found, "cleaner checkpoint") == 2
+    assert bound(found, "log end offset") == 6
+
+
+def bound(found: api.Explanation, name: str) -> int | float | None:
+    [value] = [bound.value for bound in found.bounds if bound.name == name]
+    return value
