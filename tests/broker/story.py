@@ -8,13 +8,10 @@
 """
 
 import json
-import os
 import random
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,8 +23,8 @@ from tests.broker.broker import Broker, BrokerError
 from tests.broker.views import Offsets, Views, group_offsets, read_all
 from tests.broker.workload import Open, Payload, Writer
 from tests.oracle import compare
+from tests.support.command_process import compactor
 
-PROJECT = Path(__file__).parents[2]
 SEED = 1
 RECORDS_PER_TOPIC = 4000
 OWN_TOPICS = ("__consumer_offsets", "__transaction_state")
@@ -100,7 +97,7 @@ def write(broker: Broker) -> Written:
     workload.raise_segment_bytes(broker.bootstrap)
     seen = _look(broker)
     configs = clients.topic_configs(clients.admin(broker.bootstrap))
-    beside_the_broker = _compactor(
+    beside_the_broker = compactor(
         "run", broker.data, "--include", ".*", "--set", "cleanup.policy=compact"
     )
     broker.stop()
@@ -121,7 +118,7 @@ def compact(broker: Broker, written: Written) -> Compacted:
     """As an operator does, with the topics' configurations as the broker described them."""
     configs, report = broker.home / "topic-configs.json", broker.home / "report.json"
     configs.write_text(json.dumps(written.configs))
-    done = _compactor(
+    done = compactor(
         *("run", broker.data, "--topic-configs", configs, "--report", report),
         *("--set", "min.cleanable.dirty.ratio=0"),
     )
@@ -131,7 +128,7 @@ def compact(broker: Broker, written: Written) -> Compacted:
         told=done.stdout + done.stderr,
         logs={f"{log['topic']}-{log['partition']}": log for log in logs},
         checkpoint=compare.checkpoint_entries(broker.data),
-        verified=_compactor("verify", broker.data),
+        verified=compactor("verify", broker.data),
     )
 
 
@@ -173,17 +170,6 @@ def clean_again(broker: Broker, written: Written) -> Recleaned:
     broker.stop()
     return Recleaned(
         seen.views, seen.offsets, broker.said(), broker.complaints(), checkpoint, active
-    )
-
-
-def _compactor(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "compactor", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=PROJECT,
-        timeout=120,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )
 
 

@@ -10,7 +10,6 @@
 import json
 import random
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from tests.broker import views, workload
 from tests.broker.broker import CLEAN_SHUTDOWN, Broker
 from tests.broker.views import ISOLATIONS, Views
 from tests.broker.workload import Writer
+from tests.support.command_process import compactor
 
 pytestmark = pytest.mark.broker
 PROJECT = Path(__file__).parents[2]
@@ -40,16 +40,6 @@ class Recovered:
     complaints: list[str]
     staged_left: list[str]
     remembered: bytes  # what we had written down
-
-
-def compactor(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "compactor", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=PROJECT,
-        timeout=300,
-    )
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,6 @@
 import json
 import os
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from tests.broker import clients, log_dir_moves, views
 from tests.broker.broker import Broker
 from tests.broker.views import View
 from tests.broker.workload import SEGMENT_BYTES, Writer
+from tests.support.command_process import compactor
 
 pytestmark = pytest.mark.broker
 PROJECT = Path(__file__).parents[2]
@@ -56,13 +55,7 @@ def run(home: Path, *words: str) -> dict[str, Any]:
     """What the report says of the log."""
     log_dirs = [str(home / name) for name in LOG_DIRS]
     options = [*ROUND, *RATIO, *words, "--format", "json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "compactor", "run", *log_dirs, *options],
-        capture_output=True,
-        text=True,
-        cwd=PROJECT,
-        timeout=300,
-    )
+    done = compactor("run", *log_dirs, *options)
     assert done.returncode == 0, done
     (log,) = [log for log in json.loads(done.stdout)["logs"] if log["topic"] == TOPIC]
     return dict(log)

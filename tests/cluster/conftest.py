@@ -1,15 +1,14 @@
 """One cluster for all tests here, and the logs that their rounds take on."""
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.standalone import PROJECT, Cluster, standalone_cluster
+from tests.cluster.standalone import Cluster, standalone_cluster
 from tests.kill import logs
+from tests.support.command_process import compactor
 
 
 @pytest.fixture(scope="session")
@@ -37,8 +36,6 @@ def local(before: Path, topic_configs: Path) -> Path:
     shutil.copytree(before, log_dir)
     words = ["run", str(log_dir), "--topic-configs", str(topic_configs)]
     words += ["--as-of", str(logs.NOW_MS), "--any-clock", "--master", "local[2]"]
-    done = subprocess.run(
-        [sys.executable, "-m", "compactor", *words], cwd=PROJECT, capture_output=True, text=True
-    )
+    done = compactor(*words)
     assert done.returncode == 0, done.stdout + done.stderr
     return log_dir

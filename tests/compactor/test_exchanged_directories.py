@@ -29,6 +29,7 @@ from tests.compactor.cleaning.test_overflow import partition as overflowing
 from tests.compactor.plan_logs import build
 from tests.compactor.small_rounds import logs_in
 from tests.support.exchanged import Exchange
+from tests.support.happening import before_call, before_operation
 from tests.support.local_round import LocalRound
 from tests.support.made_log import NOW_MS
 
@@ -71,7 +72,7 @@ def is_renamed_to(suffix: str) -> Any:
 @pytest.mark.parametrize("suffix", [LOG + CLEANED, LOG + SWAP, LOG + DELETED, INDEX])
 def test_a_swap(local: LocalRound, partition: Path, suffix: str, for_a_link: bool) -> None:
     exchange = Exchange(partition, for_a_link)
-    local.files = exchange.files("rename", is_renamed_to(suffix))
+    local.files = before_operation(exchange, "rename", is_renamed_to(suffix))
     assert_failed(cleaned(local, partition), exchange)
 
 
@@ -80,7 +81,7 @@ def test_what_follows_a_swap_and_what_keeps_the_originals(
     local: LocalRound, partition: Path, name: str
 ) -> None:
     exchange = Exchange(partition)
-    local.files = exchange.files(name)
+    local.files = before_operation(exchange, name)
     plan, originals = plan_round([str(partition.parent)], COMPACT, NOW_MS), partition.parent.parent
     local.originals = open_keeper(str(originals / "originals"), "run", NOW_MS, plan, local.files)
     log = cleaned(local, partition)
@@ -119,7 +120,7 @@ def test_the_entry_of_a_log_that_was_cleaned(
 ) -> None:
     """A directory that was not cleaned must not count as if it were: its tombstones would go."""
     exchange = Exchange(partition)
-    exchange.before(monkeypatch, cleaner_manager, "write_checkpoints")
+    before_call(exchange, monkeypatch, cleaner_manager, "write_checkpoints")
     log = cleaned(local, partition)
     assert_failed(log, exchange)
     assert str(log.reason).startswith("cleaned, but the cleaner checkpoint was not written")
@@ -144,7 +145,7 @@ def test_retention(
     exchange = Exchange(partition)
     with lock_log_dirs([log_dir]):
         plan = plan_round([log_dir], load_config(settings=RETAINED), 3300)
-        exchange.before(monkeypatch, retention_round, name)
+        before_call(exchange, monkeypatch, retention_round, name)
         [log] = local.run(plan).logs
     assert exchange.is_untouched()
     assert log.status is LogStatus.FAILED and str(partition) in str(log.reason)
@@ -160,7 +161,7 @@ def test_a_split(overflowing: Path) -> None:
         plan = split_overflowing(
             plan_round([log_dir], config, NOW_MS),
             lambda: plan_round([log_dir], config, NOW_MS),
-            Splitting(files=exchange.files("rename")),
+            Splitting(files=before_operation(exchange, "rename")),
         )
     assert exchange.is_untouched()
     [log] = plan.not_cleaned
@@ -170,7 +171,7 @@ def test_a_split(overflowing: Path) -> None:
 def test_a_settling(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (partition / f"{file_name(4, LOG)}{DELETED}").touch()
     exchange = Exchange(partition)
-    exchange.before(monkeypatch, log_dir_recovery, "settlement")
+    before_call(exchange, monkeypatch, log_dir_recovery, "settlement")
     with lock_log_dirs([str(partition.parent)]):
         [log] = recover_log_dir(str(partition.parent)).logs
     assert exchange.is_untouched()
@@ -188,7 +189,7 @@ def test_a_recovery(partition: Path, name: str) -> None:
         out.write(b"torn")
     (partition / file_name(8, INDEX)).write_bytes(b"another")
     exchange = Exchange(partition)
-    rules, files = LoadRules(COMPACT, NOW_MS), exchange.files(name)
+    rules, files = LoadRules(COMPACT, NOW_MS), before_operation(exchange, name)
     with lock_log_dirs([str(log_dir)], after_unclean_shutdown=True):
         [recovered] = recover_log_dir(str(log_dir), rules, files=files).logs
     assert exchange.is_untouched()
@@ -210,7 +211,7 @@ def test_an_undoing(local: LocalRound, partition: Path, name: str) -> None:
     def is_staged(*_: str) -> bool:
         return name != "look_up" or any(STAGED_MARKER in file for file in os.listdir(partition))
 
-    [report] = undo_run(run_dir, files=exchange.files(name, is_staged))
+    [report] = undo_run(run_dir, files=before_operation(exchange, name, is_staged))
     assert exchange.is_untouched()
     assert report.status is UndoStatus.FAILED and "has taken its place" in str(report.reason)
 

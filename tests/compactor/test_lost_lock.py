@@ -6,7 +6,6 @@ changed, and what the other one made is not removed.
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +27,13 @@ from compactor.round_report import LogStatus
 from storage.file_names import CLEANED, DELETED, LOG, SWAP, file_name
 from storage.files import filesystem
 from storage.files.local import LOCAL
-from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import build
 from tests.compactor.small_rounds import logs_in
 from tests.compactor.test_exchanged_directories import COMPACT, RETAINED
 from tests.compactor.test_log_dir_lock import other_process
 from tests.support.file_states import state_of
+from tests.support.happening import before_call, before_operation
 from tests.support.local_round import LocalRound
 from tests.support.made_log import NOW_MS
 
@@ -52,32 +51,6 @@ class Theft:
             if self.and_made_anew:
                 (self.log_dir / ".lock").write_text("another's")
             self.before = state_of(self.log_dir)
-
-    def at(
-        self,
-        patch: pytest.MonkeyPatch,
-        module: Any,
-        name: str,
-        when: Callable[..., bool] = lambda *_: True,
-    ) -> None:
-        """Let it happen before a function is called with what `when` says yes to."""
-        original = getattr(module, name)
-
-        def call(*arguments: Any, **named: Any) -> Any:
-            if when(*arguments):
-                self()
-            return original(*arguments, **named)
-
-        patch.setattr(module, name, call)
-
-    def files(self, name: str, when: Callable[..., bool] = lambda *_: True) -> WatchedFiles:
-        """Let it happen before an operation on files, if `when` says yes to its paths."""
-
-        def before(operation: Operation) -> None:
-            if operation.name == name and when(*operation.paths):
-                self()
-
-        return WatchedFiles(LOCAL, before)
 
     def assert_nothing_followed(self) -> None:
         assert self.before is not None
@@ -156,7 +129,7 @@ def test_a_round_ends_in_the_middle_of_a_swap(
     """What is left a starting broker, or the next run, settles."""
     log_dir = str(partition.parent)
     theft = Theft(partition.parent)
-    local.files = theft.files("rename", lambda _, target: target.endswith(suffix))
+    local.files = before_operation(theft, "rename", lambda _, target: target.endswith(suffix))
     with lost, lock_log_dirs([log_dir]):
         local.run(plan_round([log_dir], COMPACT, NOW_MS))
     theft.assert_nothing_followed()
@@ -182,7 +155,7 @@ def test_a_round_ends_before_whatever_it_was_about_to_do(
 ) -> None:
     log_dir = str(partition.parent)
     theft = Theft(partition.parent)
-    theft.at(monkeypatch, module, name)
+    before_call(theft, monkeypatch, module, name)
     with lost, lock_log_dirs([log_dir]):
         (partition / "00000000000000000000.log.compactor-run-x").touch()  # for the sweep
         plan = plan_round([log_dir], COMPACT, NOW_MS)
@@ -206,7 +179,7 @@ def test_retention(
     theft = Theft(tmp_path / "d")
     with lost, lock_log_dirs([log_dir]):
         plan = plan_round([log_dir], load_config(settings=RETAINED), 3300)
-        theft.at(monkeypatch, retention_round, name)
+        before_call(theft, monkeypatch, retention_round, name)
         local.run(plan)
     theft.assert_nothing_followed()
 
@@ -231,7 +204,7 @@ def test_an_undoing(local: LocalRound, partition: Path, monkeypatch: pytest.Monk
     local.run(plan)
     local.originals.close()
     theft = Theft(partition.parent)
-    theft.at(monkeypatch, undo, "judge")
+    before_call(theft, monkeypatch, undo, "judge")
     with lost:
         undo_run(local.originals.path)
     theft.assert_nothing_followed()
@@ -251,7 +224,7 @@ def test_the_command_ends_with_1_and_says_what_it_did(
         removals.append(path)
         return len(removals) == 2
 
-    theft.at(monkeypatch, filesystem, "remove", is_second)
+    before_call(theft, monkeypatch, filesystem, "remove", is_second)
     assert cli.main(["recover", str(partition.parent)]) == 1
     theft.assert_nothing_followed()
     assert len(list(partition.parent.glob("*/*.deleted"))) == 1

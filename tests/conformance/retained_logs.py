@@ -7,7 +7,6 @@ start offset must agree.
 
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from typing import NamedTuple
 from compactor.host.output import print_line
 from storage.formats import checkpoint
 from tests.oracle import kafka
+from tests.support.command_process import compactor
 
 T0_MS = 1_700_000_000_000
 NEVER = {"min.cleanable.dirty.ratio": "1.0"}  # retention alone: no round takes the log on
@@ -158,9 +158,7 @@ def main() -> int:
 def _run(log_dir: Path, configs: Path, now_ms: int) -> None:
     words = ["run", str(log_dir), "--topic-configs", str(configs), "--as-of", str(now_ms)]
     words += ["--any-clock", "--drop-null-keys"]
-    done = subprocess.run(
-        [sys.executable, "-m", "compactor", *words], capture_output=True, text=True, check=False
-    )
+    done = compactor(*words)
     if done.returncode:
         raise RuntimeError(f"compactor {' '.join(words)}:\n{done.stdout}{done.stderr}")
 

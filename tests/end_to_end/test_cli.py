@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +15,17 @@ import pytest
 
 from cleaner_jobs.spark.class_archive import spark_home
 from storage.formats import clean_shutdown
+from tests.support.command_process import LAUNCHER, PROJECT, compactor
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command
 from tests.support.shell_code import shell_code
 
-PROJECT = Path(__file__).parents[2]
-LAUNCHER = (sys.executable, "-m", "compactor")
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
 # root, but held to the permissions of files as everybody else is
 WITHOUT_PRIVILEGES = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 UNPRIVILEGED = (*WITHOUT_PRIVILEGES, *LAUNCHER) if IS_ROOT else LAUNCHER
 COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
-
-
-def compactor(
-    *words: object, launcher: Sequence[str] = LAUNCHER
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*launcher, *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=PROJECT,
-        timeout=300,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-    )
 
 
 def submitted(*words: object, local_dirs: str = "") -> subprocess.CompletedProcess[str]:

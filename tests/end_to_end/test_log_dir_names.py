@@ -21,7 +21,8 @@ import pytest
 from storage.file_names import INDEX, LOG, file_name
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
-from tests.end_to_end.test_cli import PROJECT, summary
+from tests.end_to_end.test_cli import summary
+from tests.support.command_process import PROJECT
 from tests.support.file_states import state_of
 
 pytestmark = pytest.mark.spark

@@ -11,7 +11,8 @@ import pytest
 
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
-from tests.end_to_end.test_cli import COMPACTED, PROJECT, assert_refused, compactor, summary
+from tests.end_to_end.test_cli import COMPACTED, assert_refused, summary
+from tests.support.command_process import PROJECT, compactor
 
 TOPICS = '{"orders": {"cleanup.policy": "compact"}}'
 ROUND = ("--as-of", "5000", "--any-clock", "--master", "local[1]")

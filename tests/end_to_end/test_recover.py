@@ -9,7 +9,8 @@ import pytest
 
 from storage.file_names import LOG, TIME_INDEX, file_name
 from storage.formats import clean_shutdown
-from tests.end_to_end.test_cli import COMPACTED, assert_refused, compactor, summary
+from tests.end_to_end.test_cli import COMPACTED, assert_refused, summary
+from tests.support.command_process import compactor
 from tests.support.file_states import state_of
 
 STAGED = ".compactor-0a1b2c3d-7"

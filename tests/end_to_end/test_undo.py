@@ -6,7 +6,8 @@ import pytest
 
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
-from tests.end_to_end.test_cli import COMPACTED, compactor, summary
+from tests.end_to_end.test_cli import COMPACTED, summary
+from tests.support.command_process import compactor
 from tests.support.file_states import state_of
 
 pytestmark = pytest.mark.spark

@@ -2,14 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import pytest
-
-from storage.files.local import LOCAL
-from storage.files.watched import Operation, WatchedFiles
 
 
 class Exchange:
@@ -42,29 +35,3 @@ class Exchange:
         """Whether the names in the other directory are those that it came with."""
         assert self.happened
         return set(os.listdir(self.elsewhere)) == self._before
-
-    def files(self, name: str, when: Callable[..., bool] = lambda *_: True) -> WatchedFiles:
-        """Let it happen before an operation on files, if `when` says yes to its paths."""
-
-        def before(operation: Operation) -> None:
-            if operation.name == name and when(*operation.paths):
-                self()
-
-        return WatchedFiles(LOCAL, before)
-
-    def before(
-        self,
-        patch: pytest.MonkeyPatch,
-        module: Any,
-        name: str,
-        when: Callable[..., bool] = lambda *_: True,
-    ) -> None:
-        """Let it happen before a function of a module is called with what `when` says yes to."""
-        original = getattr(module, name)
-
-        def call(*arguments: Any, **named: Any) -> Any:
-            if when(*arguments):
-                self()
-            return original(*arguments, **named)
-
-        patch.setattr(module, name, call)

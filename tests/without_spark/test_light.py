@@ -2,8 +2,6 @@
 
 import json
 import pkgutil
-import subprocess
-import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import storage
+from tests.support.command_process import compactor
 
-PROJECT = Path(__file__).parents[2]
 COMPACTED = ("--include", ".*", "--set", "cleanup.policy=compact")
 
 
@@ -26,11 +24,6 @@ def test_this_environment_has_neither_spark_nor_arrow(package: str) -> None:
 )
 def test_each_module_of_storage_can_be_imported(module: str) -> None:
     import_module(module)
-
-
-def compactor(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "compactor", *map(str, words)]
-    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
 
 
 def test_plan_verify_and_dump_do_their_work(log_dir: Path) -> None:
