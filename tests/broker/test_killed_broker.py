@@ -83,7 +83,7 @@ def story(broker: Broker) -> Recovered:
     )
 
 
-def test_the_torn_end_is_cut_off_and_told(story: Recovered) -> None:
+def test_the_torn_end_is_cut_off_and_reported(story: Recovered) -> None:
     """F-16.1.5; a killed broker's indexes are of full length, and are trimmed."""
     assert story.recovered.returncode == 0, story.recovered
     totals = json.loads(story.recovered.stdout.splitlines()[-1])["totals"]

@@ -113,7 +113,7 @@ def test_a_directory_without_partitions_needs_none(tmp_path: Path, name: str) ->
     require_high_watermarks([str(tmp_path)], False)
 
 
-def test_a_checkpoint_that_cannot_be_read_is_told_by_its_logs(log_dir: Path) -> None:
+def test_a_checkpoint_that_cannot_be_read_is_a_problem_of_its_logs(log_dir: Path) -> None:
     (log_dir / REPLICATION).write_bytes(b"no\n")
     found = plan_round([str(log_dir)], COMPACT, NOW_MS)
     assert len(notices_of(found)) == 1

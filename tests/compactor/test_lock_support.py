@@ -43,7 +43,7 @@ def test_no_network_file_system_is_taken_for_a_local_one() -> None:
 
 
 @pytest.mark.parametrize("option", ["nolock", "local_lock=posix", "local_lock=all"])
-def test_a_mount_that_keeps_its_locks_to_itself_is_told(option: str) -> None:
+def test_a_mount_that_keeps_its_locks_to_itself_is_recognised(option: str) -> None:
     """nfs(5)."""
     reason = why_locks_may_fail(mount("nfs", "rw", option), ())
     assert (

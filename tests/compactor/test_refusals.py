@@ -90,7 +90,7 @@ def test_plan_says_what_a_run_says(
     assert state_of(log_dir / "orders-0") == before
 
 
-def test_all_there_is_is_told(
+def test_all_refusals_are_listed(
     log_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of each directory; but that a running broker has not shut down is no news."""
@@ -136,7 +136,7 @@ def test_a_lock_that_is_a_pipe_is_not_waited_for(log_dir: Path) -> None:
         ("directory", "Is a directory"),
     ],
 )
-def test_a_lock_that_is_no_file_is_told_as_a_run_tells_it(
+def test_a_lock_that_is_no_file_is_refused_in_the_words_of_a_run(
     log_dir: Path, capsys: pytest.CaptureFixture[str], kind: str, problem: str
 ) -> None:
     if kind == "directory":

@@ -299,7 +299,7 @@ def add_too_wide(log_dir: Path) -> Path:
     return wide.rename(log_dir / wide.name)
 
 
-def test_a_segment_that_was_split_before_is_told_of(compactor: Compactor, log_dir: Path) -> None:
+def test_a_segment_that_was_split_before_is_reported(compactor: Compactor, log_dir: Path) -> None:
     """C-16.3: the split keeps every batch as it is, and comes before the data is looked at."""
     wide = add_too_wide(log_dir)
     words = "run", log_dir, "--assume-fully-replicated", "--on-corrupt", "fail"

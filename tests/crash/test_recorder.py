@@ -92,7 +92,7 @@ def test_what_happens_elsewhere_is_none_of_it(log_dir: Path, tmp_path: Path) -> 
     assert recorder.unseen == []
 
 
-def test_a_change_that_came_another_way_is_told(log_dir: Path) -> None:
+def test_a_change_that_came_another_way_is_counted_as_unseen(log_dir: Path) -> None:
     """By a function that was bound before the recording began."""
     recorder = Recorder(log_dir)
     bound = os.rename

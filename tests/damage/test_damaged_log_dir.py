@@ -38,7 +38,7 @@ def damages(data: bytes) -> Iterator[tuple[str, Change]]:
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_a_damaged_file_is_told_or_does_no_harm(
+def test_a_damaged_file_is_reported_or_does_no_harm(
     local: LocalRound, tmp_path: Path, name: str
 ) -> None:
     endings: dict[str, int] = {}

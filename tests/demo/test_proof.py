@@ -34,7 +34,7 @@ def test_every_other_change_is_one() -> None:
     assert changed({}) == 2
 
 
-def test_a_log_that_has_gone_or_come_is_told() -> None:
+def test_a_log_that_has_gone_or_come_is_a_difference() -> None:
     assert differences(contents(BEFORE), {}) == {"t-0": -1}
     assert differences({}, contents(BEFORE)) == {"t-0": -1}
 

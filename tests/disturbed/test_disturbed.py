@@ -59,7 +59,7 @@ def _nothing_held(*_: object) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", [*OF_A_DIRECTORY, *OF_THE_LOCK])
-def test_an_attack_is_told_where_directories_are_not_held(
+def test_an_attack_is_a_finding_where_directories_are_not_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(log_dir_lock, "hold_log_dir", _nothing_held)
@@ -70,7 +70,7 @@ def test_an_attack_is_told_where_directories_are_not_held(
     assert any(outcome.problems for outcome in outcomes)
 
 
-def test_an_error_is_told_that_is_taken_for_a_file_that_is_gone(
+def test_an_error_that_is_taken_for_a_missing_file_is_a_finding(
     rolled: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exists = filesystem.exists

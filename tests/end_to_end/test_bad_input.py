@@ -252,7 +252,7 @@ def test_a_disk_that_gets_full_during_the_rewrite_fails_what_did_not_fit(
     assert program.run(uneven).code == 0
 
 
-def test_a_checkpoint_that_cannot_be_written_is_told_and_made_up_for_by_the_next_run(
+def test_a_checkpoint_that_cannot_be_written_is_reported_and_made_up_for_by_the_next_run(
     program: Program, uneven: Path
 ) -> None:
     before = state_of(uneven)[checkpoint.CLEANER_OFFSET]

@@ -57,7 +57,7 @@ def test_it_settles_and_says_so_and_finds_nothing_the_second_time(cut_short: Pat
     assert state_of(cut_short) == settled
 
 
-def test_what_cannot_be_settled_is_left_and_told(cut_short: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_settled_is_left_and_reported(cut_short: Path, tmp_path: Path) -> None:
     (cut_short / "orders-0" / UNDONE[0]).unlink()
     before = state_of(cut_short)
     done = compactor("recover", cut_short, "--report", tmp_path / "r.json")

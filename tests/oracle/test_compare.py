@@ -80,7 +80,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_difference_is_told(actual: Path, damage: str) -> None:
+def test_a_difference_is_found(actual: Path, damage: str) -> None:
     inflict, expected = DAMAGES[damage]
     inflict(actual)
     problems = found(actual)

@@ -77,7 +77,7 @@ def test_both_are_made_once_and_said_once(
     assert set(archive.parent.iterdir()) == {archive, first_use.kernels_mark(environ)}
 
 
-def test_an_archive_that_cannot_be_made_is_told_and_no_error(
+def test_an_archive_that_cannot_be_made_is_a_message_and_no_error(
     environ: dict[str, str],
     compiled: list[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -115,7 +115,7 @@ def test_no_archive_where_it_would_not_pay(
     assert told == ["first use on this machine: compiling kernels, half a minute"]
 
 
-def test_a_cache_that_cannot_be_written_is_told_and_no_error(
+def test_a_cache_that_cannot_be_written_is_a_message_and_no_error(
     environ: dict[str, str], compiled: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()

@@ -40,11 +40,11 @@ class OfJavaError(Exception):
         raise Py4JNetworkError("An error occurred while trying to connect")
 
 
-def test_a_java_that_goes_while_it_is_asked_why_is_told() -> None:
+def test_the_error_says_that_java_ended_while_it_was_asked_why() -> None:
     assert spark_session.cause_of_failure(OfJavaError()) == "Spark's Java process is gone"
 
 
-def test_a_java_that_has_gone_before_the_first_job_is_told() -> None:
+def test_the_error_says_that_java_ended_before_the_first_job() -> None:
     class Context:
         @property
         def defaultParallelism(self) -> int:  # noqa: N802
@@ -91,7 +91,7 @@ def test_what_spark_submit_was_given_stands_and_the_rest_is_ours(tmp_path: Path)
     assert spark_session.DAEMON_MODULE in told["worker"]["daemon"]
 
 
-def test_a_java_that_ends_at_once_is_told_in_its_own_words(tmp_path: Path) -> None:
+def test_the_error_quotes_a_java_that_ends_at_once(tmp_path: Path) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'Error: could not reserve enough space' >&2\nexit 1\n")
@@ -105,7 +105,7 @@ def test_a_java_that_ends_at_once_is_told_in_its_own_words(tmp_path: Path) -> No
 
 
 @pytest.mark.spark
-def test_a_master_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
+def test_the_error_for_a_master_that_is_none_has_one_line(tmp_path: Path) -> None:
     probe = ended([sys.executable, "-m", PROBE, "nonsense", tmp_path])
     assert probe.returncode == 1
     start = "SparkStartError: Spark did not start with master nonsense: Master must "

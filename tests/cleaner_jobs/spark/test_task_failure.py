@@ -72,5 +72,5 @@ different version: 3.9 than that in driver: 3.11, PySpark cannot run with differ
         ("", "", "it does not say why"),
     ],
 )
-def test_what_is_told_of_a_job_that_failed(text: str, host: str, cause: str) -> None:
+def test_the_error_of_a_job_that_failed(text: str, host: str, cause: str) -> None:
     assert task_failure(text) == TaskFailure(host, cause)

@@ -116,7 +116,7 @@ def test_batches_are_those_of_the_reference(seed: int) -> None:
     assert not decided.expected[1, COMPARED], "nobody asked for it"
 
 
-def test_it_is_told_which_of_them_kafka_refuses_to_build() -> None:
+def test_batches_that_kafka_refuses_to_build_are_marked_as_refused() -> None:
     """C-11.14."""
     made = keyed(0, "ab")
     sound = replace(made, producer_id=3, producer_epoch=0, base_sequence=0)

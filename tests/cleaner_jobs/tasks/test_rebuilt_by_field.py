@@ -127,7 +127,7 @@ def test_a_round_without_horizons_leaves_a_tombstone_without_one() -> None:
         ({}, -2, True),
     ],
 )
-def test_what_kafka_refuses_to_build_is_told(
+def test_what_kafka_refuses_to_build_is_marked_as_refused(
     header: dict[str, int], timestamp: int, expected: bool
 ) -> None:
     """C-11.14."""
@@ -174,6 +174,6 @@ def test_what_came_out_otherwise_is_not_passed_on(
         rebuild_by_field(window_of(encode(keyed(0, "ab"))), 0, states_of([True, False]), None)
 
 
-def test_a_tombstone_that_was_to_get_a_horizon_is_told() -> None:
+def test_a_tombstone_that_was_to_get_a_horizon_raises_miswritten() -> None:
     with pytest.raises(MiswrittenError, match="delete horizon"):
         rebuild_by_field(window_of(encode(keyed(0, "A"))), 0, states_of([True]), None)

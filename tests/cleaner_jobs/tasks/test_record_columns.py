@@ -74,7 +74,7 @@ def test_only_what_the_map_covers_is_marked(tmp_path: Path) -> None:
     assert not any(state & REASON_MASK for state in states[:4].tolist())
 
 
-def test_a_record_that_does_not_parse_is_told_with_its_file_and_batch(tmp_path: Path) -> None:
+def test_the_error_of_a_record_that_does_not_parse_names_file_and_batch(tmp_path: Path) -> None:
     sound = batch(record(0, b"a"))
     bad = encode_parts(batch(record(1, b"b"), record(2, b"c")), b"\2" * 20)
     with pytest.raises(CorruptFileError, match=rf"{tmp_path}/1\.log, byte 0: record 0 of the"):

@@ -342,7 +342,7 @@ def test_control_batches_need_no_sequence(tmp_path: Path) -> None:
     assert again == b""
 
 
-def test_a_negative_time_that_goes_is_not_told(tmp_path: Path) -> None:
+def test_a_negative_time_that_goes_is_not_counted_as_refused(tmp_path: Path) -> None:
     source = batch(record(0, b"a", timestamp=-7), record(1, b"b"))
     found, rewriter = rewritten(tmp_path, [encode(source)], [GONE, KEEP])
     assert len(decode(found).records) == 1

@@ -10,7 +10,7 @@ from cleaner_jobs.tasks import sync_pool
 from cleaner_jobs.tasks.sync_pool import SyncPool
 
 
-def test_every_file_is_synced_before_failures_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_file_is_synced_before_failures_are_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     synced, may_go_on = [], threading.Event()
 
     def sync(path: str) -> None:
@@ -28,7 +28,7 @@ def test_every_file_is_synced_before_failures_are_told(monkeypatch: pytest.Monke
         assert pool.failures() == {}
 
 
-def test_of_each_log_the_first_failure_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_each_log_the_first_failure_is_returned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def sync(path: str) -> None:
         if path != "sound":
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)

@@ -47,14 +47,14 @@ def test_what_stands_behind_the_rows_is_none_of_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, len(ROW)))
-def test_rows_that_are_cut_short_are_told(tmp_path: Path, cut: int) -> None:
+def test_rows_that_are_cut_short_raise_an_error(tmp_path: Path, cut: int) -> None:
     its = written(tmp_path / "part", ROW, 1)
     (tmp_path / "part").write_bytes((BEFORE + ROW)[:-cut])
     with pytest.raises(WorkFileError, match="not what was written"):
         read_txn_batches(its)
 
 
-def test_a_bit_that_has_flipped_is_told(tmp_path: Path) -> None:
+def test_a_flipped_bit_raises_an_error(tmp_path: Path) -> None:
     its = written(tmp_path / "part", ROW, 1)
     for bit in range(0, 8 * len(ROW), 5):
         data = bytearray(BEFORE + ROW)
@@ -83,7 +83,7 @@ def test_an_array_is_read_as_it_was_saved(tmp_path: Path, array: np.ndarray) -> 
     assert (found.shape, found.tolist()) == (array.shape, array.tolist())
 
 
-def test_an_array_cut_short_anywhere_is_told(tmp_path: Path) -> None:
+def test_an_array_cut_short_anywhere_raises_an_error(tmp_path: Path) -> None:
     path = tmp_path / "ranges"
     save_array(str(path), np.array([1, 2, 3], np.int64))
     whole = path.read_bytes()

@@ -65,12 +65,14 @@ def test_what_was_sealed_is_read_back(tmp_path: Path) -> None:
     ],
     ids=["one more", "one less", "another record", "another offset"],
 )
-def test_other_batches_are_told(tmp_path: Path, raws: list[bytes], problem: str) -> None:
+def test_other_batches_raise_miswritten(tmp_path: Path, raws: list[bytes], problem: str) -> None:
     with pytest.raises(MiswrittenError, match=problem):
         read_back(tmp_path, raws, sealed(RAWS, IS_PACKED))
 
 
-def test_records_that_were_others_before_they_were_compressed_are_told(tmp_path: Path) -> None:
+def test_records_that_were_others_before_they_were_compressed_raise_miswritten(
+    tmp_path: Path,
+) -> None:
     """The checksum fits: it was computed from what came out of the codec."""
     written = sealed(RAWS, IS_PACKED)
     written.add_digest(1)

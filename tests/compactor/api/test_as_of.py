@@ -42,7 +42,7 @@ def test_a_time_that_no_log_has(text: str) -> None:
         ("1700000000000000000", "are those nanoseconds?"),
     ],
 )
-def test_a_time_in_finer_units_is_told_in_milliseconds(text: str, meant: str) -> None:
+def test_the_error_for_a_time_in_finer_units_gives_milliseconds(text: str, meant: str) -> None:
     with pytest.raises(UsageError) as raised:
         as_of_ms(text)
     assert str(raised.value) == (

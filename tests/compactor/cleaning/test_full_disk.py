@@ -153,7 +153,7 @@ print(json.dumps([told(reports), same, names, told(again), checkpoint.read(str(p
     assert again == [["large", "cleaned", None]] and offset == 400
 
 
-def test_a_report_that_does_not_fit_is_told_and_leaves_nothing(disk: Path) -> None:
+def test_a_report_that_does_not_fit_is_an_error_and_leaves_nothing(disk: Path) -> None:
     code = """
 import contextlib, io
 from compactor.command_line import cli

@@ -175,7 +175,7 @@ def test_a_segment_that_is_not_last_may_lose_a_legacy_batch(
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.SNAPPY])
-def test_damage_is_told_with_file_and_position(
+def test_the_reason_of_damage_names_file_and_position(
     local: LocalRound, tmp_path: Path, magic: int, codec: Codec
 ) -> None:
     """Every cut, and every flipped byte: the log is set aside and stays as it was."""

@@ -70,7 +70,7 @@ def test_groups_go_in_in_ascending_order_however_they_are_finished(
 
 
 @pytest.mark.parametrize(("suffix", "half_done"), [(".deleted", True), (".cleaned", False)])
-def test_a_swap_that_breaks_off_is_told_of(
+def test_a_swap_that_breaks_off_is_reported(
     local: LocalRound, tmp_path: Path, suffix: str, half_done: bool
 ) -> None:
     """C-15.6: from step 2 on the new log counts; before that all is taken back."""
@@ -181,7 +181,7 @@ def test_a_log_in_use_stays_as_it_is_though_only_its_last_group_has_changed(
     assert files_of(partition) == before and log.notes == ()
 
 
-def test_groups_that_were_in_before_a_problem_are_told_of(
+def test_groups_that_were_in_before_a_problem_are_counted(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C-6.5: they stay, since each is proven by itself, and the checkpoint is not moved."""
@@ -229,7 +229,7 @@ def test_what_progress_raises_ends_the_swaps_and_is_no_logs_fault(
     assert groups._queues[plan.log_id].swapped == Swapped(count)
 
 
-def test_whoever_gives_the_next_group_is_told(tmp_path: Path, swapped: list[int]) -> None:
+def test_whoever_gives_the_next_group_gets_the_error(tmp_path: Path, swapped: list[int]) -> None:
     plan, other = plan_in(tmp_path / "a"), replace(plan_in(tmp_path / "b"), log_id=1)
     with GroupSwapper("run", _Weary(1)) as groups:
         groups.give(plan, finished(0, tmp_path))

@@ -45,7 +45,7 @@ def undo(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, dict[
     return code, json.loads(told.out.splitlines()[-1]), told.out + told.err
 
 
-def test_every_log_is_told_of(kept: Kept, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_log_is_shown(kept: Kept, capsys: pytest.CaptureFixture[str]) -> None:
     code, summary, told = undo(capsys, kept.run_dir)
     assert (code, summary["status"]) == (0, "ok")
     assert summary["totals"]["logs"] == {"undone": 2, "as-before": 0, "refused": 0, "failed": 0}
@@ -133,7 +133,7 @@ def test_what_is_kept_for_too_long_goes_and_nothing_else(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("broken", ["manifest", "removal"])
-def test_what_had_gone_when_the_next_one_failed_is_told(
+def test_what_had_gone_when_the_next_one_failed_is_shown(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

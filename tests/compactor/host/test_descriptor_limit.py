@@ -42,7 +42,7 @@ def test_the_soft_limit_is_raised_as_far_as_it_may_be() -> None:
     assert done.stdout.splitlines()[-1] == str(hard)
 
 
-def test_a_limit_that_is_met_later_is_told_with_its_number(tmp_path: Path) -> None:
+def test_the_error_for_a_limit_that_is_met_later_gives_its_number(tmp_path: Path) -> None:
     code = "import os; from compactor.exit_codes import error_line\n"
     code += "try:\\n    while True: os.open('/dev/null', os.O_RDONLY)\\n"
     code += "except OSError as error: print(error_line(error))"

@@ -47,7 +47,7 @@ def test_errors_that_nobody_takes_are_no_error(to: str) -> None:
     assert (result.returncode, result.stdout) == (3, "c\n")
 
 
-def test_an_error_that_cannot_be_told_still_ends_in_its_code_and_summary() -> None:
+def test_an_error_that_cannot_be_printed_still_ends_in_its_code_and_summary() -> None:
     result = run_redirected(TO_FULL, "-m", "compactor", "plan", "/nonexistent")
     summary = json.loads(result.stdout)
     assert result.returncode == summary["exit_code"] == 2
@@ -56,7 +56,7 @@ def test_an_error_that_cannot_be_told_still_ends_in_its_code_and_summary() -> No
 @pytest.mark.parametrize(
     ("words", "code"), [(["plan", "/nonexistent"], 2), (["--version"], 1), (["--help"], 1)]
 )
-def test_output_that_a_full_disk_does_not_take_is_told_in_one_line(
+def test_output_that_a_full_disk_does_not_take_is_an_error_in_one_line(
     words: list[str], code: int
 ) -> None:
     result = run_redirected("> /dev/full", "-m", "compactor", *words)

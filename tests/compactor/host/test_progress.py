@@ -77,7 +77,7 @@ def test_a_stream_that_takes_nothing_is_no_reason_to_stop() -> None:
         progress.stage(SWAP_STAGE, 0)
 
 
-def test_what_comes_when_there_is_room_again_is_told(tmp_path: Path) -> None:
+def test_what_comes_when_there_is_room_again_is_written(tmp_path: Path) -> None:
     path = tmp_path / "errors"
     with open(path, "w") as stream, open("/dev/full", "w") as full:
         lines = PlainProgress(stream, lambda: 0.0)
@@ -179,7 +179,7 @@ class TestChangeWatch:
             == f"Nothing was changed, except {gone} and {settled} and {split}"
         )
 
-    def test_where_originals_are_kept_is_told_once_something_was_replaced(self) -> None:
+    def test_where_originals_are_kept_is_said_once_something_was_replaced(self) -> None:
         watch = ChangeWatch(PlainProgress(StringIO(), lambda: 0.0))
         watch.kept_in = "/originals/cafe"
         told = " What was replaced is kept in /originals/cafe."

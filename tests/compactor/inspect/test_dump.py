@@ -110,7 +110,7 @@ def test_what_is_not_utf_8_comes_as_hex(tmp_path: Path) -> None:
     )
 
 
-def test_a_damaged_log_is_told_as_far_as_it_is_sound(tmp_path: Path) -> None:
+def test_a_damaged_log_is_shown_as_far_as_it_is_sound(tmp_path: Path) -> None:
     damaged = bytearray(two_records("NONE"))
     damaged[-1] ^= 1
     path = put(tmp_path / f"{BASE}.log", EMPTY + bytes(damaged))

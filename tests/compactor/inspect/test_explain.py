@@ -45,7 +45,7 @@ def test_every_bound_has_a_name_a_value_and_a_cause(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_eligible", [True, False])
-def test_an_open_transaction_is_told_of_any_log(tmp_path: Path, is_eligible: bool) -> None:
+def test_an_open_transaction_is_shown_of_any_log(tmp_path: Path, is_eligible: bool) -> None:
     """C-4.5, E-47: it bounds the range of a log that has too little to clean, too."""
     log_dir = build(tmp_path / "d", Shape(producer_id=7))
     open_transaction(tmp_path / "d" / "t-0", producer_id=7, first_offset=3, end_offset=6)
@@ -82,7 +82,7 @@ def test_retention_of_a_topic_that_is_not_compacted_is_left_to_the_broker(tmp_pa
         (9, "log start offset, as the cleaner checkpoint is past the log's end"),
     ],
 )
-def test_a_checkpoint_that_cannot_be_is_told_with_its_repair(
+def test_a_checkpoint_that_cannot_be_is_shown_with_its_repair(
     tmp_path: Path, entry: int | None, cause: str
 ) -> None:
     """C-4.1: absent, below the log start 1, past the log end 6."""

@@ -231,7 +231,7 @@ def test_a_segment_that_was_active_and_has_been_cleaned_since_is_noticed(
     check_refused(kept, f"{file_name(5, LOG)} has 71 bytes, the run left 81")
 
 
-def test_a_later_cleaning_that_dropped_nothing_is_told_by_its_checkpoint(
+def test_a_later_cleaning_that_dropped_nothing_is_known_by_its_checkpoint(
     local: LocalRound, tmp_path: Path
 ) -> None:
     log_dir = tmp_path / "logs"

@@ -177,7 +177,7 @@ class TestPrepare:
         assert [segment.base_offset for segment in found.to_rewrite] == [0, 2]
         assert (found.producers, found.refusal, found.notes) == ((), None, ())
 
-    def test_producers_that_have_not_expired_are_told_with_their_last_offset(
+    def test_producers_that_have_not_expired_are_given_with_their_last_offset(
         self, tmp_path: Path
     ) -> None:
         partition = listed(tmp_path / "d", Shape(producer_id=9))

@@ -83,7 +83,7 @@ def test_nothing_else_is_done_to_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ahead_ms", "is_told"), [(FIVE_MINUTES_MS, False), (300_001, True)])
-def test_records_of_a_later_time_are_told_and_cleaned(
+def test_records_of_a_later_time_are_noted_and_cleaned(
     tmp_path: Path, ahead_ms: int, is_told: bool
 ) -> None:
     """A time index has twelve bytes an entry: the time, then an offset."""

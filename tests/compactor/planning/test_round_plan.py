@@ -207,7 +207,7 @@ def test_delete_alone_is_left_alone(tmp_path: Path) -> None:
     assert "cleanup.policy is delete, so it is not compacted" in str(found.not_cleaned[0].reason)
 
 
-def test_directories_that_are_no_logs_are_told(tmp_path: Path) -> None:
+def test_directories_that_are_no_logs_are_listed_as_ignored(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d")
     (tmp_path / "d" / "scratch").mkdir()
     moved = "t-1." + "0" * 32 + "-delete"

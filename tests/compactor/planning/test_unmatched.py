@@ -32,7 +32,7 @@ def test_nothing_to_include_is_an_error_with_a_suggestion(include: str, hint: st
     assert str(raised.value).endswith(hint)
 
 
-def test_it_is_told_where_the_filter_stands() -> None:
+def test_the_message_says_where_the_filter_stands() -> None:
     config = parse_toml('[round]\ninclude = "x"\nexclude = "y"', "c.toml")
     with pytest.raises(ConfigError, match=r"^\[round\] of c\.toml: include 'x': matches no topic"):
         require_include(config, ["z"])
@@ -42,7 +42,7 @@ def test_it_is_told_where_the_filter_stands() -> None:
     assert warning.startswith("--exclude 'w': ")
 
 
-def test_a_topic_that_is_only_being_moved_here_is_told_as_such() -> None:
+def test_a_topic_that_is_only_being_moved_here_is_named_as_such() -> None:
     """The directory that it is moved from was not given."""
     config = with_filters(Config(), "prices|orders", None)
     with pytest.raises(ConfigError) as raised:
@@ -91,7 +91,7 @@ def test_patterns_and_topics_that_are_not_there_are_warned_of() -> None:
     ]
 
 
-def test_the_settings_of_a_large_cluster_are_told_of_in_one_line_and_soon() -> None:
+def test_unmatched_settings_of_a_large_cluster_take_one_line_and_little_time() -> None:
     here = [f"here-{number}" for number in range(5_000)]
     topics: dict[str, dict[str, int | float | str | bool | tuple[str, ...]]]
     topics = {f"far-off-{number:05}": {} for number in range(20_000)}

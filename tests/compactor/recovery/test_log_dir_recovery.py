@@ -133,7 +133,7 @@ def test_an_index_that_is_not_of_the_log_in_place_is_not_put_beside_it(tmp_path:
     assert_set_aside(root, "does not lead to that batch of the log")
 
 
-def test_a_file_that_no_broker_could_load_with_is_told(tmp_path: Path) -> None:
+def test_a_file_that_no_broker_could_load_with_is_reported(tmp_path: Path) -> None:
     """F-2.5."""
     root = log_dir(tmp_path)
     swap_in(root / "orders-0", 0, "ab")

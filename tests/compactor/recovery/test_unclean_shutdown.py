@@ -324,7 +324,7 @@ def test_a_damaged_checkpoint_stops_it_before_anything_is_changed(partition: Pat
     assert files_of(partition) == before
 
 
-def test_after_a_clean_shutdown_a_torn_end_is_told_and_left(partition: Path) -> None:
+def test_after_a_clean_shutdown_a_torn_end_is_reported_and_left(partition: Path) -> None:
     """A broker would say nothing, append behind it, and fail at the start after that."""
     clean_shutdown.write(str(partition.parent))
     path = log_of(partition, 6)

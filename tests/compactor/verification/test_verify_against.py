@@ -276,7 +276,7 @@ def test_a_wrong_entry_hides_a_committed_record(pair: Pair, entry: bytes, proble
     assert any(problem in told for told in pair.problems())
 
 
-def test_an_index_that_lied_before_is_told_and_no_finding(tmp_path: Path) -> None:
+def test_an_index_that_lied_before_is_a_note_and_no_finding(tmp_path: Path) -> None:
     """E-53: consumers saw aborted records before, and do so now."""
     batches = after()
     batches["plain"] = encode(left(PLAIN, 2))  # a and b are superseded
@@ -392,7 +392,7 @@ class TestOffsetsAndFiles:
         told = " ".join(map(str, pair.hold().findings))
         assert "the log begins at offset 13, before at 0, and log-start-offset-checkpoint" in told
 
-    def test_retention_is_a_reason_and_told(self, pair: Pair) -> None:
+    def test_retention_is_a_reason_and_reported(self, pair: Pair) -> None:
         for path in (pair.new / "orders-0").glob(f"{0:020d}.*"):
             path.unlink()
         write_segment(pair.new / "orders-0", 13, [encode(SECOND), OLD_MARKER, YOUNG_MARKER])
@@ -409,7 +409,7 @@ class TestOffsetsAndFiles:
         shutil.rmtree(pair.new / "orders-0")
         assert pair.found() == "after/orders-0, byte 0: the partition is gone"
 
-    def test_a_partition_without_a_copy_is_told(self, pair: Pair) -> None:
+    def test_a_partition_without_a_copy_is_reported(self, pair: Pair) -> None:
         shutil.copytree(pair.new / "orders-0", pair.new / "extra-0")
         found = pair.hold()
         assert (found.findings, found.unmatched) == ([], ("extra-0",))

@@ -57,5 +57,5 @@ def test_a_path_that_does_not_print_is_still_one_for_a_shell() -> None:
     assert said.stdout == b"/o/it's \xff\\x41/cafe"
 
 
-def test_where_nothing_was_replaced_nothing_is_told() -> None:
+def test_where_nothing_was_replaced_there_are_no_lines() -> None:
     assert originals_lines(OriginalsReport("/o/cafe", 0, 0, 0)) == []

@@ -172,6 +172,6 @@ def test_a_narrow_terminal_and_hostile_names_are_survived(tmp_path: Path) -> Non
     assert all(len(line) <= 60 for line in text.splitlines())
 
 
-def test_an_empty_plan_is_told_as_one(tmp_path: Path) -> None:
+def test_an_empty_plan_is_shown_as_one(tmp_path: Path) -> None:
     plan = plan_round([build(tmp_path / "d", Shape(segments=1))], COMPACT, NOW_MS)
     assert "Logs: 0 to clean, 0 set aside, 1 passed over." in shown(plan)

@@ -47,7 +47,7 @@ def test_no_line_is_longer_than_the_terminal(width: int) -> None:
     assert max(map(len, shown(report(*logs), width))) <= width
 
 
-def test_reasons_of_transactions_are_told_where_there_are_some() -> None:
+def test_reasons_of_transactions_are_shown_where_there_are_some() -> None:
     counts = replace(COUNTS, dropped_aborted=1234, dropped_marker=7)
     one = report(log(0), replace(log(1), counts=counts))
     lines = shown(one, 140)
@@ -67,7 +67,7 @@ def test_several_logs_have_a_total() -> None:
     assert total.split() == "total 14 → 4 10.0 MB → 4.0 MB 2,000 → 800 1,160 30 10".split()
 
 
-def test_a_note_is_told_once_with_the_logs_that_it_is_of() -> None:
+def test_a_note_is_shown_once_with_the_logs_that_it_is_of() -> None:
     noted = [replace(log(n), notes=("one", "two") if n == 4 else ("one",)) for n in range(5)]
     lines = shown(report(*noted))
     assert "orders-0, orders-1, orders-2 and 2 more: one" in lines
@@ -97,7 +97,7 @@ def test_an_empty_round() -> None:
     assert shown(report())[-1] == "Logs: none found. 4.0 s."
 
 
-def test_logs_that_were_not_cleaned_are_told_with_their_reasons() -> None:
+def test_logs_that_were_not_cleaned_are_shown_with_their_reasons() -> None:
     lines = shown(report(log(0, FAILED, "disk full"), log(1, ASIDE, "bad"), log(2, PASSED, "new")))
     text = "\n".join(lines)
     assert "Set aside or failed\n1  failed: disk full\n   orders-0" in text

@@ -23,7 +23,7 @@ def test_an_empty_round_has_totals() -> None:
     assert totals_of(report()).counts == Counts()
 
 
-def test_every_reason_for_dropping_a_record_is_told() -> None:
+def test_every_reason_for_dropping_a_record_is_shown() -> None:
     assert dropped_by_reason(COUNTS) == {
         "superseded": 580,
         "tombstone": 15,
@@ -72,7 +72,7 @@ def test_different_statuses_and_reasons_stay_apart_the_largest_group_first() -> 
 
 
 @pytest.mark.parametrize("reason", [None, ""])
-def test_a_log_without_a_reason_is_told_so(reason: str | None) -> None:
+def test_a_log_without_a_reason_is_shown_as_such(reason: str | None) -> None:
     assert grouped(log(0, PASSED, reason)) == [("no reason given", 1)]
 
 

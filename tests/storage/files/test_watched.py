@@ -23,7 +23,7 @@ def test_operations_read_change_or_sync() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
-def test_each_operation_is_told_and_then_done(name: str) -> None:
+def test_each_operation_is_announced_and_then_done(name: str) -> None:
     """Each is told with its paths before anything else is done, and does what it would do."""
     files, plain = MemoryFiles(), MemoryFiles()
     for each in (files, plain):

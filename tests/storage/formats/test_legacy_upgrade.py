@@ -173,7 +173,7 @@ HUGE, NEGATIVE = b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00"
         (encode_message(0, Record(9, 5, None, b"\x04\x22"), 3), "lz4"),
     ],
 )
-def test_what_does_not_parse_is_told_with_its_position(entry: bytes, problem: str) -> None:
+def test_the_error_of_what_does_not_parse_names_its_position(entry: bytes, problem: str) -> None:
     if int.from_bytes(entry[:8], "big") == 0:
         entry = (9).to_bytes(8, "big") + entry[8:]
     _, result = upgraded(V1 + entry)

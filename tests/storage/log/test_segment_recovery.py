@@ -60,7 +60,7 @@ def test_indexes_are_those_of_the_reference(tmp_path: Path, seed: int, interval_
     assert (again.offset_index, again.time_index) == expected
 
 
-def test_a_sound_segment_is_told_batch_by_batch(tmp_path: Path) -> None:
+def test_a_sound_segment_is_summed_up_batch_by_batch(tmp_path: Path) -> None:
     found, told = recovered(tmp_path / "0.log", b"".join(BATCHES))
     assert told == [(2 * number, number * SIZE) for number in range(6)]
     assert_holds(found, BATCHES)
