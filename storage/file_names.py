@@ -23,6 +23,7 @@ OFFSET_DIGITS = 20
 
 _MAX_LONG = 2**63 - 1
 _MAX_INT = 2**31 - 1
+_LAST_DIGITS = f"{_MAX_LONG:0{OFFSET_DIGITS}d}"
 _PARTITION = re.compile(r"0|[1-9][0-9]*", re.ASCII)  # "t-07" would be partition 7 a second time
 _FUTURE = "-future"
 _SPECIAL_DIR = re.compile(r"\S+-\S+\.\S+-(?:delete|future|stray)", re.ASCII)
@@ -32,6 +33,16 @@ def file_name(base_offset: int, suffix: str) -> str:
     """Give the name of the file of a segment, or of the snapshot at an offset."""
     assert 0 <= base_offset <= _MAX_LONG, base_offset
     return f"{base_offset:0{OFFSET_DIGITS}d}{suffix}"
+
+
+def is_offset(digits: str) -> bool:
+    """Say whether these are the twenty digits of an offset."""
+    return (
+        len(digits) == OFFSET_DIGITS
+        and digits.isascii()
+        and digits.isdigit()
+        and digits <= _LAST_DIGITS
+    )
 
 
 def offset_of(name: str) -> int | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from compactor.api import places
 from compactor.api.premises import Premises, plan_of, premises_of_round
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
-from compactor.planning.room import cores_of, places_of, with_room
+from compactor.planning.room import cores_of, places_of, require_room
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts, plan_space
 from compactor.refusals import messages_of, refusals
@@ -50,4 +50,4 @@ def _refusals(
         [log_dir.path for log_dir in found.log_dirs],
         assume_fully_replicated=premises.config.assume_fully_replicated,
     )
-    return refused + (messages_of(partial(with_room, found, space[1])) if space else [])
+    return refused + (messages_of(partial(require_room, found, space[1])) if space else [])

@@ -24,7 +24,7 @@ from compactor.host.progress import START_STAGE, ChangeWatch
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.originals.kept_run import discard_expired
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
-from compactor.planning.room import space_of, with_room
+from compactor.planning.room import require_room, space_of, with_room
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpacePlan, leaving_out
 from compactor.planning.uncleaned import stop_if_corrupt
@@ -145,7 +145,7 @@ def _refusals(asked: _Asked, plan: RoundPlan) -> list[str]:
     if not plan.logs:
         return [f"A run would be refused: {why}" for why in refused]
     space = _space(asked, plan)
-    refused += messages_of(partial(with_room, plan, space))
+    refused += messages_of(partial(require_room, plan, space))
     return leaving_out(space) + [f"A run would be refused: {why}" for why in refused]
 
 

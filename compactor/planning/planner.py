@@ -21,34 +21,6 @@ class SegmentLimits:
     index_bytes: int  # segment.index.bytes, for either index
 
 
-@dataclass(slots=True)
-class _Group:
-    """A group being filled, with its sums."""
-
-    segments: list[Segment]
-    log_bytes: int
-    index_bytes: int
-    time_index_bytes: int
-
-    def takes(self, segment: Segment, last_offset: int, limits: SegmentLimits) -> bool:
-        """Say whether a segment fits in too (C-9.1); last_offset is the highest it can hold."""
-        return (
-            self.log_bytes + segment.log_bytes <= limits.log_bytes
-            and self.index_bytes + _index_bytes(segment) <= limits.index_bytes
-            and self.time_index_bytes + _time_index_bytes(segment) <= limits.index_bytes
-            and (
-                segment.log_bytes == 0
-                or last_offset - self.segments[0].base_offset <= MAX_RELATIVE_OFFSET
-            )
-        )
-
-    def add(self, segment: Segment) -> None:
-        self.segments.append(segment)
-        self.log_bytes += segment.log_bytes
-        self.index_bytes += _index_bytes(segment)
-        self.time_index_bytes += _time_index_bytes(segment)
-
-
 def group_segments(
     segments: Sequence[Segment], limits: SegmentLimits, first_uncleanable_offset: int
 ) -> tuple[SegmentGroup, ...]:
@@ -58,14 +30,27 @@ def group_segments(
     before the cleaning, and a segment's last offset is taken to be as high as the next one's base
     offset allows (C-9.2), for the last one as first_uncleanable_offset does.
     """
-    groups: list[_Group] = []
+    groups: list[list[Segment]] = []
+    log_bytes = index_bytes = time_index_bytes = 0  # of the last group
     base_offsets = [segment.base_offset for segment in segments]
     end_offsets = [*base_offsets[1:], first_uncleanable_offset]
     for segment, end_offset in zip(segments, end_offsets, strict=False):
-        if not groups or not groups[-1].takes(segment, end_offset - 1, limits):
-            groups.append(_Group([], 0, 0, 0))
-        groups[-1].add(segment)
-    return tuple(SegmentGroup(tuple(group.segments)) for group in groups)
+        own_bytes = segment.log_bytes
+        own_index, own_time_index = _index_bytes(segment), _time_index_bytes(segment)
+        fits = (  # C-9.1
+            log_bytes + own_bytes <= limits.log_bytes
+            and index_bytes + own_index <= limits.index_bytes
+            and time_index_bytes + own_time_index <= limits.index_bytes
+        )
+        if groups and fits and (not own_bytes or _reaches(groups[-1][0], end_offset - 1)):
+            groups[-1].append(segment)
+            log_bytes += own_bytes
+            index_bytes += own_index
+            time_index_bytes += own_time_index
+        else:
+            groups.append([segment])
+            log_bytes, index_bytes, time_index_bytes = own_bytes, own_index, own_time_index
+    return tuple(SegmentGroup(tuple(group)) for group in groups)
 
 
 def with_map_end(plan: LogPlan, end_offset: int) -> LogPlan:
@@ -79,6 +64,11 @@ def with_map_end(plan: LogPlan, end_offset: int) -> LogPlan:
     limits = SegmentLimits(plan.segment_bytes, plan.segment_index_bytes)
     groups = group_segments(segments, limits, plan.first_uncleanable_offset)
     return replace(plan, groups=groups, limited_map_end_offset=end_offset)
+
+
+def _reaches(first: Segment, last_offset: int) -> bool:
+    """Whether an offset can be told relative to the base offset of a group's first segment."""
+    return last_offset - first.base_offset <= MAX_RELATIVE_OFFSET
 
 
 def _index_bytes(segment: Segment) -> int:

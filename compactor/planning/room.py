@@ -55,15 +55,20 @@ def with_room(plan: RoundPlan, space: SpacePlan) -> RoundPlan:
     """
     if not space.left_out:
         return plan
+    require_room(plan, space)
     logs = tuple(log for log in plan.logs if log.path not in space.left_out)
-    if not logs:
-        raise RefusedError(next(iter(space.left_out.values())))
     reports = [
         replace(untouched_report(log, LogStatus.FAILED), reason=space.left_out[log.path])
         for log in plan.logs
         if log.path in space.left_out
     ]
     return replace(plan, logs=logs, not_cleaned=(*plan.not_cleaned, *reports))
+
+
+def require_room(plan: RoundPlan, space: SpacePlan) -> None:
+    """Raise RefusedError where there is room for none of its logs."""
+    if space.left_out and all(log.path in space.left_out for log in plan.logs):
+        raise RefusedError(next(iter(space.left_out.values())))
 
 
 def cores_of(master: str | None) -> int | None:

@@ -93,7 +93,8 @@ def plan_space(
     cores: None where it is not known how many tasks work at once. all_staged: no group is swapped
     in before all are rewritten.
     """
-    total = sum(log.log_bytes for log in logs)
+    sizes_of_logs = [[group.log_bytes for group in log.groups] for log in logs]
+    total = sum(map(sum, sizes_of_logs))
     in_flight_bytes = total
     if cores is not None and not all_staged:
         in_flight_bytes = layout.in_flight_bytes(total, cores)
@@ -101,10 +102,11 @@ def plan_space(
     loads: dict[int, _Load] = {}
     work = _Work()
     left_out = {}
-    for log in logs:
+    for log, sizes in zip(logs, sizes_of_logs, strict=True):
         device = places.logs[log.path]
-        with_log = loads | {device: _with(loads.get(device, _Load()), log, places, device)}
-        work_with_log = _with_map(work, log, piece_bytes)
+        copied_segments = log.segment_count if places.originals not in (None, device) else 0
+        with_log = loads | {device: _with(loads.get(device, _Load()), sizes, copied_segments)}
+        work_with_log = _with_map(work, sizes, piece_bytes)
         needs = _needs(with_log, work_with_log, places, in_flight_bytes)
         reason = _why_not(needs, places.rooms)
         if reason is None:
@@ -124,21 +126,22 @@ def staged_peak(staged_bytes: int, largest_bytes: int, in_flight_bytes: int) -> 
     return min(staged_bytes, rewritten_bytes(in_flight_bytes) + largest_bytes)
 
 
-def _with(load: _Load, log: LogPlan, places: Places, device: int) -> _Load:
-    sizes = [rewritten_bytes(group.log_bytes) for group in log.groups]
-    copied = places.originals is not None and places.originals != device
+def _with(load: _Load, sizes: Sequence[int], copied_segments: int) -> _Load:
+    """With a log whose groups have these sizes. copied_segments: 0 where no originals are copied"""
+    staged = [rewritten_bytes(size) for size in sizes]
+    staged_bytes = sum(staged)
     return _Load(
-        load.staged_bytes + sum(sizes),
-        max(load.largest_bytes, *sizes, 0),
-        load.groups + len(sizes),
-        load.copied_bytes + (sum(sizes) if copied else 0),
-        load.copied_files + (FILES_OF_GROUP * log.segment_count if copied else 0),
+        load.staged_bytes + staged_bytes,
+        max(load.largest_bytes, *staged, 0),
+        load.groups + len(staged),
+        load.copied_bytes + (staged_bytes if copied_segments else 0),
+        load.copied_files + FILES_OF_GROUP * copied_segments,
     )
 
 
-def _with_map(work: _Work, log: LogPlan, piece_bytes: int) -> _Work:
-    cut = [group.log_bytes for group in log.groups if 2 * group.log_bytes >= 3 * piece_bytes]
-    keys = log.log_bytes // layout.BYTES_PER_KEY
+def _with_map(work: _Work, sizes: Sequence[int], piece_bytes: int) -> _Work:
+    cut = [size for size in sizes if 2 * size >= 3 * piece_bytes]
+    keys = sum(sizes) // layout.BYTES_PER_KEY
     return _Work(
         work.map_bytes + keys * MAP_BYTES_PER_KEY,
         work.piece_bytes + sum(map(rewritten_bytes, cut)),

@@ -21,7 +21,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 
 from storage.errors import CorruptFileError, UnsupportedBackendError
-from storage.files import mount_table
+from storage.files import held_directories, mount_table
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Entry
 from storage.files.held_directories import open_directory
@@ -29,6 +29,7 @@ from storage.files.mount_table import Mount
 
 _Named = tuple[str, str, int | None]  # path, name, and the directory that the name is relative to
 _LOCAL_PROTOCOLS = ("file", "local")
+_READ_BYTES = 16 * 1024
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -55,6 +56,9 @@ class _Reached:
         self._path, self._to_change = path, to_change
 
     def __enter__(self) -> tuple[str, int | None]:
+        if not held_directories.is_any_held():  # so for each file of a plan
+            self._descriptor = None
+            return self._path, None
         directory, self._name = os.path.split(self._path)
         self._descriptor = open_directory(directory, self._to_change)
         if self._descriptor is None:
@@ -199,14 +203,21 @@ def is_directory(path: str) -> bool:
 
 
 def _entry(name: str, found: os.stat_result) -> Entry:
-    facts = found.st_size, found.st_mtime_ns, found.st_ino, _special(found.st_mode)
-    return Entry(name, False, *facts, found.st_ctime_ns, found.st_dev)
+    mode = found.st_mode
+    return Entry(
+        name,
+        False,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ino,
+        "" if stat.S_ISREG(mode) else _special(mode),
+        found.st_ctime_ns,
+        found.st_dev,
+    )
 
 
 def _special(mode: int) -> str:
-    """What a name stands for; "" for a file with bytes of its own."""
-    if stat.S_ISREG(mode):
-        return ""
+    """What a name stands for that is no file with bytes of its own."""
     kinds = {stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
     kinds[stat.S_IFDIR] = "a directory"
     return kinds.get(stat.S_IFMT(mode), "a device")
@@ -270,8 +281,18 @@ def _open_to_change(path: str, flags: int, mode: int) -> int:
 
 def read_bytes(path: str) -> bytes:
     """Give the whole file."""
-    with naming(path), open(open_file(path), "rb") as source:
-        return source.read()
+    descriptor, found = open_known(path)
+    left, pieces = found.size_bytes, []
+    try:
+        while piece := os.read(descriptor, max(left + 1, _READ_BYTES)):  # one in /proc has no size
+            pieces.append(piece)
+            left -= len(piece)
+    except OSError as error:
+        error.filename = path
+        raise
+    finally:
+        os.close(descriptor)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def read_range(path: str, position: int, length: int) -> bytes:

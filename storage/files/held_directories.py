@@ -77,6 +77,11 @@ def hold_directory(path: str, inode: int | None) -> Iterator[None]:
         del _held[path]
 
 
+def is_any_held() -> bool:
+    """Whether there is a directory that `open_directory` gives a descriptor of."""
+    return bool(_held)
+
+
 def inode_of(path: str) -> int | None:
     """What a held directory is known by on any host; None for one that is not held."""
     held = _held.get(path)
@@ -98,7 +103,7 @@ def open_directory(path: str, to_change: bool = False) -> int | None:
     """
     held = _held.get(path)
     if held is None:
-        if os.path.dirname(path) in _log_dirs:
+        if _log_dirs and os.path.dirname(path) in _log_dirs:
             os.lstat(path)  # raises where there is none
             raise DirectoryExchangedError(errno.ESTALE, CAME_LATER, path)
         return None

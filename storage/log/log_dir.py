@@ -20,6 +20,7 @@ from storage.file_names import (
     TXN_INDEX,
     UNFINISHED_SUFFIXES,
     file_name,
+    is_offset,
     is_special_dir,
     offset_of,
     parse_future_dir,
@@ -41,6 +42,7 @@ _KAFKA_DIRS = {
     "__cluster_metadata-0": "the metadata log of KRaft",
     "remote-log-index-cache": "a cache of indexes of remote segments",
 }
+_LIVE_SUFFIXES = frozenset((*SEGMENT_SUFFIXES, SNAPSHOT))
 # Kafka takes the offset from every name that ends so, and fails where there is none (F-2.5).
 _NUMBERED = (*SEGMENT_SUFFIXES, SNAPSHOT, *UNFINISHED_SUFFIXES[:2])
 
@@ -145,16 +147,17 @@ def list_partition(
             special.append(f"{name}: is {entry.special or 'a directory'}, not a file")
         if entry.is_dir or entry.special:
             continue
+        digits, suffix = name[:OFFSET_DIGITS], name[OFFSET_DIGITS:]
+        if suffix in _LIVE_SUFFIXES and is_offset(digits):  # nearly every one
+            files.append(entry)
+            if suffix == SNAPSHOT:
+                snapshots.append(int(digits))
+            else:
+                segment_files.setdefault(digits, {})[suffix] = entry
+            continue
         if _is_live(name):
             files.append(entry)
-        prefix, _, kind = name.partition(".")
-        suffix = f".{kind}"
-        regular = len(prefix) == OFFSET_DIGITS and offset_of(name) is not None
-        if regular and suffix in SEGMENT_SUFFIXES:
-            segment_files.setdefault(prefix, {})[suffix] = entry
-        elif regular and suffix == SNAPSHOT:
-            snapshots.append(int(prefix))
-        elif is_unloadable(name):
+        if is_unloadable(name):
             stray.append(name)
         elif name.endswith(UNFINISHED_SUFFIXES):
             unfinished.append(name)

@@ -11,6 +11,7 @@ from storage.file_names import (
     TIME_INDEX,
     TXN_INDEX,
     file_name,
+    is_offset,
     is_special_dir,
     offset_of,
     parse_future_dir,
@@ -44,6 +45,25 @@ def test_a_name_without_digits_before_its_first_dot_has_no_offset(
     name: str,
 ) -> None:  # F-2.3, F-2.5
     assert offset_of(name) is None
+
+
+@pytest.mark.parametrize(
+    ("digits", "is_one"),
+    [
+        ("00000000000000000000", True),
+        ("09223372036854775807", True),
+        ("09223372036854775808", False),
+        ("99999999999999999999", False),
+        ("0000000000000000000", False),
+        ("000000000000000000000", False),
+        ("0000000000000000000٣", False),
+        ("0000000000000000000²", False),
+        ("-0000000000000000001", False),
+        (" 0000000000000000001", False),
+    ],
+)
+def test_twenty_digits_are_those_of_an_offset_of_64_bits(digits: str, is_one: bool) -> None:
+    assert is_offset(digits) == is_one
 
 
 def test_an_offset_is_a_64_bit_integer() -> None:

@@ -50,6 +50,18 @@ def test_a_backend_nobody_knows_is_refused() -> None:
         filesystem.require_in_place("gopher://host/logs")
 
 
+@pytest.mark.parametrize("size_bytes", [0, 1, 16 * 1024 - 1, 16 * 1024, 16 * 1024 + 1, 100_000])
+def test_a_whole_file_is_read_whatever_its_size(tmp_path: Path, size_bytes: int) -> None:
+    data = bytes(number % 251 for number in range(size_bytes))
+    (tmp_path / "file").write_bytes(data)
+    assert filesystem.read_bytes(str(tmp_path / "file")) == data
+
+
+def test_a_file_of_the_system_that_tells_no_size_is_read_whole() -> None:
+    assert filesystem.read_bytes("/proc/cpuinfo").count(b"processor") >= 1
+    assert filesystem.read_bytes("/proc/self/status").startswith(b"Name:")
+
+
 def test_a_listing_tells_size_times_inode_and_device(tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir()
     (tmp_path / "file").write_bytes(b"12345")
