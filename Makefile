@@ -21,7 +21,7 @@ demo: $(STAMP) ## write a log directory, and plan, dry-run, run and prove a comp
 	$(PYTHON_OF_VENV) -m demo
 
 test: $(STAMP) test-storage ## run the tests on all cores, but not those of the targets below; CORES=0 for one process
-	$(PYTHON_OF_VENV) -m pytest $(ON_ALL_CORES) -m 'not broker and not spark'
+	$(PYTHON_OF_VENV) -m pytest $(ON_ALL_CORES) -m 'not broker and not spark and not crash'
 	@echo 'Not run: tests that start Spark again and again (make test-spark), whatever needs Kafka or'
 	@echo 'goes through more than a sample: make lists the targets, CONTRIBUTING.md says which to run for what.'
 
@@ -42,6 +42,7 @@ conformance: $(STAMP) ## hold 200 random logs against Kafka's own cleaner (needs
 	$(PYTHON_OF_VENV) -m tests.conformance
 
 test-crash: $(STAMP) ## cut runs short in every way, and recover each by Kafka and by ours; CRASH_STATES=N for a sample (needs a JDK; fetches Kafka)
+	$(PYTHON_OF_VENV) -m pytest -q $(ON_ALL_CORES) -m crash tests/crash
 	$(PYTHON_OF_VENV) -m tests.crash $(if $(CRASH_STATES),--states $(CRASH_STATES))
 
 test-damage: $(STAMP) ## damage every byte and every length of logs that Kafka wrote, and count how each ends

@@ -19,6 +19,8 @@ from tests.crash.states import CrashState, crash_states
 from tests.crash.stories import FARTHER, STORIES
 from tests.crash.test_swap_crashes import SLOW_LOADER
 
+pytestmark = pytest.mark.crash
+
 AT_ONCE = 25
 WINDOW = 3  # syncs
 ZERO, TEN, TWENTY, SIXTY, FOUR, FAR_BASE = (f"{base:020}" for base in (0, 10, 20, 60, 4, FARTHER))
