@@ -1,4 +1,4 @@
-"""The glossary: each word once, in order, and the names that it gives are names of the code."""
+"""Pages that name code name what there is; in the glossary each word stands once, in order."""
 
 import re
 from pathlib import Path
@@ -33,3 +33,15 @@ def test_the_names_of_the_code_are_in_the_code() -> None:
             known = last in files if last.endswith(".py") else last.split(".")[-1] in source
             missing += [] if known else [name]
     assert missing == []
+
+
+def test_the_functions_that_decide_a_rule_are_in_the_modules_that_are_named() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition("## Where a rule is decided")[2]
+    rows = re.findall(r"^\| ([a-z].+) \| (.+) \| (.+) \|$", table, re.MULTILINE)
+    assert len(rows) > 10
+    for rule, modules, cell in rows:
+        paths = re.findall(r"`([^`]+\.py)`", modules)
+        source = "".join((ROOT / path).read_text(encoding="utf-8") for path in paths)
+        for name in re.findall(r"`([^`]+)`", cell):
+            assert re.search(rf"^(def|class) {name}\b", source, re.MULTILINE), (rule, name)

@@ -46,7 +46,7 @@ from compactor.cleaning.txn_index_check import check_indexes
 from compactor.cleaning.waiting import Poll, turns_taken_often
 from compactor.host.progress import ProgressSink
 from compactor.planning import layout
-from compactor.planning.planner import with_map_end
+from compactor.planning.segment_groups import with_map_end
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG
 from storage.files import filesystem, held_directories

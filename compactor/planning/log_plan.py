@@ -2,7 +2,7 @@
 
 from cleaner_jobs.plan import LogPlan
 from compactor.planning.candidate import Prepared
-from compactor.planning.planner import SegmentLimits, group_segments
+from compactor.planning.segment_groups import SegmentLimits, group_segments
 from compactor.planning.selection import legacy_horizon_ms
 
 

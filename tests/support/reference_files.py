@@ -1,5 +1,5 @@
-"""Names, groups and indexes of cleaned segments, slow and obvious: a twin for the planner's and the
-index kernel's tests. Follows compaction.md C-9, C-13.2 and C-14.2."""
+"""Names, groups and indexes of cleaned segments, slow and obvious: a twin for the tests of grouping
+and of the index kernel. Follows compaction.md C-9, C-13.2 and C-14.2."""
 
 from collections.abc import Iterable, Sequence
 from struct import pack

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.planning.planner import SegmentLimits, group_segments
+from compactor.planning.segment_groups import SegmentLimits, group_segments
 from storage.formats.segment import Segment
 
 GIB = 1024**3
