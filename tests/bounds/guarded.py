@@ -101,7 +101,7 @@ def all_kernels(fences: Fences) -> Iterator[frozenset[str]]:
     put: list[tuple[Any, str, Any]] = []
     for module in [m for name, m in sys.modules.items() if name.startswith(PACKAGES)]:
         for name, kernel in list(vars(module).items()):
-            if isinstance(kernel, Dispatcher) and kernel.targetoptions.get("inline") != "always":
+            if isinstance(kernel, Dispatcher) and not is_inlined(kernel):
                 put.append((module, name, kernel))
     for module, name, kernel in put:
         setattr(module, name, _Between(fences, kernel))
@@ -110,6 +110,12 @@ def all_kernels(fences: Fences) -> Iterator[frozenset[str]]:
     finally:
         for module, name, kernel in put:
             setattr(module, name, kernel)
+
+
+def is_inlined(kernel: Dispatcher) -> bool:
+    """Whether it is never called by itself, but part of the kernels that name it."""
+    options = kernel.targetoptions
+    return options.get("forceinline", False) or options.get("inline") == "always"
 
 
 class _Between:

@@ -29,6 +29,7 @@ def test_a_round_needs_no_kernel_that_warming_up_did_not_load(tmp_path: Path) ->
         from cleaner_jobs.kernels import kept_batches, offset_map, rebuild
         from cleaner_jobs.tasks import kernels_warm
         from storage.formats import batch_columns, segment_indexes
+        from tests.bounds.guarded import is_inlined
         from tests.support.local_round import open_local_round
         from tests.support.made_log import plan_of, round_of
 
@@ -38,7 +39,7 @@ def test_a_round_needs_no_kernel_that_warming_up_did_not_load(tmp_path: Path) ->
             name: value
             for module in modules
             for name, value in vars(module).items()
-            if isinstance(value, Dispatcher) and value.targetoptions.get("inline") != "always"
+            if isinstance(value, Dispatcher) and not is_inlined(value)
         }
         before = {name: list(kernel.signatures) for name, kernel in kernels.items()}
         with pytest.MonkeyPatch.context() as patches:
