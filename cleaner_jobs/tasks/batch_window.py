@@ -7,19 +7,19 @@ full. Source of the framing: log-format F-3; of the growth: compaction C-12.6.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from xxhash import xxh3_64_intdigest
 
 from cleaner_jobs.kernels.checksums import first_wrong_checksum
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import check_open
 from storage.codecs.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
+from storage.codecs.payload_kernels import Tools, tools_of_thread
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.filesystem import look_at, naming, open_file
 from storage.formats.batch_columns import (
@@ -51,14 +51,17 @@ from storage.formats.batch_header import (
     FRAME_BYTES,
     entry_bytes,
 )
+from storage.formats.batch_payloads import UInt64Array, decompress_batches
 from storage.formats.legacy_upgrade import Entries, has_legacy, upgrade
 from storage.formats.segment import MAX_RELATIVE_OFFSET
+from storage.kernels.xxh64_kernel import digests_between, xxh64_between
 
 WINDOW_BYTES = 16 << 20
 WINDOW_BATCHES = 1 << 16
 PAYLOAD_BYTES = 16 << 20  # decompressed at once, unless a single batch holds more
 MIN_RECORD_BYTES = 7
 NO_RECORDS: ByteArray = np.empty(0, np.uint8)
+NO_DIGESTS: UInt64Array = np.empty(0, np.uint64)
 PLAIN, COMPRESSED, UPGRADED = range(3)  # where the records of a batch are found
 
 
@@ -84,11 +87,17 @@ class Payloads(NamedTuple):
     end: int
     buffer: ByteArray
     bounds: Int64Array  # (end - first, 2): where each batch's records stand in buffer
-    digests: Sequence[int] = ()  # of what was decompressed, at once, where they are asked for
+    digests: UInt64Array = NO_DIGESTS  # of what was decompressed, at once, if they are asked for
 
 
-NOTHING_TO_READ = 0
-_Compressed = tuple[int, memoryview, int]  # codec or NOTHING_TO_READ, payload, position in the file
+class _Compressed(NamedTuple):
+    """Compressed batches of a window, and where what is found of them goes."""
+
+    window: Window
+    rows: Int64Array
+    is_read: NDArray[np.bool_]
+    found: tuple[Int64Array, UInt64Array]  # bounds, digests
+    tools: Tools
 
 
 class WindowReader:
@@ -198,10 +207,11 @@ def check_checksums(window: Window) -> None:
         raise CorruptFileError(window.path, int(rows[wrong, POSITION]), problem)
 
 
-def digests_of(buffer: ByteArray, bounds: Int64Array) -> list[int]:
+def digests_of(buffer: ByteArray, bounds: Int64Array) -> UInt64Array:
     """Of each of the stretches of a buffer."""
-    view = buffer.data
-    return [xxh3_64_intdigest(view[start:end]) for start, end in bounds.tolist()]
+    digests = np.empty(len(bounds), np.uint64)
+    digests_between(buffer, np.ascontiguousarray(bounds), digests)
+    return digests
 
 
 def payloads(window: Window, buffers: WorkerBuffers, digested: bool = False) -> Iterator[Payloads]:
@@ -230,39 +240,21 @@ def payloads(window: Window, buffers: WorkerBuffers, digested: bool = False) -> 
 def _decompressed(
     window: Window, span: tuple[int, int], buffers: WorkerBuffers, digested: bool
 ) -> Iterator[Payloads]:
-    first, end = span
+    start, end = span
     bounds = buffers.array("bounds", WINDOW_BATCHES, np.int64, 2)
-    batches = _compressed(window, first, end)
-    start = first
+    digests = buffers.array("digests", WINDOW_BATCHES, np.uint64) if digested else NO_DIGESTS
     while start < end:
+        rows = window.rows[start:end]
         buffer = buffers.array("payload", PAYLOAD_BYTES + SLACK_BYTES)
-        digests: list[int] | None = [] if digested else None
-        ends = _fill(window.path, batches[start - first :], buffer, digests)
-        if not ends:
-            buffer, ends = _fill_with_one(window, start, batches[start - first], buffers, digests)
-        bounds[: len(ends), 1] = ends
-        bounds[0, 0] = 0
-        bounds[1 : len(ends), 0] = ends[:-1]
-        run = Payloads(start, start + len(ends), buffer, bounds[: len(ends)], digests or ())
+        compressed = _Compressed(window, rows, _is_read(rows), (bounds, digests), tools_of_thread())
+        done = _fill(compressed, buffer)
+        if not done:
+            buffer = _fill_with_one(compressed, buffers)
+            done = 1
+        run = Payloads(start, start + done, buffer, bounds[:done], digests[:done])
         check_counts(window, run)
         yield run
-        start += len(ends)
-
-
-def _compressed(window: Window, first: int, end: int) -> list[_Compressed]:
-    view, origin = window.buffer.data, window.file_position
-    wanted = [POSITION, SIZE, ATTRIBUTES]
-    read = _is_read(window.rows[first:end]).tolist()
-    return [
-        (
-            attributes & CODEC_MASK if is_read else NOTHING_TO_READ,
-            view[position - origin + BATCH_HEADER_BYTES : position - origin + size],
-            position,
-        )
-        for (position, size, attributes), is_read in zip(
-            window.rows[first:end, wanted].tolist(), read, strict=True
-        )
-    ]
+        start += done
 
 
 def _is_read(rows: Int64Array) -> NDArray[np.bool_]:
@@ -276,49 +268,59 @@ def _is_read(rows: Int64Array) -> NDArray[np.bool_]:
     return is_read
 
 
-def _fill(
-    path: str, batches: list[_Compressed], out: ByteArray, digests: list[int] | None
-) -> list[int]:
-    """Decompress one batch behind the other, as long as there is room; return where each ends.
+def _fill(compressed: _Compressed, out: ByteArray) -> int:
+    """Decompress one batch behind the other, as long as there is room; return how many.
 
-    digests: takes one of each, while nothing else has happened to it. Of a batch without records
+    The digest of each is taken while nothing else has happened to it. Of a batch without records
     nothing is read, as Kafka reads nothing of it; nor of an aborted one.
     """
-    room, at, ends = out[: len(out) - SLACK_BYTES], 0, []
-    for codec, compressed, position in batches:
-        try:
-            behind = decompress_into(codec, compressed, room, at) if codec else at
-        except DecompressionError as error:
-            raise CorruptFileError(path, position, str(error)) from error
-        if behind is None:
-            break
-        if digests is not None:
-            digests.append(xxh3_64_intdigest(room[at:behind].data))
-        ends.append(behind)
-        at = behind
-    return ends
-
-
-def _fill_with_one(
-    window: Window,
-    i: int,
-    batch: _Compressed,
-    buffers: WorkerBuffers,
-    digests: list[int] | None,
-) -> tuple[ByteArray, list[int]]:
-    """For a batch that is larger than the buffer: in one that grows with what comes out."""
-    buffer = buffers.array("payload", 0)
+    window, rows, is_read, found, tools = compressed
+    bounds, digests = found
+    room, done, at = out[: len(out) - SLACK_BYTES], 0, 0
     while True:
-        buffer = _grow(window, i, buffers, len(buffer))
-        ends = _fill(window.path, [batch], buffer, digests)
-        if ends:
-            return buffer, ends
+        done, at = decompress_batches(
+            (window.buffer, window.file_position, rows, is_read),
+            (done, at),
+            (out, len(room)),
+            found,
+            tools,
+        )
+        if done == len(rows):
+            return done
+        end = _decompress_one(window, rows[done], room, at)  # what the kernels do not take
+        if end is None:
+            return done
+        bounds[done] = at, end
+        if len(digests):
+            digests[done] = xxh64_between(out, at, end)
+        done, at = done + 1, end
 
 
-def _grow(window: Window, i: int, buffers: WorkerBuffers, room: int) -> ByteArray:
+def _decompress_one(window: Window, row: Int64Array, room: ByteArray, at: int) -> int | None:
+    position, size, attributes = row[[POSITION, SIZE, ATTRIBUTES]].tolist()
+    start = position - window.file_position
+    payload = window.buffer.data[start + BATCH_HEADER_BYTES : start + size]
+    try:
+        return decompress_into(attributes & CODEC_MASK, payload, room, at)
+    except DecompressionError as error:
+        raise CorruptFileError(window.path, position, str(error)) from error
+
+
+def _fill_with_one(compressed: _Compressed, buffers: WorkerBuffers) -> ByteArray:
+    """For a batch that is larger than the buffer: one that grows with what comes out."""
+    buffer = buffers.array("payload", 0)
+    one = compressed._replace(rows=compressed.rows[:1])
+    while True:
+        buffer = _grow(one, buffers, len(buffer))
+        if _fill(one, buffer):
+            return buffer
+
+
+def _grow(compressed: _Compressed, buffers: WorkerBuffers, room: int) -> ByteArray:
     if room >= MAX_DECOMPRESSED_BYTES:
         problem = f"the batch decompresses to more than {MAX_DECOMPRESSED_BYTES} bytes"
-        raise CorruptFileError(window.path, int(window.rows[i, POSITION]), problem)
+        position = int(compressed.rows[0, POSITION])
+        raise CorruptFileError(compressed.window.path, position, problem)
     return buffers.array("payload", min(2 * room, MAX_DECOMPRESSED_BYTES) + SLACK_BYTES)
 
 

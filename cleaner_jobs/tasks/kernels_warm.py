@@ -9,9 +9,11 @@ import numpy as np
 from cleaner_jobs.kernels import checksums, kept_batches, offset_map, rebuild, same_batches
 from cleaner_jobs.kernels.same_records import EXPECTED_COLUMNS
 from cleaner_jobs.tasks import map_capacity, txn_flags
+from storage.codecs.payload_kernels import tools_of_thread
 from storage.codecs.snappy_block import compress_small_block
-from storage.formats import batch_columns, legacy_upgrade, segment_indexes
+from storage.formats import batch_columns, batch_payloads, legacy_upgrade, segment_indexes
 from storage.formats.batch_header import BATCH_HEADER_BYTES
+from storage.kernels.xxh64_kernel import digests_between, xxh64_between
 
 
 def warm() -> None:
@@ -30,6 +32,12 @@ def warm() -> None:
     bounds = np.zeros((1, 2), np.int64)
     secret = np.uint64(0), np.uint64(0)
     batch_columns.parse_records(window, bounds[:0], rows[:0], (0, 0, 0), secret, columns, 0)
+    tools = tools_of_thread()
+    digests = np.zeros(1, np.uint64)
+    digests_between(window, bounds[:0], digests)
+    xxh64_between(window, 0, 0)
+    nothing = window, 0, rows[:0], np.zeros(0, np.bool_)
+    batch_payloads.decompress_batches(nothing, (0, 0), (window, 0), (bounds, digests), tools)
     txn_flags.flag_aborted(rows[:0], np.zeros((0, 4), np.int64))
     entries = np.zeros((1, offset_map.ENTRY_WORDS), np.uint64)
     offset_map.sum_fingerprints(columns, 0)

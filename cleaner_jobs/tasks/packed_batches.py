@@ -89,7 +89,12 @@ def rebuild_packed(
         )
         kept = decided.kept_records[chosen].tolist()
         for row, result, count, horizon_ms, digest in zip(
-            rows.tolist(), results.tolist(), kept, its_horizons_ms.tolist(), digests, strict=True
+            rows.tolist(),
+            results.tolist(),
+            kept,
+            its_horizons_ms.tolist(),
+            digests.tolist(),
+            strict=True,
         ):
             start, end, base, latest, code, refused, base_offset, last_offset = result
             if code != OK:

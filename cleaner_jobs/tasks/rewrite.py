@@ -155,7 +155,7 @@ class BatchRewriter:
                 self._put(window, i, decided, batch.batch)
                 if batch.digest is not None:
                     decided.recompressed[i] = True
-                    self.written.add_digest(batch.digest)
+                    self.written.add_digests(np.array([batch.digest], np.uint64))
             start = i + 1
         self._rewrite_plain(window, (start, count), decided)
         self._check(window, count, decided)

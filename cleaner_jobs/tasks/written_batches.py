@@ -15,6 +15,7 @@ from cleaner_jobs.problems import FAULT, MiswrittenError
 from cleaner_jobs.task_values import FINGERPRINT_RANGE
 from cleaner_jobs.tasks.batch_window import Payloads, Window, digests_of
 from storage.formats.batch_columns import ByteArray
+from storage.formats.batch_payloads import UInt64Array
 
 
 def heads_of(buffer: ByteArray, start: int, end: int) -> tuple[int, int]:
@@ -42,9 +43,9 @@ class WrittenBatches:
         self.batches += batches
         self.recompressed += recompressed.tobytes()
 
-    def add_digest(self, digest: int) -> None:
-        """Of the records of one batch that is compressed."""
-        self.digests = (self.digests + digest) % FINGERPRINT_RANGE
+    def add_digests(self, digests: UInt64Array) -> None:
+        """Of the records of batches that are compressed."""
+        self.digests = (self.digests + int(digests.sum(dtype=np.uint64))) % FINGERPRINT_RANGE
 
 
 class ReadBackCheck:
@@ -64,8 +65,8 @@ class ReadBackCheck:
     def take_payloads(self, run: Payloads) -> None:
         """Of the window that was taken last."""
         its = self._its[run.first : run.end]
-        for digest in digests_of(run.buffer, run.bounds[its]) if its.any() else ():
-            self._found.add_digest(digest)
+        if its.any():
+            self._found.add_digests(digests_of(run.buffer, run.bounds[its]))
 
     def finish(self) -> None:
         written, found = self._written, self._found

@@ -21,7 +21,7 @@ Bytes = bytes | bytearray | memoryview
 ByteArray = npt.NDArray[np.uint8]
 
 _MAGIC = bytes.fromhex("04224d18")
-_KAFKA_HEADER = _MAGIC + bytes.fromhex("60 40 82")  # independent blocks of at most 64 KiB
+KAFKA_HEADER = _MAGIC + bytes.fromhex("60 40 82")  # independent blocks of at most 64 KiB
 _KAFKA_BLOCK_BYTES = 65536
 _END_MARK = bytes(4)
 _KAFKA_START = struct.Struct("<7sI")  # header and length of the first block
@@ -44,7 +44,7 @@ class Lz4FrameError(LogCompactionError):
 def compress_frame(data: Bytes) -> bytes:
     """Return the frame that Kafka's writer makes of data at its default level."""
     view = memoryview(data)
-    pieces: list[bytes] = [_KAFKA_HEADER]
+    pieces: list[bytes] = [KAFKA_HEADER]
     for start in range(0, len(view), _KAFKA_BLOCK_BYTES):
         raw = view[start : start + _KAFKA_BLOCK_BYTES]
         block = bytes(cramjam.lz4.compress_block(raw, store_size=False))
@@ -65,7 +65,7 @@ def decompress_single_block_into(data: Bytes, out: ByteArray, at: int) -> int | 
     if len(data) < _KAFKA_START.size:
         return None
     header, length = _KAFKA_START.unpack_from(data)
-    if header != _KAFKA_HEADER or length != len(data) - 15 or data[-4:] != _END_MARK:
+    if header != KAFKA_HEADER or length != len(data) - 15 or data[-4:] != _END_MARK:
         return None
     target = out.data[at : at + _KAFKA_BLOCK_BYTES]
     try:
@@ -82,7 +82,7 @@ def decompress_frame_into(data: Bytes, room: memoryview) -> int | None:
     Raise Lz4FrameError where the frame is damaged.
     """
     view = memoryview(data)
-    if view[:7] == _KAFKA_HEADER:
+    if view[:7] == KAFKA_HEADER:
         start, max_block_bytes, has_checksum = 7, _KAFKA_BLOCK_BYTES, False
     else:
         start, max_block_bytes, has_checksum = _read_header(view)

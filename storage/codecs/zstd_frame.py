@@ -21,7 +21,7 @@ _SKIPPABLE_MASK, _SKIPPABLE = 0xFFFFFFF0, 0x184D2A50
 _DICTIONARY_ID_BYTES = (0, 1, 2, 4)
 _CONTENT_SIZE_BYTES = (0, 2, 4, 8)
 _KAFKA_START = struct.Struct("<6sI")  # frame header, then the first block's and one byte more
-_KAFKA_HEADER = _MAGIC + bytes.fromhex("00 58")  # no content size, no checksum, window of 2 MiB
+KAFKA_HEADER = _MAGIC + bytes.fromhex("00 58")  # no content size, no checksum, window of 2 MiB
 _KAFKA_END = bytes.fromhex("010000")  # an empty raw block, the last
 _RLE, _COMPRESSED, _RESERVED = 1, 2, 3
 
@@ -41,7 +41,7 @@ def is_single_block(view: memoryview) -> bool:
         return False
     header, block = _KAFKA_START.unpack_from(view)
     fills_the_rest: bool = (block >> 3 & 0x1FFFFF) == len(view) - 12
-    return fills_the_rest and block & 7 == _COMPRESSED << 1 and header == _KAFKA_HEADER
+    return fills_the_rest and block & 7 == _COMPRESSED << 1 and header == KAFKA_HEADER
 
 
 def frame_bounds(view: memoryview, start: int) -> FrameBounds:

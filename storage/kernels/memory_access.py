@@ -69,6 +69,45 @@ store_be_int32 = _make_store(32)
 store_be_int64 = _make_store(64)
 
 
+def _make_block_copy(size: int) -> Any:
+    @intrinsic
+    def copy(_context: Any, target: Any, _at: Any, source: Any, _position: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            to, to_position, origin, origin_position = arguments
+            bits = 8 * size
+            value = builder.load(
+                _pointer(context, builder, signature.args[2], origin, origin_position, bits=bits),
+                align=1,
+            )
+            address = _pointer(context, builder, signature.args[0], to, to_position, bits=bits)
+            builder.store(value, address, align=1)
+            return context.get_dummy_value()
+
+        return types.void(target, types.int64, source, types.int64), generate
+
+    return copy
+
+
+# copy_8(target, target_position, source, position): eight bytes, in one load and one store
+copy_8 = _make_block_copy(8)
+copy_16 = _make_block_copy(16)
+
+
+def _make_trailing_zeros() -> Any:
+    @intrinsic
+    def count(_context: Any, _value: Any) -> Any:
+        def generate(_: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+        return types.uint64(types.uint64), generate
+
+    return count
+
+
+# trailing_zeros(value): how many bits below the lowest that is set; of a uint64 that is not 0
+trailing_zeros = _make_trailing_zeros()
+
+
 def _make_copy() -> Any:
     @intrinsic
     def copy(

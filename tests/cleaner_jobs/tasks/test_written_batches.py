@@ -29,7 +29,7 @@ def sealed(raws: Sequence[bytes], recompressed: Sequence[bool]) -> WrittenBatche
         written.add(padded(raw), len(raw), np.array([is_packed]))
         if is_packed:
             records = encode(keyed(5, "efg"))[HEADER.size :]
-            written.add_digest(*digests_of(padded(records), np.array([[0, len(records)]])))
+            written.add_digests(digests_of(padded(records), np.array([[0, len(records)]])))
     return written
 
 
@@ -75,7 +75,7 @@ def test_records_that_were_others_before_they_were_compressed_raise_miswritten(
 ) -> None:
     """The checksum fits: it was computed from what came out of the codec."""
     written = sealed(RAWS, IS_PACKED)
-    written.add_digest(1)
+    written.add_digests(np.array([1], np.uint64))
     with pytest.raises(MiswrittenError, match="not those that were compressed"):
         read_back(tmp_path, RAWS, written)
 

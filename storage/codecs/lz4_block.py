@@ -1,0 +1,277 @@
+"""One raw lz4 block, in kernels: compressed to the bytes of the C library, and taken apart.
+
+sequence: token, lengths in its upper and lower four bits | more literal length | literals |
+offset uint16 LE | more match length. A length of 15 goes on in bytes that are added to it, up to
+one that is not 255. The last sequence ends behind its literals.
+
+The library is linked into cramjam, which takes one block a call; here a kernel takes many. What
+`decompress_block` does not take may be sound all the same: the library decides, and says what is
+wrong. Source: lz4 1.9.4 and 1.10.0, LZ4_compress_default for less than 64 KiB + 11,
+LZ4_decompress_safe, doc/lz4_Block_format.md.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from storage.kernels.kernel import inlined, kernel
+from storage.kernels.memory_access import (
+    copy_8,
+    copy_16,
+    copy_bytes,
+    load_le_uint64,
+    trailing_zeros,
+)
+
+ByteArray = npt.NDArray[np.uint8]
+UInt16Array = npt.NDArray[np.uint16]
+
+MAX_BLOCK_BYTES = 65536  # of content: what Kafka's writer puts in one
+TABLE_SLOTS = 8192
+NOT_TAKEN = -1
+_HASH_FACTOR, _HASH_SHIFT = 2654435761, 19
+_WORD = 0xFFFFFFFF
+_MIN_MATCH = 4
+_LAST_LITERALS = 5  # no match reaches into them
+_MATCH_LIMIT = 12  # no match begins so near to the end
+_MAX_NIBBLE = 15
+_SKIP_TRIGGER = 6  # after so many bits of failures the step grows by one
+_OVERSHOOT = 16  # bytes that a copy may touch beyond its end
+
+
+@inlined
+def max_compressed_bytes(size: Any) -> Any:
+    """How long a block of so much content gets at most."""
+    return size + size // 255 + 16
+
+
+@kernel
+def decompress_block(
+    source: ByteArray, start: int, end: int, out: ByteArray, at: int, limit: int
+) -> int:
+    """Put what the block source[start:end] holds into out[at:limit]; the position behind it.
+
+    Bytes of out behind that position, in bounds, may be written, too. NOT_TAKEN: damaged, of a
+    form that is unusual near its end, or with too little room.
+    """
+    ip: Any = np.int64(start)
+    op: Any = np.int64(at)
+    first: Any = np.int64(at)
+    while ip < end:
+        token = np.int64(source[ip])
+        ip += 1
+        length = token >> 4
+        if length == _MAX_NIBBLE:
+            more = np.int64(255)
+            while more == 255:
+                if ip >= end:
+                    return NOT_TAKEN
+                more = np.int64(source[ip])
+                ip += 1
+                length += more
+        literals_end = ip + length
+        if literals_end > end - (3 + _LAST_LITERALS):  # then it has to be the last sequence
+            if literals_end != end or length > limit - op:
+                return NOT_TAKEN
+            copy_bytes(out, op, source, ip, length)
+            return int(op + length)
+        if length > limit - _MATCH_LIMIT - op:
+            return NOT_TAKEN
+        _copy_literals(source, ip, out, op, length)
+        ip = literals_end
+        op += length
+        offset = np.int64(source[ip]) | np.int64(source[ip + 1]) << 8
+        ip += 2
+        length = (token & _MAX_NIBBLE) + _MIN_MATCH
+        if length == _MAX_NIBBLE + _MIN_MATCH:
+            more = np.int64(255)
+            while more == 255:
+                if ip >= end - _LAST_LITERALS:
+                    return NOT_TAKEN
+                more = np.int64(source[ip])
+                ip += 1
+                length += more
+        if offset == 0 or offset > op - first or length > limit - _LAST_LITERALS - op:
+            return NOT_TAKEN
+        _copy_match(out, op, offset, length)
+        op += length
+    return NOT_TAKEN
+
+
+@inlined
+def _copy_literals(source: ByteArray, ip: Any, out: ByteArray, op: Any, length: Any) -> None:
+    has_room = ip + length + _OVERSHOOT <= source.shape[0]
+    if has_room and op + length + _OVERSHOOT <= out.shape[0]:
+        done = np.int64(0)
+        while done < length:
+            copy_16(out, op + done, source, ip + done)
+            done += 16
+    else:
+        copy_bytes(out, op, source, ip, length)
+
+
+@inlined
+def _copy_match(out: ByteArray, op: Any, offset: Any, length: Any) -> None:
+    """What stands offset bytes before op, once more; it may reach into what is written here."""
+    stop = op + length
+    if stop + _OVERSHOOT > out.shape[0]:
+        while op < stop:
+            out[op] = out[op - offset]
+            op += 1
+    elif offset >= 16:
+        while op < stop:
+            copy_16(out, op, out, op - offset)
+            op += 16
+    else:
+        distance = offset
+        if offset < 8:  # the bytes repeat: from farther back they are the same
+            for _ in range(8):
+                out[op] = out[op - offset]
+                op += 1
+            while distance < 8:
+                distance += offset
+        while op < stop:
+            copy_8(out, op, out, op - distance)
+            op += 8
+
+
+@kernel
+def compress_block(
+    source: ByteArray, start: int, end: int, slots: UInt16Array, out: ByteArray, at: int
+) -> int:
+    """Put the block of source[start:end] into out at `at`; the position behind it.
+
+    At most MAX_BLOCK_BYTES of content; out has room for max_compressed_bytes of it. slots:
+    TABLE_SLOTS of them; what is in them does not matter.
+    """
+    size: Any = np.int64(end) - start
+    anchor: Any = np.int64(start)
+    op: Any = np.int64(at)
+    if size <= _MATCH_LIMIT:
+        return int(_put_last_literals(source, anchor, end, out, op))
+    slots[:TABLE_SLOTS] = 0
+    match_start_limit = end - _MATCH_LIMIT + 1
+    match_end_limit = end - _LAST_LITERALS
+    slots[_slot(source, np.int64(start))] = 0
+    ip: Any = np.int64(start) + 1
+    while True:
+        ip, match = _find_match(source, start, slots, ip, match_start_limit)
+        if match < 0:
+            break
+        while ip > anchor and match > start and source[ip - 1] == source[match - 1]:
+            ip -= 1
+            match -= 1
+        token_at = op
+        op = _put_literals(source, anchor, ip, out, op)
+        while True:
+            out[op] = np.uint8((ip - match) & 0xFF)
+            out[op + 1] = np.uint8((ip - match) >> 8)
+            op += 2
+            length = _match_length(source, ip + _MIN_MATCH, match + _MIN_MATCH, match_end_limit)
+            ip += length + _MIN_MATCH
+            op = _put_match_length(out, token_at, op, length)
+            anchor = ip
+            if ip >= match_start_limit:
+                return int(_put_last_literals(source, anchor, end, out, op))
+            slots[_slot(source, ip - 2)] = np.uint16(ip - 2 - start)
+            slot = _slot(source, ip)
+            match = start + np.int64(slots[slot])
+            slots[slot] = np.uint16(ip - start)
+            if not _same_four(source, match, ip):
+                break
+            token_at = op
+            out[op] = 0
+            op += 1
+        ip += 1
+    return int(_put_last_literals(source, anchor, end, out, op))
+
+
+@inlined
+def _slot(source: ByteArray, position: Any) -> Any:
+    word = load_le_uint64(source, position) & np.uint64(_WORD)
+    return np.int64((word * np.uint64(_HASH_FACTOR) & np.uint64(_WORD)) >> np.uint64(_HASH_SHIFT))
+
+
+@inlined
+def _same_four(source: ByteArray, first: Any, second: Any) -> bool:
+    differ = load_le_uint64(source, first) ^ load_le_uint64(source, second)
+    return bool(differ & np.uint64(_WORD) == 0)
+
+
+@inlined
+def _find_match(
+    source: ByteArray, start: Any, slots: UInt16Array, position: Any, limit: Any
+) -> tuple[Any, Any]:
+    """The next position from there on with an earlier twin, and that; -1 for it: there is none."""
+    step = np.int64(1)
+    failures = np.int64(1) << _SKIP_TRIGGER
+    following = position
+    slot = _slot(source, position)
+    while True:
+        position = following
+        following += step
+        step = failures >> _SKIP_TRIGGER
+        failures += 1
+        if following > limit:
+            return position, np.int64(-1)
+        match = start + np.int64(slots[slot])
+        slots[slot] = np.uint16(position - start)
+        if _same_four(source, match, position):
+            return position, match
+        slot = _slot(source, following)
+
+
+@inlined
+def _match_length(source: ByteArray, position: Any, match: Any, limit: Any) -> Any:
+    """How many bytes from both positions on are equal, below limit."""
+    first = position
+    while position + 8 <= limit:
+        differ = load_le_uint64(source, position) ^ load_le_uint64(source, match)
+        if differ != np.uint64(0):
+            return position - first + np.int64(trailing_zeros(differ) >> np.uint64(3))
+        position += 8
+        match += 8
+    while position < limit and source[position] == source[match]:
+        position += 1
+        match += 1
+    return position - first
+
+
+@inlined
+def _put_length(out: ByteArray, op: Any, rest: Any) -> Any:
+    """What is left of a length beyond the token's share of it."""
+    while rest >= 255:
+        out[op] = 255
+        op += 1
+        rest -= 255
+    out[op] = np.uint8(rest)
+    return op + 1
+
+
+@inlined
+def _put_literals(source: ByteArray, start: Any, end: Any, out: ByteArray, op: Any) -> Any:
+    """The token and the literals of a sequence; the match's share of the token is left at 0."""
+    length = end - start
+    if length >= _MAX_NIBBLE:
+        out[op] = _MAX_NIBBLE << 4
+        op = _put_length(out, op + 1, length - _MAX_NIBBLE)
+    else:
+        out[op] = np.uint8(length << 4)
+        op += 1
+    _copy_literals(source, start, out, op, length)
+    return op + length
+
+
+@inlined
+def _put_match_length(out: ByteArray, token_at: Any, op: Any, length: Any) -> Any:
+    if length >= _MAX_NIBBLE:
+        out[token_at] += np.uint8(_MAX_NIBBLE)
+        return _put_length(out, op, length - _MAX_NIBBLE)
+    out[token_at] += np.uint8(length)
+    return op
+
+
+@inlined
+def _put_last_literals(source: ByteArray, start: Any, end: Any, out: ByteArray, op: Any) -> Any:
+    return _put_literals(source, start, end, out, op)

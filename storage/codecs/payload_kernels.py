@@ -1,0 +1,191 @@
+"""Payloads of batches compressed and decompressed by kernels: those of lz4, and those of zstd
+where its library can be called by address.
+
+What a kernel does not take, `compression` does, one payload at a time: it is of another codec or
+another form than the usual one, too large, or damaged. So nothing is refused here, nor is anything
+taken that is refused there. What both take comes to the same bytes.
+"""
+
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from storage.codecs import lz4_block, zstd_library
+from storage.codecs.compression import Codec
+from storage.codecs.lz4_frame import KAFKA_HEADER as LZ4_HEADER
+from storage.codecs.zstd_frame import KAFKA_HEADER as ZSTD_HEADER
+from storage.kernels.kernel import inlined, kernel
+from storage.kernels.memory_access import copy_bytes, same_bytes
+
+ByteArray = npt.NDArray[np.uint8]
+Int64Array = npt.NDArray[np.int64]
+
+NOT_TAKEN = -1
+_LZ4, _ZSTD = int(Codec.LZ4), int(Codec.ZSTD)
+_LZ4_HEADER = np.frombuffer(LZ4_HEADER, np.uint8)
+_ZSTD_HEADER = np.frombuffer(ZSTD_HEADER, np.uint8)
+_LENGTH_BYTES = 4  # of a block of lz4; an end mark has as many
+_STORED = 0x80000000
+_ZSTD_BLOCK_HEADER_BYTES = 3
+_ZSTD_COMPRESSED_BLOCK = 4  # not the last
+
+
+class Tools(NamedTuple):
+    """What the kernels need beside their data."""
+
+    slots: lz4_block.UInt16Array
+    addresses: Int64Array
+
+
+class _ToolsOfThread(threading.local):
+    def __init__(self) -> None:
+        self.tools = Tools(
+            np.empty(lz4_block.TABLE_SLOTS, np.uint16), zstd_library.functions_and_contexts()
+        )
+
+
+_of_thread = _ToolsOfThread()
+
+
+def tools_of_thread() -> Tools:
+    """Those of this thread: no two may work with them at once."""
+    return _of_thread.tools
+
+
+@kernel
+def max_payload_bytes(size: int) -> int:
+    """Room that compress_payload needs for so much content, in whatever codec."""
+    blocks = size // lz4_block.MAX_BLOCK_BYTES + 1
+    return int(size + size // 128 + 32 * blocks + 1024)
+
+
+@kernel
+def decompress_payload(
+    codec: int, source: ByteArray, span: tuple[int, int], out: ByteArray, room: Any, tools: Any
+) -> int:
+    """Put what source[span[0]:span[1]] holds into out[room[0]:room[1]]; the position behind it.
+
+    tools: as of this module, of the thread. Bytes of out behind what is returned may be written,
+    too. NOT_TAKEN: see above.
+    """
+    start, end = span
+    addresses = tools.addresses
+    if codec == _LZ4:
+        return int(_decompress_lz4(source, np.int64(start), end, out, room))
+    if codec == _ZSTD and addresses[zstd_library.DECOMPRESS] != 0:
+        if not _is_single_block(source, start, end):
+            return NOT_TAKEN
+        at, limit = room
+        limit = min(limit, at + zstd_library.MAX_FRAME_CONTENT_BYTES)
+        return zstd_library.decompress_frame(addresses, source, start, end, out, (at, limit))
+    return NOT_TAKEN
+
+
+@kernel
+def compress_payload(
+    codec: int, source: ByteArray, span: tuple[int, int], out: ByteArray, at: int, tools: Any
+) -> int:
+    """Put source[span[0]:span[1]] into out at `at` as Kafka's writer does; the position behind it.
+
+    out has room for max_payload_bytes of it. tools: as above.
+    """
+    start, end = span
+    addresses = tools.addresses
+    if codec == _LZ4:
+        return int(_compress_lz4(source, np.int64(start), end, tools.slots, out, np.int64(at)))
+    if codec == _ZSTD and addresses[zstd_library.COMPRESS] != 0:
+        room = (at, at + max_payload_bytes(end - start))
+        return zstd_library.compress_frame(addresses, source, start, end, out, room)
+    return NOT_TAKEN
+
+
+@inlined
+def _starts_with(source: ByteArray, start: Any, end: Any, header: ByteArray) -> bool:
+    length = header.shape[0]
+    return bool(length <= end - start and same_bytes(source, start, header, np.int64(0), length))
+
+
+@inlined
+def _is_single_block(source: ByteArray, start: Any, end: Any) -> bool:
+    """As zstd_frame.is_single_block."""
+    first = start + _ZSTD_HEADER.shape[0]
+    last = end - _ZSTD_BLOCK_HEADER_BYTES
+    if first + _ZSTD_BLOCK_HEADER_BYTES > last:
+        return False
+    if not _starts_with(source, start, end, _ZSTD_HEADER):
+        return False
+    if source[last] != 1 or source[last + 1] != 0 or source[last + 2] != 0:
+        return False
+    block = np.int64(source[first]) | np.int64(source[first + 1]) << 8
+    block |= np.int64(source[first + 2]) << 16
+    fills_the_rest = block >> 3 == last - first - _ZSTD_BLOCK_HEADER_BYTES
+    return bool(block & 7 == _ZSTD_COMPRESSED_BLOCK and fills_the_rest)
+
+
+@inlined
+def _block_length(source: ByteArray, at: Any) -> Any:
+    length = np.int64(0)
+    for i in range(_LENGTH_BYTES):
+        length |= np.int64(source[at + i]) << 8 * i
+    return length
+
+
+@inlined
+def _put_block_length(out: ByteArray, at: Any, length: Any) -> None:
+    for i in range(_LENGTH_BYTES):
+        out[at + i] = np.uint8(length >> 8 * i & 0xFF)
+
+
+@inlined
+def _decompress_lz4(source: ByteArray, start: Any, end: Any, out: ByteArray, room: Any) -> Any:
+    """Of a frame with the header that Kafka writes."""
+    op: Any = np.int64(room[0])
+    limit = room[1]
+    if not _starts_with(source, start, end, _LZ4_HEADER):
+        return np.int64(NOT_TAKEN)
+    at = start + _LZ4_HEADER.shape[0]
+    while at + _LENGTH_BYTES <= end:
+        length = _block_length(source, at)
+        if length == 0:
+            return op
+        at += _LENGTH_BYTES
+        size = length & ~_STORED
+        if size > lz4_block.MAX_BLOCK_BYTES or size > end - at:
+            break
+        if length & _STORED:
+            if size > limit - op:
+                break
+            copy_bytes(out, op, source, at, size)
+            op += size
+        else:
+            most = min(limit, op + lz4_block.MAX_BLOCK_BYTES)
+            op = lz4_block.decompress_block(source, at, at + size, out, op, most)
+            if op < 0:
+                break
+        at += size
+    return np.int64(NOT_TAKEN)
+
+
+@inlined
+def _compress_lz4(
+    source: ByteArray, start: Any, end: Any, slots: Any, out: ByteArray, at: Any
+) -> Any:
+    for i in range(_LZ4_HEADER.shape[0]):
+        out[at + i] = _LZ4_HEADER[i]
+    at += _LZ4_HEADER.shape[0]
+    while start < end:
+        stop = min(end, start + lz4_block.MAX_BLOCK_BYTES)
+        block_at = at + _LENGTH_BYTES
+        block_end = lz4_block.compress_block(source, start, stop, slots, out, block_at)
+        if block_end - block_at < stop - start:
+            _put_block_length(out, at, block_end - block_at)
+            at = block_end
+        else:
+            _put_block_length(out, at, (stop - start) | _STORED)
+            copy_bytes(out, block_at, source, start, stop - start)
+            at = block_at + stop - start
+        start = stop
+    _put_block_length(out, at, np.int64(0))
+    return at + _LENGTH_BYTES

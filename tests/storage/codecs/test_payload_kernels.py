@@ -1,0 +1,120 @@
+"""Payloads by kernels: the same bytes as one by one, and nothing taken that is refused there."""
+
+from random import Random
+
+import numpy as np
+import pytest
+import zstandard
+
+from storage.codecs import payload_kernels, zstd_library
+from storage.codecs.compression import Codec, DecompressionError, compress, decompress_into
+from storage.codecs.payload_kernels import (
+    NOT_TAKEN,
+    Tools,
+    compress_payload,
+    decompress_payload,
+    max_payload_bytes,
+    tools_of_thread,
+)
+from storage.codecs.zstd_frame import is_single_block
+from tests.storage.codecs.random_data import SIZES, damaged, random_data
+
+TAKEN = [Codec.LZ4, Codec.ZSTD]
+LARGE = (*SIZES, 65_537, 131_072, 131_073, 200_000, 400_000)
+
+
+def by_kernel(codec: Codec, data: bytes, tools: Tools) -> bytes | None:
+    source = np.frombuffer(b"ab" + data, np.uint8).copy()
+    out = np.full(3 + max_payload_bytes(len(data)), 7, np.uint8)
+    end = compress_payload(codec, source, (2, 2 + len(data)), out, 3, tools)
+    return None if end == NOT_TAKEN else out[3:end].tobytes()
+
+
+def back(codec: Codec, payload: bytes, room: int, tools: Tools) -> bytes | None:
+    source = np.frombuffer(b"ab" + payload, np.uint8).copy()
+    out = np.full(3 + room, 7, np.uint8)
+    end = decompress_payload(codec, source, (2, 2 + len(payload)), out, (3, 3 + room), tools)
+    return None if end == NOT_TAKEN else out[3:end].tobytes()
+
+
+def one_by_one(codec: Codec, payload: bytes, room: int) -> bytes | None:
+    out = np.empty(room, np.uint8)
+    try:
+        end = decompress_into(codec, payload, out, 0)
+    except DecompressionError:
+        return None
+    return None if end is None else out[:end].tobytes()
+
+
+def test_zstd_can_be_called_by_address_here() -> None:
+    """The version that is pinned exports them; else half of these tests would test nothing."""
+    assert tools_of_thread().addresses.all()
+
+
+@pytest.mark.parametrize("codec", TAKEN)
+@pytest.mark.parametrize("seed", range(4))
+def test_compressed_to_the_same_bytes(codec: Codec, seed: int) -> None:
+    chance, tools = Random(seed), tools_of_thread()
+    for _ in range(30):
+        data = random_data(chance, LARGE if chance.random() < 0.2 else SIZES)
+        payload = compress(codec, data)
+        assert by_kernel(codec, data, tools) == payload
+        is_usual = codec == Codec.LZ4 or is_single_block(memoryview(payload))
+        assert back(codec, payload, len(data), tools) == (data if is_usual else None)
+        if data:
+            assert back(codec, payload, len(data) - 1, tools) is None
+
+
+@pytest.mark.parametrize("codec", TAKEN)
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_taken_of_damaged_payloads_is_taken_one_by_one(codec: Codec, seed: int) -> None:
+    chance, taken, tools = Random(seed), 0, tools_of_thread()
+    for _ in range(200):
+        payload = damaged(compress(codec, random_data(chance, (20, 300, 5000))), chance)
+        found = back(codec, payload, 200_000, tools)
+        if found is not None:
+            assert found == one_by_one(codec, payload, 200_000)
+            taken += 1
+    assert taken > 10
+
+
+@pytest.mark.parametrize("codec", [*TAKEN, Codec.GZIP, Codec.SNAPPY])
+def test_without_an_address_zstd_is_left_to_python(codec: Codec) -> None:
+    tools = tools_of_thread()._replace(addresses=np.zeros(5, np.int64))
+    data = random_data(Random(1), (5000,))
+    payload = compress(codec, data)
+    is_taken = codec == Codec.LZ4
+    assert by_kernel(codec, data, tools) == (payload if is_taken else None)
+    assert back(codec, payload, 70_000, tools) == (data if is_taken else None)
+
+
+def test_a_frame_begun_without_room_leaves_nothing_to_the_next() -> None:
+    addresses = tools_of_thread().addresses
+    data = random_data(Random(2), (40_000,))
+    source, out = np.frombuffer(data, np.uint8).copy(), np.empty(100_000, np.uint8)
+    room = len(compress(Codec.ZSTD, data)) - 1
+    found = zstd_library.compress_frame(addresses, source, 0, len(data), out, (0, room))
+    assert found == zstd_library.FAILED
+    assert by_kernel(Codec.ZSTD, data, tools_of_thread()) == compress(Codec.ZSTD, data)
+
+
+def test_a_library_of_another_version_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zstandard, "ZSTD_VERSION", (1, 4, 0))
+    zstd_library._library.cache_clear()
+    try:
+        assert not zstd_library.functions_and_contexts().any()
+    finally:
+        zstd_library._library.cache_clear()
+
+
+def test_a_package_without_the_library_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zstd_library, "MODULE", "zstandard.none_such")
+    zstd_library._library.cache_clear()
+    try:
+        assert not zstd_library.functions_and_contexts().any()
+    finally:
+        zstd_library._library.cache_clear()
+
+
+def test_each_thread_has_tools_of_its_own() -> None:
+    assert payload_kernels._ToolsOfThread().tools is not tools_of_thread()
