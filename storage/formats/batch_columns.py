@@ -40,7 +40,14 @@ from storage.formats.batch_header import (
 )
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.key_hash import hash_key
-from storage.kernels.memory_access import load_be_int16, load_be_int32, load_be_int64
+from storage.kernels.key_hash_lanes import (
+    MAX_LENGTH,
+    MAX_WORDS,
+    empty_queues,
+    hash_waiting,
+    put_key,
+)
+from storage.kernels.memory_access import load_be_int16, load_be_int32, load_be_int64, load_byte
 
 SLACK_BYTES = 64  # readable bytes that every buffer has behind its last batch
 MIN_MESSAGE_BYTES = 26  # of format v0; v1 has eight more
@@ -191,36 +198,46 @@ def _fill_legacy_row(buffer: ByteArray, at: int, magic: Any, row: Int64Array) ->
 @inlined
 def read_varint(buffer: ByteArray, position: int) -> tuple[Any, Any]:
     """Return a zig-zag varint and the position behind it; one far out of range if malformed."""
-    byte = np.uint64(buffer[position])
-    position += 1
+    byte = load_byte(buffer, position)
+    if byte < np.uint64(0x80):  # nearly all are one byte or two
+        return _unzigzag(byte), position + 1
     value = byte & np.uint64(0x7F)
-    shift = np.uint64(7)
+    byte = load_byte(buffer, position + 1)
+    if byte < np.uint64(0x80):
+        return _unzigzag(value | byte << np.uint64(7)), position + 2
+    value |= (byte & np.uint64(0x7F)) << np.uint64(7)
+    position += 2
+    shift = np.uint64(14)
     while byte >= np.uint64(0x80):
         if shift > np.uint64(28):
             return np.int64(0), np.int64(1) << np.int64(60)
-        byte = np.uint64(buffer[position])
+        byte = load_byte(buffer, position)
         position += 1
         value |= (byte & np.uint64(0x7F)) << shift
         shift += np.uint64(7)
-    value &= np.uint64(0xFFFFFFFF)
-    return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), position
+    return _unzigzag(value & np.uint64(0xFFFFFFFF)), position
 
 
 @inlined
 def read_varlong(buffer: ByteArray, position: int) -> tuple[Any, Any]:
     """As read_varint, for 64 bits."""
-    byte = np.uint64(buffer[position])
+    byte = load_byte(buffer, position)
     position += 1
     value = byte & np.uint64(0x7F)
     shift = np.uint64(7)
     while byte >= np.uint64(0x80):
         if shift > np.uint64(63):
             return np.int64(0), np.int64(1) << np.int64(60)
-        byte = np.uint64(buffer[position])
+        byte = load_byte(buffer, position)
         position += 1
         value |= (byte & np.uint64(0x7F)) << shift
         shift += np.uint64(7)
-    return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), position
+    return _unzigzag(value), position
+
+
+@inlined
+def _unzigzag(value: Any) -> Any:
+    return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1))
 
 
 @inlined
@@ -285,11 +302,12 @@ def parse_records(
     (exclusive), now in ms. secret: the two halves of the hash key. columns: first_hash, second_hash
     (uint64), offset (int64), state (uint8), each with room for all records; filled: how many
     entries they hold already. The first hash of a control record is its type. The records of a
-    batch that is UNREAD are not parsed.
+    batch that is UNREAD are not parsed. The hashes are there only where nothing is wrong.
     Returns entries held, then the index of the bad batch, error code and detail (or -1, OK, 0).
     """
     first_hash, second_hash, offsets, states = columns
     key_low, key_high = secret
+    queues = empty_queues()
     for i in range(rows.shape[0]):
         at = bounds[i, 0]
         end = bounds[i, 1]
@@ -339,10 +357,15 @@ def parse_records(
                 first_hash[filled] = np.uint64(load_be_int16(payloads, at + 2) & 0xFFFF)
                 second_hash[filled] = np.uint64(0)
                 at += key_length
-            elif key_length >= 0:
+            elif key_length > MAX_LENGTH:
                 hashes = hash_key(payloads, at, key_length, key_low, key_high)
                 first_hash[filled] = hashes[0]
                 second_hash[filled] = hashes[1]
+                at += key_length
+            elif key_length >= 0:
+                words = put_key(queues, payloads, at, key_length, filled)
+                if words:
+                    hash_waiting(queues, words, secret, first_hash, second_hash)
                 at += key_length
             else:
                 first_hash[filled] = np.uint64(0)
@@ -359,13 +382,16 @@ def parse_records(
                 states[filled] = without_key | np.uint8(TOMBSTONE if is_tombstone else 0)
             else:
                 states[filled] = tombstone if is_tombstone else with_value
-            if at < record_end and payloads[at] == 0:
+            if at < record_end and load_byte(payloads, at) == np.uint64(0):
                 at += 1
             else:
                 at = skip_headers(payloads, at, record_end)
             if at != record_end:
                 return filled, i, BAD_RECORD, j
+            at = record_end  # known without waiting for all that was read of the record
             filled += 1
         if at != end and rows[i, RECORDS_COUNT] > 0:  # of an empty batch nothing is read
             return filled, i, RECORDS_LEFT_OVER, end - at
+    for words in range(1, MAX_WORDS + 1):
+        hash_waiting(queues, words, secret, first_hash, second_hash)
     return filled, -1, OK, 0

@@ -31,10 +31,11 @@ def _make_load(result: Any, bits: int, order: str) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             address = _pointer(context, builder, signature.args[0], *arguments, bits=bits)
             value = builder.load(address, align=1)
-            if _SWAP_FOR[order]:
+            if _SWAP_FOR[order] and bits > 8:
                 value = builder.bswap(value)
             if result.bitwidth > bits:
-                value = builder.sext(value, ir.IntType(result.bitwidth))
+                extended = builder.sext if result.signed else builder.zext
+                value = extended(value, ir.IntType(result.bitwidth))
             return value
 
         return result(buffer, types.int64), generate
@@ -60,6 +61,7 @@ def _make_store(bits: int) -> Any:
     return store
 
 
+load_byte = _make_load(types.uint64, 8, "little")
 load_be_int16 = _make_load(types.int64, 16, "big")
 load_be_int32 = _make_load(types.int64, 32, "big")
 load_be_int64 = _make_load(types.int64, 64, "big")

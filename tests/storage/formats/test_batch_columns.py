@@ -1,5 +1,6 @@
 """The kernels that frame batches and parse records, beside a slow twin and against damage."""
 
+from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -223,6 +224,23 @@ def test_records_are_those_of_the_slow_twin(made: tuple[bytes, int, int, int]) -
         columns.OK,
         0,
     )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_keys_of_all_lengths_in_many_batches_keep_their_hashes(seed: int) -> None:
+    """Eight of equally many words are hashed at once, from whichever batches they come."""
+    chance = Random(seed)
+    parts, headers, entries = [], [], []
+    for base_offset in range(0, 400, 20):
+        records = [
+            record(base_offset + i, chance.choice((None, chance.randbytes(chance.randrange(90)))))
+            for i in range(chance.randrange(20))
+        ]
+        parts.append(b"".join(encode_record(made, base_offset, 0) for made in records))
+        header = base_offset, base_offset + 19, len(records)
+        headers.append(header_of(*header))
+        entries += expected_entries(parts[-1], *header)
+    assert parse(parts, headers, filled=5) == (entries, -1, columns.OK, 0)
 
 
 @given(payloads(), st.data())
