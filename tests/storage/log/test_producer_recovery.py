@@ -128,7 +128,7 @@ def test_a_log_is_read_no_further_than_it_is_sound(partition: Path) -> None:
     recovery = Recovery(partition, write_snapshots(partition, at_6=AT_6))
     log = LogToRead(str(partition), BASES[:2], (SIZES[0], SIZES[1] - 78))
     recovery.recovery.end(log, 0, 11)
-    is_open = ProducerEntry(1, 1, 0, 10, 0, 160, 0, 10)
+    is_open = ProducerEntry(1, 0, 1, 10, 0, 160, 0, 10)
     assert recovery.made == {11: {is_open, *AT_12[1:]}}
 
 
