@@ -77,7 +77,9 @@ GROWTH_BYTES_PER_RECORD = 13
 GROWTH_BYTES_PER_MESSAGE = BATCH_HEADER_BYTES + 40
 PRESERVED_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 FLAGS_AT = ATTRIBUTES_AT + ATTRIBUTES_BYTES - 1  # the byte that holds all attribute bits
-RESULT_COLUMNS = 8  # of rebuild_payloads
+# columns of what rebuild_payloads finds of a batch
+KEPT_START, KEPT_END, BASE, LATEST, CODE, REFUSED, FIRST_OFFSET, FINAL_OFFSET = range(8)
+RESULT_COLUMNS = 8
 
 
 @kernel
@@ -231,14 +233,14 @@ def rebuild_payloads(
             out,
             at,
         )
-        results[i, 0] = at
-        results[i, 1] = end
-        results[i, 2] = base
-        results[i, 3] = latest
-        results[i, 4] = code
-        results[i, 5] = refused
-        results[i, 6] = base_offset
-        results[i, 7] = last_offset
+        results[i, KEPT_START] = at
+        results[i, KEPT_END] = end
+        results[i, BASE] = base
+        results[i, LATEST] = latest
+        results[i, CODE] = code
+        results[i, REFUSED] = refused
+        results[i, FIRST_OFFSET] = base_offset
+        results[i, FINAL_OFFSET] = last_offset
         if code == OK:
             at = end
 
@@ -271,7 +273,7 @@ def write_header(
 
 
 @inlined
-def _write_converted_header(
+def write_converted_header(
     row: Int64Array, out: ByteArray, at: int, size: int, offsets: Any, times: Any, count: Any
 ) -> None:
     """Write the header that a legacy message gets (C-11.12). offsets: of its first and last record.
@@ -317,25 +319,29 @@ def has_horizon_after(row: Int64Array, new_horizon_ms: int) -> bool:
 
 @kernel
 def rewrite_batches(
-    buffers: tuple[ByteArray, ByteArray],
+    buffers: tuple[ByteArray, ByteArray, ByteArray],
     file_position: int,
-    rows: Int64Array,
+    batches: tuple[Int64Array, Int64Array],
     decisions: tuple[ByteArray, Int32Array, ByteArray],
     horizon_ms: int,
     out: ByteArray,
     spans: Int64Array,
 ) -> tuple[int, int, int, int]:
-    """Write to out what becomes of batches that need no codec: copied, rebuilt, emptied, dropped.
+    """Write to out what becomes of batches: copied, rebuilt, emptied, dropped.
 
-    buffers: of the batches, whose first byte is at file_position, and of the upgraded records of
-    legacy ones, which are never copied nor emptied here. decisions: actions and kept records of
-    each batch, states of each record. horizon_ms: of this round. spans: (>= batches, 2), filled
-    with where in out the batches stand that need a checksum.
+    buffers: of the batches, whose first byte is at file_position; of the upgraded records of
+    legacy ones, which are never copied nor emptied here; and of batches that are packed already.
+    batches: their rows, and the place of each that is packed; 0 and 0 of one that is not, a
+    negative one where it could not be. decisions: actions and kept records of each batch, states
+    of each record. horizon_ms: of this round. spans: (>= batches, 2), filled with where in out the
+    batches stand that need a checksum.
     Returns bytes written, number of spans, the batch at which it stopped since it is NOT_CANONICAL
-    (-1 if none), and how many of those before it Kafka's builder refuses.
+    or not packed (-1 if none), and how many of those before it, rebuilt here, Kafka's builder
+    refuses.
     """
     actions, kept_records, states = decisions
-    buffer, upgraded = buffers
+    rows, places = batches
+    buffer, upgraded, packed = buffers
     at = 0
     span = 0
     record = 0
@@ -343,7 +349,12 @@ def rewrite_batches(
     for i in range(rows.shape[0]):
         source_at = rows[i, POSITION] - file_position
         count = rows[i, RECORDS_COUNT]
-        if actions[i] == COPY:
+        if places[i, 1] != 0:
+            if places[i, 1] < 0:
+                return at, span, i, refused_batches
+            copy_bytes(out, at, packed, places[i, 0], places[i, 1] - places[i, 0])
+            at += places[i, 1] - places[i, 0]
+        elif actions[i] == COPY:
             copy_bytes(out, at, buffer, source_at, rows[i, SIZE])
             at += rows[i, SIZE]
         elif actions[i] == EMPTY:
@@ -381,7 +392,7 @@ def rewrite_batches(
             times = (base, latest, has_horizon_after(rows[i], new_horizon_ms))
             if is_legacy:
                 size = end - at
-                _write_converted_header(rows[i], out, at, size, offsets, times, kept_records[i])
+                write_converted_header(rows[i], out, at, size, offsets, times, kept_records[i])
             else:
                 write_header(buffer, source_at, out, at, end - at, times, kept_records[i])
             spans[span, 0] = at

@@ -6,7 +6,7 @@ loaded from the cache; done before workers are forked, no task pays for it.
 
 import numpy as np
 
-from cleaner_jobs.kernels import checksums, kept_batches, offset_map, rebuild, same_batches
+from cleaner_jobs.kernels import checksums, kept_batches, offset_map, pack, rebuild, same_batches
 from cleaner_jobs.kernels.same_records import EXPECTED_COLUMNS
 from cleaner_jobs.tasks import map_capacity, txn_flags
 from storage.codecs.payload_kernels import tools_of_thread
@@ -60,7 +60,11 @@ def warm() -> None:
         window, bounds[:0], rows[:0], (superseded, horizons, horizons), window, bounds
     )
     decisions = actions, kept_records, superseded
-    rebuild.rewrite_batches((window, window), 0, rows[:0], decisions, -1, window, bounds)
+    buffers, framed = (window, window, window), (rows[:0], bounds[:0])
+    rebuild.rewrite_batches(buffers, 0, framed, decisions, -1, window, bounds)
+    nobody = window, 0, rows[:0]
+    choices = kept_records[:0], horizons[:0]
+    pack.pack_batches(nobody, (window, bounds), choices, window, bounds, (0, 0, -1), tools)
     checksums.seal_batches(window, bounds[:0])
     checksums.first_wrong_checksum(window, 0, rows[:0])
     expected = np.zeros((1, EXPECTED_COLUMNS), np.int64)

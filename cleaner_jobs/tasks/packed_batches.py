@@ -1,20 +1,23 @@
-"""Compressed and legacy batches, rebuilt: filtered many at a time, compressed one by one.
+"""Compressed and legacy batches, rebuilt: filtered and compressed many at a time.
 
 The bytes of the payload are those of Kafka's own codec libraries at their default levels, whatever
-level the batch came with (compaction C-11.11 d).
+level the batch came with (compaction C-11.11 d). What the kernels do not compress goes through
+Python, one batch at a time.
 """
 
 from collections.abc import Iterator
-from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.kept_batches import REBUILD_WITH_HORIZON
+from cleaner_jobs.kernels.pack import NO_CODEC, NOT_PACKED, NOTHING_READY, pack_batches
 from cleaner_jobs.kernels.rebuild import (
     GROWTH_BYTES_PER_RECORD,
-    PRESERVED_ATTRIBUTES,
+    KEPT_END,
+    KEPT_START,
+    REFUSED,
     RESULT_COLUMNS,
     rebuild_payloads,
 )
@@ -22,55 +25,57 @@ from cleaner_jobs.tasks.batch_window import Payloads, Window, digests_of, payloa
 from cleaner_jobs.tasks.same_as_source import Decided, check_payloads
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.codecs.compression import Codec, compress
+from storage.codecs.payload_kernels import max_payload_bytes, tools_of_thread
 from storage.formats.batch_columns import (
     ATTRIBUTES,
-    BASE_OFFSET,
-    BASE_SEQUENCE,
-    BASE_TIMESTAMP,
-    LAST_OFFSET,
-    LEGACY,
-    MAX_TIMESTAMP,
-    OK,
-    POSITION,
-    PRODUCER_EPOCH,
-    PRODUCER_ID,
     RECORDS_COUNT,
     SLACK_BYTES,
     ByteArray,
     Int64Array,
 )
-from storage.formats.batch_header import (
-    BATCH_HEADER_BYTES,
-    CODEC_MASK,
-    DELETE_HORIZON,
-    LEADER_EPOCH_AT,
-    LEADER_EPOCH_BYTES,
-    LOG_APPEND_TIME,
-    MAGIC,
-    MIN_BATCH_LENGTH,
-    NO_LEADER_EPOCH,
-)
-from storage.kernels.crc32c import crc32c
+from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK
+from storage.formats.batch_payloads import UInt64Array
 
-HEAD = Struct(">qi4sbI")  # base offset, length, leader epoch as it stands, magic, checksum
-TAIL = Struct(">hiqqqhii")  # what the checksum covers: attributes to records count
-assert HEAD.size + TAIL.size == BATCH_HEADER_BYTES
-LEADER_EPOCH = slice(LEADER_EPOCH_AT, LEADER_EPOCH_AT + LEADER_EPOCH_BYTES)
-NO_EPOCH = NO_LEADER_EPOCH.to_bytes(LEADER_EPOCH_BYTES, "big", signed=True)
+PACKED_BYTES = 4 << 20  # rebuilt at once, unless a single batch holds more
 
 
-class RebuiltBatch(NamedTuple):
-    """A batch, whole and with its checksum; None where it is not in the form that Kafka writes."""
+class PackedRun(NamedTuple):
+    """What became of consecutive ones of the batches that were asked for."""
 
-    batch: bytes | None
-    refused: bool = False  # by Kafka's builder (C-11.14)
-    digest: int | None = None  # of its records, before they were compressed
+    numbers: NDArray[np.intp]  # of the batches in the window
+    buffer: ByteArray  # the next run overwrites it
+    places: Int64Array  # (batches, 2): where each stands in buffer, whole; or NOT_PACKED
+    is_compressed: NDArray[np.bool_]
+    refused: int  # how many, by Kafka's builder (C-11.14)
+    digests: UInt64Array  # of the records of those that are compressed, before they were
+
+
+class _Filtered(NamedTuple):
+    """What is kept of a run of batches, uncompressed."""
+
+    window: Window
+    rows: Int64Array
+    kept_records: NDArray[np.int32]
+    horizons_ms: Int64Array
+    plain: ByteArray
+    results: Int64Array  # of rebuild_payloads
+    digests: UInt64Array
+
+    def part(self, first: int, end: int | None = None) -> "_Filtered":
+        """Of some of the batches."""
+        return self._replace(
+            rows=self.rows[first:end],
+            kept_records=self.kept_records[first:end],
+            horizons_ms=self.horizons_ms[first:end],
+            results=self.results[first:end],
+            digests=self.digests[first:end],
+        )
 
 
 def rebuild_packed(
     window: Window, numbers: NDArray[np.intp], decided: Decided, buffers: WorkerBuffers
-) -> Iterator[RebuiltBatch]:
-    """Yield what becomes of each of the batches of these numbers, in order.
+) -> Iterator[PackedRun]:
+    """Yield what becomes of the batches of these numbers, in order.
 
     What is expected in their headers is filled in before. Raise MiswrittenError where the records
     that are to be compressed are not those of the source.
@@ -83,47 +88,69 @@ def rebuild_packed(
         its_horizons_ms = horizons_ms[run.first : run.end]
         decisions = decided.states, decided.ordinals[chosen], its_horizons_ms
         plain, results = _filter(run, rows, decisions, buffers)
-        digests = digests_of(plain, results[:, :2])
+        digests = digests_of(plain, results[:, : KEPT_END + 1])
         decided.expected[chosen] = check_payloads(
             picked, run, (*decisions, decided.horizon_ms >= 0), (plain, results)
         )
-        kept = decided.kept_records[chosen].tolist()
-        for row, result, count, horizon_ms, digest in zip(
-            rows.tolist(),
-            results.tolist(),
-            kept,
-            its_horizons_ms.tolist(),
-            digests.tolist(),
-            strict=True,
-        ):
-            start, end, base, latest, code, refused, base_offset, last_offset = result
-            if code != OK:
-                yield RebuiltBatch(None)
-                continue
-            row[BASE_OFFSET], row[LAST_OFFSET] = base_offset, last_offset
-            if not count:
-                yield RebuiltBatch(_emptied(row))
-                continue
-            payload = compress(Codec(row[ATTRIBUTES] & CODEC_MASK), plain.data[start:end])
-            attributes = row[ATTRIBUTES] & PRESERVED_ATTRIBUTES
-            if horizon_ms >= 0 or (row[ATTRIBUTES] & DELETE_HORIZON and row[BASE_TIMESTAMP] >= 0):
-                attributes |= DELETE_HORIZON
-            facts = attributes, base, latest, count
-            batch = _batch(row, _leader_epoch(window, row), facts, payload)
-            yield RebuiltBatch(batch, bool(refused), digest)
+        filtered = _Filtered(
+            window=window,
+            rows=rows,
+            kept_records=decided.kept_records[chosen],
+            horizons_ms=its_horizons_ms,
+            plain=plain,
+            results=results,
+            digests=digests,
+        )
+        done = 0
+        while done < len(chosen):
+            left = filtered.part(done)
+            buffer, places = _pack(left, buffers)
+            end = done + len(places)
+            yield _packed_run(left.part(0, len(places)), chosen[done:end], buffer, places)
+            done = end
 
 
-def _leader_epoch(window: Window, row: list[int]) -> bytes:
-    if row[ATTRIBUTES] & LEGACY:
-        return NO_EPOCH
-    at = row[POSITION] - window.file_position
-    return bytes(window.buffer.data[at : at + BATCH_HEADER_BYTES][LEADER_EPOCH])
+def _packed_run(
+    filtered: _Filtered, numbers: NDArray[np.intp], buffer: ByteArray, places: Int64Array
+) -> PackedRun:
+    is_packed = places[:, 0] != NOT_PACKED
+    is_compressed = is_packed & (filtered.kept_records > 0)
+    return PackedRun(
+        numbers=numbers,
+        buffer=buffer,
+        places=places,
+        is_compressed=is_compressed,
+        refused=int(np.count_nonzero(filtered.results[is_compressed, REFUSED])),
+        digests=filtered.digests[is_compressed],
+    )
 
 
-def _emptied(row: list[int]) -> bytes:
-    """A batch without records in the place of a legacy one, which has no such form (C-11.14)."""
-    facts = row[ATTRIBUTES] & LOG_APPEND_TIME, -1, row[MAX_TIMESTAMP], 0
-    return _batch(row, NO_EPOCH, facts, b"")
+def _pack(filtered: _Filtered, buffers: WorkerBuffers) -> tuple[ByteArray, Int64Array]:
+    """Pack batches from the first on, as many as there is room for: where, and their places."""
+    results = filtered.results
+    first_bytes = int(results[0, KEPT_END] - results[0, KEPT_START])
+    room = BATCH_HEADER_BYTES + max_payload_bytes(first_bytes)
+    out = buffers.array("packed", max(PACKED_BYTES, room))
+    places = buffers.array("packed places", len(filtered.rows), np.int64, 2)[: len(filtered.rows)]
+    window = filtered.window
+    done, at, ready = 0, 0, NOTHING_READY
+    while True:
+        done, at, why = pack_batches(
+            (window.buffer, window.file_position, filtered.rows),
+            (filtered.plain, results),
+            (filtered.kept_records, filtered.horizons_ms),
+            out,
+            places,
+            (done, at, ready),
+            tools_of_thread(),
+        )
+        if why != NO_CODEC:
+            return out, places[:done]
+        codec = Codec(int(filtered.rows[done, ATTRIBUTES]) & CODEC_MASK)
+        start, end = results[done, : KEPT_END + 1].tolist()
+        payload = compress(codec, filtered.plain.data[start:end])
+        payload_at, ready = at + BATCH_HEADER_BYTES, len(payload)
+        out.data[payload_at : payload_at + ready] = payload
 
 
 def _filter(
@@ -143,23 +170,3 @@ def _filter(
     results = buffers.array("rebuilt", count, np.int64, RESULT_COLUMNS)[:count]
     rebuild_payloads(run.buffer, run.bounds, rows, decisions, plain, results)
     return plain, results
-
-
-def _batch(
-    row: list[int], leader_epoch: bytes, facts: tuple[int, int, int, int], payload: bytes
-) -> bytes:
-    attributes, base_timestamp, max_timestamp, records_count = facts
-    tail = TAIL.pack(
-        attributes,
-        row[LAST_OFFSET] - row[BASE_OFFSET],
-        base_timestamp,
-        max_timestamp,
-        row[PRODUCER_ID],
-        row[PRODUCER_EPOCH],
-        row[BASE_SEQUENCE],
-        records_count,
-    )
-    length = MIN_BATCH_LENGTH + len(payload)
-    checksum = crc32c(payload, crc32c(tail))
-    head = HEAD.pack(row[BASE_OFFSET], length, leader_epoch, MAGIC, checksum)
-    return b"".join((head, tail, payload))

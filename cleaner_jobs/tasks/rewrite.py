@@ -5,7 +5,6 @@ where a batch is not in the form in which Kafka writes it), emptied or dropped.
 Source: compaction C-10 to C-12.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +25,8 @@ from cleaner_jobs.kernels.rebuild import (
     rewrite_batches,
 )
 from cleaner_jobs.kernels.same_records import EXPECTED_COLUMNS
-from cleaner_jobs.tasks.batch_window import Window, check_checksums
-from cleaner_jobs.tasks.packed_batches import RebuiltBatch, rebuild_packed
+from cleaner_jobs.tasks.batch_window import NO_RECORDS, Window, check_checksums
+from cleaner_jobs.tasks.packed_batches import rebuild_packed
 from cleaner_jobs.tasks.rebuilt_by_field import rebuild_by_field
 from cleaner_jobs.tasks.same_as_source import Decided, check_batches, check_upgraded
 from cleaner_jobs.tasks.sink import Sink, write_whole
@@ -145,19 +144,16 @@ class BatchRewriter:
         emptied_legacy = legacy & (decided.actions == EMPTY)
         self.counts.legacy_emptied += int(np.count_nonzero(emptied_legacy))
         start = self._checked_batches = 0
-        for i, batch in self._rebuilt_packed(window, packed | emptied_legacy, decided):
-            if start < i:
-                self._rewrite_plain(window, (start, i), decided)
-            if batch.batch is None:
-                self._rebuild_by_field(window, i, decided)
-            else:
-                self.counts.refused += batch.refused
-                self._put(window, i, decided, batch.batch)
-                if batch.digest is not None:
-                    decided.recompressed[i] = True
-                    self.written.add_digests(np.array([batch.digest], np.uint64))
-            start = i + 1
-        self._rewrite_plain(window, (start, count), decided)
+        numbers = np.flatnonzero(packed | emptied_legacy)
+        for run in rebuild_packed(window, numbers, decided, self._buffers):
+            decided.places[run.numbers] = run.places
+            decided.recompressed[run.numbers] = run.is_compressed
+            self.counts.refused += run.refused
+            self.written.add_digests(run.digests)
+            end = int(run.numbers[-1]) + 1
+            self._rewrite_up_to(window, (start, end), decided, run.buffer)
+            start = end
+        self._rewrite_up_to(window, (start, count), decided, NO_RECORDS)
         self._check(window, count, decided)
         if legacy.any():
             check_upgraded(window, self._buffers)
@@ -184,16 +180,8 @@ class BatchRewriter:
             horizon_ms=self._rules.horizon_ms,
             rebuilt=rebuilt,
             recompressed=np.zeros(count, np.bool_),
+            places=np.zeros((count, 2), np.int64),
             expected=expected,
-        )
-
-    def _rebuilt_packed(
-        self, window: Window, packed: NDArray[np.bool_], decided: Decided
-    ) -> Iterator[tuple[int, RebuiltBatch]]:
-        """The compressed batches that are rebuilt, and legacy ones emptied, with their numbers."""
-        numbers = np.flatnonzero(packed)
-        return zip(
-            numbers.tolist(), rebuild_packed(window, numbers, decided, self._buffers), strict=True
         )
 
     def _put(self, window: Window, row: int, decided: Decided, batch: bytes) -> None:
@@ -221,8 +209,10 @@ class BatchRewriter:
             check_checksums(window._replace(rows=window.rows[start:end][anew]))
         self._output.checked()
 
-    def _rewrite_plain(self, window: Window, span: tuple[int, int], decided: Decided) -> None:
-        """Batches span[0]:span[1], which need no codec, however many of them are rebuilt."""
+    def _rewrite_up_to(
+        self, window: Window, span: tuple[int, int], decided: Decided, packed: ByteArray
+    ) -> None:
+        """Batches span[0]:span[1], however many of them are rebuilt. packed: holds some of them."""
         start, end = span
         positions = window.rows[:, POSITION]
         while start < end:
@@ -230,26 +220,29 @@ class BatchRewriter:
                 self._check(window, start, decided)
             limit = positions[self._checked_batches] + CHECKED_AT_ONCE_BYTES
             stop = start + 1 + int(np.searchsorted(positions[start + 1 : end], limit))
-            stopped = self._rewrite_some(window, (start, stop), decided)
+            stopped = self._rewrite_some(window, (start, stop), decided, packed)
             if stopped is not None:
                 self._rebuild_by_field(window, stopped, decided)
             start = stop if stopped is None else stopped + 1
 
-    def _rewrite_some(self, window: Window, span: tuple[int, int], decided: Decided) -> int | None:
+    def _rewrite_some(
+        self, window: Window, span: tuple[int, int], decided: Decided, packed: ByteArray
+    ) -> int | None:
         """The batch that is to be rebuilt by field, where this ended; None: all is done."""
         start, end = span
-        rows = window.rows[start:end]
+        rows, places = window.rows[start:end], decided.places[start:end]
         first, last = decided.ordinals[start], decided.ordinals[end]
         bound = int(rows[:, SIZE].sum()) + GROWTH_BYTES_PER_RECORD * int(last - first) + SLACK_BYTES
         legacy = np.count_nonzero(rows[:, ATTRIBUTES] & LEGACY)
         bound += GROWTH_BYTES_PER_MESSAGE * int(legacy)
+        bound += int((places[:, 1] - places[:, 0]).sum())
         out = self._room(window, start, decided, bound)
         spans = self._buffers.array("spans", len(rows), np.int64, 2)
         decisions = decided.actions[start:end], decided.kept_records[start:end]
         written, fresh, stopped, refused = rewrite_batches(
-            (window.buffer, window.upgraded),
+            (window.buffer, window.upgraded, packed),
             window.file_position,
-            rows,
+            (rows, places),
             (*decisions, decided.states[first:last]),
             self._rules.horizon_ms,
             out,

@@ -39,6 +39,7 @@ class Decided(NamedTuple):
     horizon_ms: int  # of this round
     rebuilt: NDArray[np.bool_]  # which of them
     recompressed: NDArray[np.bool_]  # which of them, as they are done
+    places: Int64Array  # (batches, 2): where those that are packed stand, in a buffer of their run
     expected: Int64Array  # (batches, EXPECTED_COLUMNS), filled as they are compared
 
 

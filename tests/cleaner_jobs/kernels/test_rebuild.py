@@ -128,7 +128,13 @@ def test_written_batches_are_those_of_the_reference(seed: int) -> None:
         states_of(cases),
     )
     end, sealed, wrong, refused = rewrite_batches(
-        (found.buffer, NOTHING), 0, found.rows, decisions, HORIZON_MS, out, spans
+        (found.buffer, NOTHING, NOTHING),
+        0,
+        (found.rows, np.zeros((len(cases), 2), np.int64)),
+        decisions,
+        HORIZON_MS,
+        out,
+        spans,
     )
     assert wrong == -1
     written = bytearray(out[:end].tobytes())

@@ -13,12 +13,13 @@ from cleaner_jobs.kernels.kept_batches import REBUILD, REBUILD_WITH_HORIZON
 from cleaner_jobs.kernels.rebuild import rebuild_payloads
 from cleaner_jobs.kernels.same_records import COMPARED, EXPECTED_COLUMNS, KEPT, LATEST
 from cleaner_jobs.problems import MiswrittenError
-from cleaner_jobs.tasks import packed_batches
+from cleaner_jobs.tasks import batch_window, packed_batches
 from cleaner_jobs.tasks.batch_window import Window, digests_of
-from cleaner_jobs.tasks.packed_batches import RebuiltBatch, rebuild_packed
+from cleaner_jobs.tasks.packed_batches import rebuild_packed
 from cleaner_jobs.tasks.same_as_source import Decided
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.codecs.compression import Codec
+from storage.codecs.payload_kernels import tools_of_thread
 from storage.formats.batch_columns import KEEP, SUPERSEDED
 from tests.cleaner_jobs.kernels.framed import framed, padded
 from tests.support.made_log import keyed, packed
@@ -59,6 +60,11 @@ class Case(NamedTuple):
         return rebuilt(self.made, self.kept, horizon_ms)
 
 
+class RebuiltBatch(NamedTuple):
+    batch: bytes | None
+    digest: int | None
+
+
 def random_cases(seed: int, count: int) -> list[Case]:
     chance, cases = Random(seed), []
     for made in random_batches(chance, count):
@@ -80,17 +86,31 @@ def window_and_decisions(cases: Sequence[Case]) -> tuple[Window, Decided]:
         horizon_ms=HORIZON_MS,
         rebuilt=np.ones(len(cases), np.bool_),
         recompressed=np.zeros(len(cases), np.bool_),
+        places=np.zeros((len(cases), 2), np.int64),
         expected=np.zeros((len(cases), EXPECTED_COLUMNS), np.int64),
     )
     return Window("0.log", found.buffer, 0, found.rows), decided
 
 
-def rebuild_all(
-    cases: Sequence[Case], numbers: Sequence[int]
-) -> tuple[list[RebuiltBatch], Decided]:
+class Rebuilt(NamedTuple):
+    batches: list[RebuiltBatch]
+    refused: int
+    decided: Decided
+
+
+def rebuild_all(cases: Sequence[Case], numbers: Sequence[int]) -> Rebuilt:
     window, decided = window_and_decisions(cases)
-    found = rebuild_packed(window, np.array(numbers, np.intp), decided, WorkerBuffers())
-    return list(found), decided
+    found: list[RebuiltBatch] = []
+    refused = 0
+    for run in rebuild_packed(window, np.array(numbers, np.intp), decided, WorkerBuffers()):
+        places, digests = run.places.tolist(), iter(run.digests.tolist())
+        assert run.numbers.tolist() == list(numbers[len(found) : len(found) + len(places)])
+        for (start, end), is_compressed in zip(places, run.is_compressed.tolist(), strict=True):
+            batch = None if start < 0 else run.buffer[start:end].tobytes()
+            found.append(RebuiltBatch(batch, next(digests) if is_compressed else None))
+        assert next(digests, None) is None
+        refused += run.refused
+    return Rebuilt(found, refused, decided)
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -98,7 +118,7 @@ def test_batches_are_those_of_the_reference(seed: int) -> None:
     """C-11.10 to C-11.13, and their checksums; only those that are asked for, in their order."""
     cases = random_cases(seed, 10)
     numbers = [number for number in range(10) if number % 3 != 1]
-    found, decided = rebuild_all(cases, numbers)
+    found, _, decided = rebuild_all(cases, numbers)
     assert len(found) == len(numbers)
     for number, one in zip(numbers, found, strict=True):
         case, expected = cases[number], cases[number].expected()
@@ -123,7 +143,8 @@ def test_batches_that_kafka_refuses_to_build_are_marked_as_refused() -> None:
     without = replace(made, base_offset=2, last_offset=3, producer_id=3, producer_epoch=0)
     without = replace(without, records=keyed(2, "cd").records)
     cases = [Case(each, Codec.LZ4, [True, False]) for each in (sound, without)]
-    assert [one.refused for one in rebuild_all(cases, [0, 1])[0]] == [False, True]
+    assert [rebuild_all(cases, [number]).refused for number in (0, 1)] == [0, 1]
+    assert rebuild_all(cases, [0, 1]).refused == 1
 
 
 def test_a_batch_in_another_form_is_left_to_be_rebuilt_by_field() -> None:
@@ -131,7 +152,7 @@ def test_a_batch_in_another_form_is_left_to_be_rebuilt_by_field() -> None:
     odd = replace(made, records=tuple(replace(r, headers=((b"\xff", b""),)) for r in made.records))
     plain = keyed(2, "cd")
     cases = [Case(each, Codec.GZIP, [False, True]) for each in (odd, plain)]
-    first, second = rebuild_all(cases, [0, 1])[0]
+    first, second = rebuild_all(cases, [0, 1]).batches
     assert first.batch is None
     assert second.batch is not None
     assert decode(second.batch).records == (plain.records[1],)
@@ -151,3 +172,25 @@ def test_records_that_come_out_otherwise_are_not_compressed(
     monkeypatch.setattr(packed_batches, "rebuild_payloads", flipping)
     with pytest.raises(MiswrittenError, match=r"0\.log, byte 0"):
         rebuild_all([Case(keyed(0, "ab"), Codec.ZSTD, [True, False])], [0])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_same_bytes_where_zstd_cannot_be_called_by_address(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    cases = random_cases(seed, 12)
+    numbers = range(len(cases))
+    expected = rebuild_all(cases, numbers).batches
+    tools = tools_of_thread()._replace(addresses=np.zeros(5, np.int64))
+    for module in (packed_batches, batch_window):
+        monkeypatch.setattr(module, "tools_of_thread", lambda: tools)
+    assert rebuild_all(cases, numbers).batches == expected
+
+
+@pytest.mark.parametrize("room", [1, 2000, 5000])
+def test_the_same_batches_with_little_room(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    cases = random_cases(1, 12)
+    numbers = range(len(cases))
+    expected = rebuild_all(cases, numbers).batches
+    monkeypatch.setattr(packed_batches, "PACKED_BYTES", room)
+    assert rebuild_all(cases, numbers).batches == expected

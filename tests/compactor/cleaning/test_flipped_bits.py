@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from crc32c import crc32c
 from numpy.typing import NDArray
 
 from cleaner_jobs.plan import ActiveProducer
@@ -18,13 +19,12 @@ from cleaner_jobs.tasks import batch_window, packed_batches, rebuilt_by_field, r
 from compactor.round_report import LogStatus
 from storage.codecs.compression import Codec, compress
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
-from storage.formats.batch_columns import PRODUCER_ID
 from storage.formats.record import Record
 from tests.compactor.small_rounds import only
 from tests.support.legacy_writer import encode_message_set
 from tests.support.local_round import LocalRound
 from tests.support.made_log import batch, files_of, keyed, make_partition, packed, plan_of, round_of
-from tests.support.reference_batch import ReferenceBatch, ReferenceRecord, encode
+from tests.support.reference_batch import CRC_STARTS_AT, ReferenceBatch, ReferenceRecord, encode
 
 VALUE, HEADER, KEY = b"value-of-b", b"header-of-b", b"\x02b\x14value"  # of the record that stays
 END = 8  # of what is cleaned; the active segment begins there
@@ -240,11 +240,16 @@ def test_of_a_batch_that_is_compressed_again(
     def in_filtered(_: object, *given: Any) -> bool:
         return flip.in_buffer(given[4], int(given[5][:, 1].max()))
 
+    def in_kept(_: object, kept: Any, *__: Any) -> bool:
+        return flip.in_buffer(kept[0], int(kept[1][:, 1].max()))
+
     def arm() -> Once:
         if moment == "decompressed":
             return put(monkeypatch, packed_batches, "rebuild_payloads", before=in_payloads)
         if moment == "filtered":
             return put(monkeypatch, packed_batches, "rebuild_payloads", after=in_filtered)
+        if codec in (Codec.LZ4, Codec.ZSTD):
+            return put(monkeypatch, packed_batches, "pack_batches", before=in_kept)
         once = Once(
             lambda codec, data: compress(codec, flip.in_bytes(bytes(data))), lambda *_: True
         )
@@ -254,15 +259,25 @@ def test_of_a_batch_that_is_compressed_again(
     check_refused(local, partition_of(local, [packed(source_batch(), codec)]), arm)
 
 
-def test_of_the_producer_of_a_batch_that_is_compressed_again(
-    local: LocalRound, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("at", BYTES_OF_HEADER.values(), ids=BYTES_OF_HEADER)
+def test_of_the_header_of_a_batch_that_is_compressed_again(
+    local: LocalRound, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
-    def turn(row: list[int], *_: Any) -> bool:
-        row[PRODUCER_ID] ^= 1
+    """Before it got its checksum."""
+
+    def turn(_: object, *given: Any) -> bool:
+        out, (start, end) = given[3], given[4][0].tolist()
+        out[start + at] ^= 8
+        checked = out[start + CRC_STARTS_AT : end].tobytes()
+        out[start + CRC_STARTS_AT - 4 : start + CRC_STARTS_AT] = list(
+            crc32c(checked).to_bytes(4, "big")
+        )
         return True
 
     partition = partition_of(local, [packed(source_batch(), Codec.ZSTD)])
-    check_refused(local, partition, lambda: put(monkeypatch, packed_batches, "_batch", before=turn))
+    check_refused(
+        local, partition, lambda: put(monkeypatch, packed_batches, "pack_batches", after=turn)
+    )
 
 
 # not in the form that Kafka writes
