@@ -1,6 +1,6 @@
 """Values that travel to tasks and come back from them, as rows of plain numbers and names.
 
-A task finds its own in a JSON file of the run's work directory; what it returns is one Arrow row a
+A task finds its own in a JSON file of the run's work directory; what it returns is one row a
 value. Nothing here is one value a record or a batch: a part stands for up to a million records.
 """
 

@@ -5,18 +5,16 @@ Run as a process of its own by `class_archive.start_making`, since Java dumps as
 
 import os
 import tempfile
-from collections.abc import Iterator
-
-import pyarrow as pa
 
 from cleaner_jobs.spark.class_archive import archive_path, forget_older
 from cleaner_jobs.spark.spark_session import (
     JAVA_OPTIONS,
-    build_session,
-    end_session,
+    end_spark,
     kill_java,
     session_options,
+    start_spark,
 )
+from cleaner_jobs.spark.task_job import one_a_task
 
 MASTER = "local[2]"
 
@@ -28,20 +26,15 @@ def make() -> None:
         java_options = session_options(MASTER, work_dir, os.environ)[JAVA_OPTIONS]
         dumping = f'{java_options} "-XX:ArchiveClassesAtExit={temporary}"'
         try:
-            session = build_session(MASTER, "class archive", work_dir, {JAVA_OPTIONS: dumping})
-            numbers = session.range(0, 2, 1, 2)
-            numbers.mapInArrow(_as_it_is, numbers.schema).toArrow()
-            end_session(session)
+            spark = start_spark(MASTER, "class archive", work_dir, {JAVA_OPTIONS: dumping})
+            one_a_task(spark, 2, lambda number: iter([("number", str(number))]))
+            end_spark(spark)
         except KeyboardInterrupt:
             kill_java()  # it would dump what it has
             temporary.unlink(missing_ok=True)
             raise
     temporary.replace(archive)  # whole, or not there
     forget_older(archive)
-
-
-def _as_it_is(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from batches
 
 
 if __name__ == "__main__":

@@ -12,8 +12,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from cleaner_jobs.spark.executor_problem import ExecutorProblem, Lack
 from cleaner_jobs.spark.spark_session import (
@@ -23,13 +22,7 @@ from cleaner_jobs.spark.spark_session import (
     is_local,
 )
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, failure_cause
-from cleaner_jobs.spark.task_job import (
-    ARROW_SCHEMA,
-    StageFailedError,
-    collected,
-    one_a_task,
-    running_job,
-)
+from cleaner_jobs.spark.task_job import StageFailedError, one_a_task, running_job
 from cleaner_jobs.task_values import Row, Source
 from storage.files import filesystem
 
@@ -51,7 +44,7 @@ class Asked(NamedTuple):
 
 
 def executor_problems(
-    spark: SparkSession, work_dir: str, samples: Sequence[Source], to_write: bool
+    spark: SparkContext, work_dir: str, samples: Sequence[Source], to_write: bool
 ) -> list[ExecutorProblem]:
     """What executors lack. A job of a task for each core asks them.
 
@@ -59,7 +52,7 @@ def executor_problems(
     tasks run in the driver's own Java, nobody is asked. Raise StageFailedError where Spark fails
     for another reason.
     """
-    if is_local(spark.sparkContext.master or DEFAULT_MASTER):
+    if is_local(spark.master or DEFAULT_MASTER):
         return []
     token_path, token = os.path.join(work_dir, _TOKEN), secrets.token_hex(16)
     filesystem.replace_file(token_path, token.encode())
@@ -87,16 +80,16 @@ def _by_problem(reported: Sequence[tuple[str, str, str]]) -> list[ExecutorProble
     ]
 
 
-def _python_problems(spark: SparkSession, group: str) -> list[ExecutorProblem]:
+def _python_problems(spark: SparkContext, group: str) -> list[ExecutorProblem]:
     """Why tasks of the job failed before they could answer, though others have done their work.
 
     Spark names a host together with a cause only in its own records.
     """
     reported = []
     try:
-        context: Any = spark.sparkContext._jsc.sc()
+        context: Any = spark._jsc.sc()
         context.listenerBus().waitUntilEmpty(_LISTENER_MS)
-        tracker = spark.sparkContext.statusTracker()
+        tracker = spark.statusTracker()
         for job in tracker.getJobIdsForGroup(group):
             info = tracker.getJobInfo(job)
             for stage in info.stageIds if info else ():
@@ -116,18 +109,18 @@ def _is_of_its_host(message: str) -> bool:
     return not message.startswith(_PASSING) and failure_cause(message) != PYTHON_DIED
 
 
-def _answers(spark: SparkSession, asked: Asked) -> list[Row]:
-    return collected(one_a_task(spark, spark.sparkContext.defaultParallelism, answering(asked)))
+def _answers(spark: SparkContext, asked: Asked) -> list[Row]:
+    return one_a_task(spark, spark.defaultParallelism, answering(asked))
 
 
-def answering(asked: Asked) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What makes of each batch what the task finds wrong, as JSON, behind the name of its host.
+def answering(asked: Asked) -> Callable[[int], Iterator[Row]]:
+    """What a task does to give the name of its host and, as JSON, what it finds wrong there.
 
     It travels as it is, with the values that it names: none may be a function or class of ours.
     """
     token_path, token, samples, to_write = asked
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def work(_: int) -> Iterator[Row]:
         def problems() -> Iterator[tuple[str, str]]:
             try:
                 from cleaner_jobs.tasks.task import run_task  # noqa: F401
@@ -150,9 +143,6 @@ def answering(asked: Asked) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.
                 except OSError as error:
                     yield _LOG_DIR, f"{path}: {error.strerror}"
 
-        for _ in batches:
-            answer = json.dumps(list(problems()))
-            row = [pa.array([socket.gethostname()]), pa.array([answer])]
-            yield pa.RecordBatch.from_arrays(row, schema=ARROW_SCHEMA)
+        yield socket.gethostname(), json.dumps(list(problems()))
 
     return work

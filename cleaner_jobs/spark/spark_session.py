@@ -1,4 +1,4 @@
-"""Starts the Spark session and ends it: the one place that sets Spark options.
+"""Starts Spark and ends it: the one place that sets Spark options.
 
 There are three ways in. *Local*: Java is started here, with everything tuned for one machine. *A
 cluster* by its master URL: Java is started here as the driver; how executors run is for `extra`.
@@ -23,7 +23,6 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
 
 from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, archive_path, spark_home
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
@@ -71,28 +70,28 @@ class SparkStartError(LogCompactionError):
     """Spark did not start. Nothing was changed."""
 
 
-def build_session(
+def start_spark(
     master: str | None, app_name: str, work_dir: str, extra: Mapping[str, str] | None = None
-) -> SparkSession:
-    """Start Spark, or take the session that this process has. SparkStartError where that fails.
+) -> SparkContext:
+    """Start Spark, or take the one that this process has. SparkStartError where that fails.
 
     master: None for spark-submit's own, or else all cores of this machine. extra: Spark options
     that win over those set here, but not over those of spark-submit.
     """
     if SparkContext._active_spark_context is not None:
-        return SparkSession.builder.getOrCreate()
+        return SparkContext._active_spark_context
     log_path = Path(work_dir) / LOG_NAME
     handler = signal.getsignal(signal.SIGINT)
     try:
         if SUBMITTED_VARIABLE in os.environ:
             context = SparkContext(conf=_submitted_conf(master, app_name, extra or {}))
-            return _quiet_session(context)
+            return _quiet(context)
         options = {
             **session_options(master or DEFAULT_MASTER, work_dir, os.environ),
             **(extra or {}),
             "spark.app.name": app_name,
         }
-        return _quiet_session(_start_java_and_context(options, log_path))
+        return _quiet(_start_java_and_context(options, log_path))
     except (*SPARK_ERRORS, OSError) as error:
         given = f" with master {master}" if master else ""
         cause = _cause(error, log_path)
@@ -107,20 +106,20 @@ def build_session(
             signal.signal(signal.SIGINT, handler)  # pyspark's calls Java first, busy or not
 
 
-def _quiet_session(context: SparkContext) -> SparkSession:
+def _quiet(context: SparkContext) -> SparkContext:
     accumulators: Any = context._accumulatorServer
     accumulators.handle_error = lambda *_: None  # or it prints a traceback when Java goes away
-    return SparkSession(context)
+    return context
 
 
-def end_session(session: SparkSession) -> None:
+def end_spark(context: SparkContext) -> None:
     """Stop Spark, and Java with it if we started it. The process cannot start another afterwards.
 
     Java ends when its standard input does, and stops the context and its workers on the way. To
     stop the context first takes a second more: pyspark waits for its own accumulator server.
     """
     if not _end_java():
-        session.stop()
+        context.stop()
 
 
 def kill_java() -> None:

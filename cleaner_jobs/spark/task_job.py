@@ -5,25 +5,18 @@ Only the number of a task travels to it, and one row a part, verdict or piece co
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
-import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import RDD, SparkContext, TaskContext
 
 from cleaner_jobs.spark.spark_session import SPARK_ERRORS, cause_of_failure
 from cleaner_jobs.task_values import REWRITE, Row, save_task, task_file
 from cleaner_jobs.tasks.early_rows import EarlyRows
 from storage.errors import LogCompactionError
 
-ROW_SCHEMA = "kind string, value string"
-ARROW_SCHEMA = pa.schema([("kind", pa.string()), ("value", pa.string())])
-
-_WORK_DIR, _STAGE = "compactor.work-dir", "compactor.stage"  # local properties of a job
 CANCEL_SECONDS = 0.5  # between two tries to cancel a job that has perhaps not begun yet
 GIVE_UP_SECONDS = 60.0  # of trying; the thread that waits for the job does not hold up the end
 LOOK_SECONDS = 0.02  # between two looks for early rows
@@ -33,16 +26,16 @@ class StageFailedError(LogCompactionError):
     """A task was lost, or all of Spark: no log is to blame, and nothing of the stage counts."""
 
 
-def core_count(spark: SparkSession) -> int:
+def core_count(spark: SparkContext) -> int:
     """How many tasks work at once. Raise StageFailedError where Java has gone already."""
     try:
-        return spark.sparkContext.defaultParallelism
+        return spark.defaultParallelism
     except SPARK_ERRORS as error:
         raise StageFailedError(f"first job: {cause_of_failure(error)}") from error
 
 
 def run_stage(
-    spark: SparkSession,
+    spark: SparkContext,
     work_dir: str,
     stage: str,
     tasks: list[dict[str, Any]],
@@ -72,7 +65,7 @@ def run_stage(
 
 @contextmanager
 def running_job(
-    spark: SparkSession, group: str, work: Callable[[], list[Row]]
+    spark: SparkContext, group: str, work: Callable[[], list[Row]]
 ) -> Iterator[Future[list[Row]]]:
     """Do work on another thread: where Java is being waited for, a signal would wait with it.
 
@@ -83,7 +76,7 @@ def running_job(
 
     def run() -> None:
         try:
-            spark.sparkContext.setJobGroup(group, "log compaction", interruptOnCancel=True)
+            spark.setJobGroup(group, "log compaction", interruptOnCancel=True)
             outcome.set_result(work())
         except BaseException as error:
             outcome.set_exception(error)
@@ -95,53 +88,36 @@ def running_job(
     finally:
         deadline = time.monotonic() + GIVE_UP_SECONDS
         while not outcome.done() and time.monotonic() < deadline:
-            spark.sparkContext.cancelJobGroup(group)
+            spark.cancelJobGroup(group)
             thread.join(CANCEL_SECONDS)
 
 
-def _rows(spark: SparkSession, work_dir: str, stage: str, tasks: int) -> list[Row]:
-    spark.sparkContext.setLocalProperty(_WORK_DIR, work_dir)
-    spark.sparkContext.setLocalProperty(_STAGE, stage)
-    return collected(_stage_tasks(spark, tasks))
-
-
-@lru_cache(maxsize=16)
-def _stage_tasks(spark: SparkSession, tasks: int) -> DataFrame:
-    """Tasks of ours, of the stage that the local properties of their job name.
-
-    Kept for later stages and rounds: to plan such a job takes Spark longer than to run it.
-    """
-
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _rows(spark: SparkContext, work_dir: str, stage: str, tasks: int) -> list[Row]:
+    def work(number: int) -> Iterator[Row]:
         from cleaner_jobs.tasks.task import run_task  # the kernels, which the driver has no use for
 
         context = TaskContext.get()
         assert context is not None, "runs in a Spark task only"
-        work_dir, stage = context.getLocalProperty(_WORK_DIR), context.getLocalProperty(_STAGE)
-        assert work_dir and stage, "the driver names them before it begins a job"
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                attempt = f"{stage}-{number}-{context.taskAttemptId()}"
-                rows = list(run_task(work_dir, stage, number, attempt))
-                columns = [list(column) for column in zip(*rows, strict=True)] or [[], []]
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array(column, pa.string()) for column in columns], schema=ARROW_SCHEMA
-                )
+        attempt = f"{stage}-{number}-{context.taskAttemptId()}"
+        return run_task(work_dir, stage, number, attempt)
 
     return one_a_task(spark, tasks, work)
 
 
-def one_a_task(
-    spark: SparkSession,
-    tasks: int,
-    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-) -> DataFrame:
-    """What work makes of the number of each task, in a Spark task of its own."""
-    return spark.range(0, tasks, 1, tasks).mapInArrow(work, ROW_SCHEMA)
+def one_a_task(spark: SparkContext, tasks: int, work: Callable[[int], Iterator[Row]]) -> list[Row]:
+    """The rows that work makes of the number of each task, in a Spark task of its own.
 
+    An RDD: as a DataFrame the same job takes Spark twice as long, for SQL's planner has a part in
+    it. work travels by value, as the functions do that stand in functions.
+    """
 
-def collected(rows: DataFrame) -> list[Row]:
-    table = rows.toArrow()
-    return list(
-        zip(table.column("kind").to_pylist(), table.column("value").to_pylist(), strict=True)
-    )
+    def of_partition(number: int, nothing: Iterable[object]) -> Iterator[Row]:
+        for _ in nothing:  # read to its end: or the worker is not used again (SPARK-26549)
+            pass
+        return work(number)
+
+    java, jvm = spark._jsc, spark._jvm
+    assert jvm is not None, "Java is there as long as the context is"
+    # made in Java: pyspark's own would first write a file for it, with nothing in it
+    empty: RDD[object] = RDD(java.parallelize(jvm.java.util.ArrayList(), tasks), spark)
+    return empty.mapPartitionsWithIndex(of_partition).collect()

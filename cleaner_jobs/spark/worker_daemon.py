@@ -1,4 +1,4 @@
-"""Spark's Python daemon with numpy, pyarrow and the compiled kernels loaded before it forks.
+"""Spark's Python daemon with numpy and the compiled kernels loaded before it forks.
 
 A worker's first kernel call then takes 0.02 s, not 0.4 to 1.3 s, and the memory of what is loaded
 is shared by all workers. Named by `spark.python.daemon.module`; run as `python -m` by Spark.
@@ -18,8 +18,7 @@ def load() -> None:
     """Import what tasks need. What fails here fails again in a task, where Spark can report it."""
     with redirect_stdout(sys.stderr):  # standard output is where Spark reads the daemon's port
         try:
-            for name in ("numpy", "pyarrow", "pyspark.worker", "pyspark.sql.pandas.serializers"):
-                import_module(name)
+            import_module("pyspark.worker")
             if find_spec(KERNELS_MODULE):
                 import_module(KERNELS_MODULE).warm()
         except Exception:

@@ -55,6 +55,7 @@ from storage.files.held_directories import DirectoryExchangedError
 from storage.files.local import LOCAL
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from compactor.originals.originals_keeper import OriginalsKeeper
@@ -112,12 +113,13 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
                 hash_key_high=secrets.randbits(64),
                 dry_run=settings.dry_run,
             )
-            given = None if settings.session is None else nullcontext(settings.session)
+            session = settings.session
+            given = None if session is None else nullcontext(session.sparkContext)
             with (
                 _staged_files_swept(plan, facts, settings.files),
-                given or _session(settings, plan.logs, facts, stopwatch, progress) as session,
+                given or _spark(settings, plan.logs, facts, stopwatch, progress) as spark,
             ):
-                stages = Stages(session, facts, plan.logs, progress)
+                stages = Stages(spark, facts, plan.logs, progress)
                 reports = _clean(stages, settings, stopwatch, progress)
     reports = noted(plan, [*reports, *plan.not_cleaned])
     if not settings.dry_run:
@@ -137,26 +139,26 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
 
 
 @contextmanager
-def _session(
+def _spark(
     settings: RunSettings,
     logs: Sequence[LogPlan],
     facts: RoundSettings,
     stopwatch: _Stopwatch,
     progress: ProgressSink,
-) -> Iterator["SparkSession"]:
-    """A session of the round's own, whose executors can do their part."""
-    from cleaner_jobs.spark.spark_session import build_session, end_session
+) -> Iterator["SparkContext"]:
+    """A Spark of the round's own, whose executors can do their part."""
+    from cleaner_jobs.spark.spark_session import end_spark, start_spark
 
     with stopwatch.phase("session"):
         use_java(os.environ, cache_dir(os.environ))
         first_use.prepare(os.environ, progress.message)
-        session = build_session(settings.master, "log-compactor", facts.work_dir)
+        spark = start_spark(settings.master, "log-compactor", facts.work_dir)
     try:
-        require_able_executors(session, logs, facts)
-        yield session
+        require_able_executors(spark, logs, facts)
+        yield spark
     finally:
         with undisturbed():
-            end_session(session)
+            end_spark(spark)
 
 
 @contextmanager

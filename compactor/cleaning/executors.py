@@ -10,19 +10,19 @@ from compactor.errors import RefusedError
 from compactor.planning.layout import sources_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 SHOWN_HOSTS = 3
 
 
 def require_able_executors(
-    session: "SparkSession", logs: Sequence[LogPlan], facts: RoundSettings
+    spark: "SparkContext", logs: Sequence[LogPlan], facts: RoundSettings
 ) -> None:
     """Raise RefusedError, with host and cause, where one lacks Python, package or a directory."""
     from cleaner_jobs.spark.executor_check import executor_problems
 
     samples = _one_of_each_log_dir(logs)
-    found = executor_problems(session, facts.work_dir, samples, to_write=not facts.dry_run)
+    found = executor_problems(spark, facts.work_dir, samples, to_write=not facts.dry_run)
     if found:
         worst = min(found, key=lambda problem: list(Lack).index(problem.lack))
         raise RefusedError(_LINES[worst.lack].format(problem=worst.problem, on=_on(worst.hosts)))

@@ -53,7 +53,7 @@ from storage.files import filesystem, held_directories
 from storage.formats import offset_index
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 
 class _Awaited:
@@ -70,7 +70,7 @@ class Stages:
 
     def __init__(
         self,
-        spark: "SparkSession",
+        spark: "SparkContext",
         settings: RoundSettings,
         plans: Sequence[LogPlan],
         progress: ProgressSink,

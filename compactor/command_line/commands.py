@@ -1,8 +1,8 @@
 """What may be said to each command, as typer learns of it; the Request that is made of the words.
 
 Nothing is done here. A request holds what carries it out; the module of the command, and all that
-it needs, is loaded when it begins (`_begin`): `--version`, `--help` and `plan` never load Spark,
-Arrow or a kernel.
+it needs, is loaded when it begins (`_begin`): `--version`, `--help` and `plan` never load Spark
+or a kernel.
 """
 
 import os

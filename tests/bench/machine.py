@@ -12,7 +12,7 @@ from pathlib import Path
 from compactor.host.version import version
 from tests.oracle import kafka
 
-PACKAGES = ("pyspark", "numba", "numpy", "pyarrow")
+PACKAGES = ("pyspark", "numba", "numpy")
 BUSY_LOAD_A_CORE = 0.25
 
 

@@ -12,10 +12,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from cleaner_jobs.spark.class_archive import cache_dir
-from cleaner_jobs.spark.spark_session import build_session, end_session
+from cleaner_jobs.spark.spark_session import end_spark, start_spark
 from compactor import api
 from compactor.host.java import use_java
 from compactor.host.progress import START_STAGE
@@ -23,9 +25,6 @@ from compactor.views.report_json import report_document
 from tests.bench.process_tree import cpu_seconds
 from tests.bench.scratch import Scratch, fresh_copy
 from tests.bench.workloads import NOW_MS, TOPIC_CONFIG
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +39,16 @@ def main() -> None:
     wanted = Request(**json.loads(sys.argv[1]))
     use_java(os.environ, cache_dir(os.environ))
     work_dir = Path(wanted.scratch) / "work"
-    session = build_session(wanted.master, "log-compactor", str(work_dir))
+    context = start_spark(wanted.master, "log-compactor", str(work_dir))
     try:
-        for answer in _rounds(wanted, str(work_dir), session):
+        for answer in _rounds(wanted, str(work_dir), SparkSession(context)):
             sys.stdout.write(json.dumps(answer) + "\n")
             sys.stdout.flush()
     finally:
-        end_session(session)
+        end_spark(context)
 
 
-def _rounds(wanted: Request, work_dir: str, session: "SparkSession") -> Iterator[dict[str, Any]]:
+def _rounds(wanted: Request, work_dir: str, session: SparkSession) -> Iterator[dict[str, Any]]:
     for _ in range(wanted.rounds):
         with fresh_copy(Scratch(Path(wanted.scratch)), Path(wanted.log_dir)) as copy:
             used_before, began = cpu_seconds(os.getpid()), time.monotonic()
@@ -64,9 +63,7 @@ def _rounds(wanted: Request, work_dir: str, session: "SparkSession") -> Iterator
         }
 
 
-def _round(
-    log_dir: str, work_dir: str, session: "SparkSession"
-) -> tuple[api.CleaningReport, float]:
+def _round(log_dir: str, work_dir: str, session: SparkSession) -> tuple[api.CleaningReport, float]:
     """A round, and how many of its seconds went before the engine began."""
     began, planned = time.monotonic(), []
 

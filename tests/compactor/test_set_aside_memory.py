@@ -56,7 +56,7 @@ def compactor(
     """The command line, its tasks in this process."""
     run_round = cleaner_manager.run_round
     spark: Any = SimpleNamespace(
-        sparkContext=SimpleNamespace(defaultParallelism=1), log_round=local
+        sparkContext=SimpleNamespace(defaultParallelism=1, log_round=local)
     )
 
     def here(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) -> CleaningReport:

@@ -137,12 +137,10 @@ def misbehaving(stage: str, behaviour: Behaviour) -> Iterator[None]:
         if its_stage != stage:
             return run_stage(spark, work_dir, its_stage, values, take)
         jobs.TaskContext = _Hook(stage, behaviour)
-        jobs._stage_tasks.cache_clear()  # what is kept has the name of before
         try:
             return run_stage(spark, work_dir, its_stage, values, take)
         finally:
             jobs.TaskContext = TaskContext
-            jobs._stage_tasks.cache_clear()
 
     jobs.run_stage = run_hooked
     try:

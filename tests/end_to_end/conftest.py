@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cleaner_jobs.spark.class_archive import cache_dir
-from cleaner_jobs.spark.spark_session import UNIX_SOCKETS, build_session, end_session
+from cleaner_jobs.spark.spark_session import UNIX_SOCKETS, end_spark, start_spark
 from compactor.host.java import use_java
 
 
@@ -17,9 +17,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     use_java(os.environ, cache_dir(os.environ))
     work_dir = str(tmp_path_factory.mktemp("spark"))
     # a test becomes another user, who may not open the sockets of the one who started Java
-    session = build_session("local[2]", "tests", work_dir, {UNIX_SOCKETS: "false"})
+    context = start_spark("local[2]", "tests", work_dir, {UNIX_SOCKETS: "false"})
     for name in set(os.environ) - set(environ):  # what a start leaves is not for other tests
         del os.environ[name]
     os.environ.update(environ)
-    yield session
-    end_session(session)
+    yield SparkSession(context)
+    end_spark(context)

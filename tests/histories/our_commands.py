@@ -40,7 +40,7 @@ def local_rounds(work_dir: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         local = open_local_round(work_dir, monkeypatch)
         spark: Any = SimpleNamespace(
-            sparkContext=SimpleNamespace(defaultParallelism=CORES), log_round=local
+            sparkContext=SimpleNamespace(defaultParallelism=CORES, log_round=local)
         )
         real = cleaner_manager.run_round
 

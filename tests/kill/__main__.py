@@ -15,8 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from cleaner_jobs.spark.class_archive import cache_dir
-from cleaner_jobs.spark.spark_session import build_session, end_session
+from cleaner_jobs.spark.spark_session import end_spark, start_spark
 from compactor.host.java import use_java
 from tests.cluster.standalone import standalone_cluster
 from tests.kill.kills import Kill, Range
@@ -57,11 +59,11 @@ def killing_range() -> Iterator[Range]:
 @contextmanager
 def local_session(work_dir: str) -> Iterator[Any]:
     use_java(os.environ, cache_dir(os.environ))
-    session = build_session("local[2]", "kill", work_dir)
+    context = start_spark("local[2]", "kill", work_dir)
     try:
-        yield session
+        yield SparkSession(context)
     finally:
-        end_session(session)
+        end_spark(context)
 
 
 def _line(kill: Kill) -> str:

@@ -42,7 +42,7 @@ def use_local_rounds(patch: pytest.MonkeyPatch, work_dir: Path, cores: int = 2) 
     @contextlib.contextmanager
     def session(*_: object) -> Iterator[Any]:
         yield SimpleNamespace(
-            sparkContext=SimpleNamespace(defaultParallelism=cores), log_round=local
+            sparkContext=SimpleNamespace(defaultParallelism=cores, log_round=local)
         )
 
     patch.setattr(cleaner_manager, "_session", session)

@@ -71,7 +71,7 @@ class LocalRound:
         self, plan: RoundPlan, dry_run: bool = False, map_capacity: int | None = None
     ) -> CleaningReport:
         spark: Any = SimpleNamespace(
-            sparkContext=SimpleNamespace(defaultParallelism=self.cores), log_round=self
+            sparkContext=SimpleNamespace(defaultParallelism=self.cores, log_round=self)
         )
         settings = RunSettings(
             dry_run=dry_run,
@@ -118,7 +118,7 @@ def open_local_round(work_dir: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRo
         return its_round.run_stage(work_dir, stage, tasks, take)
 
     jobs.run_stage = run_stage  # type: ignore[attr-defined]
-    jobs.core_count = lambda spark: spark.sparkContext.defaultParallelism  # type: ignore[attr-defined]
+    jobs.core_count = lambda spark: spark.defaultParallelism  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, jobs.__name__, jobs)
     work_dir.mkdir(exist_ok=True)
     return LocalRound(work_dir)

@@ -10,25 +10,24 @@ from collections.abc import Iterator
 from typing import Any
 
 import psutil
-import pyarrow as pa
 
-from cleaner_jobs.spark.spark_session import build_session, end_session
+from cleaner_jobs.spark.spark_session import end_spark, start_spark
+from cleaner_jobs.spark.task_job import one_a_task
 from storage.errors import LogCompactionError
 
 ASKED = ("spark.master", "spark.ui.enabled", "spark.python.worker.reuse", "spark.app.name")
 
 
-def _facts_of_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for _ in batches:
-        daemon = " ".join(psutil.Process(os.getppid()).cmdline())
-        facts = [daemon, sys.executable, str("numpy" in sys.modules)]
-        yield pa.RecordBatch.from_arrays([pa.array(facts)], ["fact"])
+def _facts_of_worker(_: int) -> Iterator[tuple[str, str]]:
+    yield "daemon", " ".join(psutil.Process(os.getppid()).cmdline())
+    yield "python", sys.executable
+    yield "numpy", str("numpy" in sys.modules)
 
 
 def main(master: str | None, work_dir: str) -> None:
-    session = build_session(master, "probe", work_dir)
-    assert build_session(master, "another", work_dir).sparkContext is session.sparkContext
-    worker = session.range(0, 1, 1, 1).mapInArrow(_facts_of_worker, "fact string").toArrow()
+    spark = start_spark(master, "probe", work_dir)
+    assert start_spark(master, "another", work_dir) is spark
+    worker = dict(one_a_task(spark, 1, _facts_of_worker))
     here = psutil.Process()
     family = [here, *here.children(recursive=True)]
     listening = {
@@ -37,12 +36,11 @@ def main(master: str | None, work_dir: str) -> None:
         for connection in process.net_connections()
         if connection.status == psutil.CONN_LISTEN
     }
-    conf = session.sparkContext.getConf()
+    conf = spark.getConf()
     told: dict[str, Any] = {name: conf.get(name) for name in ASKED}
-    end_session(session)
+    end_spark(spark)
     _, alive = psutil.wait_procs(family[1:], timeout=10)
-    facts = dict(zip(("daemon", "python", "numpy"), worker.column("fact").to_pylist(), strict=True))
-    told |= {"worker": facts, "listening": sorted(listening), "alive": len(alive)}
+    told |= {"worker": worker, "listening": sorted(listening), "alive": len(alive)}
     print(json.dumps(told))  # noqa: T201
 
 

@@ -6,12 +6,11 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from py4j.protocol import Py4JNetworkError
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from cleaner_jobs.spark import class_archive, spark_session
 from cleaner_jobs.spark.task_job import StageFailedError, core_count
@@ -51,7 +50,7 @@ def test_the_error_says_that_java_ended_before_the_first_job() -> None:
             raise ConnectionRefusedError
 
     with pytest.raises(StageFailedError, match="first job: Spark's Java process is gone"):
-        core_count(cast("SparkSession", SimpleNamespace(sparkContext=Context())))
+        core_count(cast("SparkContext", Context()))
 
 
 @pytest.mark.spark
