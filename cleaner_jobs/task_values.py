@@ -151,6 +151,7 @@ class Piece(NamedTuple):
     sources: tuple[Source, ...]  # of the whole group
     txn_index_file: str = ""  # what its `.txnindex` is to be; "" where it is to have none
     changes_markers: bool = False  # whether a control batch of the group is not to be copied
+    discardable_file: str = ""  # base offsets of control batches that may go; "" where none may
 
 
 class MapEnd(NamedTuple):
@@ -171,7 +172,6 @@ class LogRules(NamedTuple):
     segment_index_bytes: int
     active_producers: tuple[ActiveProducer, ...]
     verdicts: tuple[Verdict, ...]  # of all its hash partitions
-    discardable_file: str = ""  # base offsets of control batches that may go; "" where none may
     directory_inode: int | None = None  # of path: nothing is staged in another; None: in any
 
 

@@ -6,9 +6,18 @@ loaded from the cache; done before workers are forked, no task pays for it.
 
 import numpy as np
 
-from cleaner_jobs.kernels import checksums, kept_batches, offset_map, pack, rebuild, same_batches
+from cleaner_jobs.kernels import (
+    checksums,
+    kept_batches,
+    offset_map,
+    pack,
+    rebuild,
+    same_batches,
+    transactions,
+)
 from cleaner_jobs.kernels.same_records import EXPECTED_COLUMNS
 from cleaner_jobs.tasks import map_capacity, txn_flags
+from cleaner_jobs.txn_batch import TXN_WORDS
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.codecs.snappy_block import compress_small_block
 from storage.formats import batch_columns, batch_payloads, legacy_upgrade, segment_indexes
@@ -39,6 +48,7 @@ def warm() -> None:
     nothing = window, 0, rows[:0], np.zeros(0, np.bool_)
     batch_payloads.decompress_batches(nothing, (0, 0), (window, 0), (bounds, digests), tools)
     txn_flags.flag_aborted(rows[:0], np.zeros((0, 4), np.int64))
+    _warm_transactions()
     entries = np.zeros((1, offset_map.ENTRY_WORDS), np.uint64)
     offset_map.sum_fingerprints(columns, 0)
     offset_map.mark_superseded(columns, 0, 0, np.zeros(16, np.int32))
@@ -84,6 +94,19 @@ def warm() -> None:
     empty = np.zeros(0, np.int64)
     segment_indexes.build_indexes(0, empty, empty, empty, 4096)
     compress_small_block(b"warm")
+
+
+def _warm_transactions() -> None:
+    """Those of the driver: from now on they are in the cache."""
+    rows, numbers = np.zeros((0, TXN_WORDS), np.int64), np.zeros(0, np.int64)
+    four = np.zeros((0, 4), np.int64)  # columns of ranges, entries, tables and what is found
+    table, flags = np.zeros((2, transactions.TABLE_COLUMNS), np.int64), np.zeros(0, np.uint8)
+    transactions.move_table(table, table.copy())
+    transactions.follow_transactions((rows, 0), (four, numbers, 0), (table, 0), (flags, numbers))
+    transactions.flags_in_ranges(rows, four, flags)
+    transactions.follow_markers((rows, 0), (four, numbers, 0), (table, 0), four)
+    transactions.judge_entries((four, numbers, 0), table, 0, four)
+    transactions.with_open_data(table, numbers)
 
 
 if __name__ == "__main__":

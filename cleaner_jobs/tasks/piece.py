@@ -310,7 +310,7 @@ def _rules(log: LogRules, context: PieceContext) -> CleaningRules:
 def _rewrite_sections(
     piece: Piece, log: LogRules, context: PieceContext, rewriter: BatchRewriter
 ) -> None:
-    discardable = load_array(log.discardable_file) if log.discardable_file else None
+    discardable = load_array(piece.discardable_file) if piece.discardable_file else None
     for number, part in enumerate(piece.parts, piece.first_part):
         states = context.part_files.of(part).states(part)
         for verdict in log.verdicts:

@@ -24,10 +24,11 @@ from cleaner_jobs.tasks.batch_window import (
 from cleaner_jobs.tasks.index_check import IndexCheck
 from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.sink import write_whole
-from cleaner_jobs.tasks.txn_batches import TxnBatches, load_array
+from cleaner_jobs.tasks.txn_batches import load_array
 from cleaner_jobs.tasks.txn_flags import flag_aborted, txn_batches
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.tasks.written_batches import heads_of
+from cleaner_jobs.txn_batch import TxnBatches
 from cleaner_jobs.unchanged import LogChangedError
 from storage.errors import CorruptFileError
 from storage.files.filesystem import naming

@@ -5,8 +5,9 @@ Source: compaction C-8; why a task does not decide it by itself is said in `txn_
 
 import numpy as np
 
+from cleaner_jobs.kernels.transactions import flags_at
 from cleaner_jobs.tasks.batch_window import Window
-from cleaner_jobs.tasks.txn_batches import (
+from cleaner_jobs.txn_batch import (
     ABORT,
     COMMIT,
     DATA,
@@ -76,23 +77,13 @@ def flag_aborted(rows: Int64Array, ranges: Int64Array) -> None:
     for i in range(rows.shape[0]):
         if rows[i, ATTRIBUTES] & (TRANSACTIONAL | CONTROL) != TRANSACTIONAL:
             continue
-        producer_id = rows[i, PRODUCER_ID]
-        last_offset = rows[i, LAST_OFFSET]
-        low, high = 0, ranges.shape[0]  # the first range behind (producer id, last offset)
-        while low < high:
-            middle = (low + high) >> 1
-            here = ranges[middle]
-            if here[0] < producer_id or (here[0] == producer_id and here[1] <= last_offset):
-                low = middle + 1
-            else:
-                high = middle
-        if low and ranges[low - 1, 0] == producer_id and last_offset <= ranges[low - 1, 2]:
-            rows[i, TXN_FLAGS] |= ranges[low - 1, 3]
+        rows[i, TXN_FLAGS] |= flags_at(ranges, rows[i, PRODUCER_ID], rows[i, LAST_OFFSET])
 
 
 def flag_discardable(window: Window, base_offsets: Int64Array) -> None:
     """Set the flag of the control batches whose base offsets are among these, which ascend."""
     control = np.flatnonzero(window.rows[:, ATTRIBUTES] & CONTROL)
     if len(control) and len(base_offsets):
-        found = np.isin(window.rows[control, BASE_OFFSET], base_offsets)
-        window.rows[control[found], TXN_FLAGS] |= DISCARDABLE
+        wanted = window.rows[control, BASE_OFFSET]
+        at = np.minimum(np.searchsorted(base_offsets, wanted), len(base_offsets) - 1)
+        window.rows[control[base_offsets[at] == wanted], TXN_FLAGS] |= DISCARDABLE

@@ -9,10 +9,9 @@ one is begun at a batch and named after that batch's base offset.
 import contextlib
 import errno
 import os
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, pairwise
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +37,7 @@ from storage.files import filesystem
 from storage.files.file_attributes import FileAttributes, attributes_of
 from storage.files.filesystem import naming, private, read_from, sync_file
 from storage.formats import segment_indexes, txn_index
-from storage.formats.txn_index import AbortedTxn
+from storage.formats.txn_index import Entries
 
 COPY_BYTES = 8 << 20  # at once
 CANNOT_SHARE = (errno.EXDEV, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
@@ -98,7 +97,7 @@ def join_pieces(
     model = attributes_of(sources[-1].path)
     aborted = _aborted_txns(rewritten[0].txn_index_file, segments)
     names = [
-        _names(plan, segment, suffix, bool(own))
+        _names(plan, segment, suffix, len(own) > 0)
         for segment, own in zip(segments, aborted, strict=True)
     ]
     try:
@@ -107,8 +106,8 @@ def join_pieces(
             _join(staged.log_file, _spans(rewritten, segment), digest, model)
             write_like(staged.index_file, segment.indexes.offset_index, model)
             write_like(staged.time_index_file, segment.indexes.time_index, model)
-            if own:
-                write_like(staged.txn_index_file, b"".join(map(txn_index.encode, own)), model)
+            if len(own):
+                write_like(staged.txn_index_file, txn_index.encode_columns(own), model)
             for kind, name in staged.files.items():
                 if kind != LOG:  # that is synced already
                     sync_file(name)
@@ -120,12 +119,11 @@ def join_pieces(
     return StagedGroup(plan.path, sources, tuple(names))
 
 
-def _aborted_txns(path: str, segments: Sequence[JoinedSegment]) -> list[list[AbortedTxn]]:
+def _aborted_txns(path: str, segments: Sequence[JoinedSegment]) -> list[Entries]:
     """The `.txnindex` entries of a group, each with the segment that holds its marker (F-11.2)."""
-    entries = list(txn_index.decode(read_checked(path), path)) if path else []
+    entries = txn_index.decode_columns(read_checked(path) if path else b"", path)
     edges = [segment.base_offset for segment in segments[1:]]
-    cuts = [bisect_left(entries, edge, key=lambda entry: entry.last_offset) for edge in edges]
-    return [entries[start:end] for start, end in pairwise([0, *cuts, len(entries)])]
+    return np.split(entries, np.searchsorted(entries[:, 2], edges))
 
 
 def _names(

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Part, Rewritten, TaskProblem, Verdict
-from compactor.cleaning.transactions import Decisions
+from cleaner_jobs.txn_batch import Int64Array
+from storage.formats.txn_index import Entries
 
 
 class Scan(NamedTuple):
@@ -16,12 +17,22 @@ class Scan(NamedTuple):
     aborted_file: str  # the aborted transactions that its tasks went by
 
 
+class Decisions(NamedTuple):
+    """What becomes of the transactions of one log."""
+
+    agrees: bool  # whether the scan, which went by the expected ranges, was right
+    discardable: Int64Array  # base offsets of control batches, ascending
+    changed_groups: frozenset[int]  # those in which a control batch is not copied as it is
+    txn_indexes: dict[int, Entries]  # by group: the entries of its destination
+    control_records_dropped: dict[int, int]  # by group
+
+
 class TransactionsOfLog(NamedTuple):
     """What was decided about the transactions of a log, and where its tasks find it."""
 
     decisions: Decisions | None = None  # None: no transactional or control batch
     unlisted_aborts: int = 0  # transactions that are taken for committed, as by Kafka
-    discardable_file: str = ""
+    discardable_files: Mapping[int, str] = MappingProxyType({})  # by group
     txn_index_files: Mapping[int, str] = MappingProxyType({})  # by group
     exact_file: str = ""  # what a new scan has to go by; "": it went by what is so
 

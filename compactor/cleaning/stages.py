@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cleaner_jobs.plan import LogPlan
@@ -32,7 +31,8 @@ from cleaner_jobs.task_values import (
     part_from,
 )
 from cleaner_jobs.tasks.heartbeat import done_bytes
-from compactor.cleaning import transaction_files, transactions
+from compactor.cleaning import transaction_files
+from compactor.cleaning.aborted_ranges import TxnIndexOfSegment
 from compactor.cleaning.stage_values import (
     NOT_SCANNED,
     WITHOUT_TRANSACTIONS,
@@ -41,8 +41,6 @@ from compactor.cleaning.stage_values import (
     Scan,
     TransactionsOfLog,
 )
-from compactor.cleaning.transactions import TxnIndexOfSegment
-from compactor.cleaning.txn_index_check import check_indexes
 from compactor.cleaning.waiting import Poll, turns_taken_often
 from compactor.host.progress import ProgressSink
 from compactor.planning import layout
@@ -181,15 +179,10 @@ class Stages:
         parts = self._scans[plan.log_id].parts
         if not any(part.txn_batches for part in parts):
             return WITHOUT_TRANSACTIONS
-        work_dir = self._settings.work_dir
-        found = transaction_files.log_transactions(plan, parts, self._txn_indexes[plan.log_id])
-        unlisted_aborts = check_indexes(
-            found, plan.path, partial(transaction_files.later_markers, plan)
-        )
-        decisions = transactions.decide(found)
-        discardable, index_files = transaction_files.save_decisions(plan, decisions, work_dir)
-        exact = "" if decisions.agrees else transaction_files.save_exact(plan, decisions, work_dir)
-        return TransactionsOfLog(decisions, unlisted_aborts, discardable, index_files, exact)
+        from compactor.cleaning.decided_transactions import decided
+
+        indexes = self._txn_indexes[plan.log_id]
+        return decided(plan, parts, indexes, self._settings.work_dir)
 
     def _take_decided(self, decided: Iterable[tuple[int, TransactionsOfLog | Exception]]) -> None:
         for log_id, of_log in decided:
@@ -309,7 +302,6 @@ class Stages:
             segment_index_bytes=plan.segment_index_bytes,
             active_producers=plan.active_producers,
             verdicts=tuple(self._verdicts[plan.log_id]),
-            discardable_file=self._transactions[plan.log_id].discardable_file,
             directory_inode=held_directories.inode_of(plan.path),
         )
 
@@ -360,6 +352,7 @@ def _with_transactions(piece: Piece, of_log: TransactionsOfLog) -> Piece:
         return piece
     return piece._replace(
         txn_index_file=of_log.txn_index_files.get(piece.group, ""),
+        discardable_file=of_log.discardable_files.get(piece.group, ""),
         changes_markers=piece.group in of_log.decisions.changed_groups,
     )
 

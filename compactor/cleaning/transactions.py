@@ -2,51 +2,61 @@
 
 What the scan left of transactional and control batches is gone through twice, as Kafka's cleaner
 goes through the log twice: once for the map, from where the dirty range begins, and once for the
-cleaning, from the first segment on. Source: Kafka, CleanedTransactionMetadata,
-UnifiedLog.collectAbortedTransactions, Cleaner.buildOffsetMap, Cleaner.cleanSegments; compaction
-C-7.5, C-7.11, C-8.
+cleaning, from the first segment on. Both at once, and a part of the log at a time: what is held
+are the rows of that part, the entries of the transaction indexes, and a row for each producer.
+Source: Kafka, CleanedTransactionMetadata, UnifiedLog.collectAbortedTransactions,
+Cleaner.buildOffsetMap, Cleaner.cleanSegments; compaction C-7.5, C-7.11, C-8.
 """
 
-import heapq
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cleaner_jobs.tasks.txn_batches import (
-    ABORT,
-    COMMIT,
+from cleaner_jobs.kernels.transactions import (
+    ENTRY_FIRST,
+    ENTRY_LAST,
+    TABLE_COLUMNS,
+    flags_in_ranges,
+    follow_transactions,
+    move_table,
+)
+from cleaner_jobs.txn_batch import (
     DATA,
     EMPTY_CONTROL,
     HORIZON_AHEAD,
     HORIZON_PASSED,
-    RANGE_COLUMNS,
     Int64Array,
     TxnBatches,
+    words_of,
 )
-from storage.formats.txn_index import AbortedTxn
+from compactor.cleaning.aborted_ranges import (
+    FOR_CLEANING,
+    FOR_MAP,
+    TxnIndexOfSegment,
+    all_entries,
+    expected_ranges,
+)
+from compactor.cleaning.stage_values import Decisions
+from storage.formats.txn_index import Entries
 
-FOR_MAP, FOR_CLEANING = 1, 2  # flags of an aborted range
-
-
-class TxnIndexOfSegment(NamedTuple):
-    """The entries of one segment's `.txnindex`, by rising last offset."""
-
-    base_offset: int
-    entries: Sequence[AbortedTxn]
+FIRST_ROWS = 64  # of a table of producers
 
 
 class SegmentOfRound(NamedTuple):
-    """A source segment, and what the scan found in it."""
+    """A source segment, and where the records that the scan found in it end."""
 
     group: int
     base_offset: int
-    end_offset: int  # exclusive, of its records; the base offset where it has none
-    batches: TxnBatches
+    end_offset: int  # exclusive; the base offset where it has no record
+
+
+# Gives, anew at each call, runs of rows in the order of the log, each with its segment's number.
+RunsOfBatches = Callable[[], Iterator[tuple[int, TxnBatches]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,7 @@ class LogTransactions:
     """All that decides about the transactions of one log in one round."""
 
     segments: Sequence[SegmentOfRound]
+    batches: RunsOfBatches
     indexes: Sequence[TxnIndexOfSegment]  # of all segments, the active one among them
     log_start_offset: int
     first_dirty_offset: int
@@ -61,64 +72,48 @@ class LogTransactions:
     map_start: tuple[int, int]  # number in segments, position in the file: where map building reads
 
 
-class Decisions(NamedTuple):
-    """What becomes of the transactions of one log."""
-
-    aborted_ranges: Int64Array  # (n, RANGE_COLUMNS)
-    agrees: bool  # whether the scan, which went by the expected ranges, was right
-    discardable: Int64Array  # base offsets of control batches, ascending
-    changed_groups: frozenset[int]  # those in which a control batch is not copied as it is
-    txn_indexes: dict[int, list[AbortedTxn]]  # by group: the entries of its destination
-    control_records_dropped: dict[int, int]  # by group
-
-
-class _Bookkeeping:
-    """C-8.1: which producers are in an aborted transaction, which in one to be committed."""
+class ProducerTable:
+    """A table of producers for the kernels, made larger where one of them has no room."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[int, int, AbortedTxn]] = []  # a heap by first offset
-        self._loaded = 0
-        self._aborted: dict[int, AbortedTxn] = {}
-        self._with_data: set[int] = set()  # of _aborted: a data batch was seen
-        self._committed: set[int] = set()
+        self.rows = np.zeros((FIRST_ROWS, TABLE_COLUMNS), np.int64)
+        self.used = 0
 
-    def load(self, entries: Iterable[AbortedTxn]) -> None:
-        for entry in entries:
-            heapq.heappush(self._known, (entry.first_offset, self._loaded, entry))
-            self._loaded += 1
+    def grow(self) -> None:
+        larger = np.zeros((2 * len(self.rows), TABLE_COLUMNS), np.int64)
+        move_table(self.rows, larger)
+        self.rows = larger
 
-    def _consume(self, last_offset: int) -> None:
-        while self._known and self._known[0][0] <= last_offset:
-            entry = heapq.heappop(self._known)[2]
-            self._aborted.setdefault(entry.producer_id, entry)
 
-    def is_aborted(self, producer_id: int, last_offset: int) -> bool:
-        """Take in a transactional data batch (C-8.4)."""
-        self._consume(last_offset)
-        if producer_id in self._aborted:
-            self._with_data.add(producer_id)
-            return True
-        self._committed.add(producer_id)
-        return False
+class _Books:
+    """C-8.1: which producers are in an aborted transaction, which in one to be committed."""
 
-    def after_control(
-        self, kind: int, producer_id: int, last_offset: int
-    ) -> tuple[bool, AbortedTxn | None]:
-        """Take in a control batch (C-8.5): whether it may be discarded, and the index entry that
-        goes with one that may not.
+    def __init__(self, entries: Entries) -> None:
+        self._entries, self._producers = entries, ProducerTable()
+        self._known, self._taken = np.empty(0, np.int64), 0
+
+    def load(self, numbers: Int64Array) -> None:
+        """Know of more aborted transactions."""
+        known = np.concatenate((self._known[self._taken :], numbers))
+        order = np.argsort(self._entries[known, ENTRY_FIRST], kind="stable")
+        self._known, self._taken = known[order], 0
+
+    def follow(self, batches: TxnBatches) -> tuple[NDArray[np.uint8], Int64Array]:
+        """Take in batches (C-8.4, C-8.5): whether each is aborted, or a control batch that may go;
+        and the entry that goes with a control batch that may not, or -1.
         """
-        self._consume(last_offset)
-        if kind == ABORT:
-            entry = self._aborted.pop(producer_id, None)
-            if entry is not None and producer_id in self._with_data:
-                self._with_data.discard(producer_id)
-                return False, entry
-            return True, None
-        if kind == COMMIT:
-            had_data = producer_id in self._committed
-            self._committed.discard(producer_id)
-            return not had_data, None
-        return kind == EMPTY_CONTROL, None
+        out = np.empty(len(batches), np.uint8), np.empty(len(batches), np.int64)
+        rows, done = words_of(batches), 0
+        while done < len(rows):
+            done, self._taken, self._producers.used = follow_transactions(
+                (rows, done),
+                (self._entries, self._known, self._taken),
+                (self._producers.rows, self._producers.used),
+                out,
+            )
+            if done < len(rows):
+                self._producers.grow()
+        return out
 
 
 class _Indexes:
@@ -128,169 +123,134 @@ class _Indexes:
         self._log_start_offset = log.log_start_offset
         self._segment_base_offsets = [segment.base_offset for segment in log.segments]
         self._base_offsets = [index.base_offset for index in log.indexes]
-        self._entries = [list(index.entries) for index in log.indexes]
-        self._columns = [np.array(entries, np.int64).reshape(-1, 4) for entries in self._entries]
+        self._ends = np.cumsum([len(index.entries) for index in log.indexes], dtype=int).tolist()
+        self.entries = all_entries(log.indexes)
 
-    def collect(self, from_offset: int, end_offset: int) -> Iterator[AbortedTxn]:
-        """Yield the entries that are loaded for [from_offset, end_offset)."""
+    def collect(self, from_offset: int, end_offset: int) -> Int64Array:
+        """The numbers of the entries that are loaded for [from_offset, end_offset)."""
         at = bisect_right(self._segment_base_offsets, from_offset) - 1
         base_offset = self._segment_base_offsets[at] if at >= 0 else from_offset
         first = bisect_right(self._base_offsets, base_offset - 1)
-        for entries, columns in zip(self._entries[first:], self._columns[first:], strict=True):
-            ends = np.flatnonzero(columns[:, 3] >= end_offset)
-            count = int(ends[0]) + 1 if len(ends) else len(entries)
-            held = columns[:count]
-            wanted = (held[:, 2] >= self._log_start_offset) & (held[:, 1] < end_offset)
-            for number in np.flatnonzero(wanted).tolist():
-                yield entries[number]
-            if len(ends):
-                return
+        start = end = self._ends[first - 1] if first else 0
+        for number in range(first, len(self._ends)):
+            own_start, end = end, self._ends[number]
+            reaching = np.flatnonzero(self.entries[own_start:end, 3] >= end_offset)
+            if len(reaching):
+                end = own_start + int(reaching[0]) + 1
+                break
+        held = self.entries[start:end]
+        wanted = held[:, ENTRY_LAST] >= self._log_start_offset
+        return start + np.flatnonzero(wanted & (held[:, ENTRY_FIRST] < end_offset))
 
 
-def expected_ranges(indexes: Iterable[TxnIndexOfSegment], log_start_offset: int) -> Int64Array:
-    """What is aborted by the indexes alone: from an entry's first offset to its marker.
+class _Followed(NamedTuple):
+    """What the books say of a run of batches."""
 
-    So it is in every log that a broker wrote. `decide` finds out whether it is so here.
-    """
-    by_producer: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for index in indexes:
-        for entry in index.entries:
-            if entry.last_offset >= log_start_offset:
-                by_producer[entry.producer_id].append((entry.first_offset, entry.last_offset))
-    rows: list[tuple[int, int, int, int]] = []
-    for producer_id in sorted(by_producer):
-        end = -1
-        for first_offset, last_offset in sorted(by_producer[producer_id]):
-            if first_offset <= end:
-                end = max(end, last_offset)
-                rows[-1] = (*rows[-1][:2], end, FOR_MAP | FOR_CLEANING)
-            else:
-                end = last_offset
-                rows.append((producer_id, first_offset, end, FOR_MAP | FOR_CLEANING))
-    return np.array(rows, np.int64).reshape(-1, RANGE_COLUMNS)
+    segment: SegmentOfRound
+    batches: TxnBatches
+    verdicts: NDArray[np.uint8]  # of the cleaning, as _Books.follow gives them
+    kept_entries: Int64Array
+    flags: NDArray[np.uint8]  # of data batches; 0 for others
 
 
 def decide(log: LogTransactions) -> Decisions:
     """Go through the batches of a log in order, and say what becomes of them."""
     indexes = _Indexes(log)
-    cleaning = _cleaning_pass(log, indexes)
-    data = _concatenated(log)
-    data = data[data["kind"] == DATA]
-    flags = np.where(cleaning.aborted, FOR_CLEANING, 0)
-    in_map = _map_pass(log, indexes, cleaning.aborted)
-    flags |= np.where(in_map, FOR_MAP, 0)
-    expected = _flags_by_ranges(data, expected_ranges(log.indexes, log.log_start_offset))
-    differs = flags != expected
-    below = data["last_offset"] < log.first_dirty_offset  # never in the map, aborted or not
-    differs[below] = (flags[below] ^ expected[below]) & FOR_CLEANING != 0
+    expected = expected_ranges(log.indexes, log.log_start_offset)
+    result, agrees = _Result(), True
+    for run in _follow(log, indexes):
+        scanned = np.empty(len(run.batches), np.uint8)
+        flags_in_ranges(words_of(run.batches), expected, scanned)
+        differs = run.flags ^ scanned
+        # never in the map, aborted or not
+        differs[run.batches["last_offset"] < log.first_dirty_offset] &= FOR_CLEANING
+        agrees &= not differs.any()
+        result.add_controls(run, indexes.entries)
     return Decisions(
-        aborted_ranges=_exact_ranges(data, flags),
-        agrees=not differs.any(),
-        discardable=np.array(cleaning.discardable, np.int64),
-        changed_groups=frozenset(cleaning.changed_groups),
-        txn_indexes=cleaning.txn_indexes,
-        control_records_dropped=cleaning.control_records_dropped,
+        agrees=agrees,
+        discardable=np.concatenate([np.empty(0, np.int64), *result.discardable]),
+        changed_groups=frozenset(result.changed_groups),
+        txn_indexes={g: np.concatenate(found) for g, found in result.txn_indexes.items()},
+        control_records_dropped=result.control_records_dropped,
     )
 
 
-def _concatenated(log: LogTransactions) -> TxnBatches:
-    return np.concatenate([segment.batches for segment in log.segments])
+def exact_ranges(log: LogTransactions) -> Int64Array:
+    """Ranges that give each data batch its flags, and cover no other one; for `flag_aborted`."""
+    found = [np.empty((0, 4), np.int64)]
+    for run in _follow(log, _Indexes(log)):
+        data = run.batches["kind"] == DATA
+        last_offsets = run.batches["last_offset"][data]
+        columns = run.batches["producer_id"][data], last_offsets, last_offsets, run.flags[data]
+        found.append(_merged(np.stack(columns, axis=1).astype(np.int64)))
+    ranges = _merged(np.concatenate(found))
+    return np.ascontiguousarray(ranges[ranges[:, 3] != 0])
 
 
-class _CleaningPass:
-    """What one pass over all segments, from the first on, comes to."""
+def _merged(ranges: Int64Array) -> Int64Array:
+    """Neighbours of one producer and with the same flags as one; by producer, then in order."""
+    ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
+    changes = np.any(np.diff(ranges[:, [0, 3]], axis=0) != 0, axis=1)
+    starts = np.concatenate(([0], np.flatnonzero(changes) + 1)) if len(ranges) else np.empty(0, int)
+    merged = ranges[starts]
+    merged[:, 2] = ranges[np.concatenate((starts[1:], [len(ranges)]))[: len(starts)] - 1, 2]
+    return merged
+
+
+def _follow(log: LogTransactions, indexes: _Indexes) -> Iterator[_Followed]:
+    cleaning, mapping = _Books(indexes.entries), _Books(indexes.entries)
+    mapping.load(indexes.collect(log.first_dirty_offset, log.first_uncleanable_offset))
+    loaded = 0
+    for number, batches in log.batches():
+        while loaded <= number:
+            cleaning.load(_collect_for(log.segments, loaded, indexes))
+            loaded += 1
+        verdicts, kept_entries = cleaning.follow(batches)
+        in_map = verdicts.copy()  # as for the cleaning, where it is not read
+        first = _first_read(log, number, batches)
+        if log.indexes:
+            in_map[first:], _ = mapping.follow(batches[first:])
+        is_data = batches["kind"] == DATA
+        flags = (verdicts * FOR_CLEANING | in_map * FOR_MAP) * is_data
+        yield _Followed(log.segments[number], batches, verdicts, kept_entries, flags)
+
+
+def _collect_for(segments: Sequence[SegmentOfRound], number: int, indexes: _Indexes) -> Int64Array:
+    segment = segments[number]
+    end_offset = segment.end_offset
+    if number + 1 < len(segments) and segments[number + 1].group == segment.group:
+        end_offset = segments[number + 1].base_offset
+    return indexes.collect(segment.base_offset, end_offset)
+
+
+def _first_read(log: LogTransactions, number: int, batches: TxnBatches) -> int:
+    """How many batches of a segment stand before the place where map building begins to read."""
+    segment, position = log.map_start
+    if number != segment:
+        return 0 if number > segment else len(batches)
+    return int(np.searchsorted(batches["position"], position))
+
+
+class _Result:
+    """What the control batches of one pass come to."""
 
     def __init__(self) -> None:
-        self.aborted: list[bool] = []  # of each data batch
-        self.discardable: list[int] = []
+        self.discardable: list[Int64Array] = []
         self.changed_groups: set[int] = set()
-        self.txn_indexes: dict[int, list[AbortedTxn]] = defaultdict(list)
+        self.txn_indexes: dict[int, list[Entries]] = defaultdict(list)
         self.control_records_dropped: dict[int, int] = defaultdict(int)
 
-
-def _columns(batches: TxnBatches) -> Iterator[tuple[int, int, int]]:
-    """Kind, producer id and last offset of each."""
-    names = ("kind", "producer_id", "last_offset")
-    return zip(*(batches[name].tolist() for name in names), strict=True)
-
-
-def _cleaning_pass(log: LogTransactions, indexes: _Indexes) -> _CleaningPass:
-    result, books = _CleaningPass(), _Bookkeeping()
-    for number, segment in enumerate(log.segments):
-        following = log.segments[number + 1 : number + 2]
-        end_offset = segment.end_offset
-        if following and following[0].group == segment.group:
-            end_offset = following[0].base_offset
-        books.load(indexes.collect(segment.base_offset, end_offset))
-        for i, (kind, producer_id, last_offset) in enumerate(_columns(segment.batches)):
-            if kind == DATA:
-                result.aborted.append(books.is_aborted(producer_id, last_offset))
-                continue
-            may_go, entry = books.after_control(kind, producer_id, last_offset)
-            if entry is not None:
-                result.txn_indexes[segment.group].append(entry)
-            if may_go:
-                _note_discardable(result, segment, i)
-    return result
-
-
-def _note_discardable(result: _CleaningPass, segment: SegmentOfRound, number: int) -> None:
-    batch = segment.batches[number]
-    result.discardable.append(int(batch["base_offset"]))
-    if batch["horizon"] != HORIZON_AHEAD or batch["kind"] == EMPTY_CONTROL:
-        result.changed_groups.add(segment.group)
-    if batch["horizon"] == HORIZON_PASSED:
-        result.control_records_dropped[segment.group] += int(batch["records"])
-
-
-def _map_pass(log: LogTransactions, indexes: _Indexes, unread: list[bool]) -> list[bool]:
-    """Whether each data batch is aborted for the map; as for the cleaning, where it is not read."""
-    if not log.indexes:
-        return unread
-    books, aborted = _Bookkeeping(), []
-    books.load(indexes.collect(log.first_dirty_offset, log.first_uncleanable_offset))
-    start_segment, start_position = log.map_start
-    for number, segment in enumerate(log.segments):
-        batches = segment.batches
-        is_read = np.full(len(batches), number >= start_segment)
-        if number == start_segment:
-            is_read = batches["position"] >= start_position
-        for (kind, producer_id, last_offset), read in zip(
-            _columns(batches), is_read.tolist(), strict=True
-        ):
-            if kind != DATA:
-                if read:
-                    books.after_control(kind, producer_id, last_offset)
-            elif read:
-                aborted.append(books.is_aborted(producer_id, last_offset))
-            else:
-                aborted.append(unread[len(aborted)])
-    return aborted
-
-
-def _flags_by_ranges(data: TxnBatches, ranges: Int64Array) -> Int64Array:
-    """The flags that ranges give to each batch."""
-    flags = np.zeros(len(data), np.int64)
-    order = np.argsort(data["producer_id"], kind="stable")
-    producer_ids, last_offsets = data["producer_id"][order], data["last_offset"][order]
-    changes = (np.flatnonzero(np.diff(ranges[:, 0])) + 1).tolist()
-    for start, end in pairwise([0, *changes, len(ranges)] if len(ranges) else []):
-        own = ranges[start:end]
-        low, high = (np.searchsorted(producer_ids, own[0, 0], s) for s in ("left", "right"))
-        at = np.searchsorted(own[:, 1], last_offsets[low:high], "right") - 1
-        inside = (at >= 0) & (last_offsets[low:high] <= own[at, 2])
-        flags[order[low:high]] = np.where(inside, own[at, 3], 0)
-    return flags
-
-
-def _exact_ranges(data: TxnBatches, flags: Int64Array) -> Int64Array:
-    """Ranges that give each batch its flags, and cover no other one."""
-    order = np.argsort(data["producer_id"], kind="stable")
-    producer_ids, last_offsets = data["producer_id"][order], data["last_offset"][order]
-    flags = flags[order]
-    changes = (np.diff(producer_ids) != 0) | (np.diff(flags) != 0)
-    starts = np.concatenate(([0], np.flatnonzero(changes) + 1)) if len(data) else np.empty(0, int)
-    ends = np.concatenate((starts[1:], [len(data)])) - 1 if len(data) else starts
-    columns = producer_ids[starts], last_offsets[starts], last_offsets[ends], flags[starts]
-    ranges = np.stack(columns, axis=1).astype(np.int64)
-    return np.ascontiguousarray(ranges[ranges[:, 3] != 0])
+    def add_controls(self, run: _Followed, entries: Entries) -> None:
+        group = run.segment.group
+        kept = run.kept_entries[run.kept_entries >= 0]
+        if len(kept):
+            self.txn_indexes[group].append(entries[kept])
+        going = run.batches[(run.batches["kind"] != DATA) & (run.verdicts != 0)]
+        if not len(going):
+            return
+        self.discardable.append(going["base_offset"].astype(np.int64))
+        if np.any((going["horizon"] != HORIZON_AHEAD) | (going["kind"] == EMPTY_CONTROL)):
+            self.changed_groups.add(group)
+        passed = going["horizon"] == HORIZON_PASSED
+        if passed.any():
+            self.control_records_dropped[group] += int(going["records"][passed].sum())

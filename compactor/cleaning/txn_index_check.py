@@ -9,49 +9,36 @@ ProducerStateManager.lastStableOffset; log-format F-11.
 """
 
 import os
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cleaner_jobs.tasks.txn_batches import ABORT, COMMIT, DATA
-from compactor.cleaning.transactions import LogTransactions, TxnIndexOfSegment
+from cleaner_jobs.kernels.transactions import (
+    ENTRY_FIRST,
+    ENTRY_LAST,
+    ENTRY_PRODUCER,
+    FIRST_DATA,
+    FOUND_COLUMNS,
+    IS_KNOWN,
+    MARKER_BEFORE,
+    MARKER_OWNER,
+    NONE,
+    follow_markers,
+    judge_entries,
+    with_open_data,
+)
+from cleaner_jobs.txn_batch import ABORT, COMMIT, TXN_BATCH, Int64Array, TxnBatches, words_of
+from compactor.cleaning.aborted_ranges import all_entries
+from compactor.cleaning.later_markers import Marker
+from compactor.cleaning.transactions import LogTransactions, ProducerTable
 from storage.errors import CorruptFileError
 from storage.file_names import TXN_INDEX, file_name
 from storage.formats import txn_index
-from storage.formats.txn_index import AbortedTxn
-
-
-class Marker(NamedTuple):
-    """The end of a transaction."""
-
-    offset: int
-    is_abort: bool
-
+from storage.formats.txn_index import AbortedTxn, Entries
 
 # Gives, of some producers, the first marker of each behind the segments of the round.
 LaterMarkers = Callable[[Collection[int]], Mapping[int, Marker]]
-
-
-@dataclass(slots=True)
-class _Producer:
-    """Where the data and the markers of one producer stand, by rising offset."""
-
-    data: list[int] = field(default_factory=list)
-    markers: list[int] = field(default_factory=list)
-    aborts: set[int] = field(default_factory=set)  # of the markers
-
-    def marker_before(self, offset: int) -> int:
-        at = bisect_left(self.markers, offset)
-        return self.markers[at - 1] if at else -1
-
-    def first_data_of(self, marker: int) -> int | None:
-        """The first data of the transaction that this marker ends; None if none is left."""
-        at = bisect_right(self.data, self.marker_before(marker))
-        return self.data[at] if at < len(self.data) and self.data[at] < marker else None
 
 
 def check_indexes(log: LogTransactions, path: str, later_markers: LaterMarkers) -> int:
@@ -59,95 +46,127 @@ def check_indexes(log: LogTransactions, path: str, later_markers: LaterMarkers) 
 
     path: the partition directory. Raise CorruptFileError at an entry that cannot be.
     """
-    _check_stable_offsets(log, path)
-    producers = _producers(log)
-    open_at_end = [
-        producer_id
-        for producer_id, found in producers.items()
-        if found.data and (not found.markers or found.data[-1] > found.markers[-1])
-    ]
-    for producer_id, marker in (later_markers(open_at_end) if open_at_end else {}).items():
-        producers[producer_id].markers.append(marker.offset)
-        if marker.is_abort:
-            producers[producer_id].aborts.add(marker.offset)
-    owners = {marker: p for p, found in producers.items() for marker in found.markers}
-    ends = {segment.base_offset: segment.end_offset for segment in log.segments}
-    listed = set()
-    for index in log.indexes:
-        for number, entry in enumerate(index.entries):
-            owner = owners.get(entry.last_offset, entry.producer_id)
-            problem = _problem(entry, producers[entry.producer_id], ends.get(index.base_offset))
-            if owner != entry.producer_id:
-                problem = f"the marker at {entry.last_offset} is of producer {owner}"
-            if problem is not None:
-                raise _corrupt(path, index, number, problem)
-            if _covers(entry, producers[entry.producer_id]):
-                listed.add((entry.producer_id, entry.last_offset))
-    return sum(
-        found.first_data_of(marker) is not None and (producer_id, marker) not in listed
-        for producer_id, found in producers.items()
-        for marker in found.aborts
-    )
+    entries = all_entries(log.indexes)
+    _check_stable_offsets(log, entries, path)
+    markers = _Markers(entries)
+    for _, batches in log.batches():
+        markers.follow(batches)
+    open_at_end = markers.with_open_data()
+    if open_at_end:
+        markers.follow(_as_batches(later_markers(open_at_end)))
+    found = markers.judged()
+    ends = _segment_ends(log)
+    wrong = np.flatnonzero(_is_wrong(entries, found, ends))
+    if len(wrong):
+        number = int(wrong[0])
+        entry = AbortedTxn(*entries[number].tolist())
+        problem = _problem(entry, found[number].tolist(), int(ends[number]))
+        raise _corrupt(log, path, number, problem)
+    return markers.unlisted
 
 
-def _check_stable_offsets(log: LogTransactions, path: str) -> None:
+class _Markers:
+    """Goes through batches in order, and holds entries against the markers among them."""
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries, self._producers = entries, ProducerTable()
+        self._order = np.argsort(entries[:, ENTRY_LAST], kind="stable")
+        self._found = np.empty((len(entries), FOUND_COLUMNS), np.int64)
+        self._judged = 0
+        self.unlisted = 0  # abort markers with data that no entry covers
+
+    def follow(self, batches: TxnBatches) -> None:
+        rows, done = words_of(batches), 0
+        while done < len(rows):
+            done, self._judged, self._producers.used, unlisted = follow_markers(
+                (rows, done),
+                (self._entries, self._order, self._judged),
+                (self._producers.rows, self._producers.used),
+                self._found,
+            )
+            self.unlisted += unlisted
+            if done < len(rows):
+                self._producers.grow()
+
+    def with_open_data(self) -> list[int]:
+        """The producers that have data behind their last marker."""
+        producer_ids = np.empty(self._producers.used, np.int64)
+        count = with_open_data(self._producers.rows, producer_ids)
+        found: list[int] = producer_ids[:count].tolist()
+        return found
+
+    def judged(self) -> Int64Array:
+        """What was found of each entry, once all batches are done."""
+        entries = self._entries, self._order, self._judged
+        end = np.iinfo(np.int64).max
+        self._judged = judge_entries(entries, self._producers.rows, end, self._found)
+        return self._found
+
+
+def _as_batches(markers: Mapping[int, Marker]) -> TxnBatches:
+    """Markers of producers as what a scan leaves of them."""
+    batches = np.zeros(len(markers), TXN_BATCH)
+    in_order = sorted(markers.items(), key=lambda found: found[1].offset)
+    for number, (producer_id, marker) in enumerate(in_order):
+        batches[number]["producer_id"] = producer_id
+        batches[number]["base_offset"] = batches[number]["last_offset"] = marker.offset
+        batches[number]["kind"] = ABORT if marker.is_abort else COMMIT
+    return batches
+
+
+def _check_stable_offsets(log: LogTransactions, entries: Entries, path: str) -> None:
     """The last stable offset of an entry lies behind no transaction that was open at its marker.
 
     It is where a search for aborted transactions ends (C-8.2).
     """
-    lowest_first_offset = np.iinfo(np.int64).max
-    for index in reversed(log.indexes):
-        for number in reversed(range(len(index.entries))):
-            entry = index.entries[number]
-            if entry.last_stable_offset > min(entry.last_offset + 1, lowest_first_offset):
-                problem = (
-                    f"last stable offset {entry.last_stable_offset} is past an open transaction"
-                )
-                raise _corrupt(path, index, number, problem)
-            lowest_first_offset = min(lowest_first_offset, entry.first_offset)
+    _, first_offsets, last_offsets, stable_offsets = entries.T
+    lowest_from = np.minimum.accumulate(first_offsets[::-1])[::-1]
+    lowest_behind = np.append(lowest_from[1:], np.iinfo(np.int64).max)[: len(entries)]
+    wrong = np.flatnonzero(stable_offsets > np.minimum(last_offsets + 1, lowest_behind))
+    if len(wrong):
+        number = int(wrong[-1])
+        problem = f"last stable offset {stable_offsets[number]} is past an open transaction"
+        raise _corrupt(log, path, number, problem)
 
 
-def _producers(log: LogTransactions) -> dict[int, _Producer]:
-    found: dict[int, _Producer] = defaultdict(_Producer)
-    names = ("kind", "producer_id", "base_offset", "last_offset")
-    for segment in log.segments:
-        columns = (segment.batches[name].tolist() for name in names)
-        for kind, producer_id, base_offset, last_offset in zip(*columns, strict=True):
-            if kind == DATA:
-                found[producer_id].data.append(base_offset)
-            elif kind in (ABORT, COMMIT):
-                found[producer_id].markers.append(last_offset)
-                if kind == ABORT:
-                    found[producer_id].aborts.add(last_offset)
-    return found
+def _segment_ends(log: LogTransactions) -> Int64Array:
+    """For each entry the end of its segment, or -1 where the round does not read that."""
+    ends = {segment.base_offset: segment.end_offset for segment in log.segments}
+    of_indexes = np.array([ends.get(i.base_offset, -1) for i in log.indexes], np.int64)
+    return np.repeat(of_indexes, [len(index.entries) for index in log.indexes])
 
 
-def _problem(entry: AbortedTxn, found: _Producer, segment_end: int | None) -> str | None:
-    """What its producer says against an entry. segment_end: None where the round does not read."""
-    is_known = entry.last_offset in found.aborts
-    if segment_end is not None and not (is_known and entry.last_offset < segment_end):
+def _is_wrong(entries: Entries, found: Int64Array, ends: Int64Array) -> NDArray[np.bool_]:
+    """Whether an entry cannot be, by what was found of it."""
+    owners, known = found[:, MARKER_OWNER], found[:, IS_KNOWN] != 0
+    of_another = (owners != NONE) & (owners != entries[:, ENTRY_PRODUCER])
+    without = (ends >= 0) & ~(known & (entries[:, ENTRY_LAST] < ends))
+    behind = found[:, MARKER_BEFORE] >= entries[:, ENTRY_FIRST]
+    without_marker = (found[:, FIRST_DATA] != NONE) & ~known
+    wrong: NDArray[np.bool_] = of_another | without | behind | without_marker
+    return wrong
+
+
+def _problem(entry: AbortedTxn, found: Sequence[int], segment_end: int) -> str:
+    owner, before, _, is_known = found
+    if owner not in (NONE, entry.producer_id):
+        return f"the marker at {entry.last_offset} is of producer {owner}"
+    if segment_end >= 0 and not (is_known and entry.last_offset < segment_end):
         return f"there is no abort marker of producer {entry.producer_id} at {entry.last_offset}"
-    before = found.marker_before(entry.last_offset)
     if before >= entry.first_offset:
         return (
             f"first offset {entry.first_offset}, but a marker of producer {entry.producer_id} "
             f"stands at {before}"
         )
-    if found.first_data_of(entry.last_offset) is not None and not is_known:
-        return f"producer {entry.producer_id} has no abort marker at {entry.last_offset}"
-    return None
+    return f"producer {entry.producer_id} has no abort marker at {entry.last_offset}"
 
 
-def _covers(entry: AbortedTxn, found: _Producer) -> bool:
-    """Whether all that stands between two markers is in the transaction that the second one ends.
-
-    What comes before it may be of a committed one whose marker a cleaning has removed since.
-    """
-    first_data = found.first_data_of(entry.last_offset)
-    return first_data is None or entry.first_offset <= first_data
-
-
-def _corrupt(path: str, index: TxnIndexOfSegment, number: int, problem: str) -> CorruptFileError:
+def _corrupt(log: LogTransactions, path: str, number: int, problem: str) -> CorruptFileError:
+    """number: of the entry among those of all indexes."""
+    for index in log.indexes:
+        if number < len(index.entries):
+            break
+        number -= len(index.entries)
     file = os.path.join(path, file_name(index.base_offset, TXN_INDEX))
     problem_of_entry = f"entry {number} does not fit the log: {problem}"
     return CorruptFileError(file, number * txn_index.ENTRY.size, problem_of_entry)

@@ -43,7 +43,7 @@ PART = part(
 )
 VERDICT = Verdict(0, 1, "v", 16, 3, 1, 0, 2**64 - 3)
 STRETCH = stretch(SOURCE, 0, 100, group=1, first_dirty_offset=5, aborted_file="/w/é.npy")
-PIECE = Piece(0, 1, 0, 2, (PART, PART), 4, (SOURCE, SOURCE), "/w/0-group-1", True)
+PIECE = Piece(0, 1, 0, 2, (PART, PART), 4, (SOURCE, SOURCE), "/w/0-group-1", True, "/w/é.npy")
 RULES = LogRules(
     log_id=0,
     path="/logs/t-0",
@@ -53,7 +53,6 @@ RULES = LogRules(
     segment_index_bytes=1 << 20,
     active_producers=(ActiveProducer(7, 1, None),),
     verdicts=(VERDICT, VERDICT),
-    discardable_file="/w/é.npy",
 )
 
 

@@ -16,7 +16,9 @@ from cleaner_jobs.tasks.batch_window import Payloads, Window
 from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.resolve import PartFiles
 from cleaner_jobs.tasks.scan import scan_stretches
-from cleaner_jobs.tasks.txn_batches import (
+from cleaner_jobs.tasks.txn_batches import read_txn_batches, save_array
+from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from cleaner_jobs.txn_batch import (
     ABORT,
     COMMIT,
     DATA,
@@ -25,10 +27,7 @@ from cleaner_jobs.tasks.txn_batches import (
     HORIZON_PASSED,
     NO_HORIZON,
     OTHER_CONTROL,
-    read_txn_batches,
-    save_array,
 )
-from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import LogChangedError
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError

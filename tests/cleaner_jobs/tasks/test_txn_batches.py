@@ -8,14 +8,8 @@ import xxhash
 
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.task_values import Part
-from cleaner_jobs.tasks.txn_batches import (
-    ABORT,
-    HORIZON_AHEAD,
-    TXN_BATCH,
-    load_array,
-    read_txn_batches,
-    save_array,
-)
+from cleaner_jobs.tasks.txn_batches import load_array, read_txn_batches, save_array
+from cleaner_jobs.txn_batch import ABORT, HORIZON_AHEAD, TXN_BATCH
 from tests.support.made_values import part
 
 # laid out by hand: position, base offset, last offset, producer id; then segment, kind, records,

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from cleaner_jobs.tasks.batch_window import Window
-from cleaner_jobs.tasks.txn_batches import (
+from cleaner_jobs.tasks.txn_flags import flag_aborted, flag_discardable, txn_batches
+from cleaner_jobs.txn_batch import (
     ABORT,
     COMMIT,
     DATA,
@@ -17,7 +18,6 @@ from cleaner_jobs.tasks.txn_batches import (
     NO_HORIZON,
     OTHER_CONTROL,
 )
-from cleaner_jobs.tasks.txn_flags import flag_aborted, flag_discardable, txn_batches
 from storage.formats.batch_columns import (
     ABORTED_FOR_CLEANING,
     ABORTED_FOR_MAP,

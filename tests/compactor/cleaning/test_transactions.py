@@ -1,6 +1,6 @@
 """What becomes of the transactions of a log, beside plain lists and by hand counts (C-8)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -8,19 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleaner_jobs.tasks import txn_batches
-from cleaner_jobs.tasks.txn_batches import TXN_BATCH
-from compactor.cleaning.transactions import (
+from cleaner_jobs import txn_batch
+from cleaner_jobs.txn_batch import TXN_BATCH, TxnBatches
+from compactor.cleaning import transactions
+from compactor.cleaning.aborted_ranges import (
     FOR_CLEANING,
     FOR_MAP,
-    Decisions,
-    LogTransactions,
-    SegmentOfRound,
     TxnIndexOfSegment,
-    decide,
     expected_ranges,
 )
-from storage.formats.txn_index import AbortedTxn
+from compactor.cleaning.transactions import (
+    LogTransactions,
+    SegmentOfRound,
+    decide,
+    exact_ranges,
+)
+from storage.formats.txn_index import AbortedTxn, Entries, columns_of
 from tests.support import reference_transactions as reference
 from tests.support.reference_transactions import (
     ABORT,
@@ -35,20 +38,20 @@ from tests.support.reference_transactions import (
 )
 
 KINDS = {
-    DATA: txn_batches.DATA,
-    ABORT: txn_batches.ABORT,
-    COMMIT: txn_batches.COMMIT,
-    OTHER: txn_batches.OTHER_CONTROL,
-    EMPTY: txn_batches.EMPTY_CONTROL,
+    DATA: txn_batch.DATA,
+    ABORT: txn_batch.ABORT,
+    COMMIT: txn_batch.COMMIT,
+    OTHER: txn_batch.OTHER_CONTROL,
+    EMPTY: txn_batch.EMPTY_CONTROL,
 }
 HORIZONS = {
-    "none": txn_batches.NO_HORIZON,
-    "ahead": txn_batches.HORIZON_AHEAD,
-    "passed": txn_batches.HORIZON_PASSED,
+    "none": txn_batch.NO_HORIZON,
+    "ahead": txn_batch.HORIZON_AHEAD,
+    "passed": txn_batch.HORIZON_PASSED,
 }
 
 
-def as_rows(batches: Sequence[Batch]) -> txn_batches.TxnBatches:
+def as_rows(batches: Sequence[Batch]) -> TxnBatches:
     return np.array(
         [
             (
@@ -61,14 +64,20 @@ def as_rows(batches: Sequence[Batch]) -> txn_batches.TxnBatches:
     )
 
 
-def transactions_of(log: Log) -> LogTransactions:
+def transactions_of(log: Log, run: int = 100) -> LogTransactions:
+    """run: so many batches at a time."""
+
+    def batches() -> Iterator[tuple[int, TxnBatches]]:
+        for number, segment in enumerate(log.segments):
+            for start in range(0, len(segment.batches), run):
+                yield number, as_rows(segment.batches[start : start + run])
+
     return LogTransactions(
-        segments=[
-            SegmentOfRound(s.group, s.base_offset, s.end_offset, as_rows(s.batches))
-            for s in log.segments
-        ],
+        segments=[SegmentOfRound(s.group, s.base_offset, s.end_offset) for s in log.segments],
+        batches=batches,
         indexes=[
-            TxnIndexOfSegment(base_offset, list(entries)) for base_offset, entries in log.indexes
+            TxnIndexOfSegment(base_offset, columns_of(entries))
+            for base_offset, entries in log.indexes
         ],
         log_start_offset=log.log_start_offset,
         first_dirty_offset=log.first_dirty_offset,
@@ -81,9 +90,9 @@ def data_of(log: Log) -> list[Batch]:
     return [b for segment in log.segments for b in segment.batches if b.kind == DATA]
 
 
-def flags_of(log: Log, decisions: Decisions) -> dict[int, int]:
+def flags_of(log: Log, run: int = 100) -> dict[int, int]:
     """What the ranges say of each data batch, one range after another."""
-    ranges = decisions.aborted_ranges.tolist()
+    ranges = exact_ranges(transactions_of(log, run)).tolist()
     return {
         batch.base_offset: sum(
             flags
@@ -143,16 +152,25 @@ def logs(draw: st.DrawFn) -> Log:
     )  # fmt: skip
 
 
-@given(logs())
+def entries_of(txn_indexes: Mapping[int, Entries]) -> dict[int, list[AbortedTxn]]:
+    return {
+        group: [AbortedTxn(*entry) for entry in entries.tolist()]
+        for group, entries in txn_indexes.items()
+    }
+
+
+@given(logs(), st.sampled_from([1, 2, 100]), st.sampled_from([2, 64]))
 @settings(max_examples=200)
-def test_decisions_are_those_of_the_plain_lists(log: Log) -> None:
-    """C-8.1 to C-8.8, C-7.5."""
-    found, expected = decide(transactions_of(log)), reference.decide(log)
+def test_decisions_are_those_of_the_plain_lists(log: Log, run: int, rows: int) -> None:
+    """C-8.1 to C-8.8, C-7.5; whatever is read at once, and however small the tables begin."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transactions, "FIRST_ROWS", rows)
+        found, flags = decide(transactions_of(log, run)), flags_of(log, run)
+    expected = reference.decide(log)
     assert found.discardable.tolist() == expected.discardable
     assert found.changed_groups == expected.changed_groups
     assert sum(found.control_records_dropped.values()) == expected.control_records_dropped
-    assert found.txn_indexes == expected.txn_indexes
-    flags = flags_of(log, found)
+    assert entries_of(found.txn_indexes) == expected.txn_indexes
     assert {offset for offset, own in flags.items() if own & FOR_CLEANING} == expected.aborted
     read = {batch.base_offset for batch in data_of(log) if is_read_by_map(log, batch)}
     for_map = {offset for offset in read if flags[offset] & FOR_MAP}
@@ -185,7 +203,7 @@ def test_the_scan_was_right_if_it_flagged_what_is_decided(log: Log) -> None:
 def test_ranges_ascend_and_do_not_overlap(log: Log) -> None:
     """As `flag_aborted` searches them."""
     for ranges in (
-        decide(transactions_of(log)).aborted_ranges,
+        exact_ranges(transactions_of(log)),
         expected_ranges(transactions_of(log).indexes, log.log_start_offset),
     ):
         assert ranges.dtype == np.int64 and ranges.flags.c_contiguous
@@ -199,7 +217,7 @@ def test_expected_ranges_cover_what_an_entry_covers(
     entries: list[AbortedTxn], log_start_offset: int
 ) -> None:
     """C-8.2: but for entries that end below the log start."""
-    indexes = [TxnIndexOfSegment(0, entries)]
+    indexes = [TxnIndexOfSegment(0, columns_of(entries))]
     ranges = expected_ranges(indexes, log_start_offset).tolist()
     held = [entry for entry in entries if entry.last_offset >= log_start_offset]
     for pid in (1, 2, 3):
@@ -230,7 +248,7 @@ def one_segment(*batches: Batch, entries: Sequence[AbortedTxn] = ()) -> Log:
 
 
 def aborted_in(log: Log) -> list[int]:
-    flags = flags_of(log, decide(transactions_of(log)))
+    flags = flags_of(log)
     return [offset for offset, own in flags.items() if own & FOR_CLEANING]
 
 
@@ -283,7 +301,7 @@ def test_which_markers_may_be_discarded(
     first = batches[0].base_offset if batches[0].kind == DATA else 1
     found = decide(transactions_of(one_segment(*batches, entries=[AbortedTxn(1, first, 2, 3)])))
     assert found.discardable.tolist() == discardable
-    assert found.txn_indexes.get(0, []) == entries
+    assert entries_of(found.txn_indexes).get(0, []) == entries
 
 
 def test_the_horizon_of_a_marker_that_may_go_decides_what_changes() -> None:
@@ -325,7 +343,7 @@ def test_a_transaction_over_groups_has_its_entry_where_its_marker_is() -> None:
     log = Log(TWO_SEGMENTS, ((3, (ENTRY_1, ENTRY_2)),), 0, 0, 8, (0, 0))
     found = decide(transactions_of(log))
     assert aborted_in(log) == [0, 2, 3, 6]
-    assert found.txn_indexes == {1: [ENTRY_1, ENTRY_2]}
+    assert entries_of(found.txn_indexes) == {1: [ENTRY_1, ENTRY_2]}
     assert found.discardable.tolist() == []
 
 
@@ -362,7 +380,7 @@ def test_a_marker_before_the_first_batch_read_is_missed_by_the_map(
         entries=[AbortedTxn(1, 0, 1, 2)],
     )._replace(first_dirty_offset=2, map_start=(0, position))
     found = decide(transactions_of(log))
-    flags = flags_of(log, found)
+    flags = flags_of(log)
     assert [o for o, own in flags.items() if own & FOR_CLEANING] == [0]
     assert [o for o in flags if flags[o] & FOR_MAP and o in (0, 3) and o * 100 >= position] == (
         for_map
@@ -375,12 +393,13 @@ def test_an_entry_whose_marker_is_missing_is_known_to_the_cleaning_alone() -> No
     segments = (Segment(0, 0, 2, ()), Segment(0, 2, 4, (data(1, 2), control(COMMIT, 1, 3))))
     log = Log(segments, ((0, (AbortedTxn(1, 0, 1, 2),)),), 0, 2, 4, (1, 0))
     found = decide(transactions_of(log))
-    assert found.aborted_ranges.tolist() == [[1, 2, 2, FOR_CLEANING]]
+    assert exact_ranges(transactions_of(log)).tolist() == [[1, 2, 2, FOR_CLEANING]]
     assert found.discardable.tolist() == [3]
     assert not found.agrees
 
 
 def test_a_log_without_transactions_of_its_own() -> None:
-    found = decide(transactions_of(Log((Segment(0, 0, 5, ()),), (), 0, 0, 5, (0, 0))))
-    assert found.aborted_ranges.shape == (0, 4)
+    log = transactions_of(Log((Segment(0, 0, 5, ()),), (), 0, 0, 5, (0, 0)))
+    found = decide(log)
+    assert exact_ranges(log).shape == (0, 4)
     assert found.agrees and not found.txn_indexes and not len(found.discardable)

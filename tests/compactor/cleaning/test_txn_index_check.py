@@ -5,11 +5,13 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pytest
 
-from cleaner_jobs.tasks.txn_batches import ABORT, COMMIT, DATA, TXN_BATCH, TxnBatches
-from compactor.cleaning.transactions import LogTransactions, SegmentOfRound, TxnIndexOfSegment
-from compactor.cleaning.txn_index_check import Marker, check_indexes
+from cleaner_jobs.txn_batch import ABORT, COMMIT, DATA, TXN_BATCH, TxnBatches
+from compactor.cleaning.aborted_ranges import TxnIndexOfSegment
+from compactor.cleaning.later_markers import Marker
+from compactor.cleaning.transactions import LogTransactions, SegmentOfRound
+from compactor.cleaning.txn_index_check import check_indexes
 from storage.errors import CorruptFileError
-from storage.formats.txn_index import AbortedTxn
+from storage.formats.txn_index import AbortedTxn, columns_of
 
 Row = tuple[int, int, int]  # offset, producer id, kind
 # Producer 1 commits 0-1, aborts 4-7; producer 2 aborts 5-8, and what it has at 11 in segment 20.
@@ -31,9 +33,9 @@ def batches(rows: list[Row]) -> TxnBatches:
 
 
 def log(own: list[AbortedTxn], later: list[AbortedTxn]) -> LogTransactions:
-    segment = SegmentOfRound(0, 0, 12, batches(ROWS))
-    indexes = [TxnIndexOfSegment(0, own), TxnIndexOfSegment(20, later)]
-    return LogTransactions([segment], indexes, 0, 0, 20, (0, 0))
+    segment = SegmentOfRound(0, 0, 12)
+    indexes = [TxnIndexOfSegment(base, columns_of(of)) for base, of in ((0, own), (20, later))]
+    return LogTransactions([segment], lambda: iter([(0, batches(ROWS))]), indexes, 0, 0, 20, (0, 0))
 
 
 def found_later(producer_ids: Collection[int]) -> Mapping[int, Marker]:

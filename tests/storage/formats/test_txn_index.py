@@ -1,5 +1,7 @@
 """Aborted transactions, spec F-11."""
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,48 @@ def test_a_segment_without_the_file_has_no_entries(tmp_path: Path) -> None:  # F
     assert txn_index.read(str(path)) == []
     path.write_bytes(KAFKAS)
     assert txn_index.read(str(path)) == [ABORTED]
+
+
+@pytest.mark.parametrize("kept", range(len(KAFKAS) + 1))
+def test_columns_are_the_entries_or_raise_what_these_raise(kept: int) -> None:
+    """However much of a file is there."""
+    data = (KAFKAS + KAFKAS)[: len(KAFKAS) + kept]
+    try:
+        expected = [list(entry) for entry in decode(data, "6.txnindex")]
+    except CorruptFileError as error:
+        with pytest.raises(CorruptFileError, match=re.escape(str(error))):
+            txn_index.decode_columns(data, "6.txnindex")
+    else:
+        assert txn_index.decode_columns(data, "6.txnindex").tolist() == expected
+
+
+def test_columns_of_another_version_and_of_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedFormatError, match="byte 34: version 1, expected 0"):
+        txn_index.decode_columns(KAFKAS + b"\x00\x01" + KAFKAS[2:], "6.txnindex")
+    assert txn_index.read_columns(str(tmp_path / "6.txnindex")).shape == (0, 4)
+    assert txn_index.encode_columns(txn_index.columns_of([ABORTED])) == KAFKAS
+
+
+@pytest.mark.parametrize(
+    ("entries", "base_offset"),
+    [
+        ([], 7),
+        ([ABORTED, OTHER], 6),
+        ([ABORTED], 7),
+        ([ABORTED, ABORTED], 6),
+        ([ABORTED._replace(first_offset=-1)], 0),
+        ([OTHER._replace(first_offset=10)], 0),
+    ],
+)
+def test_columns_are_checked_as_entries_are(entries: list[AbortedTxn], base_offset: int) -> None:
+    columns, told = txn_index.columns_of(entries), []
+    checks: list[Callable[[], None]] = [
+        lambda: check(entries, base_offset, "6.txnindex"),
+        lambda: txn_index.check_columns(columns, base_offset, "6.txnindex"),
+    ]
+    for checked in checks:
+        try:
+            checked()
+        except CorruptFileError as error:
+            told.append(str(error))
+    assert len(told) in (0, 2) and len(set(told)) <= 1

@@ -1,0 +1,248 @@
+"""Kernels that follow the transactions of a log, batch by batch in its order.
+
+What is known of each producer stands in a table of open addressing: int64, a power of two of rows
+of TABLE_COLUMNS, zeros where nothing is. A kernel that finds it more than half full stops before
+the batch at hand, and goes on there when the caller has made it larger.
+
+Aborted transactions are rows of the four numbers of a `.txnindex` entry. Source: Kafka,
+CleanedTransactionMetadata, ProducerStateManager.lastStableOffset; compaction C-8.1, log-format
+F-11.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from cleaner_jobs.txn_batch import (
+    ABORT,
+    BASE_OFFSET_WORD,
+    COMMIT,
+    DATA,
+    EMPTY_CONTROL,
+    KIND_SHIFT,
+    KIND_WORD,
+    LAST_OFFSET_WORD,
+    PRODUCER_ID_WORD,
+    Int64Array,
+)
+from storage.kernels.kernel import kernel
+
+ENTRY_PRODUCER, ENTRY_FIRST, ENTRY_LAST = 0, 1, 2  # columns of an aborted transaction
+
+TABLE_COLUMNS = 4
+_PRODUCER, _STATE, _ENTRY = 0, 1, 2  # _ENTRY: the number of its aborted transaction, plus one
+_LAST_MARKER, _FIRST_DATA = 2, 3  # of follow_markers
+_USED, _WITH_DATA, _COMMITTED = 1, 2, 4  # bits of _STATE
+_HAS_MARKER, _HAS_DATA = 2, 4  # of follow_markers
+
+FOUND_COLUMNS = 4  # what follow_markers finds of an entry
+MARKER_OWNER, MARKER_BEFORE, FIRST_DATA, IS_KNOWN = range(FOUND_COLUMNS)
+NONE = -1  # no such offset
+
+
+@kernel
+def _slot_of(table: Int64Array, producer_id: int) -> int:
+    """Where a producer stands, or would stand."""
+    mask = np.uint64(table.shape[0] - 1)
+    mixed = np.uint64(producer_id) * np.uint64(0x9E3779B97F4A7C15)
+    slot = (mixed ^ (mixed >> np.uint64(32))) & mask
+    while table[slot, _STATE] and table[slot, _PRODUCER] != producer_id:
+        slot = (slot + np.uint64(1)) & mask
+    return np.int64(slot)  # type: ignore[return-value]
+
+
+@kernel
+def move_table(table: Int64Array, larger: Int64Array) -> None:
+    """Put all that table holds into larger, which is empty and has more rows."""
+    for i in range(table.shape[0]):
+        if table[i, _STATE]:
+            slot = _slot_of(larger, table[i, _PRODUCER])
+            for column in range(TABLE_COLUMNS):
+                larger[slot, column] = table[i, column]
+
+
+@kernel
+def follow_transactions(
+    batches: tuple[Int64Array, int],
+    aborted: tuple[Int64Array, Int64Array, int],
+    books: tuple[Int64Array, int],
+    out: tuple[Any, Int64Array],
+) -> tuple[int, int, int]:
+    """Keep the books of C-8.1 over batches, as Kafka's cleaner does.
+
+    batches: (n, TXN_WORDS), and the first one that was not taken in yet. aborted: all aborted
+    transactions; the numbers of those that are known, by rising first offset; how many of them
+    were taken in. books: the table, and how many producers it holds. out: for each batch, whether
+    it is data of an aborted transaction, or a control batch that may go (uint8), and the number of
+    the transaction whose entry goes with a control batch that stays, or -1.
+
+    Returns how many batches are done, and anew how many transactions were taken in and how many
+    producers the table holds.
+    """
+    rows, start = batches
+    entries, known, taken = aborted
+    table, used = books
+    verdicts, kept_entries = out
+    room = table.shape[0] // 2
+    for i in range(start, rows.shape[0]):
+        while taken < known.shape[0]:
+            number = known[taken]
+            if entries[number, ENTRY_FIRST] > rows[i, LAST_OFFSET_WORD]:
+                break
+            slot = _slot_of(table, entries[number, ENTRY_PRODUCER])
+            if not table[slot, _STATE]:
+                if used == room:
+                    return i, taken, used
+                table[slot, _PRODUCER] = entries[number, ENTRY_PRODUCER]
+                table[slot, _STATE] = _USED
+                used += 1
+            if not table[slot, _ENTRY]:
+                table[slot, _ENTRY] = number + 1
+            taken += 1
+        producer_id = rows[i, PRODUCER_ID_WORD]
+        slot = _slot_of(table, producer_id)
+        if not table[slot, _STATE]:
+            if used == room:
+                return i, taken, used
+            table[slot, _PRODUCER] = producer_id
+            table[slot, _STATE] = _USED
+            used += 1
+        kind = rows[i, KIND_WORD] >> KIND_SHIFT
+        entry, state = table[slot, _ENTRY], table[slot, _STATE]
+        kept_entries[i] = NONE
+        if kind == DATA:
+            verdicts[i] = entry > 0
+            table[slot, _STATE] = state | (_WITH_DATA if entry else _COMMITTED)
+        elif kind == ABORT:
+            keeps = entry > 0 and state & _WITH_DATA != 0
+            verdicts[i] = not keeps
+            if keeps:
+                kept_entries[i] = entry - 1
+                table[slot, _STATE] = state & ~_WITH_DATA
+            table[slot, _ENTRY] = 0
+        elif kind == COMMIT:
+            verdicts[i] = state & _COMMITTED == 0
+            table[slot, _STATE] = state & ~_COMMITTED
+        else:
+            verdicts[i] = kind == EMPTY_CONTROL
+    return rows.shape[0], taken, used
+
+
+@kernel
+def flags_in_ranges(rows: Int64Array, ranges: Int64Array, flags: Any) -> None:
+    """Fill flags (uint8) with those that ranges give to the data batches among rows, or 0.
+
+    ranges: (m, RANGE_COLUMNS), as the scan goes by them.
+    """
+    for i in range(rows.shape[0]):
+        flags[i] = 0
+        if rows[i, KIND_WORD] >> KIND_SHIFT == DATA:
+            flags[i] = flags_at(ranges, rows[i, PRODUCER_ID_WORD], rows[i, LAST_OFFSET_WORD])
+
+
+@kernel
+def flags_at(ranges: Int64Array, producer_id: int, last_offset: int) -> int:
+    """The flags of the range of a producer in which an offset lies; 0 where it lies in none."""
+    low, high = 0, ranges.shape[0]  # the first range behind (producer id, last offset)
+    while low < high:
+        middle = (low + high) >> 1
+        first = ranges[middle, 0]
+        if first < producer_id or (first == producer_id and ranges[middle, 1] <= last_offset):
+            low = middle + 1
+        else:
+            high = middle
+    if low and ranges[low - 1, 0] == producer_id and last_offset <= ranges[low - 1, 2]:
+        return int(ranges[low - 1, 3])
+    return 0
+
+
+@kernel
+def judge_entries(
+    entries: tuple[Int64Array, Int64Array, int], table: Int64Array, end: int, found: Int64Array
+) -> int:
+    """Note what is known of the producer of each entry that ends below end, and was not judged.
+
+    entries: all of them; their numbers by rising last offset; how many of these are judged.
+    Returns how many are judged then.
+    """
+    rows, order, judged = entries
+    while judged < order.shape[0]:
+        number = order[judged]
+        if rows[number, ENTRY_LAST] >= end:
+            break
+        slot = _slot_of(table, rows[number, ENTRY_PRODUCER])
+        state = table[slot, _STATE]
+        found[number, MARKER_OWNER] = NONE
+        found[number, MARKER_BEFORE] = table[slot, _LAST_MARKER] if state & _HAS_MARKER else NONE
+        found[number, FIRST_DATA] = table[slot, _FIRST_DATA] if state & _HAS_DATA else NONE
+        found[number, IS_KNOWN] = 0
+        judged += 1
+    return judged
+
+
+@kernel
+def follow_markers(
+    batches: tuple[Int64Array, int],
+    entries: tuple[Int64Array, Int64Array, int],
+    known: tuple[Int64Array, int],
+    found: Int64Array,
+) -> tuple[int, int, int, int]:
+    """Hold entries against the markers that end their transactions.
+
+    batches: as in follow_transactions. entries: as in judge_entries. known: the table, and how many
+    producers it holds. found: (entries, FOUND_COLUMNS): whose marker stands at an entry's last
+    offset, its producer's marker before that, the first data behind that one, and whether it is an
+    abort marker of its producer.
+
+    Returns how many batches are done, how many entries are judged, how many producers the table
+    holds, and before how many of these abort markers there is data that no entry covers.
+    """
+    rows, start = batches
+    all_entries, order, judged = entries
+    table, used = known
+    room, unlisted = table.shape[0] // 2, 0
+    for i in range(start, rows.shape[0]):
+        kind = rows[i, KIND_WORD] >> KIND_SHIFT
+        if kind not in (DATA, ABORT, COMMIT):
+            continue
+        producer_id = rows[i, PRODUCER_ID_WORD]
+        slot = _slot_of(table, producer_id)
+        if not table[slot, _STATE]:
+            if used == room:
+                return i, judged, used, unlisted
+            table[slot, _PRODUCER] = producer_id
+            table[slot, _STATE] = _USED
+            used += 1
+        if kind == DATA:
+            offset = rows[i, BASE_OFFSET_WORD]
+            judged = judge_entries((all_entries, order, judged), table, offset + 1, found)
+            if not table[slot, _STATE] & _HAS_DATA:
+                table[slot, _STATE] |= _HAS_DATA
+                table[slot, _FIRST_DATA] = offset
+            continue
+        offset = rows[i, LAST_OFFSET_WORD]
+        judged = judge_entries((all_entries, order, judged), table, offset, found)
+        first = judged
+        judged = judge_entries((all_entries, order, judged), table, offset + 1, found)
+        covered = not table[slot, _STATE] & _HAS_DATA
+        for at in range(first, judged):
+            number = order[at]
+            found[number, MARKER_OWNER] = producer_id
+            if kind == ABORT and all_entries[number, ENTRY_PRODUCER] == producer_id:
+                found[number, IS_KNOWN] = 1
+                covered |= all_entries[number, ENTRY_FIRST] <= table[slot, _FIRST_DATA]
+        unlisted += kind == ABORT and not covered
+        table[slot, _STATE] = _USED | _HAS_MARKER
+        table[slot, _LAST_MARKER] = offset
+    return rows.shape[0], judged, used, unlisted
+
+
+@kernel
+def with_open_data(table: Int64Array, producer_ids: Int64Array) -> int:
+    """List the producers that have data behind their last marker; how many there are."""
+    count = 0
+    for i in range(table.shape[0]):
+        if table[i, _STATE] & _HAS_DATA:
+            producer_ids[count] = table[i, _PRODUCER]
+            count += 1
+    return count
