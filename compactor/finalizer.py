@@ -37,7 +37,7 @@ lies between them, and a later group may drop a tombstone as an earlier one drop
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -95,11 +95,15 @@ class _Move(NamedTuple):
 
 
 def swap_group(
-    files: Files, group: StagedGroup, remove: Callable[[str], object] | None = None
+    files: Files,
+    group: StagedGroup,
+    remove: Callable[[str], object] | None = None,
+    names: Container[str] | None = None,
 ) -> None:
     """Replace the sources by the staged segments, in the steps above.
 
-    remove: takes over the removal of the files of the last step; by default it is done at once.
+    remove: takes over the removals of the last two steps; by default they are done at once.
+    names: of the files of the sources, where the caller has just looked.
     Raise LogChangedError, before the first of them, where a source is not what was planned for.
     """
     for source in group.sources:
@@ -109,14 +113,28 @@ def swap_group(
     _put_beside(files, group.path, ascending)
     _complete(files, group.path, ascending)
     replaced = [source.base_offset for source in group.sources]
-    deleted = _rename_sources(files, group.path, replaced, range_end)
+    there = _Standing(files, group.path, names)
+    deleted = _rename_sources(there, replaced, range_end)
     _name(files, group.path, ascending)
     bases = {segment.base_offset for segment in group.destinations}
-    for base_offset in replaced:
-        if base_offset not in bases:
-            _remove(files, os.path.join(group.path, file_name(base_offset, SNAPSHOT)))
-    for path in deleted:
+    stale = [there.path_of(base, SNAPSHOT) for base in replaced if base not in bases]
+    for path in (*filter(None, stale), *deleted):
         (remove or files.remove)(path)
+
+
+class _Standing(NamedTuple):
+    """The files of a partition directory that are there."""
+
+    files: Files
+    path: str
+    names: Container[str] | None  # None: each is looked for
+
+    def path_of(self, base_offset: int, kind: str) -> str:
+        """Of a segment's file of that kind; "" if there is none."""
+        name = file_name(base_offset, kind)
+        path = os.path.join(self.path, name)
+        is_there = self.files.exists(path) if self.names is None else name in self.names
+        return path if is_there else ""
 
 
 def _moves(files: Files, group: StagedGroup) -> list[list[_Move]]:
@@ -185,17 +203,15 @@ def _complete(files: Files, path: str, ascending: list[list[_Move]]) -> None:
     files.sync_directory(path)
 
 
-def _rename_sources(
-    files: Files, path: str, base_offsets: Sequence[int], range_end: int
-) -> list[str]:
+def _rename_sources(there: _Standing, base_offsets: Sequence[int], range_end: int) -> list[str]:
     """Step 3; the new names."""
-    deleted = mark_deleted(files, path, [base for base in base_offsets if base < range_end])
+    deleted = _marked(there, [base for base in base_offsets if base < range_end], SEGMENT_FILES)
     for base_offset in base_offsets:
         if base_offset >= range_end:
-            deleted += mark_deleted(files, path, [base_offset], (LOG,))
-            files.sync_directory(path)
-            deleted += mark_deleted(files, path, [base_offset], INDEX_FILES)
-    files.sync_directory(path)
+            deleted += _marked(there, [base_offset], (LOG,))
+            there.files.sync_directory(there.path)
+            deleted += _marked(there, [base_offset], INDEX_FILES)
+    there.files.sync_directory(there.path)
     return deleted
 
 
@@ -220,12 +236,16 @@ def mark_deleted(
     files: Files, path: str, base_offsets: Sequence[int], kinds: Sequence[str] = SEGMENT_FILES
 ) -> list[str]:
     """Rename files of segments to .deleted, in the order given; their new names."""
+    return _marked(_Standing(files, path, None), base_offsets, kinds)
+
+
+def _marked(there: _Standing, base_offsets: Sequence[int], kinds: Sequence[str]) -> list[str]:
     deleted = []
     for base_offset in base_offsets:
         for kind in kinds:
-            live = os.path.join(path, file_name(base_offset, kind))
-            if files.exists(live):
-                files.rename(live, live + DELETED)
+            live = there.path_of(base_offset, kind)
+            if live:
+                there.files.rename(live, live + DELETED)
                 deleted.append(live + DELETED)
     return deleted
 
@@ -241,7 +261,8 @@ def remove_cleaned(files: Files, path: str) -> None:
     A broker that starts does so too, and would then take a `.swap` of ours at or above the base
     offset of such a file for one that is not complete (C-15.5). The caller holds the lock.
     """
-    left = [e.name for e in files.list_directory(path) if e.name.endswith(CLEANED)]
+    _, names = files.list_names(path)
+    left = [name for name in names if name.endswith(CLEANED)]
     for name in left:
         files.remove(os.path.join(path, name))
     if left:
@@ -253,6 +274,7 @@ def sweep_staged(files: Files, path: str, marker: str) -> None:
 
     marker: what their names contain. The caller holds the log directory's lock.
     """
-    for entry in files.list_directory(path):
-        if marker in entry.name and not entry.is_dir:
-            files.remove(os.path.join(path, entry.name))
+    _, names = files.list_names(path)
+    for name in names:
+        if marker in name:
+            files.remove(os.path.join(path, name))

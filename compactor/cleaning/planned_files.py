@@ -9,7 +9,7 @@ square of the number of segments.
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.unchanged import check_same
@@ -32,6 +32,11 @@ class PlannedFiles:
         self._of_group = _names_of_groups(plan)
         self._of_end = _names_of_end(self._files)
         self._groups_since_listing = 0
+
+    @property
+    def names(self) -> Collection[str]:
+        """Of all of them; those of a group are there, once it was checked, and no others."""
+        return self._files.keys()
 
     def check(self, group: int) -> None:
         """Raise LogChangedError where a file is another, has gone or has come; OSError.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from compactor.cleaning.assembly import JoinedSegment
     from compactor.originals.originals_keeper import OriginalsKeeper
 
-SWAP_THREADS = 8
+SWAP_THREADS = 16
 
 
 class Swapped(NamedTuple):
@@ -212,24 +212,30 @@ class GroupSwapper:
 
     def _swap(self, queue: _Queue, group: FinishedGroup) -> None:
         plan, rewritten = queue.plan, group.rewritten
+        self._require_unchanged(queue, group)
         if not queue.swapped.groups:
-            for source in chain.from_iterable(queue.sources):  # a log in use stays as it is
-                check_in_place(source, self._files)
             remove_cleaned(self._files, plan.path)
-        if queue.files is not None:
-            queue.files.check(group.group)
         if rewritten[0].left_in_place:
             _require_same(plan, group)
         else:
             staged = self._staged(queue, group)
             if self._originals is not None:
                 staged = self._originals.keep_group(plan, staged)
-            swap_group(self._files, staged, queue.removals.begin)
+            names = None if queue.files is None else queue.files.names
+            swap_group(self._files, staged, queue.removals.begin, names)
             for piece in rewritten:
                 if piece.facts_file:  # of the work directory: they are joined
                     queue.removals.begin(piece.log_file)
                     queue.removals.begin(piece.facts_file)
         queue.swapped = queue.swapped._replace(groups=queue.swapped.groups + 1)
+
+    def _require_unchanged(self, queue: _Queue, group: FinishedGroup) -> None:
+        """A log in use stays as it is. The first group looks at the files of all."""
+        if queue.files is not None:
+            queue.files.check(group.group)
+        elif not queue.swapped.groups:
+            for source in chain.from_iterable(queue.sources):
+                check_in_place(source, self._files)
 
     def _staged(self, queue: _Queue, group: FinishedGroup) -> StagedGroup:
         plan, sources, rewritten = queue.plan, queue.sources[group.group], group.rewritten

@@ -1,25 +1,30 @@
 """What another writer does between two swaps is noticed; to look costs as the log is long."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import xxhash
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.cleaning import swapper
 from compactor.cleaning.planned_files import LISTED_A_GROUP, PlannedFiles
+from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper, Swapped
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.local import LOCAL
-from storage.files.watched import WatchedFiles
+from storage.files.watched import Operation, WatchedFiles
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.log_dir import list_partition
 from tests.compactor.cleaning.test_swapper import finished
 from tests.support.local_round import NoProgress
 from tests.support.made_log import keyed, make_partition, plan_of
+from tests.support.made_values import rewritten
+from tests.support.reference_batch import ReferenceBatch, encode
 
 GROUPS = 60
 FILES = 4 * (GROUPS + 1) + 1  # .log, .index, .timeindex and .snapshot of each segment; the epochs
@@ -158,3 +163,41 @@ def test_the_files_looked_at_are_a_constant_number_for_each_segment(
         listed = files.counts["list_directory"] * len(LOCAL.list_directory(plan.path))
         found.append(listed + files.counts["look_up"])
     assert found[1] < 4 * 1.2 * found[0]
+
+
+def staged(plan: LogPlan, batch: ReferenceBatch) -> FinishedGroup:
+    """A group of one batch, as a task leaves it."""
+    data = {LOG: encode(batch), INDEX: b"", TIME_INDEX: b""}
+    names = {kind: f"{plan.path}/{file_name(0, kind)}.compactor-cafe-1" for kind in data}
+    for kind, name in names.items():
+        Path(name).write_bytes(data[kind])
+    piece = rewritten(
+        log_file=names[LOG],
+        index_file=names[INDEX],
+        time_index_file=names[TIME_INDEX],
+        log_bytes=len(data[LOG]),
+        log_checksum=xxhash.xxh3_64_intdigest(data[LOG]),
+        index_checksums=(xxhash.xxh3_64_intdigest(b""),) * 2,
+    )
+    return FinishedGroup(0, (), [piece])
+
+
+def test_a_group_of_many_segments_takes_few_looks_and_no_removal_holds_up_its_swap(
+    tmp_path: Path,
+) -> None:
+    """Nothing of a source is looked for again by its name, but that it is still what it was."""
+    plan = planned(tmp_path, groups=1, segments_a_group=GROUPS)
+    threads = dict[str, set[str]]()
+
+    def note(operation: Operation) -> None:
+        threads.setdefault(operation.name, set()).add(threading.current_thread().name)
+
+    files = WatchedFiles(LOCAL, note)
+    with GroupSwapper("run", NoProgress(), files=files) as swapping:
+        swapping.give(plan, staged(plan, keyed(2 * GROUPS - 2, "ab")))
+        assert swapping.finish() == {plan.log_id: Swapped(1)}
+    counts = files.counts
+    assert counts["look_up"] < GROUPS + 10 and counts["exists"] < 10
+    assert counts["remove"] == 4 * GROUPS - 1  # the snapshots, too, but that of the first base
+    assert counts["sync_directory"] == 5
+    assert threads["remove"].isdisjoint(threads["rename"])

@@ -35,7 +35,7 @@ def swapped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Base offsets of the groups that would have been swapped in, in their order."""
     bases: list[int] = []
 
-    def note(_: object, group: StagedGroup, __: object) -> None:
+    def note(_: object, group: StagedGroup, *__: object) -> None:
         bases.append(group.sources[0].base_offset)
 
     monkeypatch.setattr(swapper, "swap_group", note)
@@ -116,7 +116,7 @@ def test_no_group_of_a_log_begins_once_it_is_stopped(tmp_path: Path, swapped: li
 def test_no_group_follows_one_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
 
-    def fail(_: object, group: StagedGroup, __: object) -> None:
+    def fail(_: object, group: StagedGroup, *__: object) -> None:
         tried.append(group.sources[0].base_offset)
         raise OSError(5, "Input/output error", group.path)
 
@@ -136,7 +136,7 @@ def test_an_interrupt_lets_the_group_end_that_is_begun_and_begins_no_other(
     begun, go_on = threading.Event(), threading.Event()
     ended: list[int] = []
 
-    def slow(_: object, group: StagedGroup, __: object) -> None:
+    def slow(_: object, group: StagedGroup, *__: object) -> None:
         begun.set()
         assert go_on.wait(60)
         ended.append(group.sources[0].base_offset)
@@ -187,10 +187,10 @@ def test_groups_that_were_in_before_a_problem_are_counted(
     """C-6.5: they stay, since each is proven by itself, and the checkpoint is not moved."""
     good, bad, plan = two_logs(tmp_path)
 
-    def swap(files: Files, group: StagedGroup, remove: Any) -> None:
+    def swap(files: Files, group: StagedGroup, remove: Any, names: Any = None) -> None:
         if group.path == str(bad) and group.sources[0].base_offset == 8:
             raise OSError(5, "Input/output error", group.path)
-        swap_group(files, group, remove)
+        swap_group(files, group, remove, names)
 
     monkeypatch.setattr(swapper, "swap_group", swap)
     report = local.run(plan)
