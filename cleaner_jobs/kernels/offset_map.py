@@ -32,6 +32,7 @@ from storage.formats.batch_columns import (
     UInt64Array,
 )
 from storage.kernels.kernel import inlined, kernel
+from storage.kernels.memory_access import prefetch
 
 ENTRY_WORDS = 3
 ENTRY_BYTES = 8 * ENTRY_WORDS
@@ -41,9 +42,9 @@ OFFSET_MASK = (1 << 32) - 1
 EXPIRED_BIT = 1 << 63
 LOOKED_UP_BIT = 1 << 62
 MAP_ONLY_BIT = 1 << 61
+AHEAD = 24  # records: so far ahead of its turn the slot of one is fetched
 
 UInt8Array = NDArray[np.uint8]
-Int32Array = NDArray[np.int32]
 
 
 def table_slots(entries: int) -> int:
@@ -79,37 +80,43 @@ def sum_fingerprints(columns: Any, count: int) -> tuple[int, np.uint64]:
 
 
 @kernel
-def mark_superseded(columns: Any, start: int, end: int, table: Int32Array) -> int:
+def mark_superseded(columns: Any, start: int, end: int, table: UInt64Array) -> int:
     """Mark, of records start:end that are in the map, those that a later one there supersedes.
 
-    table: int32, a power of two of slots with room for end - start keys; what it held is lost.
-    Returns how many were marked. An aborted record among them is taken out of the map instead:
-    it has a reason to go, and is not counted twice.
+    table: (slots, 2) uint64, a power of two of slots with room for end - start keys; what it held
+    is lost. Returns how many were marked. An aborted record among them is taken out of the map
+    instead: it has a reason to go, and is not counted twice.
+
+    From the last record to the first, so that a slot, which holds the hash itself, never changes.
     """
     first_hash, second_hash, _, states = columns
-    table[:] = -1
+    table[:] = 0
     mask = np.uint64(table.shape[0] - 1)
     marked = 0
-    for i in range(start, end):
+    has_zero = False  # the one hash that looks like a free slot
+    for i in range(end - 1, start - 1, -1):
+        if i - start >= AHEAD:
+            prefetch(table, np.int64(first_hash[i - AHEAD] & mask) * 2)
         if states[i] & np.uint8(IN_MAP) == 0:
             continue
-        slot = first_hash[i] & mask
-        while True:
-            other = table[slot]
-            if other < 0:
-                table[slot] = i
-                break
-            if first_hash[other] == first_hash[i] and second_hash[other] == second_hash[i]:
-                if states[other] & np.uint8(REASON_MASK) == np.uint8(ABORTED):
-                    states[other] &= np.uint8(~IN_MAP & 0xFF)
-                else:
-                    states[other] = (states[other] & np.uint8(~REASON_MASK & 0xFF)) | np.uint8(
-                        SUPERSEDED
-                    )
-                    marked += 1
-                table[slot] = i
-                break
+        first = first_hash[i]
+        second = second_hash[i]
+        slot = first & mask
+        while (table[slot, 0] != first or table[slot, 1] != second) and (
+            table[slot, 0] != 0 or table[slot, 1] != 0
+        ):
             slot = (slot + np.uint64(1)) & mask
+        is_zero = first == 0 and second == 0
+        is_held = has_zero if is_zero else table[slot, 0] == first and table[slot, 1] == second
+        has_zero |= is_zero
+        if not is_held:
+            table[slot, 0] = first
+            table[slot, 1] = second
+        elif states[i] & np.uint8(REASON_MASK) == np.uint8(ABORTED):
+            states[i] &= np.uint8(~IN_MAP & 0xFF)
+        else:
+            states[i] = (states[i] & np.uint8(~REASON_MASK & 0xFF)) | np.uint8(SUPERSEDED)
+            marked += 1
     return marked
 
 
@@ -205,46 +212,32 @@ def merge_latest(
     table: uint64, a power of two of slots with room for count keys. superseded: (>= count,) uint8,
     filled with 0 or 1. Returns how many distinct keys the map has.
 
-    A slot holds the index of an entry, plus one, under the top half of its second hash.
+    From the last entry to the first: what is looked up may be the later one, too (C-11.2). A slot
+    holds the index of an entry, plus one, under the top half of its second hash.
     """
     table[:] = 0
-    superseded[:count] = 0
     mask = np.uint64(table.shape[0] - 1)
     tag_mask = np.uint64(0xFFFFFFFF00000000)
     keys = 0
-    for i in range(count):
-        if entries[i, 2] & np.uint64(LOOKED_UP_BIT):
-            continue
+    for i in range(count - 1, -1, -1):
+        if i >= AHEAD:
+            prefetch(table, np.int64(entries[i - AHEAD, 0] & mask))
         first = entries[i, 0]
         second = entries[i, 1]
         here = (second & tag_mask) | np.uint64(i + 1)
         slot = first & mask
+        superseded[i] = 0
         while True:
             held = table[slot]
             if held == 0:
-                table[slot] = here
-                keys += 1
+                if entries[i, 2] & np.uint64(LOOKED_UP_BIT) == 0:
+                    table[slot] = here
+                    keys += 1
                 break
-            if held & tag_mask == second & tag_mask:
+            if (held ^ here) & tag_mask == 0:
                 other = np.int64(held & ~tag_mask) - 1
                 if entries[other, 0] == first and entries[other, 1] == second:
-                    superseded[other] = 1
-                    table[slot] = here
-                    break
-            slot = (slot + np.uint64(1)) & mask
-    for i in range(count):
-        if not entries[i, 2] & np.uint64(LOOKED_UP_BIT):
-            continue
-        second = entries[i, 1]
-        slot = entries[i, 0] & mask
-        while True:
-            held = table[slot]
-            if held == 0:
-                break
-            if held & tag_mask == second & tag_mask:
-                other = np.int64(held & ~tag_mask) - 1
-                if entries[other, 0] == entries[i, 0] and entries[other, 1] == second:
-                    superseded[i] = other > i  # a later record may be looked up, too (C-11.2)
+                    superseded[i] = 1
                     break
             slot = (slot + np.uint64(1)) & mask
     return keys

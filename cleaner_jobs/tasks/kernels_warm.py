@@ -51,7 +51,7 @@ def warm() -> None:
     _warm_transactions()
     entries = np.zeros((1, offset_map.ENTRY_WORDS), np.uint64)
     offset_map.sum_fingerprints(columns, 0)
-    offset_map.mark_superseded(columns, 0, 0, np.zeros(16, np.int32))
+    offset_map.mark_superseded(columns, 0, 0, np.zeros((16, 2), np.uint64))
     offset_map.pack_part(columns, 0, 0, 0, entries, np.zeros(2, np.uint64))
     keys = np.zeros((16, 2), np.uint64)
     map_capacity.copy_keys(keys, keys.copy())

@@ -148,8 +148,9 @@ class PartBuilder:
         stretch, count = self._stretch, self._columns.filled
         assert stretch is not None
         columns = self._columns.room_for(0)
-        table = self._buffers.array("table", table_slots(count), np.int32)
-        superseded = mark_superseded(columns, 0, count, table[: table_slots(count)])
+        slots = table_slots(count)
+        table = self._buffers.array("table", slots, np.uint64, 2)[:slots]
+        superseded = mark_superseded(columns, 0, count, table)
         entries = self._buffers.array("entries", count, np.uint64, ENTRY_WORDS)
         starts = np.zeros((1 << stretch.hash_partition_bits) + 1, np.uint64)
         kept, survivors, fingerprints = pack_part(

@@ -165,3 +165,28 @@ same_bytes = _make_comparison()
 # copy_bytes(target, target_position, source, position, length): source[position:][:length], no
 # overlap allowed
 copy_bytes = _make_copy()
+
+
+def _make_prefetch() -> Any:
+    number, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+    to_write, to_stay, data_cache = number(1), number(3), number(1)
+
+    @intrinsic
+    def fetch(_context: Any, array: Any, _index: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            held, index = arguments
+            data = context.make_array(signature.args[0])(context, builder, held).data
+            address = builder.bitcast(builder.gep(data, [index]), pointer)
+            call = find_function(builder.module, kind, "llvm.prefetch.p0i8")
+            builder.call(call, [address, to_write, to_stay, data_cache])
+            return context.get_dummy_value()
+
+        return types.void(array, types.int64), generate
+
+    return fetch
+
+
+# prefetch(array, index): have element `index` of a contiguous array, as it stands in memory, in the
+# processor's cache soon; only a hint, of whatever index
+prefetch = _make_prefetch()

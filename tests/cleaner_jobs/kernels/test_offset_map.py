@@ -119,7 +119,7 @@ def marked(rows: list[Row]) -> list[Row]:
 @given(parsed())
 def test_within_a_part_the_later_record_in_the_map_wins(rows: list[Row]) -> None:
     columns, expected = columns_of(rows), marked(rows)
-    table = np.zeros(table_slots(len(rows)), np.int32)  # what it held does not count
+    table = np.full((table_slots(len(rows)), 2), 7, np.uint64)  # what it held does not count
     count = mark_superseded(columns, 0, len(rows), table)
     assert columns[3].tolist() == [row.state for row in expected]
     assert count == sum(row.reason == SUPERSEDED for row in expected)
@@ -226,5 +226,6 @@ def test_a_table_is_a_power_of_two_and_not_full(entries: int) -> None:
 def test_a_hot_key_leaves_one_record() -> None:
     rows = [Row(5, 6, offset, IN_MAP) for offset in range(5000)]
     columns = columns_of(rows)
-    assert mark_superseded(columns, 0, 5000, np.zeros(table_slots(5000), np.int32)) == 4999
+    table = np.zeros((table_slots(5000), 2), np.uint64)
+    assert mark_superseded(columns, 0, 5000, table) == 4999
     assert columns[3].tolist() == [SUPERSEDED | IN_MAP] * 4999 + [IN_MAP]

@@ -26,6 +26,7 @@ def compiled() -> tuple[Callable[..., Any], ...]:
             memory.load_be_int32(buffer, at),
             memory.load_be_int64(buffer, at),
             memory.load_le_uint64(buffer, at),
+            memory.load_byte(buffer, at),
         )
 
     @njit
@@ -48,7 +49,7 @@ def compiled() -> tuple[Callable[..., Any], ...]:
 @given(st.binary(min_size=24, max_size=24), st.integers(0, 16))
 def test_loads_at_any_position(data: bytes, at: int) -> None:
     load, *_ = compiled()
-    expected = [struct.unpack_from(code, data, at)[0] for code in (">h", ">i", ">q", "<Q")]
+    expected = [struct.unpack_from(code, data, at)[0] for code in (">h", ">i", ">q", "<Q", "B")]
     assert [int(number) for number in load(np.frombuffer(data, np.uint8), at)] == expected
 
 
@@ -79,3 +80,14 @@ def test_bytes_are_the_same_or_one_is_not(to: int, at: int, length: int, turned:
     assert same(first, to, second, at, length)
     second[turned % 48] ^= 4
     assert same(first, to, second, at, length) == (not at <= turned % 48 < at + length)
+
+
+def test_to_fetch_ahead_reads_and_changes_nothing_wherever_that_is() -> None:
+    @njit
+    def fetch(words, index):  # type: ignore[no-untyped-def]
+        memory.prefetch(words, index)
+
+    words = np.arange(4, dtype=np.uint64)
+    for index in (0, 3, 4, -1, 2**58):
+        fetch(words, index)
+    assert words.tolist() == [0, 1, 2, 3]
