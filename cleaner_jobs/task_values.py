@@ -68,6 +68,7 @@ class Stretch(NamedTuple):
     hash_partition_bits: int  # the log's keys are spread over 2 ** so many hash partitions
     aborted_file: str = ""  # of the log: ranges of txn_batches; "" where nothing is aborted
     legacy_expired: bool = False  # its legacy tombstones are past their horizon (C-6.1)
+    ends_part: bool = False  # what comes behind it is another part
 
 
 class Section(NamedTuple):

@@ -52,9 +52,9 @@ class PartFile:
             raise WorkFileError(self._path, at, "entries of the map are not what was written")
         return start, end, checksum
 
-    def entries(self, part: Part, hash_partition: int) -> NDArray[np.uint64]:
-        """The (n, 3) entries of one hash partition of a part."""
-        start, end, checksum = self.edges(part, hash_partition)
+    def entries(self, part: Part, edges: tuple[int, int, int]) -> NDArray[np.uint64]:
+        """The (n, 3) entries of one hash partition of a part, by its edges."""
+        start, end, checksum = edges
         at = part.block_at + start * ENTRY_BYTES
         data = self._read(at, (end - start) * ENTRY_BYTES)
         if xxhash.xxh3_64_intdigest(data) != checksum:
@@ -110,9 +110,7 @@ def resolve_hash_partition(
     turns = 1 << max(0, (total - 1).bit_length() - (MERGE_ENTRIES - 1).bit_length())
     found = [_Dropped() for _ in parts]
     for turn in range(turns):
-        for number, dropped in enumerate(
-            _merge_turn(parts, hash_partition, (turn, turns), files, buffers)
-        ):
+        for number, dropped in enumerate(_merge_turn(parts, edges, (turn, turns), files, buffers)):
             found[number].add(*dropped)
     return Verdict(
         log_id=parts[0].log_id,
@@ -143,7 +141,7 @@ class _Dropped:
 
 def _merge_turn(
     parts: Sequence[Part],
-    hash_partition: int,
+    edges_in_parts: Sequence[tuple[int, int, int]],
     turn: tuple[int, int],
     files: PartFiles,
     buffers: WorkerBuffers,
@@ -152,8 +150,8 @@ def _merge_turn(
     number, turns = turn
     shift = 64 - (turns.bit_length() - 1)
     edges, filled = [0], 0
-    for part in parts:
-        source = files.of(part).entries(part, hash_partition)
+    for part, of_part in zip(parts, edges_in_parts, strict=True):
+        source = files.of(part).entries(part, of_part)
         entries = buffers.keep("merge", filled + len(source), filled, np.uint64, ENTRY_WORDS)
         filled = select_entries(source, entries, filled, shift, number)
         edges.append(filled)

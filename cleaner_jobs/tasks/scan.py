@@ -239,6 +239,8 @@ def scan_stretches(
             try:
                 for stretch in of_log:
                     yield from _scan_stretch(stretch, builder, buffers)
+                    if stretch.ends_part:
+                        yield from builder.finish()
                 yield from builder.finish()
             except (CorruptFileError, LogChangedError, OSError) as error:
                 yield log_id, error

@@ -201,10 +201,12 @@ class Stages:
     def _scan(self, stage: str, aborted_files: Mapping[int, str]) -> None:
         """Scan the logs that aborted_files names, each by what its file says is aborted."""
         stretches = []
+        log_bytes = sum(self._plans[log_id].log_bytes for log_id in aborted_files)
+        length = layout.stretch_bytes(log_bytes, self._cores)
         for log_id, aborted_file in aborted_files.items():
             plan = self._plans[log_id]
             with self._or_stop(plan):
-                stretches += layout.stretches_of(plan, _index_positions, aborted_file)
+                stretches += layout.stretches_of(plan, _index_positions, aborted_file, length)
         tasks = layout.scan_tasks(stretches, self._cores)
         parts: dict[int, list[Part]] = defaultdict(list)
         for values in self._run(stage, [{"stretches": own} for own in tasks]):

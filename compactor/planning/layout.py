@@ -3,7 +3,7 @@
 Few long tasks: a Spark task costs a tenth of a second beyond its work. Pure.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -11,14 +11,19 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Part, Piece, Source, Stretch
 from storage.file_names import LOG, file_name
 
-STRETCH_BYTES = 64 << 20
+STRETCH_BYTES = 64 << 20  # at most
+SHORTEST_STRETCH_BYTES = 4 << 20  # of a small log that many cores share
 TASK_BYTES = 512 << 20
 TASKS_PER_CORE = 4
 PIECES_PER_TASK = 2  # of a group that several tasks share
 REWRITE_TASKS_PER_CORE = 32  # what is being rewritten is staged beside what it replaces
 LOG_COST_BYTES = 256 << 10  # what opening and closing a log costs, as bytes of reading
 BYTES_PER_KEY = 100  # an estimate; it decides only into how many parts the map is cut
-HASH_PARTITION_KEYS = 1 << 18
+HASH_PARTITION_KEYS = 1 << 18  # merged in the processor's cache
+# Each hash partition is read from each part: from so many on, what a part has for one is no more
+# than 2,000 keys, and there are only as many partitions as a merge needs to hold one in memory.
+FEW_HASH_PARTITION_BITS = 9
+MERGED_KEYS = 1 << 20  # twice as many fit
 MAX_HASH_PARTITION_BITS = 12
 NS_PER_MS = 1_000_000
 
@@ -43,8 +48,16 @@ def in_flight_bytes(log_bytes: int, cores: int) -> int:
 
 def hash_partition_bits(log_bytes: int) -> int:
     """How many bits of a key's hash name its hash partition, for a log of that size."""
-    hash_partitions = log_bytes // BYTES_PER_KEY // HASH_PARTITION_KEYS
-    return min(MAX_HASH_PARTITION_BITS, hash_partitions.bit_length())
+    keys = log_bytes // BYTES_PER_KEY
+    in_cache, in_memory = keys // HASH_PARTITION_KEYS, keys // MERGED_KEYS
+    few = min(FEW_HASH_PARTITION_BITS, in_cache.bit_length())
+    return min(MAX_HASH_PARTITION_BITS, max(few, in_memory.bit_length()))
+
+
+def stretch_bytes(log_bytes: int, cores: int) -> int:
+    """How long the stretches of a round's logs are: several for each core."""
+    share = log_bytes // (cores * TASKS_PER_CORE)
+    return min(STRETCH_BYTES, max(SHORTEST_STRETCH_BYTES, share))
 
 
 def sources_of(plan: LogPlan) -> list[tuple[Source, ...]]:
@@ -67,11 +80,14 @@ def sources_of(plan: LogPlan) -> list[tuple[Source, ...]]:
 
 
 def stretches_of(
-    plan: LogPlan, index_positions: IndexPositions, aborted_file: str = ""
+    plan: LogPlan,
+    index_positions: IndexPositions,
+    aborted_file: str = "",
+    length: int = STRETCH_BYTES,
 ) -> list[Stretch]:
     """All of the groups of a log, cut where the offset index knows that a batch starts.
 
-    aborted_file: the aborted transactions that the scan goes by.
+    aborted_file: the aborted transactions that the scan goes by. length: stretch_bytes.
     """
     bits = hash_partition_bits(plan.log_bytes)
     return [
@@ -90,7 +106,7 @@ def stretches_of(
         )
         for g, sources in enumerate(sources_of(plan))
         for s, source in enumerate(sources)
-        for start, end in pairwise(_cuts(source, index_positions))
+        for start, end in pairwise(_cuts(source, index_positions, length))
     ]
 
 
@@ -117,13 +133,13 @@ def dirty_stretches(plan: LogPlan, start: tuple[int, int], aborted_file: str = "
     ]
 
 
-def _cuts(source: Source, index_positions: IndexPositions) -> list[int]:
+def _cuts(source: Source, index_positions: IndexPositions, length: int) -> list[int]:
     if not source.log_bytes:
         return []
     cuts = [0]
-    if source.log_bytes > STRETCH_BYTES:
+    if source.log_bytes > length:
         for position in index_positions(source.path):
-            if cuts[-1] + STRETCH_BYTES <= position < source.log_bytes:
+            if cuts[-1] + length <= position < source.log_bytes:
                 cuts.append(position)
     return [*cuts, source.log_bytes]
 
@@ -151,8 +167,23 @@ def deal_by_cost(items: Sequence[Dealt], costs: Sequence[int], tasks: int) -> li
 
 
 def scan_tasks(stretches: Sequence[Stretch], cores: int) -> list[list[Stretch]]:
+    """Deal stretches in order, and end parts so that all cores get pieces to rewrite."""
     costs = [stretch.end - stretch.start + LOG_COST_BYTES for stretch in stretches]
-    return deal_in_order(stretches, costs, task_count(sum(costs), cores))
+    part_bytes = max(SHORTEST_STRETCH_BYTES, sum(costs) // (cores * PIECES_PER_TASK))
+    dealt = deal_in_order(stretches, costs, task_count(sum(costs), cores))
+    return [list(_with_ends(run, part_bytes)) for run in dealt]
+
+
+def _with_ends(run: Sequence[Stretch], part_bytes: int) -> Iterator[Stretch]:
+    log_id, log_bytes = -1, 0
+    for stretch in run:
+        if stretch.log_id != log_id:
+            log_id, log_bytes = stretch.log_id, 0
+        log_bytes += stretch.end - stretch.start
+        ends_part = log_bytes >= part_bytes
+        if ends_part:
+            log_bytes = 0
+        yield stretch._replace(ends_part=ends_part)
 
 
 def pieces_of(plan: LogPlan, parts: Sequence[Part], piece_bytes: int) -> list[Piece]:

@@ -1,5 +1,6 @@
 """How work is cut and dealt: everything once, in order, in runs of about equal cost."""
 
+from collections.abc import Callable, Iterator
 from itertools import chain, pairwise
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleaner_jobs.plan import LogPlan, SegmentGroup
-from cleaner_jobs.task_values import Part, Section
+from cleaner_jobs.task_values import Part, Section, Stretch
 from compactor.planning import layout
 from compactor.planning.layout import (
     deal_by_cost,
@@ -18,6 +19,7 @@ from compactor.planning.layout import (
     rewrite_tasks,
     scan_tasks,
     sources_of,
+    stretch_bytes,
     stretches_of,
     task_count,
 )
@@ -73,6 +75,9 @@ def test_few_long_tasks(log_bytes: int, cores: int, expected: int) -> None:
         (100 * (1 << 18), 1),
         (200 * (1 << 18), 2),
         (GIB, 6),
+        (25_000_000_000, 9),  # 500 partitions of half a million keys: not more for their sake
+        (53_000_000_000, 9),
+        (54_000_000_000, 10),  # a million keys of 512: twice as many fit into a merge
         (1 << 60, 12),
     ],
 )
@@ -144,6 +149,62 @@ def test_without_an_index_a_segment_is_one_stretch() -> None:
     size = 5 * layout.STRETCH_BYTES
     stretches = stretches_of(plan_of([[size]]), lambda _: ())
     assert [(s.start, s.end) for s in stretches] == [(0, size)]
+
+
+@pytest.mark.parametrize(
+    ("log_bytes", "cores", "expected"),
+    [
+        (800 * MIB, 2, 64 * MIB),
+        (800 * MIB, 16, 800 * MIB // 64),  # four for each
+        (10 * MIB, 16, 4 * MIB),
+        (100 * GIB, 16, 64 * MIB),
+    ],
+)
+def test_many_cores_get_short_stretches(log_bytes: int, cores: int, expected: int) -> None:
+    assert stretch_bytes(log_bytes, cores) == expected
+
+
+@pytest.mark.parametrize("cores", [1, 2, 16, 48])
+def test_every_core_gets_work_in_each_stage_of_one_log_of_800_mb(cores: int) -> None:
+    """Index entries 4 KiB apart; each task ends its own parts, and where it is told to."""
+    size = 800 * MIB // 6
+    plan = plan_of([[size] * 6])
+    entries = range(0, size, 4096)
+    stretches = stretches_of(plan, lambda _: entries, length=stretch_bytes(plan.log_bytes, cores))
+    tasks = scan_tasks(stretches, cores)
+    lengths = [sum(s.end - s.start for s in task) for task in tasks]
+    assert len(tasks) >= cores and max(lengths) < 1.4 * min(lengths)
+    runs = [
+        list(run) for task in tasks for run in split_after(task, lambda stretch: stretch.ends_part)
+    ]
+    parts = [part_of(0, sum(s.end - s.start for s in run), bits=5) for run in runs]
+    pieces = pieces_of(plan, parts, plan.log_bytes // task_count(plan.log_bytes, cores))
+    work = [
+        sum(p.log_bytes for piece in task for p in piece.parts)
+        for task in rewrite_tasks(pieces, cores)
+    ]
+    assert len(work) >= cores and max(work) < 1.6 * plan.log_bytes / cores
+    assert cores < 2 or len(pieces) >= 2 * cores
+    assert len(resolve_tasks([parts], cores)) >= min(cores, 32)
+
+
+def split_after(
+    items: list[Stretch], is_last: Callable[[Stretch], bool]
+) -> Iterator[list[Stretch]]:
+    run: list[Stretch] = []
+    for item in items:
+        run.append(item)
+        if is_last(item):
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def test_a_part_of_a_small_log_ends_with_it() -> None:
+    plan = plan_of([[1 * MIB] * 3])
+    (task,) = scan_tasks(stretches_of(plan, lambda _: ()), cores=1)
+    assert [stretch.ends_part for stretch in task] == [False] * 3
 
 
 def test_stretches_are_dealt_in_order_with_a_price_for_each_log() -> None:
