@@ -6,6 +6,7 @@ Of record batches F-4.2, of legacy messages F-7.1.
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from storage.formats.batch_columns import (
     ATTRIBUTES,
@@ -24,13 +25,17 @@ from storage.kernels.memory_access import store_be_int32
 
 
 @kernel
-def first_wrong_checksum(buffer: ByteArray, origin: int, rows: Int64Array) -> tuple[int, int]:
+def first_wrong_checksum(
+    buffer: ByteArray, origin: int, rows: Int64Array, chosen: NDArray[np.bool_]
+) -> tuple[int, int]:
     """The first batch with another checksum than the one that it carries, and that checksum.
 
-    buffer: of the batches, whose first byte is at `origin` of their file. Returns -1 and 0 where
-    all are as they should be.
+    buffer: of the batches, whose first byte is at `origin` of their file. chosen: which batches are
+    looked at. Returns -1 and 0 where all of those are as they should be.
     """
     for i in range(rows.shape[0]):
+        if not chosen[i]:
+            continue
         start: Any = rows[i, POSITION] - origin
         end: Any = start + rows[i, SIZE]
         computed: Any = np.int64(0)

@@ -36,6 +36,7 @@ from storage.formats.batch_columns import (
     RECORDS_END,
     RECORDS_START,
     SIZE,
+    TXN_FLAGS,
     ByteArray,
     Int64Array,
 )
@@ -102,6 +103,25 @@ def sum_heads(buffer: ByteArray, start: int, end: int) -> tuple[np.uint64, int, 
         batches += 1
         at += size
     return total, batches, at
+
+
+@kernel
+def first_other_row(rows: Int64Array, again: Int64Array) -> int:
+    """The first batch of which another framing says something else; -1: there is none.
+
+    Their TXN_FLAGS are not from the file, and are not compared.
+    """
+    for i in range(rows.shape[0]):
+        for column in range(rows.shape[1]):
+            if rows[i, column] != again[i, column] and column != TXN_FLAGS:
+                return i
+    return -1
+
+
+@kernel
+def have_same_bytes(first: ByteArray, second: ByteArray, length: int) -> bool:
+    """Whether both begin with the same bytes, of that number."""
+    return bool(same_bytes(first, np.int64(0), second, np.int64(0), np.int64(length)))
 
 
 @inlined

@@ -58,7 +58,7 @@ from storage.kernels.xxh64_kernel import digests_between, xxh64_between
 
 WINDOW_BYTES = 16 << 20
 WINDOW_BATCHES = 1 << 16
-PAYLOAD_BYTES = 16 << 20  # decompressed at once, unless a single batch holds more
+PAYLOAD_BYTES = 4 << 20  # decompressed at once, unless a single batch holds more
 MIN_RECORD_BYTES = 7
 NO_RECORDS: ByteArray = np.empty(0, np.uint8)
 NO_DIGESTS: UInt64Array = np.empty(0, np.uint64)
@@ -195,13 +195,15 @@ def _framing_error(path: str, position: int, code: int, detail: int) -> CorruptF
     return kind(path, position, problem_text(code, detail))
 
 
-def check_checksums(window: Window) -> None:
+def check_checksums(window: Window, chosen: NDArray[np.bool_] | None = None) -> None:
     """Raise CorruptFileError at the first batch whose CRC is not the one it carries.
 
-    That is a CRC-32C (F-4.2), of a legacy message a CRC-32 (F-7.1).
+    That is a CRC-32C (F-4.2), of a legacy message a CRC-32 (F-7.1). chosen: which are looked at;
+    None: all.
     """
     rows = window.rows
-    wrong, computed = first_wrong_checksum(window.buffer, window.file_position, rows)
+    its = np.ones(len(rows), np.bool_) if chosen is None else chosen
+    wrong, computed = first_wrong_checksum(window.buffer, window.file_position, rows, its)
     if wrong >= 0:
         problem = f"checksum {rows[wrong, CHECKSUM]:08x} is stored, {computed:08x} computed"
         raise CorruptFileError(window.path, int(rows[wrong, POSITION]), problem)

@@ -31,6 +31,9 @@ def warm() -> None:
     window = np.zeros(batch_columns.SLACK_BYTES, np.uint8)
     batch_columns.walk_batches(window, 0, 0, -1, rows)
     legacy_upgrade.upgrade_messages(window, 0, rows[:0], 0, window, 0)
+    legacy_upgrade.first_out_of_order(rows[:0], 0)
+    same_batches.first_other_row(rows[:0], rows[:0])
+    same_batches.have_same_bytes(window, window, 0)
     legacy_upgrade.upgrade_wrapper(window, 0, rows[0], window, 0)
     columns = (
         np.zeros(1, np.uint64),
@@ -76,7 +79,7 @@ def warm() -> None:
     choices = kept_records[:0], horizons[:0]
     pack.pack_batches(nobody, (window, bounds), choices, window, bounds, (0, 0, -1), tools)
     checksums.seal_batches(window, bounds[:0])
-    checksums.first_wrong_checksum(window, 0, rows[:0])
+    checksums.first_wrong_checksum(window, 0, rows[:0], np.zeros(0, np.bool_))
     expected = np.zeros((1, EXPECTED_COLUMNS), np.int64)
     same_batches.sum_heads(window, 0, 0)
     same_batches.compare_payloads(

@@ -139,7 +139,7 @@ class BatchRewriter:
         count = len(window.rows)
         packed = decided.rebuilt & (window.rows[:, ATTRIBUTES] & CODEC_MASK != 0)
         # what has become corrupt since the scan is not decompressed
-        check_checksums(window._replace(rows=window.rows[packed]))
+        check_checksums(window, packed)
         legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0
         emptied_legacy = legacy & (decided.actions == EMPTY)
         self.counts.legacy_emptied += int(np.count_nonzero(emptied_legacy))
@@ -206,7 +206,7 @@ class BatchRewriter:
             check_batches(window, (start, end), decided, (out, length))
         finally:  # where the source is wrong, that is the error
             anew = decided.rebuilt[start:end] | (decided.actions[start:end] == EMPTY)
-            check_checksums(window._replace(rows=window.rows[start:end][anew]))
+            check_checksums(window._replace(rows=window.rows[start:end]), anew)
         self._output.checked()
 
     def _rewrite_up_to(

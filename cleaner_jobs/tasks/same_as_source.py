@@ -9,7 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cleaner_jobs.kernels.same_batches import compare_batches, compare_payloads
+from cleaner_jobs.kernels.same_batches import (
+    compare_batches,
+    compare_payloads,
+    first_other_row,
+    have_same_bytes,
+)
 from cleaner_jobs.kernels.same_records import DIFFERENCES, EXPECTED_COLUMNS, SAME
 from cleaner_jobs.problems import FAULT, MiswrittenError
 from cleaner_jobs.tasks.batch_window import Payloads, Window, digests_of
@@ -19,14 +24,11 @@ from storage.formats.batch_columns import (
     BATCH_COLUMNS,
     POSITION,
     RECORDS_END,
-    TXN_FLAGS,
     ByteArray,
     Int64Array,
     walk_batches,
 )
 from storage.formats.legacy_upgrade import Entries, upgrade
-
-_COMPARED = np.delete(np.arange(BATCH_COLUMNS), TXN_FLAGS)  # flags are not from the file
 
 
 class Decided(NamedTuple):
@@ -111,11 +113,12 @@ def check_upgraded(window: Window, buffers: WorkerBuffers) -> None:
     done, records, _ = upgrade(entries, previous_offset, take)
     if done == len(rows):
         last = int(rows[:, RECORDS_END].max())
-        same = np.all(again[:, _COMPARED] == rows[:, _COMPARED], axis=1)
-        if same.all() and np.array_equal(records[:last], window.upgraded[:last]):
+        done = first_other_row(rows, again)
+        if done < 0 and have_same_bytes(records, window.upgraded, last):
             return
-        done = int(same.argmin())
-    raise miswritten(window, min(done, len(rows) - 1), "its records in the form of format v2")
+    raise miswritten(
+        window, min(max(done, 0), len(rows) - 1), "its records in the form of format v2"
+    )
 
 
 def miswritten(window: Window, row: int, what: str) -> MiswrittenError:

@@ -255,7 +255,7 @@ def _scan_stretch(stretch: Stretch, builder: PartBuilder, buffers: WorkerBuffers
             index.check(window.rows)
             legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0
             plain = ~legacy & (window.rows[:, ATTRIBUTES] & CODEC_MASK == 0)
-            check_checksums(window._replace(rows=window.rows[~plain]))
+            check_checksums(window, ~plain)
             if aborted is not None:
                 flag_aborted(window.rows, aborted)
             if stretch.legacy_expired:
@@ -268,6 +268,6 @@ def _scan_stretch(stretch: Stretch, builder: PartBuilder, buffers: WorkerBuffers
                 raise
             # After the keys were hashed: a bit that flips before that is noticed, too. What is
             # compressed is checked against its checksum before anything is decompressed.
-            check_checksums(window._replace(rows=window.rows[plain]))
+            check_checksums(window, plain)
         reader.check_unchanged(stretch.source)
         index.finish()

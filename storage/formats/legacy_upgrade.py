@@ -130,13 +130,10 @@ def upgrade(entries: Entries, previous_offset: int, take: TakeArray) -> Upgraded
 
 def _in_order(entries: Entries, previous_offset: int, upgraded: Upgraded) -> Upgraded:
     """Cut at the first row that does not begin behind the one before it."""
-    rows = entries.rows[: upgraded.done]
-    before = np.concatenate(([previous_offset], rows[:-1, LAST_OFFSET]))
-    wrong = np.flatnonzero(rows[:, BASE_OFFSET] <= before[: len(rows)])
-    if not len(wrong):
+    row = first_out_of_order(entries.rows[: upgraded.done], previous_offset)
+    if row < 0:
         return upgraded
-    row = int(wrong[0])
-    problem = _problem(entries, row, OFFSETS_NOT_ASCENDING, int(rows[row, BASE_OFFSET]))
+    problem = _problem(entries, row, OFFSETS_NOT_ASCENDING, int(entries.rows[row, BASE_OFFSET]))
     return Upgraded(row, upgraded.records, problem)
 
 
@@ -191,6 +188,16 @@ def _wrapper_value(entries: Entries, row: int) -> memoryview:
 
 def _int32(data: memoryview, at: int) -> int:
     return int.from_bytes(data[at : at + 4], "big", signed=True)
+
+
+@kernel
+def first_out_of_order(rows: Int64Array, previous_offset: int) -> int:
+    """The first row whose offsets do not begin behind those before it; -1: there is none."""
+    for i in range(rows.shape[0]):
+        if rows[i, BASE_OFFSET] <= previous_offset:
+            return i
+        previous_offset = rows[i, LAST_OFFSET]
+    return -1
 
 
 @inlined

@@ -23,6 +23,7 @@ from storage.kernels.crc32c import crc32c
 ORIGIN = 1000  # where the buffer begins in its file
 SIZES = 61, 70, 2000, 5000
 IS_LEGACY = False, True, True, False
+ALL = np.ones(len(SIZES), np.bool_)
 
 
 def batches() -> tuple[ByteArray, Int64Array]:
@@ -41,8 +42,8 @@ def batches() -> tuple[ByteArray, Int64Array]:
 
 def test_checksums_that_fit_are_found_to() -> None:
     buffer, rows = batches()
-    assert first_wrong_checksum(buffer, ORIGIN, rows) == (-1, 0)
-    assert first_wrong_checksum(buffer, ORIGIN, rows[:0]) == (-1, 0)
+    assert first_wrong_checksum(buffer, ORIGIN, rows, ALL) == (-1, 0)
+    assert first_wrong_checksum(buffer, ORIGIN, rows[:0], ALL[:0]) == (-1, 0)
 
 
 @pytest.mark.parametrize("wrong", range(len(SIZES)))
@@ -50,19 +51,28 @@ def test_the_first_that_does_not_fit_is_named_with_what_it_should_be(wrong: int)
     buffer, rows = batches()
     fitting = int(rows[wrong, CHECKSUM])
     rows[wrong:, CHECKSUM] ^= 1 << 31
-    found = first_wrong_checksum(buffer, ORIGIN, rows)
+    found = first_wrong_checksum(buffer, ORIGIN, rows, ALL)
     assert found == (wrong, fitting)
     assert all(isinstance(number, int) for number in found)  # no float, to which numba unifies
+
+
+def test_only_those_that_are_chosen_are_looked_at() -> None:
+    buffer, rows = batches()
+    rows[[0, 2], CHECKSUM] ^= 1
+    chosen = np.array([False, True, False, True])
+    assert first_wrong_checksum(buffer, ORIGIN, rows, chosen)[0] == -1
+    chosen[2] = True
+    assert first_wrong_checksum(buffer, ORIGIN, rows, chosen)[0] == 2
 
 
 @pytest.mark.parametrize("flipped", [ORIGIN + 61 + 16, ORIGIN + 61 + 69])
 def test_a_flipped_bit_is_found_from_the_first_to_the_last_byte_under_it(flipped: int) -> None:
     buffer, rows = batches()
     buffer[flipped - ORIGIN] ^= 1
-    assert first_wrong_checksum(buffer, ORIGIN, rows)[0] == 1
+    assert first_wrong_checksum(buffer, ORIGIN, rows, ALL)[0] == 1
     buffer[flipped - ORIGIN] ^= 1
     buffer[61 + 15] ^= 1  # before it
-    assert first_wrong_checksum(buffer, ORIGIN, rows)[0] == -1
+    assert first_wrong_checksum(buffer, ORIGIN, rows, ALL)[0] == -1
 
 
 def test_sealed_batches_have_the_checksum_of_what_they_hold() -> None:

@@ -391,7 +391,7 @@ def test_a_file_that_changes_while_it_is_read_sets_its_log_aside(
 ) -> None:
     stretches = scanner.segment([keyed(0, "a")])
     path = stretches[0].source.path
-    monkeypatch.setattr(scan, "check_checksums", lambda _: os.utime(path, ns=(1, 1)))
+    monkeypatch.setattr(scan, "check_checksums", lambda *_: os.utime(path, ns=(1, 1)))
     ((_, error),) = scanner.scan(*stretches).errors
     assert isinstance(error, LogChangedError)
 
