@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from cleaner_jobs.plan import LogPlan
 from storage.file_names import LOG, file_name
+from storage.files.local import LOCAL
 from storage.formats.control_record import ControlType
 from storage.log.log_dir import list_partition
 from storage.log.producer_state import read_marker
@@ -24,7 +25,7 @@ def later_markers(plan: LogPlan, producer_ids: Collection[int]) -> dict[int, Mar
 
     Reads batch headers until each has one: transactions that are open where a round ends are short.
     """
-    partition = list_partition(plan.path, plan.topic, plan.partition)
+    partition = list_partition(plan.path, plan.topic, plan.partition, LOCAL)  # as tasks read it
     first = max(s.base_offset for group in plan.groups for s in group.segments) + 1
     found: dict[int, Marker] = {}
     for segment in partition.segments:

@@ -40,12 +40,10 @@ def use_local_rounds(patch: pytest.MonkeyPatch, work_dir: Path, cores: int = 2) 
     local.cores = cores
 
     @contextlib.contextmanager
-    def session(*_: object) -> Iterator[Any]:
-        yield SimpleNamespace(
-            sparkContext=SimpleNamespace(defaultParallelism=cores, log_round=local)
-        )
+    def spark(*_: object) -> Iterator[Any]:
+        yield SimpleNamespace(defaultParallelism=cores, log_round=local)
 
-    patch.setattr(cleaner_manager, "_session", session)
+    patch.setattr(cleaner_manager, "_spark", spark)
 
 
 def run_command(*words: object) -> Ended:
