@@ -9,7 +9,7 @@ be local is refused until the operator, who knows, names its type.
 from collections.abc import Collection, Iterable
 
 from compactor.errors import RefusedError
-from storage.files import filesystem
+from storage.files import backends
 from storage.files.mount_table import Mount
 
 _ON_DISKS = "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "nilfs2"
@@ -25,7 +25,7 @@ def require_working_locks(log_dirs: Iterable[str], allowed_types: Collection[str
     allowed_types: file systems that the operator has named, beside LOCAL_TYPES.
     """
     for log_dir in log_dirs:
-        reason = why_locks_may_fail(filesystem.mount_of(log_dir), allowed_types)
+        reason = why_locks_may_fail(backends.mount_of(log_dir), allowed_types)
         if reason is not None:
             raise RefusedError(f"{log_dir}: {reason}. Nothing was changed")
 

@@ -12,7 +12,8 @@ from compactor.api.own_places import PROBLEM, log_dir_around, require_elsewhere
 from compactor.exit_codes import UsageError
 from compactor.originals.kept_manifest import DISCARDED_FILE, RUN_FILE
 from storage.file_names import LOG, parse_partition_dir
-from storage.files.filesystem import exists, is_directory, require_in_place
+from storage.files.backends import require_in_place
+from storage.files.filesystem import exists, is_directory
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES
 from storage.formats.partition_metadata import PARTITION_METADATA

@@ -1,17 +1,16 @@
-"""Access to files, and what each operation promises. The one module that imports fsspec.
+"""Access to files, and what each operation promises.
 
 In-place work needs three promises: a rename replaces its target in one step, bytes that were synced
 outlive a power cut, and so do names once their directory was synced. Local file systems (network
 ones with POSIX semantics included) give them through the calls below, which are the operating
 system's own: fsspec's local backend never syncs, and its move may copy. No other fsspec backend
-states these promises, so none is taken for in-place work (spec C-15.4, F-13.3).
+states these promises, so none is taken for in-place work (`backends`; spec C-15.4, F-13.3).
 
 A file in a directory that is held (`held_directories`) is reached in that very directory or not at
 all: nothing is listed, read or changed in what was put in its place.
 
-Errors are the operating system's (OSError, with the path in it), but for UnsupportedBackendError,
-for CorruptFileError where something stands in the place of a file, and for what the owner of a held
-directory raises.
+Errors are the operating system's (OSError, with the path in it), but for CorruptFileError where
+something stands in the place of a file, and for what the owner of a held directory raises.
 """
 
 import contextlib
@@ -20,15 +19,13 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 
-from storage.errors import CorruptFileError, UnsupportedBackendError
-from storage.files import held_directories, mount_table
+from storage.errors import CorruptFileError
+from storage.files import held_directories
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Entry
 from storage.files.held_directories import open_directory
-from storage.files.mount_table import Mount
 
 _Named = tuple[str, str, int | None]  # path, name, and the directory that the name is relative to
-_LOCAL_PROTOCOLS = ("file", "local")
 _READ_BYTES = 16 * 1024
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -105,44 +102,6 @@ def _listed(path: str) -> Iterator["Iterator[os.DirEntry[str]]"]:
     finally:
         if descriptor is not None:
             os.close(descriptor)
-
-
-def require_in_place(url: str) -> str:
-    """Give the absolute local path of a plain path or a file:// URL.
-
-    Raise UnsupportedBackendError for everything else, also for a protocol nobody knows.
-    """
-    if "://" not in url and "::" not in url:
-        return _absolute(url)
-    import fsspec  # only here: a plain path should not wait 0.1 s for it
-
-    protocol = url.partition("::")[0] if "::" in url else url.partition("://")[0]
-    if protocol in _LOCAL_PROTOCOLS:
-        return _absolute(str(fsspec.get_filesystem_class("file")._strip_protocol(url)))
-    known = "backend" if protocol in fsspec.available_protocols() else "unknown backend"
-    raise UnsupportedBackendError(
-        f"{url}: {known} {protocol!r} has no stated promise of an atomic rename; "
-        "logs are compacted in place on local and network file systems only"
-    )
-
-
-def _absolute(path: str) -> str:
-    """Without links only where the system would follow one before it goes up."""
-    return os.path.realpath(path) if ".." in path.split(os.sep) else os.path.abspath(path)
-
-
-def mount_of(path: str) -> Mount | None:
-    """The mount that a directory is on; None where the system has no table of mounts."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fdinfo = read_bytes(f"/proc/self/fdinfo/{descriptor}").decode()
-        mountinfo = read_bytes("/proc/self/mountinfo").decode(errors="surrogateescape")
-    except OSError:  # not a Linux, or one that shows no /proc
-        return None
-    finally:
-        os.close(descriptor)
-    mount_id = mount_table.mount_id_of(fdinfo)
-    return None if mount_id is None else mount_table.find_mount(mountinfo, mount_id)
 
 
 def list_directory(path: str) -> list[Entry]:

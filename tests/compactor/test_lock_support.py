@@ -9,7 +9,7 @@ import pytest
 from compactor.errors import RefusedError
 from compactor.lock_support import LOCAL_TYPES, require_working_locks, why_locks_may_fail
 from compactor.log_dir_lock import lock_log_dirs
-from storage.files import filesystem
+from storage.files import backends
 from storage.files.mount_table import Mount
 from storage.formats import clean_shutdown
 from tests.support.private_mounts import python_with_mounts
@@ -65,7 +65,7 @@ def test_a_directory_on_a_network_file_system_is_not_even_opened(
         path.mkdir()
         clean_shutdown.write(str(path))
     monkeypatch.setattr(
-        filesystem, "mount_of", lambda path: mount("nfs4" if path == str(second) else "ext4")
+        backends, "mount_of", lambda path: mount("nfs4" if path == str(second) else "ext4")
     )
     both = [str(first), str(second)]
     refused = pytest.raises(RefusedError, match=r"b: on nfs4, .* Nothing was changed")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.files import filesystem
+from storage.files import backends
 from storage.files.mount_table import Mount, find_mount, mount_id_of
 from tests.support.private_mounts import python_with_mounts
 
@@ -55,7 +55,7 @@ def test_a_mount_is_found_though_others_hide_what_lies_beneath(tmp_path: Path) -
     """By the longest mount point, /D/inner would be taken for where /D/inner/x stands."""
     code = (
         "import os, sys\n"
-        "from storage.files.filesystem import mount_of\n"
+        "from storage.files.backends import mount_of\n"
         "outer = sys.argv[1]\n"
         "os.makedirs(outer + '/inner/x')\n"
         "for path in (outer, outer + '/inner', outer + '/inner/x', '/proc'):\n"
@@ -76,5 +76,5 @@ def test_without_a_table_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> No
     def missing(path: str) -> bytes:
         raise FileNotFoundError(path)
 
-    monkeypatch.setattr(filesystem, "read_bytes", missing)
-    assert filesystem.mount_of("/") is None
+    monkeypatch.setattr(backends, "read_bytes", missing)
+    assert backends.mount_of("/") is None

@@ -16,12 +16,19 @@ CALLS = {
     *("symlink", "truncate", "unlink", "utime"),
 }
 CALLS_OF_PATH = {"getmtime", "getsize", "realpath", "samefile"}
-MACHINE = {"discarding", "file_attributes", "filesystem", "held_directories", "mount_table"}
+MACHINE = {
+    "backends",
+    "discarding",
+    "file_attributes",
+    "filesystem",
+    "held_directories",
+    "mount_table",
+}
 
 # by reason, by the package that the modules stand in
 PLAIN: dict[str, dict[str, str]] = {
     "what keeps the promises of `Files` on this machine": {
-        "storage.files": "discarding file_attributes filesystem held_directories local",
+        "storage.files": "backends discarding file_attributes filesystem held_directories local",
     },
     "the reading and writing of tasks, by descriptors: the hot path, on an executor": {
         "cleaner_jobs": "unchanged",
