@@ -228,13 +228,25 @@ def _start_java_and_context(options: Mapping[str, str], log_path: Path) -> Spark
     if SparkContext._gateway is None:
         # Not to be cut off: of a Java that is half started nobody would know.
         with log_path.open("ab") as log, undisturbed():
-            SparkContext._ensure_initialized(gateway=_launch(conf, log))
+            gateway = _launch(conf, log)
+            _drop_numpy_converters(gateway)
+            SparkContext._ensure_initialized(gateway=gateway)
     return SparkContext(conf=conf)
 
 
 def _launch(conf: SparkConf, log: IO[bytes]) -> Any:  # untyped in pyspark, as py4j is
     start: Any = launch_gateway
     return start(conf, popen_kwargs={"stdout": log, "stderr": log})
+
+
+def _drop_numpy_converters(gateway: Any) -> None:
+    """Let py4j not ask of each argument whether numpy made it.
+
+    To find out, pyspark 4 imports its own tests, and with them pandas where it is installed: half a
+    second. No argument of ours is numpy's.
+    """
+    client = gateway._gateway_client
+    client.converters = [c for c in client.converters if "Numpy" not in type(c).__name__]
 
 
 def _log4j_file() -> Path:

@@ -283,7 +283,7 @@ class Stages:
     def _pieces_to_write(self, plans: Sequence[LogPlan]) -> list[Piece]:
         scans = {plan.log_id: self._scans[plan.log_id].parts for plan in plans}
         total = sum(part.log_bytes for parts in scans.values() for part in parts)
-        piece_bytes = total // layout.task_count(total, self._cores)
+        piece_bytes = layout.share_bytes(total, self._cores)
         return [
             _with_transactions(piece, self._transactions[plan.log_id])
             for plan in plans

@@ -10,7 +10,6 @@ from compactor.cleaning.aborted_ranges import TxnIndexOfSegment, expected_ranges
 from storage.file_names import INDEX, LOG, TXN_INDEX, file_name
 from storage.files import filesystem
 from storage.formats import offset_index, txn_index
-from storage.log.segment_recovery import rebuilt_indexes
 
 
 def read_indexes(plan: LogPlan) -> list[TxnIndexOfSegment]:
@@ -47,6 +46,9 @@ def map_start(plan: LogPlan) -> tuple[int, int]:
     if filesystem.exists(path):
         entries = offset_index.read(path)
     else:
+        # numba and its kernels take half a second, and hardly a log is without an index
+        from storage.log.segment_recovery import rebuilt_indexes
+
         log_path = os.path.join(plan.path, file_name(base_offset, LOG))
         log_bytes, interval_bytes = segments[number].log_bytes, plan.index_interval_bytes
         rebuilt = rebuilt_indexes(log_path, base_offset, log_bytes, interval_bytes)

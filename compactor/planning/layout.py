@@ -25,6 +25,7 @@ HASH_PARTITION_KEYS = 1 << 18  # merged in the processor's cache
 FEW_HASH_PARTITION_BITS = 9
 MERGED_KEYS = 1 << 20  # twice as many fit
 MAX_HASH_PARTITION_BITS = 12
+SMALLEST_SHARE_BYTES = 8 << 20
 NS_PER_MS = 1_000_000
 
 Dealt = TypeVar("Dealt")
@@ -35,6 +36,14 @@ def task_count(log_bytes: int, cores: int) -> int:
     """As many as there are cores; up to four times that where each still has TASK_BYTES to do."""
     rounds = -(-log_bytes // (cores * TASK_BYTES))
     return cores * max(1, min(TASKS_PER_CORE, rounds))
+
+
+def share_bytes(log_bytes: int, cores: int) -> int:
+    """A task's share of a round, by which groups are cut into pieces.
+
+    What is small stays whole: to put pieces together takes the driver longer than to write them.
+    """
+    return max(SMALLEST_SHARE_BYTES, log_bytes // task_count(log_bytes, cores))
 
 
 def in_flight_bytes(log_bytes: int, cores: int) -> int:

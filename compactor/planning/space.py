@@ -98,7 +98,7 @@ def plan_space(
     in_flight_bytes = total
     if cores is not None and not all_staged:
         in_flight_bytes = layout.in_flight_bytes(total, cores)
-    piece_bytes = total // layout.task_count(total, cores or 1)
+    piece_bytes = layout.share_bytes(total, cores or 1)
     loads: dict[int, _Load] = {}
     work = _Work()
     left_out = {}

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from cleaner_jobs.spark.class_archive import cache_dir
 from cleaner_jobs.spark.spark_session import UNIX_SOCKETS, end_spark, start_spark
 from compactor.host.java import use_java
+from compactor.planning import layout
 
 
 @pytest.fixture(scope="session")
@@ -21,5 +22,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     for name in set(os.environ) - set(environ):  # what a start leaves is not for other tests
         del os.environ[name]
     os.environ.update(environ)
+    smallest = layout.SMALLEST_SHARE_BYTES
+    layout.SMALLEST_SHARE_BYTES = 1  # groups of these small logs are cut and joined, too
     yield SparkSession(context)
+    layout.SMALLEST_SHARE_BYTES = smallest
     end_spark(context)

@@ -97,6 +97,20 @@ def test_light_commands_stay_light(log_dir: Path, words: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_run_loads_no_compiler_before_a_log_needs_it() -> None:
+    """Its driver does without for nearly every log; the tasks have a daemon that is loaded."""
+    script = (
+        "import sys, compactor.cleaning.cleaner_manager, compactor.command_line.run_command\n"
+        "import cleaner_jobs.spark.task_job, cleaner_jobs.spark.first_use\n"
+        "heavy = ('numba', 'pandas', 'pyarrow', 'pyspark.testing')\n"
+        "sys.exit(f'{[name for name in heavy if name in sys.modules]}')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=PROJECT, check=False
+    )
+    assert done.stderr == "[]\n"
+
+
 class TestWrongUsage:
     @pytest.mark.parametrize(
         ("words", "told"),

@@ -17,6 +17,7 @@ from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.work_dir import SUBDIRECTORIES
 from compactor.originals.originals_keeper import OriginalsKeeper
+from compactor.planning import layout
 from compactor.planning.round_plan import RoundPlan
 from compactor.round_report import CleaningReport
 from storage.files.files import Files
@@ -120,5 +121,7 @@ def open_local_round(work_dir: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRo
     jobs.run_stage = run_stage  # type: ignore[attr-defined]
     jobs.core_count = lambda spark: spark.defaultParallelism  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, jobs.__name__, jobs)
+    # logs of a test are small, and their groups are to be cut and joined as those of large ones
+    monkeypatch.setattr(layout, "SMALLEST_SHARE_BYTES", 1)
     work_dir.mkdir(exist_ok=True)
     return LocalRound(work_dir)

@@ -16,6 +16,7 @@ from cleaner_jobs.spark.task_job import one_a_task
 from storage.errors import LogCompactionError
 
 ASKED = ("spark.master", "spark.ui.enabled", "spark.python.worker.reuse", "spark.app.name")
+HEAVY = ("numba", "pandas", "pyarrow", "pyspark.testing")
 
 
 def _facts_of_worker(_: int) -> Iterator[tuple[str, str]]:
@@ -40,6 +41,7 @@ def main(master: str | None, work_dir: str) -> None:
     told: dict[str, Any] = {name: conf.get(name) for name in ASKED}
     end_spark(spark)
     _, alive = psutil.wait_procs(family[1:], timeout=10)
+    told["driver loads"] = [name for name in HEAVY if name in sys.modules]
     told |= {"worker": worker, "listening": sorted(listening), "alive": len(alive)}
     print(json.dumps(told))  # noqa: T201
 

@@ -63,6 +63,7 @@ def test_a_local_session_is_quiet_on_loopback_and_leaves_nothing(tmp_path: Path)
     assert told["listening"] == ["127.0.0.1"]
     assert spark_session.DAEMON_MODULE in told["worker"]["daemon"]
     assert told["worker"]["numpy"] == "True"
+    assert told["driver loads"] == []
     assert os.path.samefile(told["worker"]["python"], sys.executable)
     assert told["alive"] == 0
     left = [path.name for path in tmp_path.iterdir() if not path.is_socket()]

@@ -18,6 +18,7 @@ from compactor.planning.layout import (
     resolve_tasks,
     rewrite_tasks,
     scan_tasks,
+    share_bytes,
     sources_of,
     stretch_bytes,
     stretches_of,
@@ -65,6 +66,20 @@ def part_of(group: int, log_bytes: int, log_id: int = 3, bits: int = 0) -> Part:
 )
 def test_few_long_tasks(log_bytes: int, cores: int, expected: int) -> None:
     assert task_count(log_bytes, cores) == expected
+
+
+@pytest.mark.parametrize(
+    ("log_bytes", "cores", "expected_mib"),
+    [
+        (0, 2, 8),  # smaller ones are not worth being put together again
+        (16 * MIB - 1, 2, 8),
+        (20 * MIB, 2, 10),
+        (GIB, 2, 512),
+        (GIB, 16, 64),
+    ],
+)
+def test_the_share_of_a_task(log_bytes: int, cores: int, expected_mib: int) -> None:
+    assert share_bytes(log_bytes, cores) == expected_mib * MIB
 
 
 @pytest.mark.parametrize(
