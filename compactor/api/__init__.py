@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from compactor.api.plans import Plan as Plan
     from compactor.api.plans import plan as plan
     from compactor.api.recoveries import recover as recover
+    from compactor.api.replays import replay as replay
     from compactor.api.rules import Rules as Rules
     from compactor.api.rules import RunOptions as RunOptions
     from compactor.api.runs import run as run
@@ -56,6 +57,7 @@ _NAMES = {
     "compactor.api.explanations": "explain",
     "compactor.api.plans": "Plan plan",
     "compactor.api.recoveries": "recover",
+    "compactor.api.replays": "replay",
     "compactor.api.rules": "Rules RunOptions",
     "compactor.api.runs": "run",
     "compactor.api.undoings": "discard undo",

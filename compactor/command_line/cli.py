@@ -70,8 +70,8 @@ def _parse(words: list[str]) -> Request | int | None:
 def _end_of_usage_error(words: list[str], error: Exception) -> int:
     message = one_line(str(getattr(error, "format_message", error.__str__)())).rstrip(".")
     command = next((word for word in words if not word.startswith("-")), "compactor")
-    known = command in ("plan", "run", "recover", "undo", "explain", "dump", "verify")
+    known = command in ("plan", "run", "recover", "undo", "explain", "dump", "verify", "log")
     complain(message, f"{NOTHING_CHANGED} See: compactor{f' {command}' if known else ''} --help")
-    if known and command != "dump":
+    if known and command not in ("dump", "log"):
         print_line(to_line(summary(command, ExitCode.USAGE, message)))
     return ExitCode.USAGE

@@ -12,6 +12,7 @@ from typing import Annotated, cast
 
 import typer
 
+from compactor.command_line import log_commands
 from compactor.command_line.given_once import GivenOnce
 from compactor.command_line.options import (
     Against,
@@ -74,6 +75,8 @@ app = typer.Typer(
     "4 some logs failed or were set aside, or verify found something; "
     "130, 143, 129 interrupted by Ctrl-C, SIGTERM, SIGHUP",
 )
+
+app.add_typer(log_commands.app)
 
 
 def _show_version(wanted: bool) -> None:

@@ -83,6 +83,11 @@ class DumpArguments(NamedTuple):
     format: DumpFormat
 
 
+class ReplayArguments(NamedTuple):
+    script: str
+    directory: str
+
+
 class VerifyArguments(NamedTuple):
     log_dir: str
     topic_partition: str | None

@@ -52,6 +52,36 @@ class OpenFile(Protocol):
         ...
 
 
+class ChangingFile(Protocol):
+    """A file that is open for reading and writing: the same one, whatever becomes of its name.
+
+    What is written or cut is seen by every reader at once, and on disk after `sync`.
+    """
+
+    def read(self, position: int, length: int) -> bytes:
+        """Give length bytes from position; fewer only where the file ends before."""
+        ...
+
+    def write(self, position: int, data: "bytes | bytearray | memoryview") -> None:
+        """Put all of data at position, over what is there; zeros fill a gap before it.
+
+        After an error the file may hold a part of data, from its beginning on.
+        """
+        ...
+
+    def truncate(self, size_bytes: int) -> None:
+        """Cut the file off, or make it longer by zeros."""
+        ...
+
+    def size(self) -> int: ...
+
+    def sync(self) -> None:
+        """Return once the bytes of the file are on disk. Says nothing of its name."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class Files(Protocol):
     """Operations on files and directories, and what each promises."""
 
@@ -96,6 +126,13 @@ class Files(Protocol):
         """Open a file for several reads; who opens it closes it, by `with`."""
         ...
 
+    def open_to_change(self, path: str, create: bool = False) -> ChangingFile:
+        """Open a file to read and write it; who opens it closes it.
+
+        create: an empty one where there is none, whose name is on disk only after sync_directory.
+        """
+        ...
+
     def replace_file(self, path: str, data: bytes) -> None:
         """Make path hold exactly data. Bytes and name are on disk when it returns.
 
@@ -132,6 +169,10 @@ class Files(Protocol):
 
     def make_directory(self, path: str) -> None:
         """Make a directory that this user alone may enter. Its name is on disk when it returns."""
+        ...
+
+    def set_modified(self, path: str, time_ms: int) -> None:
+        """Say when a file was written last, to the millisecond."""
         ...
 
     def sync_file(self, path: str) -> None:

@@ -238,6 +238,15 @@ def _open_to_change(path: str, flags: int, mode: int) -> int:
         return os.open(name, flags, mode, dir_fd=directory)
 
 
+def open_to_change(path: str, create: bool) -> int:
+    """Open a file of a log directory for reading and writing; its descriptor.
+
+    create: an empty one where there is none. OSError where the name is that of a link.
+    """
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_CREAT if create else 0)
+    return _open_to_change(path, flags, 0o644)
+
+
 def read_bytes(path: str) -> bytes:
     """Give the whole file."""
     descriptor, found = open_known(path)

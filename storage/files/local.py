@@ -4,7 +4,7 @@ import os
 from typing import Self
 
 from storage.files import filesystem
-from storage.files.files import Entry, OpenFile
+from storage.files.files import ChangingFile, Entry, OpenFile
 
 
 class LocalFiles:
@@ -40,6 +40,9 @@ class LocalFiles:
     def open(self, path: str) -> OpenFile:
         return _LocalFile(path)
 
+    def open_to_change(self, path: str, create: bool = False) -> ChangingFile:
+        return _LocalChangingFile(path, create)
+
     def replace_file(self, path: str, data: bytes) -> None:
         filesystem.replace_file(path, data)
 
@@ -57,6 +60,9 @@ class LocalFiles:
 
     def make_directory(self, path: str) -> None:
         filesystem.make_directory(path)
+
+    def set_modified(self, path: str, time_ms: int) -> None:
+        os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
 
     def sync_file(self, path: str) -> None:
         filesystem.sync_file(path)
@@ -83,6 +89,43 @@ class _LocalFile:
         return self
 
     def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+
+class _LocalChangingFile:
+    __slots__ = ("_descriptor", "_path")
+
+    def __init__(self, path: str, create: bool) -> None:
+        self._path = path
+        self._descriptor = filesystem.open_to_change(path, create)
+
+    def read(self, position: int, length: int) -> bytes:
+        try:
+            return filesystem.read_from(self._descriptor, position, length)
+        except OSError as error:
+            error.filename = self._path
+            raise
+
+    def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        with filesystem.naming(self._path):
+            written = os.pwrite(self._descriptor, data, position)
+            while written < len(data):  # a signal, or a limit of the system
+                rest = memoryview(data)[written:]
+                written += os.pwrite(self._descriptor, rest, position + written)
+
+    def truncate(self, size_bytes: int) -> None:
+        with filesystem.naming(self._path):
+            os.ftruncate(self._descriptor, size_bytes)
+
+    def size(self) -> int:
+        with filesystem.naming(self._path):
+            return os.fstat(self._descriptor).st_size
+
+    def sync(self) -> None:
+        with filesystem.naming(self._path):
+            os.fsync(self._descriptor)
+
+    def close(self) -> None:
         os.close(self._descriptor)
 
 

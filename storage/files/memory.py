@@ -7,11 +7,12 @@ relies on an order is found out.
 
 import errno
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NoReturn, Self
 
 from storage.errors import CorruptFileError
-from storage.files.files import Entry, OpenFile
+from storage.files.files import ChangingFile, Entry, OpenFile
 
 _DEVICE = 1
 
@@ -95,6 +96,17 @@ class MemoryFiles:
     def open(self, path: str) -> OpenFile:
         return _OpenInMemory(self._file(path), path)
 
+    def open_to_change(self, path: str, create: bool = False) -> ChangingFile:
+        directory, name = self._place(path)
+        if create and name not in directory.names:
+            self._inodes += 1
+            now = self._tick()
+            directory.names[name] = _File(self._inodes, b"", now, now)
+        node = self._node(path)
+        if isinstance(node, _Directory):
+            _fail(errno.EISDIR, path)
+        return _ChangingInMemory(node, path, self._tick)
+
     def replace_file(self, path: str, data: bytes) -> None:
         temporary = f"{path}.tmp"
         directory, name = self._place(temporary)
@@ -172,6 +184,12 @@ class MemoryFiles:
         directory.names[name] = _Directory(self._inodes)
         self.sync_directory(os.path.dirname(path))
 
+    def set_modified(self, path: str, time_ms: int) -> None:
+        node = self._node(path)
+        if isinstance(node, _File):
+            self._tick()
+            node.mtime_ns = time_ms * 1_000_000
+
     def sync_file(self, path: str) -> None:
         node = self._node(path)
         if isinstance(node, _File):
@@ -234,6 +252,38 @@ class _OpenInMemory:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """There is nothing to close."""
+
+
+class _ChangingInMemory:
+    def __init__(self, file: _File, path: str, tick: Callable[[], int]) -> None:
+        self._file, self._path, self._tick = file, path, tick
+
+    def read(self, position: int, length: int) -> bytes:
+        return _range(self._file, self._path, position, length)
+
+    def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        if position < 0:
+            _fail(errno.EINVAL, self._path)
+        before = self._file.data[:position].ljust(position, b"\0")
+        self._change(before + bytes(data) + self._file.data[position + len(data) :])
+
+    def truncate(self, size_bytes: int) -> None:
+        if size_bytes < 0:
+            _fail(errno.EINVAL, self._path)
+        self._change(self._file.data[:size_bytes].ljust(size_bytes, b"\0"))
+
+    def _change(self, data: bytes) -> None:
+        self._file.data = data
+        self._file.mtime_ns = self._file.ctime_ns = self._tick()
+
+    def size(self) -> int:
+        return len(self._file.data)
+
+    def sync(self) -> None:
+        self._file.on_disk = self._file.data
+
+    def close(self) -> None:
         """There is nothing to close."""
 
 

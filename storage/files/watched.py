@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from storage.files.files import Entry, Files, OpenFile
+from storage.files.files import ChangingFile, Entry, Files, OpenFile
 
 
 class Operation(NamedTuple):
@@ -14,8 +14,13 @@ class Operation(NamedTuple):
     paths: tuple[str, ...]
 
 
-CHANGES = frozenset({"replace_file", "truncate_file", "rename", "link", "remove", "make_directory"})
+CHANGES = frozenset(
+    {"replace_file", "truncate_file", "rename", "link", "remove", "make_directory"}
+    | {"open_to_change", "set_modified"}
+)
 SYNCS = frozenset({"sync_file", "sync_directory"})
+# of a file that is open; their path is the one that it was opened by
+OPEN_CHANGES, OPEN_SYNCS = frozenset({"write", "truncate"}), frozenset({"sync"})
 
 
 class WatchedFiles:
@@ -39,7 +44,8 @@ class WatchedFiles:
     @property
     def changes(self) -> list[Operation]:
         """The operations that change or sync something."""
-        return [each for each in self.operations if each.name in CHANGES | SYNCS]
+        told = CHANGES | SYNCS | OPEN_CHANGES | OPEN_SYNCS
+        return [each for each in self.operations if each.name in told]
 
     def _note(self, name: str, *paths: str) -> None:
         operation = Operation(name, paths)
@@ -78,6 +84,10 @@ class WatchedFiles:
         self._note("open", path)
         return self._files.open(path)
 
+    def open_to_change(self, path: str, create: bool = False) -> ChangingFile:
+        self._note("open_to_change", path)
+        return _WatchedChangingFile(self._files.open_to_change(path, create), path, self._note)
+
     def replace_file(self, path: str, data: bytes) -> None:
         self._note("replace_file", path)
         self._files.replace_file(path, data)
@@ -102,6 +112,10 @@ class WatchedFiles:
         self._note("make_directory", path)
         self._files.make_directory(path)
 
+    def set_modified(self, path: str, time_ms: int) -> None:
+        self._note("set_modified", path)
+        self._files.set_modified(path, time_ms)
+
     def sync_file(self, path: str) -> None:
         self._note("sync_file", path)
         self._files.sync_file(path)
@@ -109,3 +123,31 @@ class WatchedFiles:
     def sync_directory(self, path: str) -> None:
         self._note("sync_directory", path)
         self._files.sync_directory(path)
+
+
+class _WatchedChangingFile:
+    """An open file that reports what is done to it, under the name that it was opened by."""
+
+    def __init__(self, file: ChangingFile, path: str, note: Callable[..., None]) -> None:
+        self._file, self._path, self._note = file, path, note
+
+    def read(self, position: int, length: int) -> bytes:
+        return self._file.read(position, length)
+
+    def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        self._note("write", self._path)
+        self._file.write(position, data)
+
+    def truncate(self, size_bytes: int) -> None:
+        self._note("truncate", self._path)
+        self._file.truncate(size_bytes)
+
+    def size(self) -> int:
+        return self._file.size()
+
+    def sync(self) -> None:
+        self._note("sync", self._path)
+        self._file.sync()
+
+    def close(self) -> None:
+        self._file.close()

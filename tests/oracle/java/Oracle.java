@@ -28,8 +28,11 @@ public final class Oracle {
             case "retain" -> Cleaning.retain(a);
             case "dump" -> Dump.dump(a);
             case "bench" -> Bench.bench(a);
+            case "engine" -> EngineRuns.one(a);
+            case "engine-all" -> EngineRuns.all(a);
+            case "engine-bench" -> EngineBench.run(a);
             default -> {
-                System.err.println("verbs: build, cases, fleet, clean, clean-all, clean-many, select, recover, recover-all, retain, dump, bench; see README.md");
+                System.err.println("verbs: build, cases, fleet, clean, clean-all, clean-many, select, recover, recover-all, retain, dump, bench, engine, engine-all, engine-bench; see README.md");
                 System.exit(2);
             }
         }

@@ -86,7 +86,7 @@ final class PartitionLog {
         }
     }
 
-    private static final class Never extends CompletableFuture<Void> implements ScheduledFuture<Void> {
+    static final class Never extends CompletableFuture<Void> implements ScheduledFuture<Void> {
         public long getDelay(TimeUnit unit) {
             return 0;
         }

@@ -162,7 +162,7 @@ final class ScriptedLog {
         if (!file.setLastModified(ms)) throw new IOException("cannot set the time of modification of " + file);
     }
 
-    private static Compression codec(JsonNode op) {
+    static Compression codec(JsonNode op) {
         CompressionType type = CompressionType.forName(op.path("codec").asText("none"));
         boolean level = op.has("level");
         return switch (type) {
@@ -173,7 +173,7 @@ final class ScriptedLog {
         };
     }
 
-    private static byte[] bytes(JsonNode record, String name) {
+    static byte[] bytes(JsonNode record, String name) {
         if (record.has(name + "_hex")) return HexFormat.of().parseHex(record.get(name + "_hex").asText());
         JsonNode n = record.get(name);
         return n == null || n.isNull() ? null : n.asText().getBytes(StandardCharsets.UTF_8);

@@ -249,3 +249,41 @@ def test_a_directory_is_no_file(place: Place) -> None:
         with pytest.raises(CorruptFileError, match="is a directory, not a file") as error:
             call(path)
         assert error.value.path == path
+
+
+def test_an_open_file_is_written_cut_off_and_made_longer(place: Place) -> None:
+    files, path = place.files, place.at("file")
+    with pytest.raises(FileNotFoundError):
+        files.open_to_change(path)
+    file = files.open_to_change(path, create=True)
+    file.write(0, b"abcdef")
+    file.write(2, memoryview(b"XY"))
+    file.write(8, bytearray(b"z"))
+    assert files.read_bytes(path) == b"abXYef\0\0z"
+    file.truncate(3)
+    file.truncate(5)
+    assert (file.read(1, 9), file.size()) == (b"bX\0\0", 5)
+    files.rename(path, place.at("other"))
+    file.write(5, b"!")  # it is the file, not the name
+    file.sync()
+    file.close()
+    assert files.read_bytes(place.at("other")) == b"abX\0\0!"
+    again = files.open_to_change(place.at("other"), create=True)
+    assert again.size() == 6
+    again.close()
+
+
+def test_what_was_written_and_not_synced_is_lost_with_the_power() -> None:
+    files = MemoryFiles()
+    file = files.open_to_change("/file", create=True)
+    file.write(0, b"first")
+    file.sync()
+    files.sync_directory("/")
+    file.write(5, b" second")
+    assert files.after_power_cut().read_bytes("/file") == b"first"
+
+
+def test_a_time_is_set_to_the_millisecond(place: Place) -> None:
+    place.files.replace_file(place.at("file"), b"")
+    place.files.set_modified(place.at("file"), 1_700_000_000_123)
+    assert place.found("file").mtime_ns == 1_700_000_000_123_000_000

@@ -12,7 +12,7 @@ from storage.files.watched import CHANGES, SYNCS, Operation, WatchedFiles
 
 OPERATIONS = {name for name, _ in inspect.getmembers(Files, inspect.isfunction) if name[0] != "_"}
 PATHS = {"rename": ("/a", "/b"), "link": ("/a", "/c"), "sync_directory": ("/",)}
-MORE = {"read_range": (0, 1), "replace_file": (b"x",), "truncate_file": (0,)}
+MORE = {"read_range": (0, 1), "replace_file": (b"x",), "truncate_file": (0,), "set_modified": (7,)}
 READS = {"list_directory", "list_names", "look_up", "exists", "is_directory"}
 READS |= {"read_bytes", "read_range", "open"}
 
@@ -35,13 +35,29 @@ def test_each_operation_is_announced_and_then_done(name: str) -> None:
     if name == "make_directory":
         paths = ("/d",)
     answers = [getattr(each, name)(*paths, *MORE.get(name, ())) for each in (watched, plain)]
-    if name != "open":
+    if not name.startswith("open"):
         assert answers[0] == answers[1]
     assert watched.operations == [Operation(name, paths)]
     assert seen == [(Operation(name, paths), True)]
     assert watched.counts == {name: 1}
     assert watched.changes == ([] if name in READS else watched.operations)
     assert files.list_directory("/") == plain.list_directory("/")
+
+
+def test_what_is_done_to_an_open_file_is_told_by_its_path() -> None:
+    watched = WatchedFiles(MemoryFiles())
+    file = watched.open_to_change("/a", create=True)
+    file.write(0, b"abc")
+    file.truncate(2)
+    file.sync()
+    assert (file.read(0, 9), file.size()) == (b"ab", 2)
+    assert [each.name for each in watched.changes] == [
+        "open_to_change",
+        "write",
+        "truncate",
+        "sync",
+    ]
+    assert {each.paths for each in watched.operations} == {("/a",)}
 
 
 def test_what_is_raised_before_an_operation_takes_its_place() -> None:

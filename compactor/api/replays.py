@@ -1,0 +1,47 @@
+"""`log replay`: a script of operations on one log, with what came of each."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from compactor.api.changes import note_changes
+from compactor.api.places import in_place
+from compactor.exit_codes import UsageError
+from compactor.replay.replay import Replay
+from storage.files.local import LOCAL
+
+
+def replay(script: str, directory: str) -> Iterator[dict[str, Any]]:
+    """Do the lines of a script in a new or empty log directory; yield those of its transcript.
+
+    The script is a file of JSON objects, one a line. Each line is done when it is asked for. Raise
+    UsageError for a directory with anything in it, or a script that cannot be read; a
+    LogCompactionError for a line that asks for what there is not.
+    """
+    lines = _lines(in_place("SCRIPT", script), script)
+    local = in_place("DIR", directory)
+    if LOCAL.exists(local) and LOCAL.list_directory(local):
+        raise UsageError(f"DIR {directory}: is not empty; a replay takes a new directory")
+    return _transcript(lines, local)
+
+
+def _transcript(lines: list[dict[str, Any] | None], local: str) -> Iterator[dict[str, Any]]:
+    try:
+        yield from Replay(LOCAL, local).lines(lines)
+    except Exception as error:
+        note_changes(error, f"The log in {local} is as the lines before have left it.")
+        raise
+
+
+def _lines(path: str, script: str) -> list[dict[str, Any] | None]:
+    """The lines of a script; None for one that is empty or begins with #."""
+    found: list[dict[str, Any] | None] = []
+    for number, line in enumerate(LOCAL.read_bytes(path).decode().splitlines(), 1):
+        try:
+            value = json.loads(line) if line.strip() and not line.startswith("#") else None
+        except ValueError as error:
+            raise UsageError(f"SCRIPT {script}, line {number}: {error}") from error
+        if value is not None and not (isinstance(value, dict) and "op" in value):
+            raise UsageError(f'SCRIPT {script}, line {number}: expected an object with an "op"')
+        found.append(value)
+    return found

@@ -1,0 +1,51 @@
+"""The commands of `compactor log`: one log under the hands of its operator.
+
+Like the others they only say what is wanted; `carry_out` does it.
+"""
+
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from compactor.command_line.given_once import GivenOnce
+from compactor.command_line.options import Debug
+from compactor.command_line.requests import Format, ReplayArguments, Request
+
+app = typer.Typer(
+    name="log",
+    rich_markup_mode="rich",
+    help="Work with one log as Kafka's storage engine does.",
+    no_args_is_help=True,
+)
+
+
+@app.callback()
+def log() -> None:
+    """Work with one log as Kafka's storage engine does."""
+
+
+@app.command(cls=GivenOnce)
+def replay(
+    script: Annotated[
+        str, typer.Argument(metavar="SCRIPT", help="a file of operations, a JSON object a line")
+    ],
+    directory: Annotated[
+        str, typer.Argument(metavar="DIR", help="a new or empty directory for the log")
+    ],
+    debug: Debug = False,
+) -> Request:
+    """Do a script of operations on a new log, and print what came of each line.
+
+    The operations: append (as leader, coordinator or follower), end_txn, read, look-ups of offsets,
+    times, epochs and aborted transactions, roll, flush, truncate, delete records, retention, high
+    watermark, leader epochs, producer snapshots; open and close, crash, damage to files, and
+    opening again. Not yet: cleaning, and several logs under a log manager.
+
+    [dim]compactor log replay script.jsonl /tmp/log[/]
+    """
+    wanted = ReplayArguments(script, directory)
+    module = "compactor.command_line.replay_command"
+    return Request(
+        "replay", lambda: import_module(module).result_of(wanted), Format.TABLE, None, debug
+    )

@@ -1,0 +1,1 @@
+"""Scripts of operations on one log, line by line, with a transcript of what came of each."""

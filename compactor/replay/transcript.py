@@ -1,0 +1,103 @@
+"""What a replay tells after each line: the state of the log, and the files of its directory."""
+
+import os
+from typing import Any
+from zlib import crc32
+
+from storage.files.files import Files
+from storage.log.engine.errors import LogError, RecordValidationError
+from storage.log.engine.log import Log
+from storage.log.engine.offset_index_file import ENTRY as OFFSET_ENTRY
+from storage.log.engine.offsets import OffsetMetadata
+from storage.log.engine.producers import ProducerState
+from storage.log.engine.segment import LogSegment
+from storage.log.engine.time_index_file import ENTRY as TIME_ENTRY
+
+Json = dict[str, Any]
+
+
+def state_of(log: Log) -> Json:
+    """All that can be seen of a log, taken without touching it."""
+    return {
+        "log_start_offset": log.log_start_offset,
+        "log_end_offset": log.log_end_offset,
+        "high_watermark": log.high_watermark,
+        "last_stable_offset": log.last_stable_offset,
+        "first_unstable_offset": log.first_unstable_offset,
+        "recovery_point": log.recovery_point,
+        "size": log.size_bytes,
+        "segments": [_segment(segment) for segment in log.segments],
+        "producers": [
+            _producer(state)
+            for state in sorted(log.producers.producers, key=lambda each: each.producer_id)
+        ],
+        "leader_epochs": [list(entry) for entry in log.epochs.entries],
+        "producer_state_end_offset": log.producers.map_end_offset,
+        "snapshots": log.producers.listed_snapshots(),
+    }
+
+
+def _segment(segment: LogSegment) -> Json:
+    return {
+        "base_offset": segment.base_offset,
+        "log": segment.size_bytes,
+        "index": segment.offset_index.file.bytes_in_use(OFFSET_ENTRY.size),
+        "timeindex": segment.time_index.file.bytes_in_use(TIME_ENTRY.size),
+        "txnindex": segment.txn_index.size_bytes,
+    }
+
+
+def _producer(state: ProducerState) -> Json:
+    return {
+        "pid": state.producer_id,
+        "epoch": state.epoch,
+        "last_seq": state.last_sequence,
+        "last_offset": state.last_offset,
+        "last_timestamp": state.last_timestamp,
+        "coordinator_epoch": state.coordinator_epoch,
+        "current_txn_first_offset": state.txn_first_offset,
+        "batches": [
+            [b.first_sequence, b.last_sequence, b.first_offset, b.last_offset, b.timestamp]
+            for b in state.batches
+        ],
+    }
+
+
+def place_of(place: OffsetMetadata) -> Json:
+    return {"offset": place.offset, "segment": place.segment, "position": place.position}
+
+
+def files_below(files: Files, root: str, path: str = "") -> list[Json]:
+    """Size and CRC-32 of every file; of a checkpoint its lines, whose order means nothing."""
+    found: list[Json] = []
+    directory = os.path.join(root, path) if path else root
+    for entry in files.list_directory(directory):
+        name = os.path.join(path, entry.name)
+        if entry.is_dir:
+            found += files_below(files, root, name)
+        elif entry.name != ".lock":
+            found.append(_file(files, root, name))
+    return sorted(found, key=lambda file: str(file["name"]))
+
+
+def _file(files: Files, root: str, name: str) -> Json:
+    data = files.read_bytes(os.path.join(root, name))
+    if name.endswith("checkpoint"):
+        return {"name": name, "lines": sorted(data.decode().splitlines()[2:])}
+    return {"name": name, "size": len(data), "crc32": crc32(data)}
+
+
+def described(error: Exception) -> Json:
+    """An error by the names of Kafka and of Java's files."""
+    told: Json = {"error": _name(error)}
+    if isinstance(error, RecordValidationError):
+        told["cause"], told["records"] = error.cause.kafka_name, list(error.positions)
+    elif isinstance(error.__cause__, Exception):
+        told["cause"] = _name(error.__cause__)
+    return told
+
+
+def _name(error: BaseException) -> str:
+    if isinstance(error, LogError):
+        return error.kafka_name
+    return "NoSuchFileException" if isinstance(error, FileNotFoundError) else "IOException"

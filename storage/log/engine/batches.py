@@ -1,0 +1,290 @@
+"""The entries of a log, one by one: v2 batches and legacy messages, in a file or in memory.
+
+What is wrong in an entry is noticed where Kafka notices it, which is often later than one might
+think: a header is taken as it is. Source: Kafka, FileLogInputStream, ByteBufferLogInputStream,
+DefaultRecordBatch, AbstractLegacyRecordBatch; spec F-3, F-4, F-7, L-3.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from struct import Struct
+from typing import Protocol
+from zlib import crc32
+
+from storage.codecs.compression import Codec, decompress
+from storage.errors import CorruptFileError, LogCompactionError
+from storage.formats import legacy_messages
+from storage.formats.batch_header import (
+    BATCH_HEADER_BYTES,
+    CHECKED_AT,
+    CODEC_MASK,
+    FRAME_BYTES,
+    LEGACY_ATTRIBUTES_AT,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    MAGIC_AT,
+    MIN_LEGACY_LENGTH,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+)
+from storage.formats.record import Record
+from storage.formats.record_batch import HEADER, BatchHeader
+from storage.kernels.crc32c import crc32c
+from storage.log.engine.errors import (
+    BufferUnderflowError,
+    CorruptRecordError,
+    IllegalArgumentError,
+    InvalidRecordError,
+    KafkaError,
+    ZipError,
+)
+from storage.log.engine.strict_records import read_record
+
+Bytes = bytes | bytearray | memoryview
+
+_FRAME = Struct(">qiib")  # offset, length, leader epoch or CRC, magic
+_V1_TIMESTAMP = Struct(">q")
+_V1_TIMESTAMP_AT = 18
+_LEGACY_HEAD_BYTES = 26
+_BUFFERED_BYTES = 64 * 1024
+
+
+class Source(Protocol):
+    """Where the bytes of an entry are."""
+
+    def read_fully(self, position: int, length: int) -> Bytes:
+        """Give length bytes; KafkaError where there are fewer."""
+        ...
+
+
+class Batch:
+    """One entry of a log. Its fields are read when they are asked for."""
+
+    def __init__(
+        self, source: Source, position: int, offset: int, size_bytes: int, magic: int
+    ) -> None:
+        self._source, self.position = source, position
+        self._offset, self.size_bytes, self.magic = offset, size_bytes, magic
+
+    @cached_property
+    def header(self) -> BatchHeader:
+        """Of a v2 batch, whatever it says."""
+        data = self._source.read_fully(self.position, BATCH_HEADER_BYTES)
+        return BatchHeader(*HEADER.unpack_from(data))
+
+    @cached_property
+    def data(self) -> Bytes:
+        return self._source.read_fully(self.position, self.size_bytes)
+
+    @property
+    def is_legacy(self) -> bool:
+        return self.magic < MAGIC
+
+    @property
+    def base_offset(self) -> int:
+        """Of a wrapper the offset of its first message, for which it is decompressed."""
+        if self.is_legacy and self.codec is not Codec.NONE:
+            return next(self.records()).offset
+        return self._offset
+
+    @property
+    def last_offset(self) -> int:
+        return self._offset if self.is_legacy else self.header.last_offset
+
+    @property
+    def attributes(self) -> int:
+        if self.is_legacy:
+            at = self.position + LEGACY_ATTRIBUTES_AT
+            return self._source.read_fully(at, 1)[0]
+        return self.header.attributes & 0xFF
+
+    @property
+    def codec(self) -> Codec:
+        """IllegalArgumentError where there is no such codec."""
+        number = self.attributes & CODEC_MASK
+        if number > Codec.ZSTD:
+            raise IllegalArgumentError(f"no codec has the number {number}")
+        return Codec(number)
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return self.magic > 0 and bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def max_timestamp(self) -> int:
+        if not self.is_legacy:
+            return self.header.max_timestamp
+        if self.magic <= 0:
+            return NO_TIMESTAMP
+        at = self.position + _V1_TIMESTAMP_AT
+        return int(_V1_TIMESTAMP.unpack(self._source.read_fully(at, _V1_TIMESTAMP.size))[0])
+
+    @property
+    def leader_epoch(self) -> int:
+        return NO_LEADER_EPOCH if self.is_legacy else self.header.partition_leader_epoch
+
+    @property
+    def producer_id(self) -> int:
+        return NO_PRODUCER_ID if self.is_legacy else self.header.producer_id
+
+    @property
+    def has_producer_id(self) -> bool:
+        return self.producer_id > NO_PRODUCER_ID
+
+    @property
+    def producer_epoch(self) -> int:
+        return self.header.producer_epoch
+
+    @property
+    def base_sequence(self) -> int:
+        return NO_SEQUENCE if self.is_legacy else self.header.base_sequence
+
+    @property
+    def last_sequence(self) -> int:
+        last = self.header.last_sequence
+        return NO_SEQUENCE if last is None else last
+
+    @property
+    def is_transactional(self) -> bool:
+        return not self.is_legacy and self.header.is_transactional
+
+    @property
+    def is_control(self) -> bool:
+        return not self.is_legacy and self.header.is_control
+
+    def is_valid(self) -> bool:
+        """Whether it is large enough, and its checksum right (F-4.9)."""
+        if self.is_legacy:
+            return crc32(memoryview(self.data)[MAGIC_AT:]) == self._legacy_crc
+        if self.size_bytes < BATCH_HEADER_BYTES:
+            return False
+        return crc32c(memoryview(self.data)[CHECKED_AT:]) == self.header.crc
+
+    @property
+    def _legacy_crc(self) -> int:
+        return int.from_bytes(bytes(self.data[LOG_OVERHEAD_BYTES:MAGIC_AT]), "big")
+
+    def require_valid(self) -> None:
+        """Raise CorruptRecordError for a batch that is not valid."""
+        if not self.is_valid():
+            raise CorruptRecordError(
+                f"the batch of {self.size_bytes} bytes at byte {self.position}, offset "
+                f"{self._offset}, does not match its checksum"
+            )
+
+    def records(self) -> Iterator[Record]:
+        """Yield the records, with their offsets and times. Raise InvalidRecordError at the first
+        that cannot be one, and where there are fewer or more bytes than records."""
+        return self._legacy_records() if self.is_legacy else self._v2_records()
+
+    def _legacy_records(self) -> Iterator[Record]:
+        try:
+            header = legacy_messages.decode_header(self.data, self.position, "")
+            found = legacy_messages.decode_records(self.data, header, "", self.position)
+        except CorruptFileError as error:
+            raise InvalidRecordError(error.problem) from error
+        if self.magic == 1 and header.is_log_append_time:
+            found = [record._replace(timestamp=header.max_timestamp) for record in found]
+        return iter(found)
+
+    def _v2_records(self) -> Iterator[Record]:
+        header = self.header
+        if not header.records_count:
+            return
+        payload = self._payload()
+        if header.records_count < 0:
+            raise InvalidRecordError(f"{header.records_count} records in a batch")
+        at = 0
+        for number in range(header.records_count):
+            record, at = read_record(payload, at, header.base_offset, header.base_timestamp)
+            if header.is_log_append_time:
+                record = record._replace(timestamp=header.max_timestamp)
+            if number + 1 == header.records_count and at != len(payload):
+                raise InvalidRecordError(f"{len(payload) - at} bytes are left behind the records")
+            yield record
+
+    def _payload(self) -> Bytes:
+        payload = memoryview(self.data)[BATCH_HEADER_BYTES:]
+        codec = self.codec
+        if codec is Codec.NONE:
+            return payload
+        try:
+            return decompress(codec, bytes(payload), "", self.position)
+        except LogCompactionError as error:
+            raise KafkaError("the records cannot be decompressed") from ZipError(str(error))
+
+    def offset_of_max_timestamp(self) -> int | None:
+        """The first record with the largest time of the batch; None if no record has it."""
+        if self.magic == 0:
+            return None
+        largest = self.max_timestamp
+        return next((r.offset for r in self.records() if r.timestamp == largest), None)
+
+
+class _Memory:
+    """A buffer as a source of entries."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: Bytes) -> None:
+        self._data = memoryview(data)
+
+    def read_fully(self, position: int, length: int) -> Bytes:
+        found = self._data[position : position + length]
+        if len(found) < length:
+            raise BufferUnderflowError(f"{length} bytes expected, {len(found)} are left")
+        return found
+
+
+def in_memory(data: Bytes) -> Iterator[Batch]:
+    """Yield the entries of a buffer up to one that is cut short. CorruptRecordError at the first
+    that cannot be framed (F-3.4)."""
+    source = _Memory(data)
+    position, end = 0, len(data)
+    while end - position >= LOG_OVERHEAD_BYTES:
+        length = int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
+        if length < MIN_LEGACY_LENGTH:
+            raise CorruptRecordError(f"an entry of {length} bytes at byte {position}")
+        if end - position < FRAME_BYTES:
+            return
+        offset, length, _, magic = _FRAME.unpack_from(data, position)
+        if not 0 <= magic <= MAGIC:
+            raise CorruptRecordError(f"magic {magic} at byte {position + MAGIC_AT}")
+        size = length + LOG_OVERHEAD_BYTES
+        if end - position < size:
+            return
+        yield Batch(source, position, offset, size, magic)
+        position += size
+
+
+def in_file(source: "FileSource", position: int, end: int) -> Iterator[Batch]:
+    """Yield the entries of a file from one to end, up to one that is cut short (F-3.3)."""
+    window, start = b"", position
+    while position < end - FRAME_BYTES:
+        at = position - start
+        if at + FRAME_BYTES > len(window):
+            window, start, at = bytes(source.read(position, _BUFFERED_BYTES)), position, 0
+            if len(window) < FRAME_BYTES:
+                raise KafkaError(f"the file ends at byte {position + len(window)}, before {end}")
+        offset, length, _, magic = _FRAME.unpack_from(window, at)
+        if length < MIN_LEGACY_LENGTH:
+            raise CorruptRecordError(f"an entry of {length} bytes at byte {position}")
+        size = length + LOG_OVERHEAD_BYTES
+        if position > end - size:
+            return
+        batch = Batch(source, position, offset, size, magic)
+        if magic >= MAGIC and at + BATCH_HEADER_BYTES <= len(window):
+            batch.header = BatchHeader(*HEADER.unpack_from(window, at))
+        if at + size <= len(window):
+            batch.data = memoryview(window)[at : at + size]
+        yield batch
+        position += size
+
+
+class FileSource(Source, Protocol):
+    """A file as a source of entries."""
+
+    def read(self, position: int, length: int) -> bytes: ...

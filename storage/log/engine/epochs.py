@@ -1,0 +1,101 @@
+"""The leader epochs of a log, and where each began. Source: Kafka, LeaderEpochFileCache; spec
+L-16."""
+
+import os
+
+from storage.errors import CorruptFileError
+from storage.files.files import Files
+from storage.formats import leader_epoch_checkpoint
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
+from storage.log.engine.errors import IllegalArgumentError
+from storage.log.engine.offsets import UNKNOWN, EndOffset
+from storage.log.engine.scheduler import Scheduler
+
+
+class LeaderEpochs:
+    """Epochs by rising number, each with its start offset; every change is in the file."""
+
+    def __init__(self, files: Files, directory: str, scheduler: Scheduler) -> None:
+        """Read the file, which is made if it is not there. OSError where it cannot be read."""
+        self._files, self._directory, self._scheduler = files, directory, scheduler
+        self._path = os.path.join(directory, LEADER_EPOCH_CHECKPOINT)
+        if not files.exists(self._path):
+            files.open_to_change(self._path, create=True).close()
+        self._epochs: dict[int, int] = {}  # rising
+        try:
+            found = leader_epoch_checkpoint.read(self._path, files)
+        except CorruptFileError as error:
+            raise OSError(str(error)) from error
+        for entry in found:
+            self._put(entry.epoch, entry.start_offset)
+
+    @property
+    def entries(self) -> list[EpochEntry]:
+        return [EpochEntry(*item) for item in self._epochs.items()]
+
+    @property
+    def latest(self) -> int | None:
+        return next(reversed(self._epochs), None)
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Note that an epoch begins at an offset; what is later and not in order goes."""
+        if self._put(epoch, start_offset):
+            self._write()
+
+    def _put(self, epoch: int, start_offset: int) -> bool:
+        if epoch < 0 or start_offset < 0:
+            raise IllegalArgumentError(f"leader epoch {epoch} from offset {start_offset}")
+        latest = self.latest
+        if latest is not None and epoch == latest and start_offset >= self._epochs[latest]:
+            return False
+        while (last := self.latest) is not None:
+            if last < epoch and self._epochs[last] < start_offset:
+                break
+            del self._epochs[last]
+        self._epochs[epoch] = start_offset
+        return True
+
+    def end_offset(self, epoch: int, log_end_offset: int) -> EndOffset:
+        """Where an epoch ends; -1, -1 where that is not known (L-16.2)."""
+        if epoch == UNKNOWN or not self._epochs:
+            return EndOffset(UNKNOWN, UNKNOWN)
+        if epoch == self.latest:
+            return EndOffset(epoch, log_end_offset)
+        above = next((start for e, start in self._epochs.items() if e > epoch), None)
+        if above is None:
+            return EndOffset(UNKNOWN, UNKNOWN)
+        below = [e for e in self._epochs if e <= epoch]
+        return EndOffset(below[-1] if below else epoch, above)
+
+    def epoch_for(self, offset: int) -> int | None:
+        """The epoch that an offset was written in; None where all begin later."""
+        found = [epoch for epoch, start in self._epochs.items() if start <= offset]
+        return found[-1] if found else None
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forget the epochs that begin at an offset or later."""
+        removed = [e for e, start in self._epochs.items() if start >= end_offset]
+        if end_offset >= 0 and removed:
+            for epoch in removed:
+                del self._epochs[epoch]
+            self._scheduler.schedule_once(self._write_if_there)
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget the epochs before an offset; the one that it is in begins there now."""
+        removed = [e for e, start in self._epochs.items() if start <= start_offset]
+        if removed:
+            kept = {e: start for e, start in self._epochs.items() if start > start_offset}
+            self._epochs = {removed[-1]: start_offset, **kept}
+            self._scheduler.schedule_once(self._write_if_there)
+
+    def clear(self) -> None:
+        """Forget all, also in the file."""
+        self._epochs.clear()
+        self._write()
+
+    def _write(self) -> None:
+        leader_epoch_checkpoint.write(self._path, self.entries, self._files)
+
+    def _write_if_there(self) -> None:
+        if self._files.is_directory(self._directory):
+            self._write()

@@ -1,0 +1,142 @@
+"""What the engine refuses, by Kafka's names: IllegalArgumentError is its IllegalArgumentException.
+
+State that was changed before an error stays changed, as in Kafka; the docstrings of the operations
+say where that matters. Source: Kafka, org.apache.kafka.common.errors and the engine's own.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from storage.errors import LogCompactionError
+
+
+class LogError(LogCompactionError):
+    """An operation of a log that was refused, or failed."""
+
+    kafka_name: ClassVar[str]  # the simple name of the class of Kafka's exception
+
+    def __init_subclass__(cls) -> None:
+        cls.kafka_name = cls.__name__.removesuffix("Error") + "Exception"
+
+
+class IllegalArgumentError(LogError):
+    """An argument that no caller may give."""
+
+
+class IllegalStateError(LogError):
+    """An operation that does not fit what went before."""
+
+
+class ConfigError(LogError):
+    """A topic configuration with a value that Kafka does not take."""
+
+
+class KafkaError(LogError):
+    """What Kafka raises where it has no more exact name."""
+
+
+class KafkaStorageError(KafkaError):
+    """The log directory is offline: an operation on its files failed, now or before."""
+
+
+class UnsupportedOperationError(LogError):
+    """An operation that the message format does not have."""
+
+
+class BufferOverflowError(LogError):
+    """An index without any room left."""
+
+
+class BufferUnderflowError(LogError):
+    """Bytes that end too early."""
+
+
+class ZipError(LogError):
+    """Compressed bytes that cannot be decompressed."""
+
+
+class CorruptRecordError(LogError):
+    """Bytes that are no batch, or a batch whose checksum is wrong."""
+
+
+class InvalidRecordError(LogError):
+    """A batch that is framed well and holds what a log does not take."""
+
+
+class InvalidTimestampError(LogError):
+    """A record too far in the past or in the future, or with a time that the log gives itself."""
+
+
+class RecordValidationError(LogError):
+    """Records of a batch that were refused one by one; its cause is the kind of error."""
+
+    def __init__(self, cause: LogError, positions: Sequence[int]) -> None:
+        super().__init__(cause, tuple(positions))
+        self.cause, self.positions = cause, tuple(positions)
+
+    def __str__(self) -> str:
+        return f"records {', '.join(map(str, self.positions))} of the batch: {self.cause}"
+
+
+class RecordTooLargeError(LogError):
+    """A batch larger than max.message.bytes."""
+
+
+class RecordBatchTooLargeError(LogError):
+    """More bytes at once than a segment takes."""
+
+
+class UnsupportedForMessageFormatError(LogError):
+    """A producer id or a transaction in a message format that has none."""
+
+
+class OffsetOutOfRangeError(LogError):
+    """An offset below the log start, or past the log end or the high watermark."""
+
+
+class UnexpectedAppendOffsetError(LogError):
+    """A follower's batch below the log end offset."""
+
+
+class OffsetsOutOfOrderError(LogError):
+    """A follower's batches whose offsets do not rise."""
+
+
+class InvalidOffsetError(LogError):
+    """An index entry that is not behind the one before."""
+
+
+class IndexOffsetOverflowError(LogError):
+    """An offset too far from the base offset of its segment for an index entry."""
+
+
+class LogSegmentOffsetOverflowError(LogError):
+    """An offset too far from the base offset of its segment."""
+
+    def __init__(self, base_offset: int, offset: int) -> None:
+        super().__init__(f"offset {offset} does not fit a segment with base offset {base_offset}")
+        self.base_offset = base_offset
+
+
+class CorruptIndexError(LogError):
+    """An index that cannot be one of its segment."""
+
+
+class CorruptSnapshotError(LogError):
+    """A producer snapshot that cannot be read."""
+
+
+class OutOfOrderSequenceError(LogError):
+    """A batch of a producer that does not follow its last one."""
+
+
+class InvalidProducerEpochError(LogError):
+    """A producer that a newer one has taken the place of."""
+
+
+class InvalidTxnStateError(LogError):
+    """A batch that the producer's transaction does not allow."""
+
+
+class TransactionCoordinatorFencedError(LogError):
+    """A marker of a transaction coordinator that a newer one has taken the place of."""

@@ -1,0 +1,175 @@
+"""One `.log` file: batches are put at its end, read in ranges, looked for, and cut off.
+
+Source: Kafka, FileRecords; spec L-2.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple, Self
+
+from storage.files.files import ChangingFile, Files
+from storage.formats.batch_header import NO_TIMESTAMP
+from storage.log.engine.batches import Batch, Bytes, in_file
+from storage.log.engine.errors import IllegalArgumentError, KafkaError
+from storage.log.engine.offsets import UNKNOWN, TimestampAndOffset
+
+MAX_BYTES = 2**31 - 1
+
+
+class BatchPosition(NamedTuple):
+    """A batch that was looked for."""
+
+    base_offset: int
+    position: int
+    size_bytes: int
+
+
+class LargestTimestamp(NamedTuple):
+    """A time, and the last offset of the first batch that has it; both -1 for none."""
+
+    timestamp_ms: int
+    offset: int
+
+
+class FileRecords:
+    """A file of batches. Its size is what is in use: a preallocated file is longer."""
+
+    def __init__(self, file: ChangingFile, size_bytes: int) -> None:
+        self._file, self.size_bytes = file, size_bytes
+        self._is_open = True
+
+    @classmethod
+    def open(cls, files: Files, path: str, is_new: bool = False, initial_bytes: int = 0) -> Self:
+        """Open or create a file.
+
+        is_new with initial_bytes: the file gets that length at once, and nothing of it is in use.
+        """
+        file = files.open_to_change(path, create=True)
+        if is_new and initial_bytes:
+            file.truncate(initial_bytes)
+            return cls(file, 0)
+        size = file.size()
+        if size > MAX_BYTES:
+            file.close()
+            raise KafkaError(f"{path} has {size} bytes, more than a segment can have")
+        return cls(file, size)
+
+    def append(self, data: Bytes) -> int:
+        """Put data at the end, and give its length."""
+        if len(data) > MAX_BYTES - self.size_bytes:
+            raise IllegalArgumentError(
+                f"{len(data)} bytes do not fit behind the {self.size_bytes} of a segment"
+            )
+        self._file.write(self.size_bytes, data)
+        self.size_bytes += len(data)
+        return len(data)
+
+    def read(self, position: int, length: int) -> bytes:
+        """Give length bytes; fewer only where the file ends."""
+        return self._file.read(position, length)
+
+    def read_fully(self, position: int, length: int) -> Bytes:
+        data = self._file.read(position, length)
+        if len(data) < length:
+            raise KafkaError(f"{length} bytes expected at byte {position}, {len(data)} are there")
+        return data
+
+    def slice(self, position: int, length: int) -> "Slice":
+        """A view of a range, as far as the file is in use now. No bytes are read."""
+        if position < 0 or length < 0 or position > self.size_bytes:
+            raise IllegalArgumentError(
+                f"{length} bytes at byte {position} of a file of {self.size_bytes}"
+            )
+        return Slice(self, position, min(length, self.size_bytes - position))
+
+    def batches(self, start: int = 0) -> Iterator[Batch]:
+        """Yield the batches from a position on, which is the start of one."""
+        return in_file(self, start, self.size_bytes)
+
+    def search_for_offset(self, target: int, start: int = 0) -> BatchPosition | None:
+        """Find the first batch from a position on whose last offset is not below target."""
+        before: Batch | None = None
+        for batch in self.batches(start):
+            base_offset = batch.base_offset
+            if base_offset >= target:
+                has_it = before is not None and base_offset > target
+                if before is not None and has_it and before.last_offset >= target:
+                    return _place(before)
+                return BatchPosition(base_offset, batch.position, batch.size_bytes)
+            before = batch
+        if before is not None and before.last_offset >= target:
+            return _place(before)
+        return None
+
+    def search_for_timestamp(
+        self, target_ms: int, start: int, from_offset: int
+    ) -> TimestampAndOffset | None:
+        """Find the first record from a position on that is not older than target, and not below
+        from_offset."""
+        for batch in self.batches(start):
+            if batch.max_timestamp < target_ms:
+                continue
+            for record in batch.records():
+                if record.timestamp >= target_ms and record.offset >= from_offset:
+                    epoch = batch.leader_epoch
+                    return TimestampAndOffset(
+                        record.timestamp, record.offset, None if epoch < 0 else epoch
+                    )
+        return None
+
+    def largest_timestamp_after(self, start: int) -> LargestTimestamp:
+        """The largest time in the headers of the batches from a position on."""
+        largest = LargestTimestamp(NO_TIMESTAMP, UNKNOWN)
+        for batch in self.batches(start):
+            if batch.max_timestamp > largest.timestamp_ms:
+                largest = LargestTimestamp(batch.max_timestamp, batch.last_offset)
+        return largest
+
+    def truncate_to(self, size_bytes: int) -> int:
+        """Cut the file off, wherever that is; give how many bytes of those in use that costs."""
+        before = self.size_bytes
+        if not 0 <= size_bytes <= before:
+            raise KafkaError(f"a file of {before} bytes cannot be cut off at byte {size_bytes}")
+        if size_bytes < self._file.size():
+            self._file.truncate(size_bytes)
+            self.size_bytes = size_bytes
+        return before - size_bytes
+
+    def trim(self) -> None:
+        """Cut off what is not in use of a preallocated file."""
+        self.truncate_to(self.size_bytes)
+
+    def flush(self) -> None:
+        self._file.sync()
+
+    def close(self) -> None:
+        """Flush, trim and close. A second call does nothing."""
+        if self._is_open:
+            self.flush()
+            self.trim()
+            self.close_handle()
+
+    def close_handle(self) -> None:
+        """Close without a flush or a trim."""
+        if self._is_open:
+            self._is_open = False
+            self._file.close()
+
+
+class Slice(NamedTuple):
+    """A range of a file of batches, which may end within one."""
+
+    records: FileRecords
+    position: int
+    size_bytes: int
+
+    def read(self) -> bytes:
+        """The bytes, read once."""
+        return self.records.read(self.position, self.size_bytes)
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the whole batches."""
+        return in_file(self.records, self.position, self.position + self.size_bytes)
+
+
+def _place(batch: Batch) -> BatchPosition:
+    return BatchPosition(batch.base_offset, batch.position, batch.size_bytes)

@@ -1,0 +1,185 @@
+"""What the offset index and the time index of a segment have in common: files of entries.
+
+The file of a segment that is appended to is as long as segment.index.bytes allows, with zeros
+behind the entries in use; one that is opened again counts every slot as in use. The entries are
+kept in memory as the file has them, and each is written to it at once.
+
+A file is opened when it is first needed: a segment that was never written to, read or flushed has
+none. Source: Kafka, AbstractIndex, LazyIndex; spec L-4.
+"""
+
+from struct import Struct
+from typing import NamedTuple
+
+from storage.files.files import ChangingFile, Files
+from storage.log.engine.errors import BufferOverflowError, IllegalArgumentError
+from storage.log.engine.moves import rename_if_there
+
+MAX_RELATIVE_OFFSET = 2**31 - 1
+_WARM_BYTES = 8192  # at the end of an index
+
+
+class IndexFile:
+    """Entries of one size in a file. Open once it was used; `entries` counts those in use."""
+
+    def __init__(self, files: Files, path: str, base_offset: int, max_bytes: int) -> None:
+        self._files, self.path = files, path
+        self.base_offset, self.max_bytes = base_offset, max_bytes
+        self.entries = self.max_entries = 0
+        self.is_open = False
+
+    def open(self, entry: Struct) -> None:
+        """Open the file, or create it with room for all the entries that it may get."""
+        is_new = not self._files.exists(self.path)
+        try:
+            file = self._files.open_to_change(self.path, create=True)
+        except FileNotFoundError as error:
+            raise OSError(f"{self.path} cannot be made: its directory is gone") from error
+        try:
+            if is_new:
+                if self.max_bytes < entry.size:
+                    raise IllegalArgumentError(f"no entry fits an index of {self.max_bytes} bytes")
+                file.truncate(self.max_bytes - self.max_bytes % entry.size)
+            length = file.size()
+            used = 0 if is_new else length - length % entry.size
+            self.data = bytearray(file.read(0, used))
+        except BaseException:
+            file.close()
+            raise
+        self._file: ChangingFile = file
+        self._entry = entry
+        self.entries, self.max_entries = used // entry.size, length // entry.size
+        self._length = length
+        self.is_open = True
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes in use."""
+        return self.entries * self._entry.size
+
+    def add(self, packed: bytes) -> None:
+        """Put an entry behind the others."""
+        if self.entries >= self.max_entries:
+            raise BufferOverflowError(f"{self.path} has no room left")
+        self._file.write(self.size_bytes, packed)
+        self.data[self.size_bytes :] = packed
+        self.entries += 1
+
+    def keep(self, entries: int) -> None:
+        """Forget the entries behind the first ones; the file stays as it is."""
+        self.entries = entries
+        del self.data[self.size_bytes :]
+
+    def resize(self, size_bytes: int) -> bool:
+        """Give the file another length, in whole entries; tell whether it had another."""
+        rounded = size_bytes - size_bytes % self._entry.size
+        if rounded == self._length:
+            return False
+        file = self._files.open_to_change(self.path, create=True)
+        self._file.close()
+        self._file = file
+        self._file.truncate(rounded)
+        self._length, self.max_entries = rounded, rounded // self._entry.size
+        if self.size_bytes > rounded:
+            raise IllegalArgumentError(
+                f"{self.path} has {self.size_bytes} bytes of entries, and was to have {rounded}"
+            )
+        return True
+
+    def trim(self) -> None:
+        """Cut off what is not in use."""
+        self.resize(self.size_bytes)
+
+    def reset(self) -> None:
+        """Forget all entries, and make room for as many as the file may get."""
+        self.keep(0)
+        self.resize(self.max_bytes)
+
+    def flush(self) -> None:
+        self._file.sync()
+
+    def close(self) -> None:
+        """Trim and close it, if it was opened."""
+        if self.is_open:
+            self.trim()
+            self.close_handle()
+
+    def close_handle(self) -> None:
+        if self.is_open:
+            self.is_open = False
+            self._file.close()
+
+    def rename(self, path: str) -> None:
+        """Give it another name. A file that was not needed yet need not be there."""
+        before, self.path = self.path, path
+        if self.is_open:
+            self._files.rename(before, path)
+        else:
+            rename_if_there(self._files, before, path)
+
+    def bytes_in_use(self, entry_bytes: int) -> int:
+        """The bytes of entries in use; of a file that was not opened, of all that are whole."""
+        if self.is_open:
+            return self.size_bytes
+        found = self._files.look_up(self.path)
+        return 0 if found is None else found.size_bytes // entry_bytes * entry_bytes
+
+
+def fits(relative_offset: int) -> bool:
+    """Whether an index entry can hold an offset, relative to the base of its segment."""
+    return 0 <= relative_offset <= MAX_RELATIVE_OFFSET
+
+
+class SlotSearch(NamedTuple):
+    """A search among the entries of an index by one of their fields, as Kafka does it.
+
+    The end of an index is searched by itself, since look-ups go there most. In a sound index that
+    makes no difference; in a damaged one the answer is Kafka's.
+    """
+
+    file: IndexFile
+    entry: Struct
+    field: int
+
+    def key(self, number: int) -> int:
+        return int(self.entry.unpack_from(self.file.data, number * self.entry.size)[self.field])
+
+    def lower_bound(self, target: int) -> int:
+        """The number of the last entry not above target; -1 for none."""
+        found = self._range(target)
+        return found if isinstance(found, int) else self._search(*found, target)[0]
+
+    def upper_bound(self, target: int) -> int:
+        """The number of some entry at or above target, by Kafka's search: never of the first entry
+        of a range that it equals; -1 for none."""
+        found = self._range(target)
+        if isinstance(found, int):
+            return 0 if self.file.entries else -1
+        number, is_exact = self._search(*found, target)
+        if is_exact:
+            return number
+        return -1 if number == self.file.entries - 1 else number + 1
+
+    def _range(self, target: int) -> tuple[int, int] | int:
+        """First and last number to search; -1 where all are above target."""
+        last = self.file.entries - 1
+        if last < 0:
+            return -1
+        first_warm = max(0, last - _WARM_BYTES // self.entry.size)
+        if self.key(first_warm) < target:
+            return first_warm, last
+        if self.key(0) > target:
+            return -1
+        return 0, first_warm
+
+    def _search(self, low: int, high: int, target: int) -> tuple[int, bool]:
+        while low < high:
+            middle = (low + high + 1) // 2
+            found = self.key(middle)
+            if found > target:
+                high = middle - 1
+            elif found < target:
+                low = middle
+            else:
+                return middle, True
+        return low, False

@@ -1,0 +1,210 @@
+"""A log that is opened: half-done files settled, segments loaded, the damaged end cut off.
+
+1. Files that were to be deleted, and what a cleaning had not finished, go.
+2. A swap that was complete is finished: what it replaces goes, its files get their names.
+3. Indexes without a `.log` go; a segment without an offset index is recovered.
+4. After an unclean shutdown, each segment from the recovery point on is recovered. What is cut off
+   one takes all later ones with it.
+5. The producers are rebuilt.
+
+Source: Kafka, LogLoader; spec L-25, F-16.1, C-15.5 to C-15.7.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from storage.file_names import (
+    CLEANED,
+    DELETED,
+    INDEX,
+    LOG,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    file_name,
+    offset_of,
+)
+from storage.log.engine.batches import Batch
+from storage.log.engine.epochs import LeaderEpochs
+from storage.log.engine.errors import CorruptIndexError, InvalidOffsetError
+from storage.log.engine.local_log import LocalLog
+from storage.log.engine.moves import remove_if_there
+from storage.log.engine.producer_manager import ProducerManager
+from storage.log.engine.rebuilding_producers import rebuild_producers, recover_segment
+from storage.log.engine.segment import LogSegment
+from storage.log.engine.snapshot_deletion import delete_snapshots
+
+_INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
+_MAX_LONG = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadingState:
+    """What was known of a log when it was closed, or when its process ended."""
+
+    is_clean: bool = True
+    recovery_point: int = 0
+    log_start: int = 0
+
+
+class LoadedOffsets(NamedTuple):
+    log_start: int
+    recovery_point: int
+    end: int
+
+
+class LogLoader:
+    """Loads one log, whose segments are put into `local`."""
+
+    def __init__(
+        self, local: LocalLog, state: LoadingState, epochs: LeaderEpochs, producers: ProducerManager
+    ) -> None:
+        self._local, self._state = local, state
+        self._epochs, self._producers = epochs, producers
+        self._place = local.place
+        self._files = local.files
+
+    def load(self) -> LoadedOffsets:
+        """Load the segments, and build the state of producers."""
+        state = self._state
+        self._settle()
+        self._load_segments()
+        recovery_point, end = self._recover()
+        segments = self._local.segments
+        segments.active.resize_indexes(self._local.config.segment_index_bytes)
+        self._epochs.truncate_from_end(end)
+        log_start = max(state.log_start, segments.first.base_offset)
+        self._epochs.truncate_from_start(state.log_start)
+        self._producers.remove_stray_snapshots(segments.bases)
+        now_ms = self._place.clock()
+        rebuild_producers(self._producers, segments, log_start, end, now_ms, state.is_clean)
+        return LoadedOffsets(log_start, recovery_point, end)
+
+    # ---- half-done files ----------------------------------------------------------------------
+
+    def _names(self) -> list[str]:
+        found = self._files.list_directory(self._place.path)
+        return sorted(entry.name for entry in found if not entry.is_dir)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._place.path, name)
+
+    def _settle(self) -> None:
+        swaps = self._remove_temporary()
+        lowest, highest = _MAX_LONG, -1
+        for name in swaps:
+            if not name.endswith(LOG + SWAP):
+                continue
+            base = _offset(name)
+            segment = LogSegment(self._place, base, self._local.config, suffix=SWAP)
+            lowest = min(lowest, base)
+            highest = max(highest, segment.next_offset())
+            segment.close_handles()
+        for name in self._names():
+            offset = offset_of(name)
+            if not name.endswith(SWAP) and offset is not None and lowest <= offset < highest:
+                remove_if_there(self._files, self._path(name))
+        for name in self._names():
+            if name.endswith(SWAP):
+                self._files.rename(self._path(name), self._path(name.removesuffix(SWAP)))
+
+    def _remove_temporary(self) -> list[str]:
+        """Remove what was to be deleted and what was half done; give the complete swaps."""
+        names = self._names()
+        for name in names:
+            if name.endswith(DELETED) and not name.endswith(".checkpoint" + DELETED):
+                remove_if_there(self._files, self._path(name))
+        cleaned = [name for name in names if name.endswith(CLEANED)]
+        lowest = min(map(_offset, cleaned), default=_MAX_LONG)
+        swaps = [name for name in names if name.endswith(SWAP)]
+        invalid = [name for name in swaps if _offset(name) >= lowest]
+        for name in [*invalid, *cleaned]:
+            remove_if_there(self._files, self._path(name))
+        return [name for name in swaps if name not in invalid]
+
+    # ---- segments -----------------------------------------------------------------------------
+
+    def _load_segments(self) -> None:
+        for name in self._names():
+            if name.endswith(_INDEXES):
+                if not self._files.exists(self._path(file_name(_offset(name), LOG))):
+                    remove_if_there(self._files, self._path(name))
+            elif name.endswith(LOG):
+                self._load_segment(_offset(name))
+
+    def _load_segment(self, base: int) -> None:
+        is_missing = not self._files.exists(self._path(file_name(base, TIME_INDEX)))
+        segment = LogSegment(self._place, base, self._local.config)
+        try:
+            segment.check(is_missing)
+        except (CorruptIndexError, FileNotFoundError):
+            self._recover_segment(segment)
+        self._local.segments.add(segment)
+
+    def _recover_segment(self, segment: LogSegment) -> int:
+        """Recover a segment, with producers of its own; give the bytes cut off."""
+        producers = ProducerManager(self._files, self._place.path, self._producers.settings)
+        start, now_ms = self._state.log_start, self._place.clock()
+        segments = self._local.segments
+        rebuild_producers(producers, segments, start, segment.base_offset, now_ms, False)
+        cut = recover_segment(segment, producers, self._assign_epoch)
+        producers.take_snapshot()
+        return cut
+
+    def _assign_epoch(self, batch: Batch) -> None:
+        latest = self._epochs.latest
+        if batch.leader_epoch >= 0 and (latest is None or batch.leader_epoch > latest):
+            self._epochs.assign(batch.leader_epoch, batch.base_offset)
+
+    def _recover(self) -> tuple[int, int]:
+        """Cut off a damaged end after an unclean shutdown; recovery point and end of the log."""
+        state, segments = self._state, self._local.segments
+        if not state.is_clean:
+            self._recover_unflushed()
+        end = self._end_unless_below_start()
+        if not len(segments):
+            first = LogSegment(self._place, state.log_start, self._local.config, is_new=True)
+            segments.add(first)
+        if state.is_clean and end is not None:
+            return end, end
+        if end is None:
+            end = segments.active.next_offset()
+        return min(state.recovery_point, end), end
+
+    def _recover_unflushed(self) -> None:
+        unflushed: Iterator[LogSegment] = iter(
+            self._local.segments.values(self._state.recovery_point, _MAX_LONG)
+        )
+        for segment in unflushed:
+            try:
+                cut = self._recover_segment(segment)
+            except (InvalidOffsetError, OSError):
+                cut = segment.truncate_to(segment.base_offset)
+            if cut:
+                self._remove(list(unflushed))
+
+    def _end_unless_below_start(self) -> int | None:
+        """The end of the log; None where it lies below the log start, and all is deleted."""
+        segments = self._local.segments
+        if not len(segments):
+            return None
+        end = segments.active.next_offset()
+        if end >= self._state.log_start:
+            return end
+        self._local.remove(segments)  # their snapshots go at once, below
+        self._epochs.clear()
+        self._producers.truncate_fully(self._state.log_start)
+        return None
+
+    def _remove(self, segments: list[LogSegment]) -> None:
+        self._local.remove(segments)
+        delete_snapshots(self._local, self._producers, segments)
+
+
+def _offset(name: str) -> int:
+    offset = offset_of(name)
+    if offset is None:
+        raise ValueError(f"{name} does not begin with an offset")
+    return offset

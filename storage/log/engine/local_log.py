@@ -1,0 +1,253 @@
+"""The segments of one log, its end, and its recovery point.
+
+Source: Kafka, LocalLog; spec L-11.9, L-17.1, L-19, L-21.1, L-22.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+from storage.file_names import DELETED, SEGMENT_SUFFIXES, file_name
+from storage.files.files import Files
+from storage.formats.offset_index import OffsetPosition
+from storage.formats.txn_index import AbortedTxn
+from storage.log.engine.batches import Bytes
+from storage.log.engine.errors import KafkaError, KafkaStorageError, OffsetOutOfRangeError
+from storage.log.engine.file_records import Slice
+from storage.log.engine.log_config import LogConfig
+from storage.log.engine.moves import remove_if_there
+from storage.log.engine.offsets import OffsetMetadata
+from storage.log.engine.scheduler import Scheduler
+from storage.log.engine.segment import LogPlace, LogSegment, SegmentRead
+from storage.log.engine.segments import LogSegments
+
+Result = TypeVar("Result")
+
+
+class LogDirState:
+    """Whether a log directory is online; shared by all its logs."""
+
+    def __init__(self) -> None:
+        self.is_offline = False
+
+    def guarded(self, what: str, action: Callable[[], Result]) -> Result:
+        """Do something with files. KafkaStorageError where that fails, and for ever after."""
+        if self.is_offline:
+            raise KafkaStorageError(f"{what}: the log directory is offline since an earlier error")
+        return self.reported(what, action)
+
+    def reported(self, what: str, action: Callable[[], Result]) -> Result:
+        """Likewise, but it is tried even where the directory is offline."""
+        try:
+            return action()
+        except OSError as error:
+            self.is_offline = True
+            raise KafkaStorageError(f"{what}: {error}") from error
+
+
+class ReadResult(NamedTuple):
+    """What a read gives: bytes of whole batches, but for the last one maybe."""
+
+    metadata: OffsetMetadata  # of the first batch, or of where there is nothing to read
+    records: Slice | None  # None: nothing
+    first_entry_incomplete: bool = False
+    aborted: tuple[tuple[int, int], ...] | None = None  # producer id, first offset; None: not asked
+
+    def read(self) -> bytes:
+        """The bytes."""
+        return b"" if self.records is None else self.records.read()
+
+
+class LocalLog:
+    """Whoever changes it holds the log's lock; a reader works with the end as it was."""
+
+    def __init__(
+        self,
+        place: LogPlace,
+        segments: LogSegments,
+        scheduler: Scheduler,
+        directory: LogDirState,
+    ) -> None:
+        self.place, self.segments, self._scheduler = place, segments, scheduler
+        self.directory = directory
+        self.recovery_point = 0
+        self.end = OffsetMetadata(0)
+        self.is_closed = False
+        self.config = LogConfig()
+
+    @property
+    def files(self) -> Files:
+        return self.place.files
+
+    @property
+    def end_offset(self) -> int:
+        return self.end.offset
+
+    def require_open(self) -> None:
+        if self.is_closed:
+            raise KafkaStorageError(f"the log in {self.place.path} is closed")
+
+    def set_end(self, offset: int) -> None:
+        """The log ends there, in the active segment as it is now."""
+        active = self.segments.active
+        self.end = OffsetMetadata(offset, active.base_offset, active.size_bytes)
+        self.recovery_point = min(self.recovery_point, offset)
+
+    def append(self, last_offset: int, data: Bytes) -> None:
+        self.segments.active.append(last_offset, data)
+        self.set_end(last_offset + 1)
+
+    # ---- read ---------------------------------------------------------------------------------
+
+    def read(
+        self, start: int, max_bytes: int, min_one: bool, limit: OffsetMetadata, aborted: bool
+    ) -> ReadResult:
+        """Read from the segment that holds an offset, or from the next that has anything."""
+        end = self.end
+        segment = self.segments.floor(start)
+        if start > end.offset or segment is None:
+            raise OffsetOutOfRangeError(f"offset {start} is not in the log, which ends at {end}")
+        none = () if aborted else None
+        if start == limit.offset:
+            return ReadResult(limit, None, aborted=none)
+        if start > limit.offset:
+            return ReadResult(self.place_of(start), None, aborted=none)
+        while segment is not None:
+            found = segment.read(start, max_bytes, _max_position(segment, limit), min_one)
+            if found is not None:
+                txns = self._aborted_of(start, segment, found) if aborted else None
+                return ReadResult(*found, aborted=txns)
+            segment = self.segments.higher(segment.base_offset)
+        return ReadResult(self.end, None)
+
+    def place_of(self, offset: int) -> OffsetMetadata:
+        """The place of the batch that holds an offset. Raise OffsetOutOfRangeError."""
+        return self.read(offset, 1, False, self.end, False).metadata
+
+    def _aborted_of(
+        self, start: int, segment: LogSegment, found: SegmentRead
+    ) -> tuple[tuple[int, int], ...]:
+        size = 0 if found.records is None else found.records.size_bytes
+        place = OffsetPosition(found.metadata.offset, found.metadata.position)
+        upper = segment.upper_bound(place, size)
+        if upper is None:
+            after = self.segments.higher(segment.base_offset)
+            upper = self.end_offset if after is None else after.base_offset
+        txns = self._collect(start, upper, segment)
+        return tuple((txn.producer_id, txn.first_offset) for txn in txns)
+
+    def aborted_transactions(self, log_start: int, base: int, upper: int) -> list[AbortedTxn]:
+        """The aborted transactions from the log start on, as the indexes from the segment of base
+        on have them, up to those that have to do with an offset."""
+        segment = self.segments.floor(base)
+        return [] if segment is None else self._collect(log_start, upper, segment)
+
+    def _collect(self, start: int, upper: int, first: LogSegment) -> list[AbortedTxn]:
+        found: list[AbortedTxn] = []
+        segment: LogSegment | None = first
+        while segment is not None:
+            part = segment.collect_aborted(start, upper)
+            found += part.transactions
+            if part.is_complete:
+                break
+            segment = self.segments.higher(segment.base_offset)
+        return found
+
+    # ---- roll and flush -----------------------------------------------------------------------
+
+    def roll(self, expected: int) -> LogSegment:
+        """Begin a new segment at the log end, or later where the next batch begins later."""
+        self.require_open()
+        offset = max(expected, self.end_offset)
+        active = self.segments.active
+        if offset in self.segments:
+            if active.base_offset != offset or active.size_bytes:
+                raise KafkaError(f"a segment with base offset {offset} is there already")
+            active.open_indexes()
+            made = self.replace(offset, active)
+            self.set_end(self.end_offset)
+            return made
+        if offset < active.base_offset:
+            raise KafkaError(f"offset {offset} is below the active segment's {active.base_offset}")
+        for kind in SEGMENT_SUFFIXES:
+            remove_if_there(self.files, os.path.join(self.place.path, file_name(offset, kind)))
+        active.become_inactive()
+        made = LogSegment(self.place, offset, self.config, is_new=True)
+        self.segments.add(made)
+        self.set_end(self.end_offset)
+        return made
+
+    def replace(self, offset: int, gone: LogSegment) -> LogSegment:
+        """Begin a new segment, and delete another, which may have the same base offset."""
+        if offset == gone.base_offset:
+            gone.change_suffix("", DELETED)
+        made = LogSegment(self.place, offset, self.config, is_new=True)
+        self.segments.add(made)
+        if offset != gone.base_offset:
+            self.segments.remove(gone.base_offset)
+        self.delete_files([gone])
+        return made
+
+    def flush(self, end: int) -> None:
+        """Sync the segments between the recovery point and an offset."""
+        point = self.recovery_point
+        if point > end:
+            return
+        flushed = self.segments.values(point, end)
+        for segment in flushed:
+            segment.flush()
+        is_new = any(segment.base_offset >= point for segment in flushed)
+        if is_new and self.files.is_directory(self.place.path):
+            self.files.sync_directory(self.place.path)
+
+    # ---- deletion and truncation --------------------------------------------------------------
+
+    def remove(self, segments: Iterable[LogSegment]) -> None:
+        """Take segments out of the log, and leave their files to be removed later."""
+        gone = list(segments)
+        for segment in gone:
+            self.segments.remove(segment.base_offset)
+        if gone:
+            self.delete_files(gone)
+
+    def delete_files(self, segments: Sequence[LogSegment]) -> None:
+        """Rename the files of segments now, and remove them after file.delete.delay.ms."""
+        for segment in segments:
+            if not segment.is_deleted:
+                segment.change_suffix("", DELETED)
+
+        def delete() -> None:
+            for segment in segments:
+                segment.delete()
+
+        self.schedule_deletion("deleting segments", delete)
+
+    def schedule_deletion(self, what: str, delete: Callable[[], None]) -> None:
+        """Remove files after file.delete.delay.ms, as it is set now."""
+        self._scheduler.schedule_once(
+            lambda: self.directory.guarded(what, delete), self.config.file_delete_delay_ms
+        )
+
+    def truncate_to(self, offset: int) -> list[LogSegment]:
+        """End the log at an offset; give the segments that this deletes."""
+        gone = [segment for segment in self.segments if segment.base_offset > offset]
+        self.remove(gone)
+        self.segments.active.truncate_to(offset)
+        self.set_end(offset)
+        return gone
+
+    def truncate_fully(self, offset: int) -> None:
+        """Begin anew at an offset, with nothing."""
+        self.require_open()
+        *others, last = self.segments
+        self.remove(others)
+        self.replace(offset, last)
+        self.set_end(offset)
+
+
+def _max_position(segment: LogSegment, limit: OffsetMetadata) -> int | None:
+    if segment.base_offset < limit.segment:
+        return segment.size_bytes
+    if segment.base_offset == limit.segment and not limit.is_offset_only:
+        return limit.position
+    return None

@@ -1,0 +1,412 @@
+"""One partition's log: append, read, look up, truncate, delete, as Kafka 4.3.1 does it.
+
+    scheduler = ManualScheduler(clock)
+    with Log.open("/data/t-0", LogOptions(clock=clock, scheduler=scheduler)) as log:
+        log.append_as_leader(batch)
+        data = log.read(0).read()
+
+Source: Kafka, UnifiedLog; spec L-17 to L-25.
+"""
+
+import os
+import threading
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+from storage.file_names import is_special_dir
+from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.formats.txn_index import AbortedTxn
+from storage.log.engine import appending, parts, retention
+from storage.log.engine.appending import BY_CLIENT, AppendRequest, LogAppendInfo
+from storage.log.engine.epochs import LeaderEpochs
+from storage.log.engine.errors import IllegalArgumentError, InvalidProducerEpochError
+from storage.log.engine.loading import LoadingState, LogLoader
+from storage.log.engine.local_log import LocalLog, LogDirState, ReadResult
+from storage.log.engine.log_config import LogConfig
+from storage.log.engine.lookup import Isolation, offset_by_timestamp
+from storage.log.engine.offsets import EndOffset, OffsetMetadata, TimestampAndOffset
+from storage.log.engine.parts import LogParts
+from storage.log.engine.producer_append import AppendOrigin
+from storage.log.engine.producer_manager import ProducerManager, ProducerSettings
+from storage.log.engine.producers import SENTINEL, Verification, VerificationGuard
+from storage.log.engine.rebuilding_producers import rebuild_producers
+from storage.log.engine.scheduler import Scheduler
+from storage.log.engine.segment import Clock, LogPlace, LogSegment
+from storage.log.engine.segments import LogSegments
+from storage.log.engine.snapshot_deletion import delete_snapshots
+from storage.log.engine.watermarks import Watermarks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """What a log is opened with."""
+
+    clock: Clock
+    scheduler: Scheduler
+    config: LogConfig = field(default_factory=LogConfig)
+    files: Files = LOCAL
+    state: LoadingState = field(default_factory=LoadingState)
+    producer_settings: ProducerSettings = field(default_factory=ProducerSettings)
+    directory: LogDirState = field(default_factory=LogDirState)
+
+
+class OffsetSnapshot(NamedTuple):
+    """Where a log begins and ends, for whom."""
+
+    log_start: int
+    log_end: OffsetMetadata
+    high_watermark: OffsetMetadata
+    last_stable: OffsetMetadata
+
+
+class Log:
+    """One writer at a time, by a lock of its own; any number of readers beside it.
+
+    Bytes are on disk after `flush`, `close`, and, up to the new segment, after a roll. A reader is
+    given whole appends: what is being written is not seen before it is.
+    """
+
+    def __init__(self, made: LogParts) -> None:
+        """See `open`."""
+        self._parts, self._lock = made, threading.RLock()
+        self._local, self._marks = made.local, made.marks
+        self.producers, self.epochs = made.producers, made.epochs
+
+    @classmethod
+    def open(cls, path: str, options: LogOptions) -> Self:
+        """Load the log in a directory of a partition, or begin one."""
+        assert not is_special_dir(os.path.basename(path)), "a directory of a log that is deleted"
+        files, config = options.files, options.config
+        if not files.is_directory(path):
+            files.make_directory(path)
+        place = LogPlace(files, path, options.clock)
+        local = LocalLog(place, LogSegments(), options.scheduler, options.directory)
+        local.config = config
+
+        def load() -> LogParts:
+            epochs = LeaderEpochs(files, path, options.scheduler)
+            producers = ProducerManager(files, path, options.producer_settings)
+            try:
+                offsets = LogLoader(local, options.state, epochs, producers).load()
+            except BaseException:
+                local.segments.close_handles()
+                raise
+            local.recovery_point = offsets.recovery_point
+            local.set_end(offsets.end)
+            return LogParts(
+                local=local,
+                marks=Watermarks(local, producers, offsets.log_start),
+                producers=producers,
+                epochs=epochs,
+                scheduler=options.scheduler,
+            )
+
+        made = options.directory.guarded(f"loading {path}", load)
+        made.marks.set_log_start(made.marks.log_start)
+        made.marks.update_first_unstable()
+        return cls(made)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Flush and close, or after an error only let go of the files."""
+        if kind is None:
+            self.flush(force=True)
+            self.close()
+        else:
+            self.close_handlers()
+
+    # ---- what stands where --------------------------------------------------------------------
+
+    @property
+    def path(self) -> str:
+        return self._local.place.path
+
+    @property
+    def config(self) -> LogConfig:
+        return self._local.config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        """Takes effect with the next use; what a segment was opened with stays."""
+        self._local.config = config
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._marks.log_start
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._local.end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self._marks.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self._marks.last_stable
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        unstable = self._marks.first_unstable
+        return None if unstable is None else unstable.offset
+
+    @property
+    def recovery_point(self) -> int:
+        return self._local.recovery_point
+
+    @property
+    def size_bytes(self) -> int:
+        return self._local.segments.size_bytes
+
+    @property
+    def segments(self) -> list[LogSegment]:
+        """By rising base offset; the last one is active."""
+        return list(self._local.segments)
+
+    # ---- append -------------------------------------------------------------------------------
+
+    def append_as_leader(self, data: bytes, request: AppendRequest = BY_CLIENT) -> LogAppendInfo:
+        """Give batches offsets, and append them. Raise a LogError where they are refused; what the
+        append had done by then stays done (`appending`)."""
+        return self._append(data, request)
+
+    def append_as_follower(self, data: bytes, leader_epoch: int) -> LogAppendInfo:
+        """Append batches with the offsets that they have."""
+        request = AppendRequest(origin=AppendOrigin.REPLICATION, leader_epoch=leader_epoch)
+        return self._append(data, request)
+
+    def _append(self, data: bytes, request: AppendRequest) -> LogAppendInfo:
+        info = appending.analyze(self._parts, data, request)
+        if info.valid_bytes <= 0:
+            return info
+        with self._lock:
+            return self._local.directory.guarded(
+                "appending",
+                lambda: appending.append(self._parts, bytearray(data), info, request),
+            )
+
+    def start_transaction_verification(
+        self, producer_id: int, sequence: int, epoch: int, supports_epoch_bump: bool
+    ) -> VerificationGuard:
+        """Give what the append that begins a transaction has to hand in; SENTINEL if it needs
+        nothing, as the transaction is going on."""
+        with self._lock:
+            known = self.producers.producers.get(producer_id)
+            if known is not None and known.epoch > epoch:
+                raise InvalidProducerEpochError(
+                    f"producer {producer_id} has epoch {known.epoch}, asked for {epoch}"
+                )
+            if self.producers.has_ongoing(producer_id, epoch):
+                return SENTINEL
+            now_ms = self._parts.now_ms
+            new = Verification(now_ms, sequence, epoch, supports_epoch_bump)
+            return self.producers.start_verification(producer_id, new)
+
+    # ---- read and look up ---------------------------------------------------------------------
+
+    def read(
+        self,
+        start_offset: int,
+        max_bytes: int = 1024 * 1024,
+        isolation: Isolation = Isolation.LOG_END,
+        min_one_message: bool = True,
+    ) -> ReadResult:
+        """Give bytes from the batch that holds an offset on, of one segment.
+
+        Raise OffsetOutOfRangeError for an offset outside of the log.
+        """
+        self._marks.require_readable(start_offset)
+        if isolation is Isolation.LOG_END:
+            limit = self._local.end
+        else:
+            with self._lock:
+                is_committed = isolation is Isolation.COMMITTED
+                marks = self._marks
+                limit = marks.last_stable_place() if is_committed else marks.high_watermark_place()
+        return self._local.directory.guarded(
+            "reading the log",
+            lambda: self._local.read(
+                start_offset, max_bytes, min_one_message, limit, isolation is Isolation.COMMITTED
+            ),
+        )
+
+    def offset_by_timestamp(self, timestamp_ms: int) -> TimestampAndOffset | None:
+        """The first record that is not older, or one of the special times of `lookup`."""
+        return self._local.directory.guarded(
+            "looking up a time", lambda: offset_by_timestamp(self._parts, timestamp_ms)
+        )
+
+    def place_of(self, offset: int) -> OffsetMetadata:
+        """The place of the batch that holds an offset; the offset alone if none does."""
+        return self._marks.place_of(offset)
+
+    def offset_snapshot(self) -> OffsetSnapshot:
+        """All the ends of the log, with their places."""
+        with self._lock:
+            high_watermark = self._marks.high_watermark_place()
+            last_stable = self._marks.last_stable_place()
+            return OffsetSnapshot(
+                self.log_start_offset, self._local.end, high_watermark, last_stable
+            )
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
+        """What the cleaner asks: the aborted transactions from the segment of an offset on."""
+        log_start = self.log_start_offset
+        return self._local.directory.guarded(
+            "reading aborted transactions",
+            lambda: self._local.aborted_transactions(log_start, start_offset, end_offset),
+        )
+
+    def end_offset_of_epoch(self, epoch: int) -> EndOffset | None:
+        """Where a leader epoch ends; None where that is not known."""
+        found = self.epochs.end_offset(epoch, self.log_end_offset)
+        return None if found.offset < 0 else found
+
+    def has_late_transaction(self) -> bool:
+        return self.producers.has_late_transaction(self._parts.now_ms)
+
+    # ---- high watermark -----------------------------------------------------------------------
+
+    def update_high_watermark(self, offset: int) -> int:
+        """Set it, also back, within the log; give where it is."""
+        with self._lock:
+            return self._marks.set_high_watermark(OffsetMetadata(offset))
+
+    def increment_high_watermark(self, to: OffsetMetadata) -> OffsetMetadata | None:
+        """As a leader: move it up. Give what it was, None if it did not move."""
+        with self._lock:
+            return self._marks.increment_high_watermark(to)
+
+    def follow_high_watermark(self, offset: int) -> int | None:
+        """As a follower: set it. Give where it is, None if it did not move."""
+        with self._lock:
+            before = self.high_watermark
+            after = self.update_high_watermark(offset)
+            return None if after == before else after
+
+    def follow_end(self) -> None:
+        """Move the high watermark to the log end, as where there is one replica."""
+        self.increment_high_watermark(self._local.end)
+
+    # ---- roll, flush, delete, truncate --------------------------------------------------------
+
+    def roll(self) -> LogSegment:
+        """Begin a new segment."""
+        with self._lock:
+            return parts.roll(self._parts)
+
+    def flush(self, force: bool = False) -> None:
+        """Sync all files. force: those of the active segment even where nothing is new."""
+        parts.flush(self._parts, self.log_end_offset, including=force)
+
+    def flush_below(self, offset: int) -> None:
+        """Sync what lies below an offset."""
+        parts.flush(self._parts, offset, including=False)
+
+    def increment_log_start(self, offset: int) -> bool:
+        """Let the log begin later, at most at the high watermark; whether it does."""
+        with self._lock:
+            return self._local.directory.guarded(
+                "moving the log start", lambda: retention.increment_log_start(self._parts, offset)
+            )
+
+    def delete_old_segments(self) -> int:
+        """Apply retention; give how many segments were selected."""
+        with self._lock:
+            return retention.delete_old_segments(self._parts)
+
+    def truncate_to(self, offset: int) -> bool:
+        """End the log at an offset; whether anything was cut off."""
+        with self._lock:
+            return self._local.directory.guarded("truncating", lambda: self._truncate(offset))
+
+    def _truncate(self, offset: int) -> bool:
+        local = self._local
+        if offset < 0:
+            raise IllegalArgumentError(f"a log cannot end at offset {offset}")
+        if offset >= local.end_offset:
+            self.epochs.truncate_from_end(local.end_offset)
+            return False
+        local.require_open()
+        if local.segments.first.base_offset > offset:
+            self._truncate_fully(offset, None)
+            return True
+        gone = local.truncate_to(offset)
+        delete_snapshots(local, self.producers, gone)
+        self.epochs.truncate_from_end(offset)
+        self._marks.log_start = min(offset, self._marks.log_start)
+        self._rebuild_producers(offset)
+        if self.high_watermark >= local.end_offset:
+            self._marks.set_high_watermark(local.end)
+        return True
+
+    def truncate_fully(self, offset: int, log_start: int | None = None) -> None:
+        """Delete everything, and go on at an offset."""
+        with self._lock:
+            self._local.directory.guarded(
+                "truncating", lambda: self._truncate_fully(offset, log_start)
+            )
+
+    def _truncate_fully(self, offset: int, log_start: int | None) -> None:
+        self._local.truncate_fully(offset)
+        self.epochs.clear()
+        self.producers.truncate_fully(offset)
+        self._marks.log_start = offset if log_start is None else log_start
+        self._rebuild_producers(offset)
+        self._marks.set_high_watermark(self._local.end)
+
+    def _rebuild_producers(self, end: int) -> None:
+        self._local.require_open()
+        segments, start = self._local.segments, self.log_start_offset
+        rebuild_producers(self.producers, segments, start, end, self._parts.now_ms, False)
+
+    # ---- producers and epochs -----------------------------------------------------------------
+
+    def assign_epoch(self, epoch: int, offset: int) -> None:
+        """Note that a leader epoch begins at an offset."""
+        with self._lock:
+            self._local.directory.reported(
+                "noting a leader epoch", lambda: self.epochs.assign(epoch, offset)
+            )
+
+    def take_producer_snapshot(self) -> None:
+        with self._lock:
+            self._local.require_open()
+            self.producers.take_snapshot()
+
+    def remove_expired_producers(self) -> None:
+        with self._lock:
+            self.producers.remove_expired(self._parts.now_ms)
+
+    def load_producer_state(self, end: int) -> None:
+        """Build the producers anew, and move the high watermark to the log end."""
+        with self._lock:
+            self._rebuild_producers(end)
+            self._marks.update_first_unstable()
+            self._marks.set_high_watermark(self._local.end)
+
+    # ---- life ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Take a snapshot of the producers, and close all files. A second call does nothing new.
+
+        Kafka's broker flushes before; `with` does it, too.
+        """
+        with self._lock:
+            self._local.require_open()
+
+            def action() -> None:
+                self.producers.take_snapshot()
+                self._local.segments.close()
+
+            self._local.directory.guarded("closing", action)
+
+    def close_handlers(self) -> None:
+        """Let go of all files, as after an error or as if the process had ended."""
+        with self._lock:
+            self._local.is_closed = True
+            self._local.segments.close_handles()

@@ -1,0 +1,133 @@
+"""Batches made anew by a leader, and times set in those that stay.
+
+Source: Kafka, MemoryRecordsBuilder, DefaultRecordBatch.setMaxTimestamp, LegacyRecord; spec L-3.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import NamedTuple
+from zlib import crc32
+
+from storage.codecs.compression import Codec
+from storage.formats.batch_header import (
+    ATTRIBUTES_AT,
+    CHECKED_AT,
+    CRC_AT,
+    LEGACY_ATTRIBUTES_AT,
+    LEGACY_CRC_AT,
+    LOG_APPEND_TIME,
+    MAGIC,
+    MAGIC_AT,
+    MAX_TIMESTAMP_AT,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+)
+from storage.formats.record import Record
+from storage.formats.record_batch import BatchOptions, encode_batch
+from storage.kernels.crc32c import crc32c
+from storage.log.engine.batches import Batch
+from storage.log.engine.errors import IllegalArgumentError
+from storage.log.engine.log_config import LogConfig
+
+_V1_TIMESTAMP_AT = 18
+_LEGACY_HEADS = (Struct(">bb"), Struct(">bbq"))
+_LENGTH = Struct(">i")
+_FRAMING = Struct(">qi")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchModel:
+    """What a new batch says of itself beyond its records."""
+
+    magic: int
+    config: LogConfig
+    codec: Codec
+    log_append_time_ms: int | None
+    leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    is_transactional: bool
+    first_offset: int
+
+
+class Rebuilt(NamedTuple):
+    data: bytes
+    max_timestamp: int
+
+
+def rebuild(records: Sequence[Record], model: BatchModel) -> Rebuilt:
+    """Make one batch of records, or as many messages; none of no records."""
+    if model.producer_id != NO_PRODUCER_ID and model.base_sequence == NO_SEQUENCE:
+        raise IllegalArgumentError("a batch of a producer without a sequence")
+    if model.magic < MAGIC and any(record.headers for record in records):
+        raise IllegalArgumentError("headers in an old message format")
+    if not records:
+        return Rebuilt(b"", NO_TIMESTAMP)
+    if any(record.timestamp < NO_TIMESTAMP for record in records):
+        raise IllegalArgumentError("a record with a time below -1")
+    append_time = model.log_append_time_ms
+    largest = max(record.timestamp for record in records) if append_time is None else append_time
+    if model.magic < MAGIC:
+        messages = b"".join(legacy_message(record, model.magic, append_time) for record in records)
+        is_known = model.magic or append_time is not None
+        return Rebuilt(messages, largest if is_known else NO_TIMESTAMP)
+    options = BatchOptions(
+        partition_leader_epoch=model.leader_epoch,
+        producer_id=model.producer_id,
+        producer_epoch=model.producer_epoch,
+        base_sequence=model.base_sequence,
+        is_transactional=model.is_transactional,
+    )
+    batch = bytearray(encode_batch(records, model.codec, options))
+    if append_time is not None:
+        set_v2_times(batch, 0, append_time, LOG_APPEND_TIME)
+    return Rebuilt(bytes(batch), largest)
+
+
+def legacy_message(record: Record, magic: int, append_time: int | None) -> bytes:
+    """A message of an old format, uncompressed. append_time: None for the record's own."""
+    attributes = LOG_APPEND_TIME if append_time is not None and magic else 0
+    fields: list[int] = [magic, attributes]
+    if magic:
+        fields.append(record.timestamp if append_time is None else append_time)
+    body = _LEGACY_HEADS[magic].pack(*fields)
+    for part in (record.key, record.value):
+        body += _LENGTH.pack(-1) if part is None else _LENGTH.pack(len(part)) + part
+    framing = _FRAMING.pack(record.offset, len(body) + 4)
+    return framing + crc32(body).to_bytes(4, "big") + body
+
+
+def set_times(data: bytearray, batch: Batch, append_time_ms: int | None, largest_ms: int) -> None:
+    """Give a batch its type of times and its largest one; its checksum follows."""
+    timestamp = largest_ms if append_time_ms is None else append_time_ms
+    bit = 0 if append_time_ms is None else LOG_APPEND_TIME
+    if batch.is_log_append_time == bool(bit) and batch.max_timestamp == timestamp:
+        return
+    if batch.is_legacy:
+        _set_message_time(data, batch, timestamp, bit)
+    else:
+        set_v2_times(data, batch.position, timestamp, bit)
+
+
+def set_v2_times(data: bytearray, at: int, timestamp: int, bit: int) -> None:
+    """Give a v2 batch its largest time, and the bit of its type of times; and its checksum."""
+    length = int.from_bytes(data[at + 8 : at + 12], "big")
+    low = data[at + ATTRIBUTES_AT + 1] & 0x7F
+    data[at + ATTRIBUTES_AT : at + ATTRIBUTES_AT + 2] = bytes((0, low & ~LOG_APPEND_TIME | bit))
+    field = at + MAX_TIMESTAMP_AT
+    data[field : field + 8] = timestamp.to_bytes(8, "big", signed=True)
+    checked = memoryview(data)[at + CHECKED_AT : at + 12 + length]
+    data[at + CRC_AT : at + CHECKED_AT] = crc32c(checked).to_bytes(4, "big")
+
+
+def _set_message_time(data: bytearray, batch: Batch, timestamp: int, bit: int) -> None:
+    at = batch.position
+    kept = data[at + LEGACY_ATTRIBUTES_AT] & ~LOG_APPEND_TIME
+    data[at + LEGACY_ATTRIBUTES_AT] = kept | bit
+    field = at + _V1_TIMESTAMP_AT
+    data[field : field + 8] = timestamp.to_bytes(8, "big", signed=True)
+    checked = memoryview(data)[at + MAGIC_AT : at + batch.size_bytes]
+    data[at + LEGACY_CRC_AT : at + MAGIC_AT] = crc32(checked).to_bytes(4, "big")

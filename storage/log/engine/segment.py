@@ -1,0 +1,378 @@
+"""One segment of a log: its `.log` and its three indexes.
+
+Source: Kafka, LogSegment; spec L-8 to L-11, F-12.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from storage.file_names import (
+    INDEX,
+    LOG,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX,
+    TXN_INDEX,
+    file_name,
+)
+from storage.files.files import Files
+from storage.formats.batch_header import NO_TIMESTAMP
+from storage.formats.offset_index import OffsetPosition
+from storage.formats.segment import MAX_RELATIVE_OFFSET
+from storage.formats.txn_index import Aborted, AbortedTxn
+from storage.log.engine.batches import Batch, Bytes, in_memory
+from storage.log.engine.errors import (
+    CorruptRecordError,
+    IllegalArgumentError,
+    InvalidRecordError,
+    LogError,
+    LogSegmentOffsetOverflowError,
+)
+from storage.log.engine.file_records import BatchPosition, FileRecords, LargestTimestamp, Slice
+from storage.log.engine.log_config import LogConfig
+from storage.log.engine.moves import remove_if_there, rename_if_there
+from storage.log.engine.offset_index_file import OffsetIndexFile
+from storage.log.engine.offsets import OffsetMetadata, TimestampAndOffset
+from storage.log.engine.time_index_file import TimeIndexFile
+from storage.log.engine.txn_index_file import TxnIndexFile
+
+Clock = Callable[[], int]  # ms since 1970
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """Where a log is, and what it works with."""
+
+    files: Files
+    path: str  # of the partition's directory
+    clock: Clock
+
+
+class IncomingBytes(NamedTuple):
+    """What is about to be appended, as far as it decides whether a segment is rolled."""
+
+    size_bytes: int
+    max_timestamp: int
+    last_offset: int
+
+
+class SegmentRead(NamedTuple):
+    """A range of one segment."""
+
+    metadata: OffsetMetadata  # of the first batch
+    records: Slice | None  # None: nothing
+    first_entry_incomplete: bool
+
+
+class LogSegment:
+    """One writer; a reader sees what was in use when its read began."""
+
+    def __init__(
+        self,
+        place: LogPlace,
+        base_offset: int,
+        config: LogConfig,
+        is_new: bool = False,
+        suffix: str = "",
+    ) -> None:
+        """Open a segment, or create its `.log`. suffix: of all its files, behind their own."""
+        self._files, self._clock = place.files, place.clock
+        self.base_offset, self._suffix = base_offset, suffix
+        self._stem = os.path.join(place.path, file_name(base_offset, ""))
+        files, room = place.files, config.segment_index_bytes
+        initial = config.initial_log_bytes if is_new else 0
+        self.log = FileRecords.open(files, self._path(LOG), is_new, initial)
+        self.offset_index = OffsetIndexFile(files, self._path(INDEX), base_offset, room)
+        self.time_index = TimeIndexFile(files, self._path(TIME_INDEX), base_offset, room)
+        self.txn_index = TxnIndexFile(files, self._path(TXN_INDEX), base_offset)
+        self._interval_bytes = config.index_interval_bytes
+        self._room = room
+        self._created_ms = place.clock()
+        self._bytes_since_entry = 0
+        self._first_timestamp: int | None = None  # of the first batch, once it was looked at
+        self._largest: LargestTimestamp | None = None  # so far; None: not looked at
+
+    def _path(self, kind: str) -> str:
+        return self._stem + kind + self._suffix
+
+    @property
+    def size_bytes(self) -> int:
+        return self.log.size_bytes
+
+    @property
+    def is_deleted(self) -> bool:
+        return self._suffix == ".deleted"
+
+    # ---- times --------------------------------------------------------------------------------
+
+    @property
+    def largest_so_far(self) -> LargestTimestamp:
+        """The largest time, from the time index when it is first asked for."""
+        if self._largest is None:
+            self._largest = self.time_index.last
+        return self._largest
+
+    @property
+    def last_modified_ms(self) -> int:
+        found = self._files.look_up(self._path(LOG))
+        return 0 if found is None else found.mtime_ns // 1_000_000
+
+    def set_last_modified(self, time_ms: int) -> None:
+        """Set when the `.log` was written last, which retention goes by where no record has a
+        time."""
+        self._files.set_modified(self._path(LOG), time_ms)
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest time of a record; where none has one, when the file was written last."""
+        largest = self.largest_so_far.timestamp_ms
+        return largest if largest >= 0 else self.last_modified_ms
+
+    def _waited_ms(self, now_ms: int, timestamp_ms: int) -> int:
+        """By the times of records, where the first batch has one; else by the clock."""
+        if self._first_timestamp is None:
+            first = next(self.log.batches(), None)
+            self._first_timestamp = None if first is None else first.max_timestamp
+        if self._first_timestamp is not None and self._first_timestamp >= 0:
+            return timestamp_ms - self._first_timestamp
+        return now_ms - self._created_ms
+
+    # ---- append -------------------------------------------------------------------------------
+
+    def should_roll(self, incoming: IncomingBytes, config: LogConfig) -> bool:
+        """Whether a new segment has to take what comes. Opens both indexes."""
+        waited = self._waited_ms(self._clock(), incoming.max_timestamp)
+        size = self.size_bytes
+        return (
+            size > config.segment_bytes - incoming.size_bytes
+            or (size > 0 and waited > config.max_segment_ms)
+            or self.offset_index.is_full
+            or self.time_index.is_full
+            or not self._holds(incoming.last_offset)
+        )
+
+    def _holds(self, offset: int) -> bool:
+        self.offset_index.opened()  # which Kafka asks
+        return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
+
+    def append(self, largest_offset: int, data: Bytes) -> None:
+        """Put batches at the end, and entries for them in the indexes.
+
+        Where an index refuses its entry, the bytes stay in the `.log`.
+        """
+        if not len(data):
+            return
+        position = self.size_bytes
+        if not self._holds(largest_offset):
+            raise LogSegmentOffsetOverflowError(self.base_offset, largest_offset)
+        self.log.append(data)
+        for batch in in_memory(data):
+            self._note_time(batch)
+            if self._bytes_since_entry > self._interval_bytes:
+                self.offset_index.append(batch.last_offset, position)
+                self.time_index.maybe_append(*self.largest_so_far)
+                self._bytes_since_entry = 0
+            position += batch.size_bytes
+            self._bytes_since_entry += batch.size_bytes
+
+    def _note_time(self, batch: Batch) -> None:
+        timestamp = batch.max_timestamp
+        if timestamp > self.largest_so_far.timestamp_ms:
+            self._largest = LargestTimestamp(timestamp, batch.last_offset)
+
+    def become_inactive(self) -> None:
+        """The last time entry, and the files as long as what is in use of them."""
+        self.time_index.maybe_append(*self.largest_so_far, skip_full_check=True)
+        self.trim_indexes()
+        self.log.trim()
+
+    def open_indexes(self) -> None:
+        """Make the index files that are not there yet."""
+        self.offset_index.opened()
+        self.time_index.opened()
+
+    def trim_indexes(self) -> None:
+        self.offset_index.opened().trim()
+        self.time_index.opened().trim()
+
+    def resize_indexes(self, size_bytes: int) -> None:
+        """Room for more entries, or for fewer."""
+        self.offset_index.opened().resize(size_bytes)
+        self.time_index.resize(size_bytes)
+
+    # ---- look-up and read ---------------------------------------------------------------------
+
+    def translate(self, offset: int) -> BatchPosition | None:
+        """Find the batch that holds an offset, or the next one; None past the last."""
+        start = self.offset_index.lookup(offset).position
+        return self.log.search_for_offset(offset, start)
+
+    def read(
+        self,
+        start_offset: int,
+        max_bytes: int,
+        max_position: int | None,
+        min_one_message: bool = False,
+    ) -> SegmentRead | None:
+        """Give a range from the batch that holds an offset on; None past the last batch.
+
+        max_position: where the range ends at the latest; None: nothing is given but the place.
+        min_one_message: the first batch is given even if it is larger than max_bytes.
+        """
+        if max_bytes < 0:
+            raise IllegalArgumentError(f"at most {max_bytes} bytes")
+        found = self.translate(start_offset)
+        if found is None:
+            return None
+        metadata = OffsetMetadata(found.base_offset, self.base_offset, found.position)
+        most = max(max_bytes, found.size_bytes) if min_one_message else max_bytes
+        if not most or max_position is None:
+            return SegmentRead(metadata, None, False)
+        length = min(max_position - found.position, most)
+        records = self.log.slice(found.position, length)
+        return SegmentRead(metadata, records, most < found.size_bytes)
+
+    def next_offset(self) -> int:
+        """The offset after the last batch, by way of the last index entry."""
+        last = self.offset_index.last_offset
+        found = self.read(last, self.size_bytes, self.size_bytes)
+        if found is None or found.records is None:
+            return self.base_offset
+        end = self.base_offset
+        for batch in found.records.batches():
+            end = batch.last_offset + 1
+        return end
+
+    def find_offset(self, target_ms: int, from_offset: int) -> TimestampAndOffset | None:
+        """The first record that is not older than target and not below an offset."""
+        indexed = self.time_index.lookup(target_ms)
+        start = self.offset_index.lookup(max(indexed.offset, from_offset)).position
+        return self.log.search_for_timestamp(target_ms, start, from_offset)
+
+    def upper_bound(self, start: OffsetPosition, size_bytes: int) -> int | None:
+        """Some offset behind a range of the log; None if the index has none."""
+        found = self.offset_index.upper_bound(start, size_bytes)
+        return None if found is None else found.offset
+
+    def collect_aborted(self, from_offset: int, end_offset: int) -> Aborted:
+        return self.txn_index.collect(from_offset, end_offset)
+
+    # ---- recovery and truncation --------------------------------------------------------------
+
+    def check(self, time_index_is_missing: bool) -> None:
+        """What a loading log looks at. Raise FileNotFoundError if there is no offset index, and
+        CorruptIndexError for a wrong entry of an aborted transaction."""
+        if not self._files.exists(self._path(INDEX)):
+            raise FileNotFoundError(self._path(INDEX))
+        if time_index_is_missing:
+            self.time_index.resize(0)
+        self.txn_index.check()
+
+    def recover(self, on_batch: Callable[[Batch], object]) -> int:
+        """Check every batch, make the indexes anew, cut off what is damaged; give its bytes.
+
+        on_batch: is given each sound v2 batch.
+        """
+        self.offset_index.opened().reset()
+        self.time_index.reset()
+        self.txn_index.reset()
+        self._largest = None
+        valid = last_indexed = 0
+        try:
+            for batch in self.log.batches():
+                batch.require_valid()
+                if not self._holds(batch.last_offset):
+                    raise LogSegmentOffsetOverflowError(self.base_offset, batch.last_offset)
+                self._note_time(batch)
+                if valid - last_indexed > self._interval_bytes:
+                    self.offset_index.append(batch.last_offset, valid)
+                    self.time_index.maybe_append(*self.largest_so_far)
+                    last_indexed = valid
+                valid += batch.size_bytes
+                if not batch.is_legacy:
+                    on_batch(batch)
+        except (CorruptRecordError, InvalidRecordError):
+            pass  # the log ends before it
+        truncated = self.size_bytes - valid
+        self.log.truncate_to(valid)
+        self.offset_index.file.trim()
+        self.time_index.maybe_append(*self.largest_so_far, skip_full_check=True)
+        self.time_index.opened().trim()
+        return truncated
+
+    def truncate_to(self, offset: int) -> int:
+        """Cut off the batch that holds an offset and all behind it; give the bytes cut."""
+        found = self.translate(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        self.resize_indexes(self._room)
+        cut = 0 if found is None else self.log.truncate_to(found.position)
+        if not self.size_bytes:
+            self._created_ms, self._first_timestamp = self._clock(), None
+        self._bytes_since_entry = 0
+        if self.largest_so_far.timestamp_ms >= 0:
+            self._largest = self._read_largest()
+        return cut
+
+    def _read_largest(self) -> LargestTimestamp:
+        indexed = self.time_index.last
+        start = self.offset_index.lookup(indexed.offset).position
+        found = self.log.largest_timestamp_after(start)
+        return found if found.timestamp_ms > indexed.timestamp_ms else indexed
+
+    def add_aborted(self, txn: AbortedTxn) -> None:
+        self.txn_index.append(txn)
+
+    # ---- life ---------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Sync all files; makes those of the indexes that are not there yet."""
+        self.log.flush()
+        self.offset_index.opened().flush()
+        self.time_index.opened().flush()
+        self.txn_index.flush()
+
+    def change_suffix(self, old: str, new: str) -> None:
+        """Rename all files, in Kafka's order."""
+        assert self._suffix == old, f"{self._stem} has the suffix {self._suffix!r}"
+        before = self._path(LOG)
+        self._suffix = new
+        rename_if_there(self._files, before, self._path(LOG))
+        self.offset_index.file.rename(self._path(INDEX))
+        self.time_index.file.rename(self._path(TIME_INDEX))
+        self.txn_index.rename(self._path(TXN_INDEX))
+
+    def close(self) -> None:
+        """The last time entry, if there is something to say, and all files closed and trimmed.
+
+        As in Kafka, what fails here is not told: the next start recovers from it.
+        """
+        steps: list[Callable[[], object]] = [
+            self.offset_index.file.close,
+            self.time_index.file.close,
+            self.log.close,
+            self.txn_index.close,
+        ]
+        if self._largest is not None and self._largest != LargestTimestamp(NO_TIMESTAMP, -1):
+            largest = self._largest
+            steps.insert(0, lambda: self.time_index.maybe_append(*largest, skip_full_check=True))
+        for step in steps:
+            try:
+                step()
+            except (LogError, OSError):
+                continue
+
+    def close_handles(self) -> None:
+        """Close all files as they are."""
+        self.log.close_handle()
+        self.offset_index.file.close_handle()
+        self.time_index.file.close_handle()
+        self.txn_index.close()
+
+    def delete(self) -> None:
+        """Close and remove all files, in Kafka's order; one that is gone is no error."""
+        self.close_handles()
+        for kind in SEGMENT_SUFFIXES:
+            remove_if_there(self._files, self._path(kind))

@@ -1,0 +1,79 @@
+"""The records of a v2 batch as Kafka's broker decodes them, with its errors for what is none.
+
+A record is read on through whatever follows it, and only then held against its length. Source:
+Kafka, DefaultRecord.readFrom, ByteUtils, Utils.readBytes; spec F-5.
+"""
+
+from storage.formats.record import Record
+from storage.log.engine.errors import (
+    BufferUnderflowError,
+    IllegalArgumentError,
+    InvalidRecordError,
+)
+
+Bytes = bytes | bytearray | memoryview
+
+_VARINT_BITS, _VARLONG_BITS = 32, 64
+
+
+def read_record(data: Bytes, at: int, base_offset: int, base_time: int) -> tuple[Record, int]:
+    """Give the record at that index, and the index behind it. Raise InvalidRecordError, or
+    IllegalArgumentError where its length is no number."""
+    try:
+        length, start = _varint(data, at, _VARINT_BITS)
+    except BufferUnderflowError as error:
+        raise InvalidRecordError(f"the batch ends within a record: {error}") from None
+    if len(data) - start < length:
+        left = len(data) - start
+        raise InvalidRecordError(f"a record of {length} bytes, and {left} are left")
+    try:
+        record, end = _body(data, start, base_offset, base_time)
+    except (BufferUnderflowError, IllegalArgumentError) as error:
+        raise InvalidRecordError(f"bytes that are no record: {error}") from error
+    if end - start != length:
+        raise InvalidRecordError(f"a record of {length} bytes that ends after {end - start}")
+    return record, end
+
+
+def _body(data: Bytes, at: int, base_offset: int, base_time: int) -> tuple[Record, int]:
+    if at >= len(data):
+        raise BufferUnderflowError("no attributes are left")
+    time_delta, at = _varint(data, at + 1, _VARLONG_BITS)
+    offset_delta, at = _varint(data, at, _VARINT_BITS)
+    key, at = _nullable(data, at)
+    value, at = _nullable(data, at)
+    count, at = _varint(data, at, _VARINT_BITS)
+    if not 0 <= count <= len(data) - at:
+        raise InvalidRecordError(f"{count} headers, and {len(data) - at} bytes are left")
+    headers = []
+    for _ in range(count):
+        name, at = _nullable(data, at)
+        if name is None:
+            raise InvalidRecordError("a header without a key")
+        content, at = _nullable(data, at)
+        headers.append((name, content))
+    time = (base_time + time_delta + 2**63) % 2**64 - 2**63
+    return Record(base_offset + offset_delta, time, key, value, tuple(headers)), at
+
+
+def _nullable(data: Bytes, at: int) -> tuple[bytes | None, int]:
+    length, at = _varint(data, at, _VARINT_BITS)
+    if length < 0:
+        return None, at
+    if at + length > len(data):
+        raise IllegalArgumentError(f"{length} bytes, and {len(data) - at} are left")
+    return bytes(data[at : at + length]), at + length
+
+
+def _varint(data: Bytes, at: int, bits: int) -> tuple[int, int]:
+    number = 0
+    for shift in range(0, bits, 7):
+        if at >= len(data):
+            raise BufferUnderflowError("the bytes end within a number")
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            number &= (1 << bits) - 1
+            return number >> 1 ^ -(number & 1), at
+    raise IllegalArgumentError(f"a number of more than {bits} bits")

@@ -1,0 +1,102 @@
+"""The time index of a segment that is in use: appended to, searched, cut off.
+
+The bytes of an entry are those of `storage.formats.time_index`. Source: Kafka, TimeIndex; spec
+F-10, L-4, L-6.
+"""
+
+from struct import Struct
+
+from storage.files.files import Files
+from storage.formats.batch_header import NO_TIMESTAMP
+from storage.log.engine.errors import (
+    IllegalArgumentError,
+    IllegalStateError,
+    IndexOffsetOverflowError,
+    InvalidOffsetError,
+)
+from storage.log.engine.file_records import LargestTimestamp
+from storage.log.engine.index_file import IndexFile, SlotSearch, fits
+
+ENTRY = Struct(">qi")  # timestamp, relative offset
+
+
+class TimeIndexFile:
+    """Entries by rising time. The file is opened with the first use."""
+
+    def __init__(self, files: Files, path: str, base_offset: int, max_bytes: int) -> None:
+        self.file = IndexFile(files, path, base_offset, max_bytes)
+        self._base_offset = base_offset
+        self._last: LargestTimestamp | None = None
+
+    def opened(self) -> IndexFile:
+        """The file, which is created if it is not there."""
+        if not self.file.is_open:
+            self.file.open(ENTRY)
+            self._last = None
+        return self.file
+
+    @property
+    def is_full(self) -> bool:
+        """One slot is kept for the entry that a segment gets at its end."""
+        file = self.opened()
+        return file.entries >= file.max_entries - 1
+
+    @property
+    def last(self) -> LargestTimestamp:
+        """The last entry; of an empty index no time, and the base offset."""
+        file = self.opened()
+        if self._last is None:
+            empty = LargestTimestamp(NO_TIMESTAMP, self._base_offset)
+            self._last = self._at(file.entries - 1) if file.entries else empty
+        return self._last
+
+    def _at(self, number: int) -> LargestTimestamp:
+        timestamp, relative = ENTRY.unpack_from(self.file.data, number * ENTRY.size)
+        return LargestTimestamp(timestamp, self._base_offset + relative)
+
+    def maybe_append(self, timestamp_ms: int, offset: int, skip_full_check: bool = False) -> None:
+        """Add an entry if its time is above the last one's. A full index refuses even what it
+        would not write; skip_full_check: the entry at the end of a segment may take its slot."""
+        file = self.opened()
+        if not skip_full_check and self.is_full:
+            raise IllegalArgumentError(f"{file.path} is full, with {file.entries} entries")
+        if file.entries and offset < self.last.offset:
+            raise InvalidOffsetError(
+                f"offset {offset} is below {self.last.offset}, the last one of {file.path}"
+            )
+        if file.entries and timestamp_ms < self.last.timestamp_ms:
+            raise IllegalStateError(
+                f"time {timestamp_ms} is below {self.last.timestamp_ms}, the last of {file.path}"
+            )
+        if timestamp_ms > self.last.timestamp_ms:
+            relative = offset - self._base_offset
+            if not fits(relative):
+                raise IndexOffsetOverflowError(f"offset {offset} does not fit {file.path}")
+            file.add(ENTRY.pack(timestamp_ms, relative))
+            self._last = LargestTimestamp(timestamp_ms, offset)
+
+    def lookup(self, target_ms: int) -> LargestTimestamp:
+        """The entry with the greatest time that is not above target; else none, at the base."""
+        number = self._slot(target_ms, 0)
+        return LargestTimestamp(NO_TIMESTAMP, self._base_offset) if number < 0 else self._at(number)
+
+    def _slot(self, target: int, field: int) -> int:
+        return SlotSearch(self.opened(), ENTRY, field).lower_bound(target)
+
+    def truncate_to(self, offset: int) -> None:
+        """Keep the entries below an offset."""
+        file = self.opened()
+        number = self._slot(offset - self._base_offset, 1)
+        has_it = number >= 0 and self._at(number).offset == offset
+        file.keep(number if has_it else number + 1)
+        self._last = None
+
+    def resize(self, size_bytes: int) -> None:
+        """Give the file another length."""
+        if self.opened().resize(size_bytes):
+            self._last = None
+
+    def reset(self) -> None:
+        """Forget all entries, and make room for as many as there may be."""
+        self.opened().reset()
+        self._last = None

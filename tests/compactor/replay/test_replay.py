@@ -1,0 +1,68 @@
+"""A script on the command line: its transcript, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compactor.command_line.cli import main
+
+SCRIPT = """{"op":"config","segment.bytes":"1000","index.interval.bytes":"100"}
+
+{"op":"open"}
+# a transaction that is aborted
+{"op":"append","records":[{"k":"a","v":"1"},{"k":"b","v":null}],"pid":7,"epoch":0,"seq":0,"txn":true}
+{"op":"append","records":[{"k":"a","v":"2"}],"pid":7,"epoch":0,"seq":"next+1","txn":true}
+{"op":"end_txn","pid":7,"epoch":"current","commit":false}
+{"op":"high_watermark","offset":"end"}
+{"op":"read","offset":"end-1","isolation":"committed"}
+"""  # the example of tests/oracle/README.md, with Kafka's answers below
+
+
+def test_the_example_of_the_oracle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_text(SCRIPT)
+    assert main(["log", "replay", str(script), str(tmp_path / "log")]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["n"] for line in lines] == [1, 3, 5, 6, 7, 8, 9]
+    assert lines[3]["error"] == "OutOfOrderSequenceException"
+    assert lines[3]["resolved"] == {"seq": 3}
+    assert lines[6]["result"] == {
+        "fetch_offset": {"offset": 2, "segment": 0, "position": 78},
+        "size": 78,
+        "crc32": 1107374055,
+        "first_entry_incomplete": False,
+        "batches": [[2, 2, 78]],
+        "aborted": [[7, 0]],
+    }
+    assert lines[6]["state"]["segments"] == [
+        {"base_offset": 0, "log": 156, "index": 0, "timeindex": 0, "txnindex": 34}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "problem"),
+    [
+        ("{", 2, "line 1"),
+        ("[]", 2, 'expected an object with an "op"'),
+        ('{"op":"open"}\n{"op":"fly"}', 1, "there is no operation 'fly'"),
+        ('{"op":"open"}\n{"op":"read","offset":"middle"}', 1, "'middle' is no offset"),
+    ],
+)
+def test_what_is_no_script_ends_with_a_word_about_it(
+    script: str, code: int, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "script.jsonl"
+    path.write_text(script)
+    assert main(["log", "replay", str(path), str(tmp_path / "log")]) == code
+    assert problem in capsys.readouterr().err
+
+
+def test_a_directory_with_anything_in_it_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_text('{"op":"open"}')
+    assert main(["log", "replay", str(script), str(tmp_path)]) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} == {"script.jsonl"}

@@ -1,0 +1,45 @@
+"""Scripts of the engine with the transcripts of Kafka 4.3.1: the same states, answers and files.
+
+Together they reach 111 pairs of an operation and how it ends, with crashes, damage and disks that
+go away. See tests/golden/PROVENANCE.md.
+"""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage.files.local import LOCAL
+from tests.engine.replays import replayed
+from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "engine"
+NAMES = sorted(path.name.partition(".")[0] for path in GOLDEN.glob("*.script.jsonl.gz"))
+
+
+def lines(name: str, kind: str) -> list[dict[str, Any]]:
+    return lines_of(gzip.decompress((GOLDEN / f"{name}.{kind}.jsonl.gz").read_bytes()).decode())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_replay_tells_what_kafka_tells(name: str, tmp_path: Path) -> None:
+    actual = replayed(LOCAL, str(tmp_path / "log"), lines(name, "script"))
+    assert first_difference(lines(name, "transcript"), actual, AS_BYTES) is None
+
+
+def test_there_are_transcripts() -> None:
+    assert len(NAMES) >= 14
+    told = [line for name in NAMES for line in lines(name, "transcript")]
+    assert len({(line["op"], line.get("error")) for line in told}) > 100
+
+
+def test_a_transcript_with_another_value_is_noticed(tmp_path: Path) -> None:
+    expected = lines(NAMES[0], "transcript")
+    actual = replayed(LOCAL, str(tmp_path / "log"), lines(NAMES[0], "script"))
+    number = next(i for i, line in enumerate(actual) if line["state"])
+    actual[number]["state"]["log_end_offset"] += 1
+    found = first_difference(expected, actual, AS_BYTES)
+    assert found is not None
+    assert f"line {actual[number]['n']}" in found
+    assert "log_end_offset" in found

@@ -1,0 +1,91 @@
+"""Files of batches: edge cases EE-1, EE-3 to EE-6, EE-18."""
+
+import pytest
+
+from storage.files.memory import MemoryFiles
+from storage.log.engine.errors import IllegalArgumentError, KafkaError
+from storage.log.engine.file_records import FileRecords
+from tests.storage.log.engine.batches_for_tests import batch
+
+PATH = "/00000000000000000000.log"
+
+
+@pytest.fixture
+def files() -> MemoryFiles:
+    return MemoryFiles()
+
+
+@pytest.fixture
+def records(files: MemoryFiles) -> FileRecords:
+    found = FileRecords.open(files, PATH)
+    assert found.append(batch(0, 5)) == 70
+    found.append(batch(1, 6))
+    return found
+
+
+def test_a_slice_is_a_range_of_what_is_in_use(records: FileRecords) -> None:
+    """EE-1, EE-3."""
+    assert records.slice(140, 5).size_bytes == 0
+    assert records.slice(1, 2**31 - 1).size_bytes == 139
+    assert records.slice(10, 20).size_bytes == 20
+    for position, length in ((141, 0), (-1, 0), (0, -1)):
+        with pytest.raises(IllegalArgumentError):
+            records.slice(position, length)
+
+
+def test_a_slice_gives_whole_batches(records: FileRecords) -> None:
+    """EE-5; a slice of 17 bytes or fewer has none (L-2.6)."""
+    assert [b.base_offset for b in records.slice(0, 139).batches()] == [0]
+    assert [b.base_offset for b in records.slice(0, 140).batches()] == [0, 1]
+    assert list(records.slice(0, 17).batches()) == []
+
+
+def test_it_is_cut_off_within_its_size(files: MemoryFiles, records: FileRecords) -> None:
+    """EE-6."""
+    for size in (141, -1):
+        with pytest.raises(KafkaError):
+            records.truncate_to(size)
+    modified = files.look_up(PATH)
+    assert records.truncate_to(140) == 0
+    assert files.look_up(PATH) == modified  # not even its time has changed
+    assert records.truncate_to(70) == 70
+    assert files.read_bytes(PATH) == batch(0, 5)
+
+
+def test_more_than_a_segment_takes_is_not_written(records: FileRecords) -> None:
+    records.size_bytes = 2**31 - 70
+    with pytest.raises(IllegalArgumentError):
+        records.append(batch(2, 7))
+
+
+def test_a_preallocated_file_is_trimmed_when_it_is_closed(files: MemoryFiles) -> None:
+    """EE-18."""
+    records = FileRecords.open(files, PATH, is_new=True, initial_bytes=1000)
+    assert (len(files.read_bytes(PATH)), records.size_bytes) == (1000, 0)
+    records.append(batch(0, 5))
+    assert (len(files.read_bytes(PATH)), records.size_bytes) == (1000, 70)
+    records.close()
+    records.close()  # a second time: nothing
+    assert files.read_bytes(PATH) == batch(0, 5)
+
+
+@pytest.mark.parametrize(("target", "found"), [(0, 0), (1, 1), (2, None)])
+def test_an_offset_is_looked_for(records: FileRecords, target: int, found: int | None) -> None:
+    """L-2.7."""
+    batch_of = records.search_for_offset(target)
+    assert (None if batch_of is None else batch_of.base_offset) == found
+
+
+def test_a_gap_leads_to_the_next_batch(files: MemoryFiles) -> None:
+    records = FileRecords.open(files, PATH)
+    records.append(batch(0, 5) + batch(8, 6))
+    assert records.search_for_offset(3) == (8, 70, 70)
+
+
+def test_a_time_is_looked_for_from_an_offset_on(records: FileRecords) -> None:
+    """L-2.8, L-2.9."""
+    assert records.search_for_timestamp(5, 0, 0) == (5, 0, 0)
+    assert records.search_for_timestamp(5, 0, 1) == (6, 1, 0)
+    assert records.search_for_timestamp(7, 0, 0) is None
+    assert records.largest_timestamp_after(0) == (6, 1)
+    assert records.largest_timestamp_after(140) == (-1, -1)

@@ -1,0 +1,147 @@
+"""A log as a library: appended to, read, rolled, closed and opened again."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.files.memory import MemoryFiles
+from storage.log import Log, LogOptions
+from storage.log.engine.errors import KafkaStorageError, OffsetOutOfRangeError
+from storage.log.engine.log_config import LogConfig
+from storage.log.engine.lookup import Isolation
+from storage.log.engine.scheduler import ManualScheduler
+from tests.storage.log.engine.batches_for_tests import EDGE_BATCHES, batch
+
+NOW_MS = 1_700_000_000_000
+
+
+def now_ms() -> int:
+    return NOW_MS
+
+
+def options(files: Files, config: LogConfig) -> LogOptions:
+    return LogOptions(clock=now_ms, scheduler=ManualScheduler(now_ms), config=config, files=files)
+
+
+@pytest.fixture
+def log() -> Log:
+    """The log of the edge cases of reads: log end 6, high watermark 4, every batch indexed."""
+    config = LogConfig(index_interval_bytes=1)
+    made = Log.open("/t-0", options(MemoryFiles(), config))
+    for data in EDGE_BATCHES:
+        made.append_as_follower(data, 0)
+    made.update_high_watermark(4)
+    return made
+
+
+def offsets(log: Log, start: int, isolation: Isolation) -> list[int]:
+    records = log.read(start, 1000, isolation).records
+    return [] if records is None else [b.base_offset for b in records.batches()]
+
+
+def test_a_reader_sees_as_far_as_it_asked_for(log: Log) -> None:
+    """EE-40, EE-41, EE-42, EE-43."""
+    assert offsets(log, 0, Isolation.LOG_END) == [0, 3, 4]
+    assert offsets(log, 2, Isolation.HIGH_WATERMARK) == [0, 3]
+    committed = log.read(0, 1000, Isolation.COMMITTED)
+    assert committed.metadata == (0, 0, 0)
+    assert committed.aborted == ()
+    for start, place in ((4, (4, 0, 158)), (5, (4, 0, 158)), (6, (6, 0, 237))):
+        found = log.read(start, 1000, Isolation.HIGH_WATERMARK)
+        assert (found.read(), found.metadata) == (b"", place)
+
+
+def test_an_offset_outside_of_the_log_is_refused(log: Log) -> None:
+    """EE-44, EE-45."""
+    with pytest.raises(OffsetOutOfRangeError):
+        log.read(7)
+    assert log.increment_log_start(1)
+    with pytest.raises(OffsetOutOfRangeError):
+        log.read(0)
+    assert log.read(1).metadata.offset == 0
+
+
+def test_a_high_watermark_within_a_batch_falls_to_its_start(log: Log) -> None:
+    """EE-46, EE-48."""
+    assert log.update_high_watermark(2) == 2
+    assert log.offset_snapshot().high_watermark == (0, 0, 0)
+    assert log.high_watermark == 0
+    assert log.update_high_watermark(-5) == 0
+    assert log.update_high_watermark(99) == 6
+
+
+@pytest.mark.parametrize(
+    ("time", "found"),
+    [(-1, (-1, 6)), (-2, (-1, 0)), (-3, (40, 3)), (-7, (10, 0)), (0, (10, 0)), (35, (40, 3))],
+)
+def test_offsets_for_times(log: Log, time: int, found: tuple[int, int]) -> None:
+    """EE-55, EE-56."""
+    answer = log.offset_by_timestamp(time)
+    assert answer is not None
+    assert answer[:2] == found
+    assert log.offset_by_timestamp(41) is None
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_what_was_appended_is_there_after_it_was_closed(local: bool, tmp_path: Path) -> None:
+    files = LOCAL if local else MemoryFiles()
+    path = str(tmp_path / "t-0") if local else "/t-0"
+    config = LogConfig(segment_bytes=200)
+    with Log.open(path, options(files, config)) as log:
+        for _ in range(7):
+            log.append_as_leader(batch(0, NOW_MS))
+        assert [s.base_offset for s in log.segments] == [0, 2, 4, 6]
+    with Log.open(path, options(files, config)) as again:
+        assert again.log_end_offset == 7
+        found = [b.base_offset for b in again.segments[1].log.batches()]
+        assert found == [2, 3]
+
+
+def test_a_closed_log_refuses_everything() -> None:
+    """EE-165: closing twice is no error; after the files were let go there is no append."""
+    log = Log.open("/t-0", options(MemoryFiles(), LogConfig()))
+    log.close()
+    log.close()
+    log.close_handlers()
+    with pytest.raises(KafkaStorageError):
+        log.append_as_leader(batch(0, NOW_MS))
+
+
+def test_readers_never_see_half_of_an_append() -> None:
+    log = Log.open("/t-0", options(MemoryFiles(), LogConfig(segment_bytes=2_000)))
+    torn: list[str] = []
+    done = threading.Event()
+
+    def read() -> None:
+        at = 0
+        while not done.is_set() or at < log.log_end_offset:
+            records = log.read(at, 500).records
+            for found in [] if records is None else records.batches():
+                if not found.is_valid() or found.base_offset < at - 2:
+                    torn.append(f"{found.base_offset} at {at}")
+                at = found.last_offset + 1
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    for _ in range(150):
+        log.append_as_leader(batch(0, NOW_MS, NOW_MS, NOW_MS))
+    done.set()
+    for reader in readers:
+        reader.join(30)
+    assert torn == []
+    assert not any(reader.is_alive() for reader in readers)
+
+
+def test_a_log_needs_neither_spark_nor_arrow_nor_a_kernel() -> None:
+    code = (
+        "import sys; from storage.log import Log; "
+        "print(sorted({'pyspark', 'pyarrow', 'numba', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
