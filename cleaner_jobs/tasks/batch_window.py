@@ -177,7 +177,9 @@ class WindowReader:
         return size
 
     def _check_offsets(self, window: Window) -> None:
-        last_offsets = window.rows[:, LAST_OFFSET]
+        last_offsets = window.rows[:, LAST_OFFSET]  # ascending, but for legacy batches
+        if not len(window.upgraded) and last_offsets[-1] - self._base_offset <= MAX_RELATIVE_OFFSET:
+            return
         outside = last_offsets - self._base_offset > MAX_RELATIVE_OFFSET
         outside |= last_offsets < window.rows[:, BASE_OFFSET]  # it has outgrown 64 bits
         if outside.any():
@@ -221,7 +223,7 @@ def payloads(window: Window, buffers: WorkerBuffers, digested: bool = False) -> 
     attributes = window.rows[:, ATTRIBUTES]
     places = np.where(attributes & CODEC_MASK != 0, COMPRESSED, PLAIN)
     places[attributes & LEGACY != 0] = UPGRADED
-    changes = np.flatnonzero(np.diff(places)) + 1
+    changes = np.flatnonzero(places[1:] != places[:-1]) + 1
     edges = [0, *changes.tolist(), len(places)] if len(places) else []
     for first, end in pairwise(edges):
         if places[first] == UPGRADED:

@@ -12,6 +12,7 @@ from cleaner_jobs.kernels import (
     offset_map,
     pack,
     rebuild,
+    record_states,
     same_batches,
     transactions,
 )
@@ -64,6 +65,9 @@ def warm() -> None:
     superseded = np.zeros(1, np.uint8)
     offset_map.merge_latest(entries, 0, np.zeros(16, np.uint64), superseded)
     offset_map.collect_superseded(entries[:0], superseded, 0, np.zeros(1, np.uint32))
+    ordinals = np.frombuffer(bytes(4), np.uint32)  # as it is read, not to be written
+    record_states.drop_superseded(superseded, ordinals)
+    record_states.count_in_batches(rows[:0], superseded)
     kept = kept_batches.KeptBatches.of(0, ())
     actions, kept_records = np.zeros(1, np.uint8), np.zeros(1, np.int32)
     kept_batches.decide_batches(rows[:0], superseded, kept, 0, actions, kept_records)

@@ -9,6 +9,7 @@ import numpy as np
 import xxhash
 
 from cleaner_jobs.kernels.kept_batches import KeptBatches, delete_horizon
+from cleaner_jobs.kernels.record_states import drop_superseded
 from cleaner_jobs.problems import FAULT, MiswrittenError, WorkFileError
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import (
@@ -47,9 +48,7 @@ from storage.formats import segment_indexes
 from storage.formats.batch_columns import (
     BATCH_COLUMNS,
     POSITION,
-    REASON_MASK,
     RECORDS_COUNT,
-    SUPERSEDED,
     walk_batches,
 )
 
@@ -315,11 +314,9 @@ def _rewrite_sections(
         states = context.part_files.of(part).states(part)
         for verdict in log.verdicts:
             on_part = context.verdict_files.on_part(verdict, number)
-            gone = on_part.superseded
-            if len(gone) and int(gone.max()) >= len(states):
+            if not drop_superseded(states, on_part.superseded):
                 problem = "a verdict names records that its part does not have"
                 raise WorkFileError(verdict.file, verdict.block_at, problem)
-            states[gone] = (states[gone] & ~np.uint8(REASON_MASK)) | np.uint8(SUPERSEDED)
             rewriter.counts.dropped += on_part.dropped
             rewriter.counts.dropped_fingerprints += on_part.dropped_fingerprints
         for section in part.sections:

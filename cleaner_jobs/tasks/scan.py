@@ -13,6 +13,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS, mark_superseded, pack_part, table_slots
+from cleaner_jobs.kernels.record_states import count_in_batches
 from cleaner_jobs.task_values import FINGERPRINT_RANGE, Part, RoundSettings, Section, Stretch
 from cleaner_jobs.tasks.batch_window import (
     Payloads,
@@ -38,7 +39,6 @@ from storage.formats.batch_columns import (
     BASE_OFFSET,
     CONTROL_RECORD,
     EXPIRED,
-    KEEP,
     LAST_OFFSET,
     LEGACY,
     LEGACY_EXPIRED,
@@ -47,11 +47,9 @@ from storage.formats.batch_columns import (
     REASON_MASK,
     RECORDS_COUNT,
     SIZE,
-    SUPERSEDED,
-    TOMBSTONE,
     Int64Array,
 )
-from storage.formats.batch_header import CODEC_MASK, DELETE_HORIZON
+from storage.formats.batch_header import CODEC_MASK
 
 PART_RECORDS = 1 << 20
 MAX_PART_OFFSETS = 1 << 32
@@ -104,7 +102,8 @@ class PartBuilder:
         before = self._columns.filled
         map_offsets = stretch.first_dirty_offset, stretch.map_end_offset
         self._columns.parse(batches.window, batches.payloads, map_offsets)
-        hashes = self._columns.room_for(0)[0][before : self._columns.filled]
+        columns = self._columns.room_for(0)
+        hashes = columns[0][before : self._columns.filled]
         found = txn_batches(rows, stretch.segment, self._settings.now_ms, hashes)
         if len(found):
             self._txn_batches.append(found)
@@ -130,16 +129,11 @@ class PartBuilder:
             )
         self._log_bytes += end - start
         self._batches += len(rows)
-        self._empty += int((rows[:, RECORDS_COUNT] == 0).sum())
-        self._legacy += int((rows[:, ATTRIBUTES] & LEGACY != 0).sum())
-        self._tombstones += self._tombstones_without_horizon(rows, before)
-
-    def _tombstones_without_horizon(self, rows: Int64Array, before: int) -> int:
-        states = self._columns.room_for(0)[3][before : self._columns.filled]
-        without = np.repeat(rows[:, ATTRIBUTES] & DELETE_HORIZON == 0, rows[:, RECORDS_COUNT])
-        reasons = states & REASON_MASK
-        may_stay = (reasons == KEEP) | (reasons == SUPERSEDED) | (reasons == EXPIRED)
-        return int(np.count_nonzero(without & may_stay & (states & TOMBSTONE != 0)))
+        states = columns[3][before : self._columns.filled]
+        empty, legacy, tombstones = count_in_batches(rows, states)
+        self._empty += empty
+        self._legacy += legacy
+        self._tombstones += tombstones
 
     def finish(self) -> Iterator[Part]:
         """Yield the part that is being collected, if it has a batch."""
@@ -253,13 +247,13 @@ def _scan_stretch(stretch: Stretch, builder: PartBuilder, buffers: WorkerBuffers
         aborted = load_array(stretch.aborted_file) if stretch.aborted_file else None
         for window in reader.windows(stretch.start, stretch.end):
             index.check(window.rows)
-            legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0
-            plain = ~legacy & (window.rows[:, ATTRIBUTES] & CODEC_MASK == 0)
-            check_checksums(window, ~plain)
+            is_packed = window.rows[:, ATTRIBUTES] & (CODEC_MASK | LEGACY) != 0
+            check_checksums(window, is_packed)
             if aborted is not None:
                 flag_aborted(window.rows, aborted)
             if stretch.legacy_expired:
-                window.rows[legacy, ATTRIBUTES] |= LEGACY_EXPIRED
+                is_legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0
+                window.rows[is_legacy, ATTRIBUTES] |= LEGACY_EXPIRED
             try:
                 for run in payloads(window, buffers):
                     yield from builder.add(stretch, _Batches(window, run))
@@ -268,6 +262,6 @@ def _scan_stretch(stretch: Stretch, builder: PartBuilder, buffers: WorkerBuffers
                 raise
             # After the keys were hashed: a bit that flips before that is noticed, too. What is
             # compressed is checked against its checksum before anything is decompressed.
-            check_checksums(window, plain)
+            check_checksums(window, ~is_packed)
         reader.check_unchanged(stretch.source)
         index.finish()
