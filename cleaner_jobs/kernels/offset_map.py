@@ -36,6 +36,7 @@ from storage.kernels.memory_access import prefetch
 
 ENTRY_WORDS = 3
 ENTRY_BYTES = 8 * ENTRY_WORDS
+SUM_COLUMNS = 3  # of collect_superseded
 ORDINAL_SHIFT = 32
 ORDINAL_MASK = (1 << 29) - 1
 OFFSET_MASK = (1 << 32) - 1
@@ -186,24 +187,6 @@ def pack_part(
 
 
 @kernel
-def select_entries(
-    source: UInt64Array, target: UInt64Array, filled: int, shift: int, wanted: int
-) -> int:
-    """Append to target the entries of source whose second hash, shifted right, is wanted.
-
-    shift 64 takes them all. Returns how many target holds then. A hash partition too large for the
-    memory of a task is merged in several turns, each taking another share of its keys.
-    """
-    for i in range(source.shape[0]):
-        if shift >= 64 or np.int64(source[i, 1] >> np.uint64(shift)) == wanted:
-            target[filled, 0] = source[i, 0]
-            target[filled, 1] = source[i, 1]
-            target[filled, 2] = source[i, 2]
-            filled += 1
-    return filled
-
-
-@kernel
 def merge_latest(
     entries: UInt64Array, count: int, table: UInt64Array, superseded: UInt8Array
 ) -> int:
@@ -247,32 +230,41 @@ def merge_latest(
 def collect_superseded(
     entries: UInt64Array,
     superseded: UInt8Array,
-    first_offset: int,
-    ordinals: NDArray[np.uint32],
-) -> tuple[int, int, np.uint64]:
-    """Write the ordinals of the superseded entries of one part; count what else goes.
+    parts: tuple[NDArray[np.int64], NDArray[np.int64]],
+    out: tuple[NDArray[np.uint32], UInt64Array],
+) -> int:
+    """Write the ordinals of the superseded entries, those of one part behind those of another.
 
-    Returns how many are superseded, how many more are expired tombstones, and the sum of the
-    fingerprints of both.
+    parts: where the entries of each part start and end, one number more than there are parts; what
+    the offsets of each are relative to. out: the ordinals; and, of each part, how many entries are
+    superseded, how many more are expired tombstones, and the sum of the fingerprints of both,
+    modulo 2^64 (SUM_COLUMNS). Returns how many ordinals there are.
     """
+    edges, first_offsets = parts
+    ordinals, sums = out
     count = 0
-    expired = 0
-    checksum = np.uint64(0)
-    for i in range(entries.shape[0]):
-        meta = entries[i, 2]
-        if meta & np.uint64(MAP_ONLY_BIT):
-            continue
-        gone = False
-        if superseded[i]:
-            ordinals[count] = np.uint32(
-                (meta >> np.uint64(ORDINAL_SHIFT)) & np.uint64(ORDINAL_MASK)
-            )
-            count += 1
-            gone = True
-        elif meta & np.uint64(EXPIRED_BIT):
-            expired += 1
-            gone = True
-        if gone:
-            offset = first_offset + np.int64(meta & np.uint64(OFFSET_MASK))
-            checksum += fingerprint(entries[i, 0], entries[i, 1], offset)
-    return count, expired, checksum
+    for part in range(first_offsets.shape[0]):
+        expired = 0
+        before = count
+        checksum = np.uint64(0)
+        for i in range(edges[part], edges[part + 1]):
+            meta = entries[i, 2]
+            if meta & np.uint64(MAP_ONLY_BIT):
+                continue
+            gone = False
+            if superseded[i]:
+                ordinals[count] = np.uint32(
+                    (meta >> np.uint64(ORDINAL_SHIFT)) & np.uint64(ORDINAL_MASK)
+                )
+                count += 1
+                gone = True
+            elif meta & np.uint64(EXPIRED_BIT):
+                expired += 1
+                gone = True
+            if gone:
+                offset = first_offsets[part] + np.int64(meta & np.uint64(OFFSET_MASK))
+                checksum += fingerprint(entries[i, 0], entries[i, 1], offset)
+        sums[part, 0] = np.uint64(count - before)
+        sums[part, 1] = np.uint64(expired)
+        sums[part, 2] = checksum
+    return count

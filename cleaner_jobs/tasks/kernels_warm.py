@@ -60,11 +60,12 @@ def warm() -> None:
     keys = np.zeros((16, 2), np.uint64)
     map_capacity.copy_keys(keys, keys.copy())
     map_capacity.fill_table(columns, 0, keys, 0, 1)
-    frozen = np.frombuffer(entries.tobytes(), np.uint64).reshape(-1, offset_map.ENTRY_WORDS)
-    offset_map.select_entries(frozen, entries, 0, 64, 0)
     superseded = np.zeros(1, np.uint8)
     offset_map.merge_latest(entries, 0, np.zeros(16, np.uint64), superseded)
-    offset_map.collect_superseded(entries[:0], superseded, 0, np.zeros(1, np.uint32))
+    numbers, sums = np.zeros(1, np.int64), np.zeros((0, offset_map.SUM_COLUMNS), np.uint64)
+    offset_map.collect_superseded(
+        entries[:0], superseded, (numbers, numbers[:0]), (np.zeros(1, np.uint32), sums)
+    )
     ordinals = np.frombuffer(bytes(4), np.uint32)  # as it is read, not to be written
     record_states.drop_superseded(superseded, ordinals)
     record_states.count_in_batches(rows[:0], superseded)

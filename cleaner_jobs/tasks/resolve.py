@@ -5,6 +5,8 @@ Source: compaction C-7, C-11.2; the order of parts is the order of the log.
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -14,13 +16,14 @@ from numpy.typing import NDArray
 from cleaner_jobs.kernels.offset_map import (
     ENTRY_BYTES,
     ENTRY_WORDS,
+    SUM_COLUMNS,
     collect_superseded,
     merge_latest,
-    select_entries,
     table_slots,
 )
 from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.task_values import FINGERPRINT_RANGE, Part, Verdict
+from cleaner_jobs.task_values import Part, Verdict
+from cleaner_jobs.tasks.entry_spill import Entries, EntrySpill
 from cleaner_jobs.tasks.sink import write_whole
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.files.filesystem import naming, read_from
@@ -108,85 +111,101 @@ def resolve_hash_partition(
     edges = [files.of(part).edges(part, hash_partition) for part in parts]
     total = sum(end - start for start, end, _ in edges)
     turns = 1 << max(0, (total - 1).bit_length() - (MERGE_ENTRIES - 1).bit_length())
-    found = [_Dropped() for _ in parts]
-    for turn in range(turns):
-        for number, dropped in enumerate(_merge_turn(parts, edges, (turn, turns), files, buffers)):
-            found[number].add(*dropped)
+    read = partial(_read_entries, parts, edges, files, buffers)
+    found = _Dropped(parts)
+    if turns == 1:
+        for entries in read(max(1, total)):
+            found.add(entries, buffers)
+    else:
+        with EntrySpill(f"{out[1]}-{hash_partition}", turns, len(parts)) as spill:
+            for entries in read(MERGE_ENTRIES):
+                spill.add(entries)
+            for turn in range(turns):
+                found.add(spill.turn(turn), buffers)
+    superseded, expired, fingerprints = found.sums.sum(axis=0).tolist()
     return Verdict(
         log_id=parts[0].log_id,
         hash_partition=hash_partition,
         file=out[1],
         block_at=_write_verdict(found, out),
         parts=len(parts),
-        superseded=sum(part.superseded for part in found),
-        expired=sum(part.expired for part in found),
-        dropped_fingerprints=sum(part.fingerprints for part in found) % FINGERPRINT_RANGE,
+        superseded=superseded,
+        expired=expired,
+        dropped_fingerprints=fingerprints,  # uint64: modulo FINGERPRINT_RANGE
     )
 
 
-class _Dropped:
-    """What the turns of a hash partition have found about one part."""
-
-    def __init__(self) -> None:
-        self.ordinals: list[NDArray[np.uint32]] = []
-        self.superseded = self.expired = self.fingerprints = 0
-
-    def add(self, ordinals: NDArray[np.uint32], expired: int, fingerprints: int) -> None:
-        if len(ordinals):
-            self.ordinals.append(ordinals)
-        self.superseded += len(ordinals)
-        self.expired += expired
-        self.fingerprints += fingerprints
-
-
-def _merge_turn(
+def _read_entries(
     parts: Sequence[Part],
-    edges_in_parts: Sequence[tuple[int, int, int]],
-    turn: tuple[int, int],
+    edges: Sequence[tuple[int, int, int]],
     files: PartFiles,
     buffers: WorkerBuffers,
-) -> Iterator[tuple[NDArray[np.uint32], int, int]]:
-    """Yield for each part its superseded ordinals, expired count and their fingerprints."""
-    number, turns = turn
-    shift = 64 - (turns.bit_length() - 1)
-    edges, filled = [0], 0
-    for part, of_part in zip(parts, edges_in_parts, strict=True):
+    at_once: int,
+) -> Iterator[Entries]:
+    """Read the entries of all parts, about so many at once."""
+    counts, filled = np.zeros(len(parts), np.int64), 0
+    for number, (part, of_part) in enumerate(zip(parts, edges, strict=True)):
         source = files.of(part).entries(part, of_part)
-        entries = buffers.keep("merge", filled + len(source), filled, np.uint64, ENTRY_WORDS)
-        filled = select_entries(source, entries, filled, shift, number)
-        edges.append(filled)
-    entries = buffers.array("merge", filled, np.uint64, ENTRY_WORDS)
-    slots = table_slots(filled)
-    table = buffers.array("merge table", slots, np.uint64)[:slots]
-    superseded = buffers.array("merge superseded", filled)
-    merge_latest(entries, filled, table, superseded)
-    for part, start, end in zip(parts, edges, edges[1:], strict=False):
-        ordinals = np.empty(end - start, np.uint32)
-        count, expired, checksum = collect_superseded(
-            entries[start:end], superseded[start:end], part.first_record_offset, ordinals
-        )
-        yield ordinals[:count], expired, int(checksum)
+        end = filled + len(source)
+        rows = buffers.keep("merge", end, filled, np.uint64, ENTRY_WORDS)
+        rows[filled:end] = source
+        counts[number], filled = len(source), end
+        if filled >= at_once:
+            yield Entries(rows[:filled], counts)
+            counts, filled = np.zeros(len(parts), np.int64), 0
+    if filled:
+        yield Entries(buffers.array("merge", filled, np.uint64, ENTRY_WORDS)[:filled], counts)
 
 
-def _write_verdict(found: list[_Dropped], out: tuple[BinaryIO, str]) -> int:
+class _Dropped:
+    """What the turns of a hash partition have found about the parts of a log."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._first_offsets = np.array([part.first_record_offset for part in parts], np.int64)
+        self._ordinals = [np.empty(0, np.uint32)]
+        self._parts = [np.empty(0, np.int64)]  # that the ordinals are of
+        # of each part: superseded, expired, their fingerprints
+        self.sums = np.zeros((len(parts), SUM_COLUMNS), np.uint64)
+
+    def add(self, entries: Entries, buffers: WorkerBuffers) -> None:
+        """Merge the entries of one turn."""
+        rows, count = entries.rows, len(entries.rows)
+        slots = table_slots(count)
+        table = buffers.array("merge table", slots, np.uint64)[:slots]
+        superseded = buffers.array("merge superseded", count)
+        merge_latest(rows, count, table, superseded)
+        ordinals = np.empty(count, np.uint32)
+        sums = np.zeros_like(self.sums)
+        edges = np.concatenate(([0], np.cumsum(entries.counts)))
+        found = collect_superseded(rows, superseded, (edges, self._first_offsets), (ordinals, sums))
+        self._ordinals.append(ordinals[:found])
+        self._parts.append(np.repeat(np.arange(len(sums)), sums[:, 0].astype(np.int64)))
+        self.sums += sums
+
+    def ordinals(self) -> NDArray[np.uint32]:
+        """Those of one part behind those of another."""
+        found = np.concatenate(self._ordinals)
+        if len(self._ordinals) <= 2:  # of one turn: they are in order
+            return found
+        return found[np.argsort(np.concatenate(self._parts), kind="stable")]
+
+
+def _write_verdict(found: _Dropped, out: tuple[BinaryIO, str]) -> int:
     """Write a verdict block, and return where it stands."""
     file, path = out
-    index = np.zeros((len(found) + 1, INDEX_WORDS), np.uint64)
-    block_at, start = file.tell(), 0
-    for number, part in enumerate(found):
-        digest = xxhash.xxh3_64()
-        for ordinals in part.ordinals:
-            digest.update(ordinals.data)
-        dropped = part.superseded + part.expired
-        fingerprints = part.fingerprints % FINGERPRINT_RANGE
-        index[number] = start, digest.intdigest(), dropped, fingerprints
-        start += part.superseded
-    index[len(found), 0] = start
+    block_at, ordinals = file.tell(), found.ordinals()
+    index = np.zeros((len(found.sums) + 1, INDEX_WORDS), np.uint64)
+    starts = np.concatenate(([0], np.cumsum(found.sums[:, 0].astype(np.int64))))
+    index[:, 0] = starts
+    index[:-1, 1] = [
+        xxhash.xxh3_64_intdigest(ordinals[start:end].data)
+        for start, end in pairwise(starts.tolist())
+    ]
+    index[:-1, 2] = found.sums[:, 0] + found.sums[:, 1]
+    index[:-1, 3] = found.sums[:, 2]
     with naming(path):
         write_whole(file, index.data)
-        for part in found:
-            for ordinals in part.ordinals:
-                write_whole(file, ordinals.data)
+        write_whole(file, ordinals.data)
     return block_at
 
 

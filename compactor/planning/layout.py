@@ -20,11 +20,10 @@ REWRITE_TASKS_PER_CORE = 32  # what is being rewritten is staged beside what it 
 LOG_COST_BYTES = 256 << 10  # what opening and closing a log costs, as bytes of reading
 BYTES_PER_KEY = 100  # an estimate; it decides only into how many parts the map is cut
 HASH_PARTITION_KEYS = 1 << 18  # merged in the processor's cache
-# Each hash partition is read from each part: from so many on, what a part has for one is no more
-# than 2,000 keys, and there are only as many partitions as a merge needs to hold one in memory.
-FEW_HASH_PARTITION_BITS = 9
-MERGED_KEYS = 1 << 20  # twice as many fit
-MAX_HASH_PARTITION_BITS = 12
+# Each is read from each part: with more of them, what a part has for one would be less than 2,000
+# keys, and the reads would grow as the square of the log. One that has more keys than a merge holds
+# in memory is shared out over files first.
+MAX_HASH_PARTITION_BITS = 9
 SMALLEST_SHARE_BYTES = 8 << 20
 NS_PER_MS = 1_000_000
 
@@ -57,10 +56,8 @@ def in_flight_bytes(log_bytes: int, cores: int) -> int:
 
 def hash_partition_bits(log_bytes: int) -> int:
     """How many bits of a key's hash name its hash partition, for a log of that size."""
-    keys = log_bytes // BYTES_PER_KEY
-    in_cache, in_memory = keys // HASH_PARTITION_KEYS, keys // MERGED_KEYS
-    few = min(FEW_HASH_PARTITION_BITS, in_cache.bit_length())
-    return min(MAX_HASH_PARTITION_BITS, max(few, in_memory.bit_length()))
+    hash_partitions = log_bytes // BYTES_PER_KEY // HASH_PARTITION_KEYS
+    return min(MAX_HASH_PARTITION_BITS, hash_partitions.bit_length())
 
 
 def stretch_bytes(log_bytes: int, cores: int) -> int:

@@ -1,5 +1,6 @@
 """The kernels of the offset map beside dictionaries; hashes are made up so that they get close."""
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,11 +10,11 @@ from hypothesis import strategies as st
 
 from cleaner_jobs.kernels import offset_map
 from cleaner_jobs.kernels.offset_map import (
+    SUM_COLUMNS,
     collect_superseded,
     mark_superseded,
     merge_latest,
     pack_part,
-    select_entries,
     sum_fingerprints,
     table_slots,
 )
@@ -188,31 +189,23 @@ def test_a_verdict_names_what_is_superseded_and_counts_what_is_expired(
     rows: list[Row], data: st.DataObject
 ) -> None:
     flags = [data.draw(st.booleans()) for _ in rows]
-    first_offset = data.draw(st.sampled_from([0, 2**40]))
-    ordinals = np.zeros(len(rows), np.uint32)
-    count, expired, dropped = collect_superseded(
-        entries_of(rows), np.array(flags, np.uint8), first_offset, ordinals
+    cut = data.draw(st.integers(0, len(rows)))
+    edges, first_offsets = np.array([0, cut, len(rows)]), np.array([2**40, 0])
+    ordinals, sums = np.zeros(len(rows), np.uint32), np.full((2, SUM_COLUMNS), 9, np.uint64)
+    count = collect_superseded(
+        entries_of(rows), np.array(flags, np.uint8), (edges, first_offsets), (ordinals, sums)
     )
-    absolute = [row._replace(offset=row.offset + first_offset) for row in rows]
-    judged = [(i, row) for i, row in enumerate(absolute) if row.may_stay]
-    gone = [row for i, row in judged if flags[i] or row.reason == EXPIRED]
+    judged = [(i, row) for i, row in enumerate(rows) if row.may_stay]
     assert ordinals[:count].tolist() == [i for i, _ in judged if flags[i]]
-    assert expired == len(gone) - count
-    assert int(dropped) == sum(map(fingerprint, gone)) & MASK
-
-
-@pytest.mark.parametrize("turns", [1, 2, 4])
-def test_turns_share_all_entries_out_by_the_second_hash(turns: int) -> None:
-    rows = [Row(1, second << 61, i, KEEP) for i, second in enumerate([0, 7, 3, 4, 4, 1, 6])]
-    source, seen = entries_of(rows), []
-    for turn in range(turns):
-        target = np.zeros((len(rows) + 1, 3), np.uint64)
-        shift = 64 - (turns.bit_length() - 1)
-        filled = select_entries(source, target, 1, shift, turn)
-        share = target[1:filled].tolist()
-        assert share == [e for e in source.tolist() if e[1] * turns >> 64 == turn]
-        seen += share
-    assert sorted(seen) == sorted(source.tolist())
+    for part, (start, end) in enumerate(pairwise(edges.tolist())):
+        gone = [
+            (i, row._replace(offset=row.offset + int(first_offsets[part])))
+            for i, row in judged
+            if start <= i < end and (flags[i] or row.reason == EXPIRED)
+        ]
+        superseded = sum(flags[i] for i, _ in gone)
+        fingerprints = sum(fingerprint(row) for _, row in gone) & MASK
+        assert sums[part].tolist() == [superseded, len(gone) - superseded, fingerprints]
 
 
 @pytest.mark.parametrize("entries", [0, 1, 10, 11, 100, 1 << 20])

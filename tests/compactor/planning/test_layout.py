@@ -90,10 +90,9 @@ def test_the_share_of_a_task(log_bytes: int, cores: int, expected_mib: int) -> N
         (100 * (1 << 18), 1),
         (200 * (1 << 18), 2),
         (GIB, 6),
-        (25_000_000_000, 9),  # 500 partitions of half a million keys: not more for their sake
-        (53_000_000_000, 9),
-        (54_000_000_000, 10),  # a million keys of 512: twice as many fit into a merge
-        (1 << 60, 12),
+        (10_000_000_000, 9),
+        (100_000_000_000, 9),  # two million keys each: as many as a merge holds in memory
+        (1 << 60, 9),
     ],
 )
 def test_hash_partitions_grow_with_the_log(log_bytes: int, expected: int) -> None:
