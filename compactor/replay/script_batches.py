@@ -1,7 +1,7 @@
 """The bytes that an `append` or `end_txn` of a script describes, as a client would send them.
 
-Kafka's own builder makes the same. What it compresses at a level other than a codec's default, and
-compressed messages of the old formats, have to stand in the script as `hex`.
+Kafka's own builder makes the same. What it compresses at a level other than a codec's default has
+to stand in the script as `hex`.
 """
 
 from typing import Any
@@ -23,7 +23,8 @@ from storage.formats.control_record import KEY, MARKER_VALUE, ControlType
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchHeader, BatchOptions, encode_batch, seal
 from storage.kernels.crc32c import crc32c
-from storage.log.engine.rebuilding import legacy_message, set_v2_times
+from storage.log.engine.message_sets import message_set
+from storage.log.engine.rebuilding import set_v2_times
 
 _LEVELS = {"gzip": -1, "lz4": 9, "zstd": 3}  # a codec's own
 
@@ -99,11 +100,12 @@ class ScriptBatches:
         epoch, sequence = self._values.epoch(batch), self._values.sequence(batch)
         if not records:
             return b""
-        if magic < MAGIC:
-            return self._messages(batch, records, magic, codec)
         level = _LEVELS.get(batch.get("codec", "none"))
-        if batch.get("level", level) != level:
+        if codec and batch.get("level", level) != level:
             raise ScriptError("a batch compressed at a level of its own has to stand as hex")
+        if magic < MAGIC:
+            time = self._now_ms if batch.get("log_append_time") else None
+            return message_set(records, magic, codec, time)
         last = records[0].offset + batch["span"] - 1 if "span" in batch else None
         options = BatchOptions(
             last_offset=last,
@@ -117,12 +119,6 @@ class ScriptBatches:
         if batch.get("log_append_time"):
             set_v2_times(data, 0, self._now_ms, LOG_APPEND_TIME)
         return bytes(data)
-
-    def _messages(self, batch: Line, records: list[Record], magic: int, codec: Codec) -> bytes:
-        if codec is not Codec.NONE:
-            raise ScriptError("compressed messages of an old format have to stand as hex")
-        time = self._now_ms if batch.get("log_append_time") else None
-        return b"".join(legacy_message(record, magic, time) for record in records)
 
     def _records(self, batch: Line) -> list[Record]:
         steps: list[int] = batch.get("steps", [])

@@ -92,6 +92,8 @@ def described(error: Exception) -> Json:
     told: Json = {"error": _name(error)}
     if isinstance(error, RecordValidationError):
         told["cause"], told["records"] = error.cause.kafka_name, list(error.positions)
+    elif isinstance(error, LogError) and error.kafka_cause is not None:
+        told["cause"] = error.kafka_cause
     elif isinstance(error.__cause__, Exception):
         told["cause"] = _name(error.__cause__)
     return told

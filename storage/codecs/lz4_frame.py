@@ -151,6 +151,12 @@ def with_header_checksum(data: Bytes) -> bytes:
     return bytes(mended)
 
 
+def with_wrong_header_checksum(frame: bytes) -> bytes:
+    """Give the frame the checksum that Kafka writes in format v0, which covers the magic too."""
+    checksum = xxhash.xxh32_intdigest(frame[:6]) >> 8 & 0xFF
+    return frame[:6] + bytes([checksum]) + frame[7:]
+
+
 def _check_block(block: memoryview, view: memoryview, at: int) -> None:
     (found,) = _LENGTH.unpack_from(view, at)
     expected = xxhash.xxh32_intdigest(block)

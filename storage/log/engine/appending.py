@@ -148,7 +148,7 @@ def _write(
 def analyze(parts: LogParts, data: bytes | bytearray, how: AppendRequest) -> LogAppendInfo:
     """Look at the frames and headers of batches, and at their checksums."""
     seen = _Seen()
-    checks_size = how.gives_offsets
+    checks_size = how.origin is not AppendOrigin.REPLICATION
     for batch in _not_skipped(data, how):
         seen.first(batch)
         if checks_size and batch.size_bytes > parts.config.max_message_bytes:

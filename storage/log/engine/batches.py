@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Protocol
 from zlib import crc32
 
-from storage.codecs.compression import Codec, decompress
+from storage.codecs.compression import Codec, DecompressionError, decompress
 from storage.errors import CorruptFileError, LogCompactionError
 from storage.formats import legacy_messages
 from storage.formats.batch_header import (
@@ -35,6 +35,7 @@ from storage.formats.record_batch import HEADER, BatchHeader
 from storage.kernels.crc32c import crc32c
 from storage.log.engine.errors import (
     BufferUnderflowError,
+    CodecError,
     CorruptRecordError,
     IllegalArgumentError,
     InvalidRecordError,
@@ -185,6 +186,8 @@ class Batch:
             header = legacy_messages.decode_header(self.data, self.position, "")
             found = legacy_messages.decode_records(self.data, header, "", self.position)
         except CorruptFileError as error:
+            if isinstance(error.__cause__, DecompressionError):
+                raise _cannot_decompress(self.codec, error) from error
             raise InvalidRecordError(error.problem) from error
         if self.magic == 1 and header.is_log_append_time:
             found = [record._replace(timestamp=header.max_timestamp) for record in found]
@@ -214,7 +217,7 @@ class Batch:
         try:
             return decompress(codec, bytes(payload), "", self.position)
         except LogCompactionError as error:
-            raise KafkaError("the records cannot be decompressed") from ZipError(str(error))
+            raise _cannot_decompress(codec, error) from error
 
     def offset_of_max_timestamp(self) -> int | None:
         """The first record with the largest time of the batch; None if no record has it."""
@@ -222,6 +225,11 @@ class Batch:
             return None
         largest = self.max_timestamp
         return next((r.offset for r in self.records() if r.timestamp == largest), None)
+
+
+def _cannot_decompress(codec: Codec, error: Exception) -> KafkaError:
+    kind = ZipError if codec is Codec.GZIP else CodecError
+    return kind(f"the records cannot be decompressed: {error}")
 
 
 class _Memory:

@@ -15,8 +15,11 @@ class LogError(LogCompactionError):
 
     kafka_name: ClassVar[str]  # the simple name of the class of Kafka's exception
 
+    kafka_cause: ClassVar[str | None] = None  # of its cause, where that has none here
+
     def __init_subclass__(cls) -> None:
-        cls.kafka_name = cls.__name__.removesuffix("Error") + "Exception"
+        if "kafka_cause" not in vars(cls):
+            cls.kafka_name = cls.__name__.removesuffix("Error") + "Exception"
 
 
 class IllegalArgumentError(LogError):
@@ -51,8 +54,16 @@ class BufferUnderflowError(LogError):
     """Bytes that end too early."""
 
 
-class ZipError(LogError):
-    """Compressed bytes that cannot be decompressed."""
+class CodecError(KafkaError):
+    """Compressed bytes that cannot be decompressed; by an IOException of Kafka's codec."""
+
+    kafka_name, kafka_cause = "KafkaException", "IOException"
+
+
+class ZipError(CodecError):
+    """Likewise, of gzip."""
+
+    kafka_name, kafka_cause = "KafkaException", "ZipException"
 
 
 class CorruptRecordError(LogError):

@@ -5,7 +5,6 @@ Source: Kafka, MemoryRecordsBuilder, DefaultRecordBatch.setMaxTimestamp, LegacyR
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from struct import Struct
 from typing import NamedTuple
 from zlib import crc32
 
@@ -30,11 +29,9 @@ from storage.kernels.crc32c import crc32c
 from storage.log.engine.batches import Batch
 from storage.log.engine.errors import IllegalArgumentError
 from storage.log.engine.log_config import LogConfig
+from storage.log.engine.message_sets import message_set
 
 _V1_TIMESTAMP_AT = 18
-_LEGACY_HEADS = (Struct(">bb"), Struct(">bbq"))
-_LENGTH = Struct(">i")
-_FRAMING = Struct(">qi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +59,16 @@ def rebuild(records: Sequence[Record], model: BatchModel) -> Rebuilt:
     """Make one batch of records, or as many messages; none of no records."""
     if model.producer_id != NO_PRODUCER_ID and model.base_sequence == NO_SEQUENCE:
         raise IllegalArgumentError("a batch of a producer without a sequence")
-    if model.magic < MAGIC and any(record.headers for record in records):
-        raise IllegalArgumentError("headers in an old message format")
+    if model.magic < MAGIC and model.codec is Codec.ZSTD:
+        raise IllegalArgumentError("zstd in an old message format")
+    for record in records:
+        require_encodable(record, model.magic)
     if not records:
         return Rebuilt(b"", NO_TIMESTAMP)
-    if any(record.timestamp < NO_TIMESTAMP for record in records):
-        raise IllegalArgumentError("a record with a time below -1")
     append_time = model.log_append_time_ms
     largest = max(record.timestamp for record in records) if append_time is None else append_time
     if model.magic < MAGIC:
-        messages = b"".join(legacy_message(record, model.magic, append_time) for record in records)
+        messages = message_set(records, model.magic, model.codec, append_time)
         is_known = model.magic or append_time is not None
         return Rebuilt(messages, largest if is_known else NO_TIMESTAMP)
     options = BatchOptions(
@@ -87,17 +84,12 @@ def rebuild(records: Sequence[Record], model: BatchModel) -> Rebuilt:
     return Rebuilt(bytes(batch), largest)
 
 
-def legacy_message(record: Record, magic: int, append_time: int | None) -> bytes:
-    """A message of an old format, uncompressed. append_time: None for the record's own."""
-    attributes = LOG_APPEND_TIME if append_time is not None and magic else 0
-    fields: list[int] = [magic, attributes]
-    if magic:
-        fields.append(record.timestamp if append_time is None else append_time)
-    body = _LEGACY_HEADS[magic].pack(*fields)
-    for part in (record.key, record.value):
-        body += _LENGTH.pack(-1) if part is None else _LENGTH.pack(len(part)) + part
-    framing = _FRAMING.pack(record.offset, len(body) + 4)
-    return framing + crc32(body).to_bytes(4, "big") + body
+def require_encodable(record: Record, magic: int) -> None:
+    """Raise IllegalArgumentError for what no batch of the format takes."""
+    if record.headers and magic < MAGIC:
+        raise IllegalArgumentError("headers in an old message format")
+    if record.timestamp < NO_TIMESTAMP:
+        raise IllegalArgumentError("a record with a time below -1")
 
 
 def set_times(data: bytearray, batch: Batch, append_time_ms: int | None, largest_ms: int) -> None:

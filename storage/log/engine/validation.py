@@ -29,7 +29,7 @@ from storage.log.engine.errors import (
 )
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.producer_append import AppendOrigin
-from storage.log.engine.rebuilding import BatchModel, rebuild, set_times
+from storage.log.engine.rebuilding import BatchModel, rebuild, require_encodable, set_times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +129,7 @@ def _converted(data: bytearray, first: Batch, how: Validation) -> Validated:
         checks = _RecordChecks(batch, how)
         for record in _records_of(batch):
             if checks.check(record):
+                require_encodable(record, how.target_magic)
                 kept.append(record._replace(offset=offset))
                 offset += 1
         checks.finish()
