@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,8 +136,8 @@ def test_a_change_before_the_second_swap_leaves_the_second_group(
     plan = planned(log_dir, segment_bytes=1)
     assert [len(log.groups) for log in plan.logs] == [2, 2]
 
-    def swap(files: Files, group: StagedGroup, remove: Callable[[str], object]) -> None:
-        swap_group(files, group, remove)
+    def swap(files: Files, group: StagedGroup, *others: Any) -> None:
+        swap_group(files, group, *others)
         if group.path == str(path.parent):
             touch(path)
 
