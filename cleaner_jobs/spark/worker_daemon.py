@@ -21,6 +21,7 @@ def load() -> None:
             import_module("pyspark.worker")
             if find_spec(KERNELS_MODULE):
                 import_module(KERNELS_MODULE).warm()
+                import_module("cleaner_jobs.tasks.task")
         except Exception:
             traceback.print_exc()
     # A worker collects garbage after each task; what is loaded here never becomes any, and to

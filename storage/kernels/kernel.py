@@ -7,8 +7,9 @@ functions of other modules are compiled into it: after a change there, kernels o
 source would work on one log. So the cache is checked against all modules that a kernel's imports.
 """
 
+import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -56,25 +57,30 @@ def _stamp(module: str, path: str) -> str:
     """A digest of a module's source and of what it imports from beside it, at whatever remove."""
     file = Path(path)
     root = file.parents[module.count(".")]
-    sources: dict[Path, str] = {}
-    left = [file]
+    found: set[str] = set()
+    left = [str(file.relative_to(root))]
     while left:
-        found = left.pop()
-        if found in sources or not found.is_file():
-            continue
-        sources[found] = found.read_text(encoding="utf-8")
-        left += [
-            root.joinpath(*name.split(".")).with_suffix(".py") for name in _imports(sources[found])
-        ]
+        name = left.pop()
+        if name not in found and _source(root, name) is not None:
+            found.add(name)
+            left += _imports(root, name)
     digest = sha256()
-    for found in sorted(sources):
-        digest.update(sha256(sources[found].encode()).digest())
+    for name in sorted(found):
+        digest.update(sha256((_source(root, name) or "").encode()).digest())
     return digest.hexdigest()
 
 
-def _imports(source: str) -> Iterator[str]:
-    """The modules that the imports of a source may mean."""
-    for module, names in _IMPORT.findall(source):
-        yield module
-        for name in _NAME.findall(names):
-            yield f"{module}.{name}"
+@cache
+def _source(root: Path, name: str) -> str | None:
+    """Of a file below a directory; None if there is none."""
+    file = root / name
+    return file.read_text(encoding="utf-8") if file.is_file() else None
+
+
+@cache
+def _imports(root: Path, name: str) -> tuple[str, ...]:
+    """The files that the imports of a file may mean."""
+    modules = []
+    for module, names in _IMPORT.findall(_source(root, name) or ""):
+        modules += [module, *(f"{module}.{name}" for name in _NAME.findall(names))]
+    return tuple(f"{module.replace('.', os.sep)}.py" for module in dict.fromkeys(modules))
