@@ -46,6 +46,7 @@ def warm() -> None:
     secret = np.uint64(0), np.uint64(0)
     batch_columns.parse_records(window, bounds[:0], rows[:0], (0, 0, 0), secret, columns, 0)
     tools = tools_of_thread()
+    legacy_upgrade.upgrade_entries((window, 0, rows[:0]), (0, 0), window, window, tools)
     digests = np.zeros(1, np.uint64)
     digests_between(window, bounds[:0], digests)
     xxh64_between(window, 0, 0)

@@ -110,7 +110,7 @@ def _copy_into(data: Bytes, out: ByteArray, at: int) -> int | None:
 # gzip
 
 _GZIP_MAGIC = bytes.fromhex("1f8b08")
-_GZIP_HEADER = _GZIP_MAGIC + bytes.fromhex(
+GZIP_HEADER = _GZIP_MAGIC + bytes.fromhex(
     "00 00000000 00 ff"
 )  # deflate, no flags, no time, OS unknown
 _GZIP_TRAILER = struct.Struct("<II")  # CRC-32 and size of the uncompressed bytes
@@ -121,7 +121,7 @@ _GZIP_WINDOW_BITS = 31  # zlib's way to say: window of 15 bits, gzip header and 
 def _gzip(data: Bytes) -> bytes:
     deflate = zlib.compressobj(-1, zlib.DEFLATED, -15, 8)
     body = deflate.compress(data) + deflate.flush()
-    return _GZIP_HEADER + body + _GZIP_TRAILER.pack(zlib.crc32(data), len(data) & 0xFFFFFFFF)
+    return GZIP_HEADER + body + _GZIP_TRAILER.pack(zlib.crc32(data), len(data) & 0xFFFFFFFF)
 
 
 def _gunzip_into(data: Bytes, out: ByteArray, at: int) -> int | None:

@@ -1,5 +1,5 @@
-"""Payloads of batches compressed and decompressed by kernels: those of lz4, and those of zstd
-where its library can be called by address.
+"""Payloads of batches compressed and decompressed by kernels: those of lz4, and those of zstd and
+gzip where their libraries can be called by address.
 
 What a kernel does not take, `compression` does, one payload at a time: it is of another codec or
 another form than the usual one, too large, or damaged. So nothing is refused here, nor is anything
@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from storage.codecs import lz4_block, zstd_library
-from storage.codecs.compression import Codec
+from storage.codecs import lz4_block, zlib_library, zstd_library
+from storage.codecs.compression import GZIP_HEADER, Codec
 from storage.codecs.lz4_frame import KAFKA_HEADER as LZ4_HEADER
 from storage.codecs.zstd_frame import KAFKA_HEADER as ZSTD_HEADER
+from storage.kernels.crc32_kernel import crc32_between
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import copy_bytes, same_bytes
 
@@ -23,7 +24,9 @@ ByteArray = npt.NDArray[np.uint8]
 Int64Array = npt.NDArray[np.int64]
 
 NOT_TAKEN = -1
-_LZ4, _ZSTD = int(Codec.LZ4), int(Codec.ZSTD)
+_GZIP, _LZ4, _ZSTD = int(Codec.GZIP), int(Codec.LZ4), int(Codec.ZSTD)
+_GZIP_HEADER = np.frombuffer(GZIP_HEADER, np.uint8)
+_GZIP_TRAILER_BYTES = 8
 _LZ4_HEADER = np.frombuffer(LZ4_HEADER, np.uint8)
 _ZSTD_HEADER = np.frombuffer(ZSTD_HEADER, np.uint8)
 _LENGTH_BYTES = 4  # of a block of lz4; an end mark has as many
@@ -36,13 +39,18 @@ class Tools(NamedTuple):
     """What the kernels need beside their data."""
 
     slots: lz4_block.UInt16Array
-    addresses: Int64Array
+    addresses: Int64Array  # of zstd: functions and contexts
+    zlib_functions: Int64Array
+    zlib_streams: Int64Array
 
 
 class _ToolsOfThread(threading.local):
     def __init__(self) -> None:
         self.tools = Tools(
-            np.empty(lz4_block.TABLE_SLOTS, np.uint16), zstd_library.functions_and_contexts()
+            np.empty(lz4_block.TABLE_SLOTS, np.uint16),
+            zstd_library.functions_and_contexts(),
+            zlib_library.functions(),
+            zlib_library.streams(),
         )
 
 
@@ -71,6 +79,8 @@ def decompress_payload(
     """
     start, end = span
     addresses = tools.addresses
+    if end < start or room[1] < room[0]:
+        return NOT_TAKEN
     if codec == _LZ4:
         return int(_decompress_lz4(source, np.int64(start), end, out, room))
     if codec == _ZSTD and addresses[zstd_library.DECOMPRESS] != 0:
@@ -79,6 +89,9 @@ def decompress_payload(
         at, limit = room
         limit = min(limit, at + zstd_library.MAX_FRAME_CONTENT_BYTES)
         return zstd_library.decompress_frame(addresses, source, start, end, out, (at, limit))
+    if codec == _GZIP and tools.zlib_functions[zlib_library.INFLATE] != 0:
+        of_zlib = (tools.zlib_functions, tools.zlib_streams)
+        return zlib_library.inflate_member(of_zlib, source, start, end, out, room)
     return NOT_TAKEN
 
 
@@ -97,6 +110,8 @@ def compress_payload(
     if codec == _ZSTD and addresses[zstd_library.COMPRESS] != 0:
         room = (at, at + max_payload_bytes(end - start))
         return zstd_library.compress_frame(addresses, source, start, end, out, room)
+    if codec == _GZIP and tools.zlib_functions[zlib_library.DEFLATE] != 0:
+        return int(_compress_gzip(source, np.int64(start), end, tools, out, np.int64(at)))
     return NOT_TAKEN
 
 
@@ -132,9 +147,9 @@ def _block_length(source: ByteArray, at: Any) -> Any:
 
 
 @inlined
-def _put_block_length(out: ByteArray, at: Any, length: Any) -> None:
+def _put_uint32(out: ByteArray, at: Any, value: Any) -> None:
     for i in range(_LENGTH_BYTES):
-        out[at + i] = np.uint8(length >> 8 * i & 0xFF)
+        out[at + i] = np.uint8(value >> 8 * i & 0xFF)
 
 
 @inlined
@@ -179,12 +194,29 @@ def _compress_lz4(
         block_at = at + _LENGTH_BYTES
         block_end = lz4_block.compress_block(source, start, stop, slots, out, block_at)
         if block_end - block_at < stop - start:
-            _put_block_length(out, at, block_end - block_at)
+            _put_uint32(out, at, block_end - block_at)
             at = block_end
         else:
-            _put_block_length(out, at, (stop - start) | _STORED)
+            _put_uint32(out, at, (stop - start) | _STORED)
             copy_bytes(out, block_at, source, start, stop - start)
             at = block_at + stop - start
         start = stop
-    _put_block_length(out, at, np.int64(0))
+    _put_uint32(out, at, np.int64(0))
     return at + _LENGTH_BYTES
+
+
+@inlined
+def _compress_gzip(
+    source: ByteArray, start: Any, end: Any, tools: Any, out: ByteArray, at: Any
+) -> Any:
+    for i in range(_GZIP_HEADER.shape[0]):
+        out[at + i] = _GZIP_HEADER[i]
+    body_at = at + _GZIP_HEADER.shape[0]
+    limit = at + max_payload_bytes(end - start) - _GZIP_TRAILER_BYTES
+    of_zlib = (tools.zlib_functions, tools.zlib_streams)
+    behind = np.int64(zlib_library.deflate(of_zlib, source, start, end, out, (body_at, limit)))
+    if behind < 0:
+        return np.int64(NOT_TAKEN)
+    _put_uint32(out, behind, np.int64(crc32_between(source, start, end)))
+    _put_uint32(out, behind + 4, end - start)
+    return behind + _GZIP_TRAILER_BYTES

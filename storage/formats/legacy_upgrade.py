@@ -21,6 +21,7 @@ from storage.codecs.compression import (
     decompress_into,
 )
 from storage.codecs.lz4_frame import with_header_checksum
+from storage.codecs.payload_kernels import decompress_payload, tools_of_thread
 from storage.errors import CorruptFileError
 from storage.formats.batch_columns import (
     ATTRIBUTES,
@@ -71,6 +72,8 @@ _PROBLEMS = PROBLEMS | {
     BAD_INNER_MAGIC: "message {} of the wrapper is of no known message format",
 }
 
+_NO_BYTES: ByteArray = np.empty(0, np.uint8)
+
 TakeArray = Callable[[str, int], ByteArray]  # by name: at least so many bytes, reused each time
 
 
@@ -101,14 +104,15 @@ def upgrade(entries: Entries, previous_offset: int, take: TakeArray) -> Upgraded
     One at least, unless it is damaged. previous_offset: the last offset before the first row.
     """
     rows, out = entries.rows, take("upgraded", UPGRADED_BYTES + SLACK_BYTES)
+    inner = take("inner", UPGRADED_BYTES + SLACK_BYTES) if _has_wrapper(rows) else _NO_BYTES
     at, done = 0, 0
     problem = None
     while done < len(rows):
-        done, at, code, detail = upgrade_messages(
-            entries.buffer, entries.file_position, rows, done, out, at
+        done, at, code, detail = upgrade_entries(
+            (entries.buffer, entries.file_position, rows), (done, at), inner, out, tools_of_thread()
         )
         needed = int(rows[done, SIZE]) if code != OK else 0
-        if code == WRAPPER:
+        if code == WRAPPER:  # that the kernels do not take
             try:
                 inner, length = _decompressed(entries, done, take)
             except CorruptFileError as error:
@@ -126,6 +130,11 @@ def upgrade(entries: Entries, previous_offset: int, take: TakeArray) -> Upgraded
             problem = _problem(entries, done, code, detail)
             break
     return _in_order(entries, previous_offset, Upgraded(done, out, problem))
+
+
+def _has_wrapper(rows: Int64Array) -> bool:
+    attributes = rows[:, ATTRIBUTES]
+    return bool(((attributes & LEGACY != 0) & (attributes & CODEC_MASK != 0)).any())
 
 
 def _in_order(entries: Entries, previous_offset: int, upgraded: Upgraded) -> Upgraded:
@@ -269,6 +278,57 @@ def upgrade_messages(
         rows[i, RECORDS_END] = end
         at = end
     return rows.shape[0], at, OK, 0
+
+
+@kernel
+def upgrade_entries(
+    entries: tuple[ByteArray, int, Int64Array],
+    progress: tuple[int, int],
+    inner: ByteArray,
+    out: ByteArray,
+    tools: Any,
+) -> tuple[int, int, int, int]:
+    """As upgrade_messages, and wrappers as well, as far as kernels decompress what they hold.
+
+    entries: a buffer, where it begins in its file, and rows. progress: the row and the position to
+    begin with. inner: room for what one wrapper holds. tools: as of payload_kernels.
+    """
+    buffer, file_position, rows = entries
+    done, at = progress
+    while True:
+        done, at, code, detail = upgrade_messages(buffer, file_position, rows, done, out, at)
+        if code != WRAPPER:
+            return done, at, code, detail
+        start = rows[done, POSITION] - file_position
+        magic: Any = np.int64(0 if rows[done, ATTRIBUTES] & MAGIC_ZERO else 1)
+        value_at, value_end = wrapper_value(buffer, start, rows[done, SIZE], magic)
+        if value_at < 0:
+            return done, at, WRAPPER, 0
+        codec = rows[done, ATTRIBUTES] & CODEC_MASK
+        room = (np.int64(0), np.int64(inner.shape[0] - SLACK_BYTES))
+        length: Any = np.int64(
+            decompress_payload(codec, buffer, (value_at, value_end), inner, room, tools)
+        )
+        if length < 0 or at + length + length // 4 + SLACK_BYTES > out.shape[0]:
+            return done, at, WRAPPER, 0
+        at, code, detail = upgrade_wrapper(inner, length, rows[done], out, at)
+        if code != OK:
+            return done, at, code, detail
+        done += 1
+
+
+@kernel
+def wrapper_value(buffer: ByteArray, start: int, size: int, magic: int) -> tuple[int, int]:
+    """Where the value of the message at `start` begins and ends; -1 and -1 where it does not."""
+    end: Any = np.int64(start) + size
+    key_at = start + (MIN_MESSAGE_BYTES - 8) + 8 * magic
+    length_at = key_at + 4 + max(np.int64(0), load_be_int32(buffer, key_at))
+    if length_at + 4 > end:
+        return -1, -1
+    length = load_be_int32(buffer, length_at)
+    if length < 0 or length > end - length_at - 4:
+        return -1, -1
+    return length_at + 4, length_at + 4 + length
 
 
 @kernel

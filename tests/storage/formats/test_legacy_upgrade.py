@@ -1,11 +1,14 @@
 """The kernels that upgrade messages of v0 and v1, held against the decoder of one at a time."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.codecs.compression import Codec, compress
+from storage.codecs.payload_kernels import tools_of_thread
 from storage.errors import CorruptFileError
 from storage.formats import batch_columns as columns
 from storage.formats import legacy_upgrade
@@ -210,3 +213,18 @@ def test_as_much_is_upgraded_at_once_as_there_is_room_for(monkeypatch: pytest.Mo
     large = wrapper(encode_message(1, Record(0, 5, b"k" * 100_000, b"v")), offset=0)
     entries, result = upgraded(large)
     assert records_of(entries, result) == [[Record(0, 5, b"k" * 100_000, b"v")]]
+
+
+@given(message_sets())
+def test_the_same_without_libraries_that_are_called_by_address(
+    made: tuple[bytes, list[list[Record]]],
+) -> None:
+    entries, result = upgraded(made[0])
+    nothing = np.zeros(5, np.int64)
+    tools = tools_of_thread()._replace(addresses=nothing, zlib_functions=nothing)
+    with mock.patch.object(legacy_upgrade, "tools_of_thread", lambda: tools):
+        again, other = upgraded(made[0])
+    assert (again.rows == entries.rows).all()
+    end = int(entries.rows[:, columns.RECORDS_END].max())
+    assert (other.records[:end] == result.records[:end]).all()
+    assert (other.done, other.problem) == (result.done, result.problem)
