@@ -13,7 +13,7 @@ Source: Kafka, UnifiedLog.append, analyzeAndValidateRecords, analyzeAndValidateP
 L-18.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from storage.codecs.compression import Codec
@@ -100,7 +100,8 @@ def append(
         data, info = _validated(parts, data, info, how)
     else:
         _require_behind_end(parts, data, info)
-    _note_epochs(parts, data)
+    batches = list(in_memory(data))
+    _note_epochs(parts, batches)
     if len(data) > parts.config.segment_bytes:
         raise RecordBatchTooLargeError(
             f"{len(data)} bytes at once, and segment.bytes is {parts.config.segment_bytes}"
@@ -109,7 +110,7 @@ def append(
     place = OffsetMetadata(
         info.first_or_last_of_first_batch, segment.base_offset, segment.size_bytes
     )
-    producers = _check_producers(parts, data, place, how)
+    producers = _check_producers(parts, batches, place, how)
     duplicate = producers.duplicate
     if duplicate is not None:
         return replace(
@@ -119,19 +120,16 @@ def append(
             log_append_time=duplicate.timestamp,
             log_start_offset=parts.marks.log_start,
         )
-    _write(parts, data, info, segment, producers)
+    parts.local.append(info.last_offset, data, batches)
+    _follow(parts, info, segment, producers)
     return info
 
 
-def _write(
-    parts: LogParts,
-    data: bytearray,
-    info: LogAppendInfo,
-    segment: LogSegment,
-    producers: "_ProducersOfAppend",
+def _follow(
+    parts: LogParts, info: LogAppendInfo, segment: LogSegment, producers: "_ProducersOfAppend"
 ) -> None:
+    """What follows the bytes: high watermark, producers, transactions, a flush."""
     local, manager = parts.local, parts.producers
-    local.append(info.last_offset, data)
     parts.marks.follow_end()
     update_all(manager, producers.updated)
     for txn in producers.completed:
@@ -264,8 +262,8 @@ def _require_behind_end(parts: LogParts, data: bytearray, info: LogAppendInfo) -
         )
 
 
-def _note_epochs(parts: LogParts, data: bytearray) -> None:
-    for batch in in_memory(data):
+def _note_epochs(parts: LogParts, batches: Iterable[Batch]) -> None:
+    for batch in batches:
         if not batch.is_legacy:
             parts.epochs.assign(batch.leader_epoch, batch.base_offset)
         elif parts.epochs.latest is not None:
@@ -294,10 +292,10 @@ class _ProducersOfAppend:
 
 
 def _check_producers(
-    parts: LogParts, data: bytearray, place: OffsetMetadata, how: AppendRequest
+    parts: LogParts, batches: Iterable[Batch], place: OffsetMetadata, how: AppendRequest
 ) -> _ProducersOfAppend:
     found, position = _ProducersOfAppend(), place.position
-    for batch in in_memory(data):
+    for batch in batches:
         if batch.has_producer_id:
             if how.origin is AppendOrigin.CLIENT:
                 found.duplicate = _duplicate(parts, batch)

@@ -5,7 +5,7 @@ think: a header is taken as it is. Source: Kafka, FileLogInputStream, ByteBuffer
 DefaultRecordBatch, AbstractLegacyRecordBatch; spec F-3, F-4, F-7, L-3.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from struct import Struct
 from typing import Protocol
@@ -42,9 +42,10 @@ from storage.log.engine.errors import (
     KafkaError,
     ZipError,
 )
-from storage.log.engine.strict_records import read_record
+from storage.log.engine.strict_records import read_head, read_record
 
 Bytes = bytes | bytearray | memoryview
+_Read = Callable[[bytes, int, int, int], tuple[Record, int]]
 
 _FRAME = Struct(">qiib")  # offset, length, leader epoch or CRC, magic
 _V1_TIMESTAMP = Struct(">q")
@@ -193,17 +194,22 @@ class Batch:
             found = [record._replace(timestamp=header.max_timestamp) for record in found]
         return iter(found)
 
-    def _v2_records(self) -> Iterator[Record]:
+    def record_heads(self) -> Iterator[Record]:
+        """As `records`, with b"" for any key, and neither values nor headers."""
+        return self.records() if self.is_legacy else self._v2_records(read_head)
+
+    def _v2_records(self, read: _Read = read_record) -> Iterator[Record]:
         header = self.header
         if not header.records_count:
             return
-        payload = self._payload()
+        payload = bytes(self._payload())
         if header.records_count < 0:
             raise InvalidRecordError(f"{header.records_count} records in a batch")
-        at = 0
+        at, append_time = 0, header.is_log_append_time
+        base_offset, base_time = header.base_offset, header.base_timestamp
         for number in range(header.records_count):
-            record, at = read_record(payload, at, header.base_offset, header.base_timestamp)
-            if header.is_log_append_time:
+            record, at = read(payload, at, base_offset, base_time)
+            if append_time:
                 record = record._replace(timestamp=header.max_timestamp)
             if number + 1 == header.records_count and at != len(payload):
                 raise InvalidRecordError(f"{len(payload) - at} bytes are left behind the records")

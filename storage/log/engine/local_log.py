@@ -11,7 +11,7 @@ from storage.file_names import DELETED, SEGMENT_SUFFIXES, file_name
 from storage.files.files import Files
 from storage.formats.offset_index import OffsetPosition
 from storage.formats.txn_index import AbortedTxn
-from storage.log.engine.batches import Bytes
+from storage.log.engine.batches import Batch, Bytes
 from storage.log.engine.errors import KafkaError, KafkaStorageError, OffsetOutOfRangeError
 from storage.log.engine.file_records import Slice
 from storage.log.engine.log_config import LogConfig
@@ -93,8 +93,9 @@ class LocalLog:
         self.end = OffsetMetadata(offset, active.base_offset, active.size_bytes)
         self.recovery_point = min(self.recovery_point, offset)
 
-    def append(self, last_offset: int, data: Bytes) -> None:
-        self.segments.active.append(last_offset, data)
+    def append(self, last_offset: int, data: Bytes, batches: Iterable[Batch]) -> None:
+        """Put batches at the end; the log ends behind them."""
+        self.segments.active.append(last_offset, data, batches)
         self.set_end(last_offset + 1)
 
     # ---- read ---------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ Source: Kafka, LogSegment; spec L-8 to L-11, F-12.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from storage.formats.batch_header import NO_TIMESTAMP
 from storage.formats.offset_index import OffsetPosition
 from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.formats.txn_index import Aborted, AbortedTxn
-from storage.log.engine.batches import Batch, Bytes, in_memory
+from storage.log.engine.batches import Batch, Bytes
 from storage.log.engine.errors import (
     CorruptRecordError,
     IllegalArgumentError,
@@ -156,8 +156,8 @@ class LogSegment:
         self.offset_index.opened()  # which Kafka asks
         return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
-    def append(self, largest_offset: int, data: Bytes) -> None:
-        """Put batches at the end, and entries for them in the indexes.
+    def append(self, largest_offset: int, data: Bytes, batches: Iterable[Batch]) -> None:
+        """Put batches at the end, and entries for them in the indexes. batches: those of data.
 
         Where an index refuses its entry, the bytes stay in the `.log`.
         """
@@ -167,7 +167,7 @@ class LogSegment:
         if not self._holds(largest_offset):
             raise LogSegmentOffsetOverflowError(self.base_offset, largest_offset)
         self.log.append(data)
-        for batch in in_memory(data):
+        for batch in batches:
             self._note_time(batch)
             if self._bytes_since_entry > self._interval_bytes:
                 self.offset_index.append(batch.last_offset, position)

@@ -35,6 +35,49 @@ def read_record(data: Bytes, at: int, base_offset: int, base_time: int) -> tuple
     return record, end
 
 
+def read_head(data: bytes, at: int, base_offset: int, base_time: int) -> tuple[Record, int]:
+    """As read_record, in a fifth of the time, for who asks for offset, time and whether there is a
+    key: b"" stands for any key, and no value and no headers are given."""
+    try:
+        length, after = _short(data, at)
+        end = after + length
+        time_delta, after = _signed(data, after + 1, _VARLONG_BITS)
+        offset_delta, after = _signed(data, after, _VARINT_BITS)
+        key_bytes, after = _signed(data, after, _VARINT_BITS)
+        value_bytes, after = _signed(data, after + max(key_bytes, 0), _VARINT_BITS)
+        after += max(value_bytes, 0)
+        if data[after] == 0 and after + 1 == end:  # no headers, and nothing behind them
+            time = base_time + time_delta
+            if -(2**63) <= time < 2**63:
+                key = None if key_bytes < 0 else b""
+                return Record(base_offset + offset_delta, time, key, None), end
+    except (IndexError, IllegalArgumentError, BufferUnderflowError):
+        pass  # what is unusual, or no record, is read with care
+    record, end = read_record(data, at, base_offset, base_time)
+    key = None if record.key is None else b""
+    return Record(record.offset, record.timestamp, key, None), end
+
+
+def _short(data: bytes, at: int) -> tuple[int, int]:
+    """A length of one or two bytes. IndexError for any other, and for a negative one."""
+    number = data[at]
+    if number >= 0x80:
+        number = number & 0x7F | data[at + 1] << 7
+        at += 1
+        if number >= 0x4000:
+            raise IndexError
+    if number & 1:
+        raise IndexError
+    return number >> 1, at + 1
+
+
+def _signed(data: bytes, at: int, bits: int) -> tuple[int, int]:
+    number = data[at]
+    if number < 0x80:
+        return number >> 1 ^ -(number & 1), at + 1
+    return _varint(data, at, bits)
+
+
 def _body(data: Bytes, at: int, base_offset: int, base_time: int) -> tuple[Record, int]:
     if at >= len(data):
         raise BufferUnderflowError("no attributes are left")

@@ -64,31 +64,29 @@ class Validated(NamedTuple):
 
 def validate(data: bytearray, how: Validation) -> Validated:
     """Check batches and give them offsets; data is changed where that is done in place."""
-    first = _first_batch(data, how)
+    batches = list(in_memory(data))
+    _check_count(batches, how)
     if how.source_codec is not Codec.NONE or how.target_codec is not Codec.NONE:
-        return _compressed(data, first, how)
-    if all(batch.magic == how.target_magic for batch in in_memory(data)):
-        return _in_place(data, first, how)
-    return _converted(data, first, how)
+        return _compressed(data, batches, how)
+    if all(batch.magic == how.target_magic for batch in batches):
+        return _in_place(data, batches, how)
+    return _converted(batches, how)
 
 
-def _first_batch(data: bytearray, how: Validation) -> Batch:
-    batches = in_memory(data)
-    first = next(batches, None)
-    if first is None:
+def _check_count(batches: list[Batch], how: Validation) -> None:
+    if not batches:
         raise InvalidRecordError("no whole batch to append")
-    if (first.magic >= MAGIC or how.source_codec is not Codec.NONE) and next(batches, None):
+    if len(batches) > 1 and (batches[0].magic >= MAGIC or how.source_codec is not Codec.NONE):
         raise InvalidRecordError("more than one batch at once")
-    return first
 
 
-def _in_place(data: bytearray, first: Batch, how: Validation) -> Validated:
+def _in_place(data: bytearray, batches: list[Batch], how: Validation) -> Validated:
     offset, largest = how.next_offset, NO_TIMESTAMP
-    for batch in in_memory(data):
-        _check_batch(batch, first, how)
+    for batch in batches:
+        _check_batch(batch, batches[0], how)
         largest_of_batch = NO_TIMESTAMP
         checks = _RecordChecks(batch, how)
-        for record in _records_of(batch):
+        for record in _records_of(batch, heads_only=True):
             checks.check(record)
             offset += 1
             if batch.magic > 0:
@@ -119,12 +117,13 @@ def _give_offset(data: bytearray, batch: Batch, last_offset: int, leader_epoch: 
     data[at : at + 4] = leader_epoch.to_bytes(4, "big", signed=True)
 
 
-def _converted(data: bytearray, first: Batch, how: Validation) -> Validated:
+def _converted(batches: list[Batch], how: Validation) -> Validated:
+    first = batches[0]
     if first.is_transactional and how.target_magic < MAGIC:
         raise IllegalArgumentError("a transaction in an old message format")
     kept: list[Record] = []
     offset = how.next_offset
-    for batch in in_memory(data):
+    for batch in batches:
         _check_batch(batch, first, how)
         checks = _RecordChecks(batch, how)
         for record in _records_of(batch):
@@ -137,13 +136,14 @@ def _converted(data: bytearray, first: Batch, how: Validation) -> Validated:
     return Validated(made.data, offset, made.max_timestamp, len(kept), True)
 
 
-def _compressed(data: bytearray, first: Batch, how: Validation) -> Validated:
+def _compressed(data: bytearray, batches: list[Batch], how: Validation) -> Validated:
+    first = batches[0]
     in_place = (
         how.source_codec is how.target_codec or (first.is_control and not how.source_codec)
     ) and first.magic == how.target_magic != 0
     records: list[Record] = []
     largest, number = NO_TIMESTAMP, 0
-    for batch in in_memory(data):
+    for batch in batches:
         _check_batch(batch, first, how)
         checks = _RecordChecks(batch, how)
         for record in _records_of(batch):
@@ -191,9 +191,9 @@ def _model(first: Batch, how: Validation) -> BatchModel:
     )
 
 
-def _records_of(batch: Batch) -> Iterator[Record]:
+def _records_of(batch: Batch, heads_only: bool = False) -> Iterator[Record]:
     if not batch.is_legacy:
-        return batch.records()
+        return batch.record_heads() if heads_only else batch.records()
     try:
         header = legacy_messages.decode_header(batch.data, batch.position, "")
         if batch.codec is Codec.NONE:
@@ -236,12 +236,17 @@ class _RecordChecks:
         config = how.config
         self._compacted = config.is_compacted
         self._log_append_time = config.is_log_append_time
+        self._takes_times = not self._log_append_time
         # the times that pass, both included
         self._earliest = how.now_ms - config.message_timestamp_before_max_ms
         self._latest = how.now_ms + config.message_timestamp_after_max_ms
 
     def check(self, record: Record) -> bool:
         """Look at the next record; whether it is sound."""
+        is_timely = self._takes_times and self._earliest <= record.timestamp <= self._latest
+        if is_timely and record.key is not None:  # as nearly always
+            self._number += 1
+            return True
         error = self._problem(record)
         if error is not None:
             self._errors.append((self._number, error))
