@@ -2,7 +2,8 @@
 
 A line of the file STATUS for each moment worth being killed at: a stage that begins, the first
 rename of a swap, a checkpoint. When all is rewritten it waits for as long as there is a file
-STATUS.hold. Nothing of the run is changed but who listens to its progress.
+STATUS.hold. Nothing of the run is changed but who listens to its progress, and that groups of these
+small logs are cut into pieces and joined as those of large ones.
 """
 
 import os
@@ -16,6 +17,7 @@ from typing import Any
 from cleaner_jobs.staging import STAGED_MARKER
 from compactor.command_line import cli, console
 from compactor.host.progress import SWAP_STAGE, ProgressSink
+from compactor.planning import layout
 
 START, SCAN, RESOLVE, REWRITE, SWAP, REWRITTEN, CHECKPOINT = PHASES = "ascrwxk"
 _STAGES = {"scan": SCAN, "resolve": RESOLVE, "rewrite": REWRITE, SWAP_STAGE: REWRITTEN}
@@ -83,6 +85,7 @@ def main() -> int:
 
     assert "open_progress" in vars(console), "a run opens its progress elsewhere"
     vars(console)["open_progress"] = open_progress
+    layout.SMALLEST_SHARE_BYTES = 1
     return cli.main(sys.argv[2:])
 
 
