@@ -14,12 +14,31 @@ from cleaner_jobs.spark import first_use
 from cleaner_jobs.spark.class_archive import cache_dir
 from compactor.errors import CleaningFailedError
 from compactor.host.java import use_java
-from tests.bench import docs, machine, measured, plan_side, recover_side, swap_side, table
+from tests.bench import (
+    docs,
+    machine,
+    many_logs_side,
+    measured,
+    plan_side,
+    recover_side,
+    swap_side,
+    table,
+)
 from tests.bench.errors import BenchError
 from tests.bench.results import FleetResult, Results, from_json, merged, to_json
 from tests.bench.scratch import Scratch, default_root, open_scratch
 from tests.bench.turns import Setup, measure
-from tests.bench.workloads import NAMES, PLAN, RECOVER, SWAP, Fleet, choose, swap_shapes
+from tests.bench.workloads import (
+    MANY_LOGS,
+    NAMES,
+    PLAN,
+    RECOVER,
+    SWAP,
+    Fleet,
+    ManyLogs,
+    choose,
+    swap_shapes,
+)
 from tests.oracle.jars import OracleUnavailableError
 
 REPETITIONS = 3
@@ -113,6 +132,9 @@ def _measure(wanted: argparse.Namespace) -> Results:
             swaps = swap_side.measure(scratch, swap_shapes(wanted.quick), repetitions)
             results = replace(results, swaps=tuple(swaps))
             _keep(results, wanted.json)
+        if wanted.only is None or MANY_LOGS in wanted.only:
+            results = replace(results, many_logs=_many_logs(setup, wanted.quick))
+            _keep(results, wanted.json)
     return results
 
 
@@ -129,6 +151,12 @@ def _over_fleet(
     fleet = Fleet().quick() if quick else Fleet()
     setup.tell(f"{name}: {fleet.segments:,} segments in {fleet.partitions:,} partitions")
     return side(setup.scratch, fleet, setup.repetitions)
+
+
+def _many_logs(setup: Setup, quick: bool) -> dict[str, FleetResult]:
+    shape = ManyLogs().quick() if quick else ManyLogs()
+    setup.tell(f"{MANY_LOGS}: {shape.logs:,} logs of 75 KB")
+    return many_logs_side.measure(setup.scratch, shape, setup.master, setup.repetitions)
 
 
 def _keep(results: Results, path: Path | None) -> None:

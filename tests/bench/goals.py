@@ -4,7 +4,20 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tests.bench.results import WORKERS, Results, SwapResult
-from tests.bench.workloads import COLD, GROWTH_LONG, GROWTH_SHORT, KAFKA, MAIN, SMALL, TXN, WARM
+from tests.bench.workloads import (
+    COLD,
+    FEW_SEGMENTS,
+    GROWTH_LONG,
+    GROWTH_SHORT,
+    KAFKA,
+    MAIN,
+    MANY_KEYS,
+    MANY_SEGMENTS,
+    MANY_TXN,
+    SMALL,
+    TXN,
+    WARM,
+)
 
 MIB = 1024 * 1024
 
@@ -31,12 +44,18 @@ class Goal(NamedTuple):
 
 
 SPEED_GOALS = {  # times faster than Kafka's cleaner: at least, aim
-    MAIN: (4, 10),
-    "1000b-none": (2.5, 5),
-    "100b-lz4": (4, 10),
-    "100b-zstd": (4, 10),
-    TXN: (4, 10),
+    MAIN: (6.5, 10),
+    GROWTH_LONG: (8.5, 10),
+    "1000b-none": (2, 3),
+    "100b-lz4": (6.5, 9),
+    "100b-zstd": (6, 8),
+    TXN: (6, 8),
+    MANY_TXN: (2, 4),
+    "100b-v1": (2, 4),
+    "100b-v1-gzip": (2, 4),
+    MANY_KEYS: (15, 25),
 }
+MANY_LOGS_SECONDS = 12, 6  # at most, aim: of a dry run, and of a run
 
 
 def goals(results: Results) -> Iterator[Goal]:
@@ -50,13 +69,21 @@ def goals(results: Results) -> Iterator[Goal]:
     small = results.log(SMALL)
     seconds = small.seconds(COLD) if small else None
     if seconds is not None:
-        yield Goal("small log, from the shell's prompt to the report", seconds, 15, 8, "s")
+        yield Goal("small log, from the shell's prompt to the report", seconds, 5.5, 4, "s")
     if results.plan:
         what = f"plan over {results.plan.partitions:,} partitions"
-        yield Goal(what, results.plan.seconds(), 15, 5, "s")
+        yield Goal(what, results.plan.seconds(), 2, 1, "s")
     if results.recovery:
         what = f"recovery of {results.recovery.partitions:,} partitions after a kill"
         yield Goal(what, results.recovery.seconds(), 20, 10, "s")
+    for side, found in results.many_logs.items():
+        if side != KAFKA:
+            what = f"{found.partitions:,} small logs: {side}"
+            yield Goal(what, found.seconds(), *MANY_LOGS_SECONDS, "s")
+    times = segments_ratio(results)
+    if times is not None:
+        what = f"CPU seconds, {MANY_SEGMENTS} against {FEW_SEGMENTS}"
+        yield Goal(what, times, 1.5, 1.2, "×")
     for a_group, more in swap_growth_percent(results).items():
         what = f"swap, {a_group} a group: CPU seconds a segment, longest log against shortest"
         yield Goal(what, more, 20, 5, "%")
@@ -67,6 +94,14 @@ def goals(results: Results) -> Iterator[Goal]:
     if growth is not None:
         what = f"CPU seconds per GB, {GROWTH_LONG} against {GROWTH_SHORT}: growth"
         yield Goal(what, growth, 20, 5, "%")
+
+
+def segments_ratio(results: Results) -> float | None:
+    """How many times the CPU seconds the same bytes take in a thousand times the segments."""
+    few, many = results.log(FEW_SEGMENTS), results.log(MANY_SEGMENTS)
+    before = few.cpu_seconds_per_gb(WARM) if few else None
+    after = many.cpu_seconds_per_gb(WARM) if many else None
+    return None if not before or after is None else after / before
 
 
 def swap_growth_percent(results: Results) -> dict[int, float]:

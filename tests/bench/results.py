@@ -119,6 +119,7 @@ class Results:
     plan: FleetResult | None = None
     recovery: FleetResult | None = None
     swaps: tuple[SwapResult, ...] = ()
+    many_logs: dict[str, FleetResult] = field(default_factory=dict)  # by side
 
     def log(self, name: str) -> LogResult | None:
         return next((log for log in self.logs if log.name == name), None)
@@ -143,6 +144,7 @@ def merged(runs: Sequence[Results]) -> Results:
             plan=run.plan or first.plan,
             recovery=run.recovery or first.recovery,
             swaps=run.swaps or first.swaps,
+            many_logs=run.many_logs or first.many_logs,
         )
     return first
 
@@ -163,6 +165,10 @@ def from_json(text: str) -> Results:
         _fleet(document["plan"]),
         _fleet(document.get("recovery")),
         tuple(SwapResult(**_with_samples(fields)) for fields in document.get("swaps", ())),
+        {
+            side: FleetResult(**_with_samples(fields))
+            for side, fields in document.get("many_logs", {}).items()
+        },
     )
 
 

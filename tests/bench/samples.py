@@ -47,4 +47,6 @@ def results(*logs: LogResult, quick: bool = False) -> Results:
     recovery = FleetResult(9_000, 54_000, [Sample(8, 5), Sample(7, 6), Sample(9, 7)], 90 * MIB)
     swaps = tuple(SwapResult(n, 1, [Sample(n / 100, n / 500)] * 3) for n in (1_000, 4_000))
     log_results = logs or (log_result(),)
-    return Results({"machine": "two cores"}, quick, log_results, plan, recovery, swaps)
+    sides = {"kafka": 40, "dry run": 9, "run": 13}
+    many = {side: FleetResult(2_000, 4_000, [Sample(n, n)] * 3, MIB) for side, n in sides.items()}
+    return Results({"machine": "two cores"}, quick, log_results, plan, recovery, swaps, many)

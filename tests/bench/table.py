@@ -1,6 +1,6 @@
 """Results as Markdown tables, fit for a terminal and for docs/benchmarks.md. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tests.bench.goals import MIB, goals, growth_percent
 from tests.bench.results import (
@@ -63,6 +63,8 @@ def _sections(results: Results) -> Iterator[str]:
         yield "### `plan`\n\n" + _fleet(results.plan)
     if results.recovery:
         yield "### `recover`\n\n" + _fleet(results.recovery)
+    if results.many_logs:
+        yield "### Many small logs, whole commands\n\n" + _many_logs(results.many_logs)
     if results.swaps:
         yield "### Swap of one log\n\n" + _swaps(results.swaps)
 
@@ -141,6 +143,16 @@ def _fleet(found: FleetResult) -> str:
     head = ["partitions", "segments", "seconds", "CPU seconds", "peak memory, MiB"]
     numbers = [_number(found.seconds()), _number(cpu), f"{found.peak_rss_bytes / MIB:,.0f}"]
     return markdown(head, [[f"{found.partitions:,}", f"{found.segments:,}", *numbers]])
+
+
+def _many_logs(sides: Mapping[str, FleetResult]) -> str:
+    head = ["side", "logs", "seconds", "CPU seconds", "CPU ms a log"]
+    rows = []
+    for side, found in sides.items():
+        cpu = medians([{"s": sample.cpu_seconds} for sample in found.samples])["s"]
+        numbers = [found.seconds(), cpu, 1000 * cpu / found.partitions]
+        rows.append([LABELS.get(side, side), f"{found.partitions:,}", *map(_number, numbers)])
+    return markdown(head, rows)
 
 
 def _swaps(swaps: Sequence[SwapResult]) -> str:

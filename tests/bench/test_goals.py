@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bench.goals import Goal, goals, growth_percent, swap_growth_percent
+from tests.bench.goals import Goal, goals, growth_percent, segments_ratio, swap_growth_percent
 from tests.bench.results import Results, Sample, SwapResult
 from tests.bench.samples import log_result, results
 
@@ -30,6 +30,8 @@ def test_goals_are_those_for_which_there_are_results() -> None:
         ("small log,", 8),
         ("plan over ", 5),
         ("recovery o", 8),
+        ("2,000 smal", 9),
+        ("2,000 smal", 13),
         ("swap, 1 a ", 0),
         ("largest Py", 300),
     ]
@@ -54,3 +56,10 @@ def test_growth_of_a_swap_is_that_of_a_segment_of_the_longest_log() -> None:
     ]
     growth = swap_growth_percent(Results({}, swaps=tuple(swaps)))
     assert growth == pytest.approx({1: 0, 10: 200})
+
+
+def test_what_segments_cost_is_held_at_equal_bytes() -> None:
+    run = results(log_result("7-segments", 1_000), log_result("7000-segments", 500))
+    assert segments_ratio(run) == 2
+    assert [g.rating() for g in goals(run) if "7-segments" in g.what] == ["missed"]
+    assert segments_ratio(results()) is None

@@ -19,9 +19,11 @@ KAFKA, COPY, COLD, WARM = "kafka", "cp", "cold", "warm"
 SIDES = (KAFKA, COPY, COLD, WARM)  # in the order of a turn
 
 MAIN, SMALL = "100b-none", "small"
-PLAN, RECOVER, SWAP = "plan", "recover", "swap"
+PLAN, RECOVER, SWAP, MANY_LOGS = "plan", "recover", "swap", "many-logs"
 TXN, MANY_TXN = "100b-txn", "100k-txn"
 GROWTH_SHORT, GROWTH_LONG = "100b-0.8gb", "100b-4gb"
+FEW_SEGMENTS, MANY_SEGMENTS = "7-segments", "7000-segments"
+MANY_KEYS = "60m-keys"
 QUICK_SHARE = 200  # quick logs have one batch of so many,
 QUICK_BATCHES = 300  # but not fewer than this
 
@@ -42,6 +44,7 @@ class Workload:
     aborted: float = 0.0  # share of the transactions
     open_transactions: int = 0  # in the active segment
     magic: int = 2
+    by_name_only: bool = False  # too long to be measured unless it is asked for
 
     def script(self) -> str:
         """A line of JSON for each operation: the log, and one record in the active segment."""
@@ -84,7 +87,9 @@ class Workload:
             self,
             batches=batches,
             keys=self.keys * batches // self.batches,
-            segment_bytes=max(1024 * 1024, self.segment_bytes // QUICK_SHARE),
+            segment_bytes=max(
+                min(self.segment_bytes, 1024 * 1024), self.segment_bytes // QUICK_SHARE
+            ),
         )
 
 
@@ -105,6 +110,20 @@ class Fleet:
 
     def quick(self) -> "Fleet":
         return replace(self, partitions=max(1, self.partitions // QUICK_SHARE))
+
+
+@dataclass(frozen=True, slots=True)
+class ManyLogs:
+    """A log directory of small logs, all alike."""
+
+    logs: int = 2_000
+    log: Workload = Workload("75kb", 6, 100, 120, 100)  # of 75 KB
+
+    def key(self) -> str:
+        return f"{MANY_LOGS}-{self.logs}-{self.log.key()}"
+
+    def quick(self) -> "ManyLogs":
+        return replace(self, logs=self.logs // QUICK_SHARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +161,25 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload("100b-v1-gzip", 10_000, 110, 250_000, 100, "gzip", 0.5, magic=1, sides=(KAFKA, WARM)),
     Workload(GROWTH_SHORT, 63_000, 110, 900_000, 100),
     Workload(GROWTH_LONG, 315_000, 110, 4_500_000, 100),
+    Workload(
+        *(FEW_SEGMENTS, 315_000, 110, 4_500_000, 100),
+        segment_bytes=600_000_000,
+        sides=(KAFKA, WARM),
+    ),
+    Workload(
+        *(MANY_SEGMENTS, 315_000, 110, 4_500_000, 100),
+        segment_bytes=600_000,
+        sides=(KAFKA, WARM),
+    ),
+    Workload(
+        *(MANY_KEYS, 900_000, 110, 60_000_000, 100), sides=(KAFKA, COLD, WARM), by_name_only=True
+    ),
 )
-NAMES = (*(workload.name for workload in WORKLOADS), PLAN, RECOVER, SWAP)
+NAMES = (*(workload.name for workload in WORKLOADS), PLAN, RECOVER, SWAP, MANY_LOGS)
 
 
 def choose(names: Sequence[str] | None, quick: bool) -> list[Workload]:
-    """The logs of these names (all, if None), in the order of the list above."""
-    chosen = [w for w in WORKLOADS if names is None or w.name in names]
+    """The logs of these names, in the order of the list above; None: all that take no hours."""
+    wanted = [w.name for w in WORKLOADS if quick or not w.by_name_only] if names is None else names
+    chosen = [w for w in WORKLOADS if w.name in wanted]
     return [workload.quick() for workload in chosen] if quick else chosen

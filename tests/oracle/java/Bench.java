@@ -12,7 +12,7 @@ import java.nio.file.Path;
 final class Bench {
     private Bench() { }
 
-    /** oracle bench LOG_DIR TOPIC-PARTITION [--repeat N] [--config K=V]…: Kafka's cleaner on copies of the log, timed. */
+    /** oracle bench LOG_DIR TOPIC-PARTITION [--repeat N] [--config K=V]…: Kafka's cleaner on copies of the log, timed, round after round until the log is clean. */
     static void bench(Oracle.Arguments a) throws Exception {
         Path from = new File(a.positional.get(0)).toPath();
         TopicPartition tp = UnifiedLog.parseTopicPartitionName(new File(a.positional.get(1)).getAbsoluteFile());
@@ -23,11 +23,16 @@ final class Bench {
             UnifiedLog log = PartitionLog.open(to.toFile(), tp, PartitionLog.logConfig(a.config), clock, true);
             long before = log.logSegments().stream().mapToLong(LogSegment::size).sum();
             long t0 = System.nanoTime();
-            ObjectNode out = Cleaning.cleanOpen(to.toFile(), log, clock, a.number("first-dirty", -1), a.number("uncleanable", -1), -1);
+            ObjectNode out;
+            int rounds = 0;
+            do {
+                out = Cleaning.cleanOpen(to.toFile(), log, clock, a.number("first-dirty", -1), a.number("uncleanable", -1), -1);
+                rounds++;
+            } while (out.path("cleaned").asBoolean() && out.path("end_offset").asLong() < out.path("first_uncleanable_offset").asLong());
             double s = (System.nanoTime() - t0) / 1e9;
             long after = log.logSegments().stream().mapToLong(LogSegment::size).sum();
             log.close();
-            System.out.println(out.put("seconds", s).put("bytes_before", before).put("bytes_after", after)
+            System.out.println(out.put("seconds", s).put("rounds", rounds).put("bytes_before", before).put("bytes_after", after)
                 .put("mb_per_second", before / s / 1e6).put("records_per_second", out.path("messages_read").asLong() / s));
             Trees.delete(to);
         }
