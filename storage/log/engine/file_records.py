@@ -3,6 +3,7 @@
 Source: Kafka, FileRecords; spec L-2.
 """
 
+import contextlib
 from collections.abc import Iterator
 from typing import NamedTuple, Self
 
@@ -54,12 +55,18 @@ class FileRecords:
         return cls(file, size)
 
     def append(self, data: Bytes) -> int:
-        """Put data at the end, and give its length."""
+        """Put data at the end, and give its length. After an OSError the file is as it was, as
+        far as the disk still lets it be cut off."""
         if len(data) > MAX_BYTES - self.size_bytes:
             raise IllegalArgumentError(
                 f"{len(data)} bytes do not fit behind the {self.size_bytes} of a segment"
             )
-        self._file.write(self.size_bytes, data)
+        try:
+            self._file.write(self.size_bytes, data)
+        except OSError:
+            with contextlib.suppress(OSError):  # the first error counts
+                self._file.truncate(self.size_bytes)
+            raise
         self.size_bytes += len(data)
         return len(data)
 

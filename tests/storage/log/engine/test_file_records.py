@@ -1,7 +1,11 @@
 """Files of batches: edge cases EE-1, EE-3 to EE-6, EE-18."""
 
+import errno
+import os
+
 import pytest
 
+from storage.files.files import ChangingFile
 from storage.files.memory import MemoryFiles
 from storage.log.engine.errors import IllegalArgumentError, KafkaError
 from storage.log.engine.file_records import FileRecords
@@ -89,3 +93,25 @@ def test_a_time_is_looked_for_from_an_offset_on(records: FileRecords) -> None:
     assert records.search_for_timestamp(7, 0, 0) is None
     assert records.largest_timestamp_after(0) == (6, 1)
     assert records.largest_timestamp_after(140) == (-1, -1)
+
+
+class FullDisk:
+    """An open file on a disk that takes half of what is written."""
+
+    def __init__(self, file: ChangingFile) -> None:
+        self._file = file
+        self.read, self.truncate = file.read, file.truncate
+        self.size, self.sync, self.close = file.size, file.sync, file.close
+
+    def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        self._file.write(position, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), PATH)
+
+
+def test_a_full_disk_leaves_nothing_of_an_append(files: MemoryFiles) -> None:
+    FileRecords.open(files, PATH).append(batch(0, 5))
+    records = FileRecords(FullDisk(files.open_to_change(PATH)), 70)
+    with pytest.raises(OSError, match="No space left"):
+        records.append(batch(1, 6))
+    assert records.size_bytes == 70
+    assert files.read_bytes(PATH) == batch(0, 5)
