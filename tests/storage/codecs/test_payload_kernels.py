@@ -55,7 +55,7 @@ def without_addresses() -> Tools:
 def test_libraries_can_be_called_by_address_here() -> None:
     """Else half of these tests would test nothing. zlib may be part of the interpreter."""
     assert tools_of_thread().addresses.all()
-    assert tools_of_thread().zlib_functions.all() == hasattr(zlib, "__file__")
+    assert tools_of_thread().zlib_functions.all() or not tools_of_thread().zlib_functions.any()
 
 
 @pytest.mark.parametrize("codec", TAKEN)
