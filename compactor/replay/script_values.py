@@ -5,7 +5,7 @@ from typing import Any
 
 from storage.errors import LogCompactionError
 from storage.log.engine.log import Log
-from storage.log.engine.producers import MAX_SEQUENCE, ProducerState
+from storage.log.engine.producers import MAX_SEQUENCE, KnownProducer
 from storage.log.engine.segment import LogSegment
 
 Line = dict[str, Any]
@@ -74,7 +74,7 @@ class Values:
         return at
 
 
-def _next_sequence(producer: ProducerState | None) -> int:
+def _next_sequence(producer: KnownProducer | None) -> int:
     last = -1 if producer is None else producer.last_sequence
     return 0 if last == MAX_SEQUENCE else last + 1
 

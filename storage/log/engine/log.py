@@ -10,54 +10,29 @@ Source: Kafka, UnifiedLog; spec L-17 to L-25.
 
 import os
 import threading
-from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import Self
 
 from storage.file_names import is_special_dir
-from storage.files.files import Files
-from storage.files.local import LOCAL
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine import appending, parts, retention
 from storage.log.engine.appending import BY_CLIENT, AppendRequest, LogAppendInfo
 from storage.log.engine.epochs import LeaderEpochs
 from storage.log.engine.errors import IllegalArgumentError, InvalidProducerEpochError
-from storage.log.engine.loading import LoadingState, LogLoader
-from storage.log.engine.local_log import LocalLog, LogDirState, ReadResult
+from storage.log.engine.loading import LogLoader
+from storage.log.engine.local_log import LocalLog, ReadResult
 from storage.log.engine.log_config import LogConfig
+from storage.log.engine.log_options import LogOptions as LogOptions
 from storage.log.engine.lookup import Isolation, offset_by_timestamp
-from storage.log.engine.offsets import EndOffset, OffsetMetadata, TimestampAndOffset
+from storage.log.engine.offsets import EndOffset, OffsetMetadata, OffsetSnapshot, TimestampAndOffset
 from storage.log.engine.parts import LogParts
 from storage.log.engine.producer_append import AppendOrigin
-from storage.log.engine.producer_manager import ProducerManager, ProducerSettings
+from storage.log.engine.producer_manager import ProducerManager
 from storage.log.engine.producers import SENTINEL, Verification, VerificationGuard
 from storage.log.engine.rebuilding_producers import rebuild_producers
-from storage.log.engine.scheduler import Scheduler
-from storage.log.engine.segment import Clock, LogPlace, LogSegment
+from storage.log.engine.segment import LogPlace, LogSegment
 from storage.log.engine.segments import LogSegments
 from storage.log.engine.snapshot_deletion import delete_snapshots
 from storage.log.engine.watermarks import Watermarks
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogOptions:
-    """What a log is opened with."""
-
-    clock: Clock
-    scheduler: Scheduler
-    config: LogConfig = field(default_factory=LogConfig)
-    files: Files = LOCAL
-    state: LoadingState = field(default_factory=LoadingState)
-    producer_settings: ProducerSettings = field(default_factory=ProducerSettings)
-    directory: LogDirState = field(default_factory=LogDirState)
-
-
-class OffsetSnapshot(NamedTuple):
-    """Where a log begins and ends, for whom."""
-
-    log_start: int
-    log_end: OffsetMetadata
-    high_watermark: OffsetMetadata
-    last_stable: OffsetMetadata
 
 
 class Log:
@@ -203,7 +178,12 @@ class Log:
             if self.producers.has_ongoing(producer_id, epoch):
                 return SENTINEL
             now_ms = self._parts.now_ms
-            new = Verification(now_ms, sequence, epoch, supports_epoch_bump)
+            new = Verification(
+                created_ms=now_ms,
+                lowest_sequence=sequence,
+                epoch=epoch,
+                supports_epoch_bump=supports_epoch_bump,
+            )
             return self.producers.start_verification(producer_id, new)
 
     # ---- read and look up ---------------------------------------------------------------------

@@ -30,3 +30,12 @@ class TimestampAndOffset(NamedTuple):
     timestamp_ms: int
     offset: int
     leader_epoch: int | None
+
+
+class OffsetSnapshot(NamedTuple):
+    """Where a log begins and ends, for whom."""
+
+    log_start: int
+    log_end: OffsetMetadata
+    high_watermark: OffsetMetadata
+    last_stable: OffsetMetadata

@@ -20,7 +20,7 @@ from storage.log.engine.errors import (
     TransactionCoordinatorFencedError,
 )
 from storage.log.engine.offsets import OffsetMetadata
-from storage.log.engine.producers import MAX_SEQUENCE, BatchMetadata, ProducerState, Verification
+from storage.log.engine.producers import MAX_SEQUENCE, BatchMetadata, KnownProducer, Verification
 
 UNKNOWN_VERSION = -1  # of a transaction
 MAX_EPOCH = 2**15 - 1
@@ -56,7 +56,7 @@ class ProducerAppend:
 
     def __init__(
         self,
-        current: ProducerState,
+        current: KnownProducer,
         origin: AppendOrigin,
         verification: Verification | None,
     ) -> None:

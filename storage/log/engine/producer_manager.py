@@ -18,8 +18,8 @@ from storage.log.engine.offsets import OffsetMetadata
 from storage.log.engine.producer_append import AppendOrigin, CompletedTxn, ProducerAppend
 from storage.log.engine.producers import (
     SENTINEL,
+    KnownProducer,
     ProducerMap,
-    ProducerState,
     Verification,
     VerificationGuard,
 )
@@ -156,13 +156,13 @@ class ProducerManager:
                 self._remove_snapshot(offset)
                 continue
             for entry in entries:
-                state = ProducerState.of(entry)
+                state = KnownProducer.of(entry)
                 if not self._is_expired(state, now_ms):
                     self._load(state)
             break
         self._last_snapshot = self.map_end_offset = log_start if offset is None else offset
 
-    def _load(self, state: ProducerState) -> None:
+    def _load(self, state: KnownProducer) -> None:
         self.producers.put(state)
         first = state.txn_first_offset
         if first is not None:
@@ -199,7 +199,7 @@ class ProducerManager:
 
     def prepare(self, producer_id: int, origin: AppendOrigin) -> ProducerAppend:
         """What an append works on; nothing changes before `update`."""
-        current = self.producers.get(producer_id) or ProducerState(producer_id)
+        current = self.producers.get(producer_id) or KnownProducer(producer_id)
         return ProducerAppend(current, origin, self._verifications.get(producer_id))
 
     def update(self, append: ProducerAppend) -> None:
@@ -243,7 +243,7 @@ class ProducerManager:
 
     # ---- expiry and verification --------------------------------------------------------------
 
-    def _is_expired(self, state: ProducerState, now_ms: int) -> bool:
+    def _is_expired(self, state: KnownProducer, now_ms: int) -> bool:
         age = now_ms - state.last_timestamp
         return state.txn_first_offset is None and age >= self.settings.expiration_ms
 

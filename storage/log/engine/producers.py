@@ -38,7 +38,7 @@ class BatchMetadata(NamedTuple):
 
 
 @dataclass(slots=True)
-class ProducerState:
+class KnownProducer:
     """One producer. Changed in place, by whoever holds the log's lock."""
 
     producer_id: int
@@ -72,7 +72,7 @@ class ProducerState:
             del self.batches[0]
         self.batches.append(batch)
 
-    def take_over(self, newer: "ProducerState") -> None:
+    def take_over(self, newer: "KnownProducer") -> None:
         """Take what an append has made of this producer."""
         self.change_epoch(newer.epoch)
         for batch in newer.batches:
@@ -88,9 +88,9 @@ class ProducerState:
         found = (b for b in self.batches if (b.first_sequence, b.last_sequence) == (first, last))
         return next(found, None)
 
-    def without_batches(self) -> "ProducerState":
+    def without_batches(self) -> "KnownProducer":
         """A copy for an append, which notes the batches that come with it."""
-        return ProducerState(
+        return KnownProducer(
             producer_id=self.producer_id,
             epoch=self.epoch,
             coordinator_epoch=self.coordinator_epoch,
@@ -140,16 +140,16 @@ class ProducerMap:
     """
 
     def __init__(self) -> None:
-        self._by_id: dict[int, ProducerState] = {}
+        self._by_id: dict[int, KnownProducer] = {}
         self._places = 16
 
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def get(self, producer_id: int) -> ProducerState | None:
+    def get(self, producer_id: int) -> KnownProducer | None:
         return self._by_id.get(producer_id)
 
-    def put(self, state: ProducerState) -> None:
+    def put(self, state: KnownProducer) -> None:
         self._by_id[state.producer_id] = state
         while len(self._by_id) > self._places * 3 // 4:
             self._places *= 2
@@ -161,7 +161,7 @@ class ProducerMap:
     def clear(self) -> None:
         self._by_id.clear()
 
-    def __iter__(self) -> Iterator[ProducerState]:
+    def __iter__(self) -> Iterator[KnownProducer]:
         """In the order of the table."""
         return iter(sorted(self._by_id.values(), key=lambda state: self._place(state.producer_id)))
 

@@ -1,0 +1,25 @@
+"""What a log is opened with: clock, scheduler, configuration, files, and what was known of it."""
+
+from dataclasses import dataclass, field
+
+from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.log.engine.loading import LoadingState
+from storage.log.engine.local_log import LogDirState
+from storage.log.engine.log_config import LogConfig
+from storage.log.engine.producer_manager import ProducerSettings
+from storage.log.engine.scheduler import Scheduler
+from storage.log.engine.segment import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """`directory` and `producer_settings` are shared by the logs of one log directory."""
+
+    clock: Clock
+    scheduler: Scheduler
+    config: LogConfig = field(default_factory=LogConfig)
+    files: Files = LOCAL
+    state: LoadingState = field(default_factory=LoadingState)
+    producer_settings: ProducerSettings = field(default_factory=ProducerSettings)
+    directory: LogDirState = field(default_factory=LogDirState)
