@@ -12,8 +12,9 @@ from pathlib import Path
 
 from compactor.host.output import print_line
 from storage.files.local import LOCAL
-from tests.engine.random_engine_script import Options, script
+from tests.engine.random_engine_script import script
 from tests.engine.replays import replayed
+from tests.engine.script_values import Options
 from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
 from tests.oracle import kafka
 

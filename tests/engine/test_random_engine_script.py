@@ -2,7 +2,8 @@
 
 import json
 
-from tests.engine.random_engine_script import Options, script
+from tests.engine.random_engine_script import script
+from tests.engine.script_values import Options
 
 SEEDS = range(1, 40)
 
