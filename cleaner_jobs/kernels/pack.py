@@ -7,6 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from cleaner_jobs.kernels.headers import (
+    has_horizon_after,
+    write_converted_header,
+    write_header,
+)
 from cleaner_jobs.kernels.kept_batches import Int32Array
 from cleaner_jobs.kernels.rebuild import (
     BASE,
@@ -16,9 +21,6 @@ from cleaner_jobs.kernels.rebuild import (
     KEPT_END,
     KEPT_START,
     LATEST,
-    has_horizon_after,
-    write_converted_header,
-    write_header,
 )
 from storage.codecs.payload_kernels import NOT_TAKEN, compress_payload, max_payload_bytes
 from storage.formats.batch_columns import (

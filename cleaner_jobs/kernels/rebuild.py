@@ -1,13 +1,19 @@
 """Kernels that write batches anew: fewer records, another time base, or a header alone.
 
-Source: Kafka, MemoryRecords.buildRetainedRecordsInto, MemoryRecordsBuilder and
-DefaultRecordBatch.writeEmptyHeader (compaction C-11.9 to C-11.14). `checksums` adds the checksum.
+Source: Kafka, MemoryRecords.buildRetainedRecordsInto and MemoryRecordsBuilder (compaction C-11.10
+to C-11.14). `headers` writes the headers, `checksums` adds the checksum.
 """
 
 from typing import Any
 
 import numpy as np
 
+from cleaner_jobs.kernels.headers import (
+    has_horizon_after,
+    write_converted_header,
+    write_empty_batch,
+    write_header,
+)
 from cleaner_jobs.kernels.kept_batches import COPY, DROP, EMPTY, REBUILD_WITH_HORIZON, Int32Array
 from cleaner_jobs.kernels.record_form import (
     MAX_VARINT_BYTES,
@@ -38,33 +44,13 @@ from storage.formats.batch_columns import (
     read_varint,
 )
 from storage.formats.batch_header import (
-    ATTRIBUTES_AT,
-    ATTRIBUTES_BYTES,
-    BASE_SEQUENCE_AT,
-    BASE_TIMESTAMP_AT,
     BATCH_HEADER_BYTES,
-    CODEC_MASK,
     CONTROL,
     DELETE_HORIZON,
-    LAST_OFFSET_DELTA_AT,
-    LEADER_EPOCH_AT,
-    LENGTH_AT,
     LOG_APPEND_TIME,
-    LOG_OVERHEAD_BYTES,
-    MAGIC,
-    MAGIC_AT,
-    MAX_TIMESTAMP_AT,
-    NO_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
-    PRODUCER_EPOCH_AT,
-    PRODUCER_ID_AT,
-    RECORDS_COUNT_AT,
-    TRANSACTIONAL,
 )
-from storage.kernels.kernel import inlined, kernel
-from storage.kernels.memory_access import copy_bytes, store_be_int16, store_be_int32, store_be_int64
+from storage.kernels.kernel import kernel
+from storage.kernels.memory_access import copy_bytes
 from storage.kernels.varint_kernel import varint_bytes, write_varint
 
 # a batch that is not rebuilt by the kernel: its fields are not in the form that Kafka writes, or it
@@ -75,8 +61,6 @@ NOT_CANONICAL = 1
 GROWTH_BYTES_PER_RECORD = 13
 # A legacy message has no such header, and its record a few fields of ten bytes at most each.
 GROWTH_BYTES_PER_MESSAGE = BATCH_HEADER_BYTES + 40
-PRESERVED_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
-FLAGS_AT = ATTRIBUTES_AT + ATTRIBUTES_BYTES - 1  # the byte that holds all attribute bits
 # columns of what rebuild_payloads finds of a batch
 KEPT_START, KEPT_END, BASE, LATEST, CODE, REFUSED, FIRST_OFFSET, FINAL_OFFSET = range(8)
 RESULT_COLUMNS = 8
@@ -243,78 +227,6 @@ def rebuild_payloads(
         results[i, FINAL_OFFSET] = last_offset
         if code == OK:
             at = end
-
-
-@kernel
-def write_header(
-    source: ByteArray,
-    source_at: int,
-    out: ByteArray,
-    at: int,
-    size: int,
-    times: tuple[int, int, bool],
-    records_count: int,
-) -> None:
-    """Write the header of a rebuilt batch, all but its checksum.
-
-    What is not named here is the source batch's, whose header stands at source_at. size: of the
-    whole batch. times: base timestamp, max timestamp, whether the base is a delete horizon.
-    """
-    base_timestamp, max_timestamp, has_horizon = times
-    copy_bytes(out, at, source, source_at, BATCH_HEADER_BYTES)
-    store_be_int32(out, at + LENGTH_AT, size - LOG_OVERHEAD_BYTES)
-    out[at + ATTRIBUTES_AT] = 0
-    out[at + FLAGS_AT] = np.uint8(source[source_at + FLAGS_AT] & np.uint8(PRESERVED_ATTRIBUTES))
-    if has_horizon:
-        out[at + FLAGS_AT] |= np.uint8(DELETE_HORIZON)
-    store_be_int64(out, at + BASE_TIMESTAMP_AT, base_timestamp)
-    store_be_int64(out, at + MAX_TIMESTAMP_AT, max_timestamp)
-    store_be_int32(out, at + RECORDS_COUNT_AT, records_count)
-
-
-@inlined
-def write_converted_header(
-    row: Int64Array, out: ByteArray, at: int, size: int, offsets: Any, times: Any, count: Any
-) -> None:
-    """Write the header that a legacy message gets (C-11.12). offsets: of its first and last record.
-
-    times: base timestamp, max timestamp, whether the base is a delete horizon.
-    """
-    first_offset, last_offset = offsets
-    base_timestamp, max_timestamp, has_horizon = times
-    attributes = row[ATTRIBUTES] & PRESERVED_ATTRIBUTES
-    if has_horizon:
-        attributes |= DELETE_HORIZON
-    store_be_int64(out, at, first_offset)
-    store_be_int32(out, at + LENGTH_AT, size - LOG_OVERHEAD_BYTES)
-    store_be_int32(out, at + LEADER_EPOCH_AT, NO_LEADER_EPOCH)
-    out[at + MAGIC_AT] = np.uint8(MAGIC)
-    store_be_int16(out, at + ATTRIBUTES_AT, attributes)
-    store_be_int32(out, at + LAST_OFFSET_DELTA_AT, last_offset - first_offset)
-    store_be_int64(out, at + BASE_TIMESTAMP_AT, base_timestamp)
-    store_be_int64(out, at + MAX_TIMESTAMP_AT, max_timestamp)
-    store_be_int64(out, at + PRODUCER_ID_AT, NO_PRODUCER_ID)
-    store_be_int16(out, at + PRODUCER_EPOCH_AT, NO_PRODUCER_EPOCH)
-    store_be_int32(out, at + BASE_SEQUENCE_AT, NO_SEQUENCE)
-    store_be_int32(out, at + RECORDS_COUNT_AT, count)
-
-
-@kernel
-def write_empty_batch(
-    source: ByteArray, source_at: int, max_timestamp: int, out: ByteArray, at: int
-) -> None:
-    """Write a batch without records in the place of the one at source_at (C-11.9), no checksum."""
-    write_header(source, source_at, out, at, BATCH_HEADER_BYTES, (-1, max_timestamp, False), 0)
-    kept_bits = np.uint8(LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
-    store_be_int16(out, at + ATTRIBUTES_AT, np.int64(source[source_at + FLAGS_AT] & kept_bits))
-
-
-@kernel
-def has_horizon_after(row: Int64Array, new_horizon_ms: int) -> bool:
-    """Whether a rebuilt batch carries a delete horizon; a negative one is not kept (E-36)."""
-    if new_horizon_ms >= 0:
-        return True
-    return bool(row[ATTRIBUTES] & DELETE_HORIZON != 0 and row[BASE_TIMESTAMP] >= 0)
 
 
 @kernel

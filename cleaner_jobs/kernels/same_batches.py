@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from cleaner_jobs.kernels.headers import PRESERVED_ATTRIBUTES
 from cleaner_jobs.kernels.kept_batches import COPY, DROP, EMPTY, REBUILD_WITH_HORIZON
 from cleaner_jobs.kernels.offset_map import fingerprint
-from cleaner_jobs.kernels.rebuild import PRESERVED_ATTRIBUTES
 from cleaner_jobs.kernels.same_records import (
     BASE,
     COMPARED,

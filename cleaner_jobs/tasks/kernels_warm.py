@@ -8,6 +8,7 @@ import numpy as np
 
 from cleaner_jobs.kernels import (
     checksums,
+    headers,
     kept_batches,
     offset_map,
     pack,
@@ -99,7 +100,7 @@ def warm() -> None:
         (window, window, 0, rows[:0]), (actions, superseded, -1), (window, 0), expected
     )
     header = np.zeros(BATCH_HEADER_BYTES, np.uint8)
-    rebuild.write_header(header, 0, window, 0, BATCH_HEADER_BYTES, (0, 0, False), 0)
+    headers.write_header(header, 0, window, 0, BATCH_HEADER_BYTES, (0, 0, False), 0)
     empty = np.zeros(0, np.int64)
     segment_indexes.build_indexes(0, empty, empty, empty, 4096)
     compress_small_block(b"warm")

@@ -14,7 +14,6 @@ from cleaner_jobs.kernels.rebuild import (
     GROWTH_BYTES_PER_RECORD,
     NOT_CANONICAL,
     RESULT_COLUMNS,
-    has_horizon_after,
     kept_span,
     lacks_producer_state,
     rebuild_payloads,
@@ -25,7 +24,6 @@ from storage.formats.batch_columns import (
     ATTRIBUTES,
     BASE_OFFSET,
     BASE_SEQUENCE,
-    BASE_TIMESTAMP,
     BATCH_COLUMNS,
     KEEP,
     LEGACY,
@@ -238,25 +236,6 @@ def test_the_span_of_the_kept_records(states: list[int], expected: tuple[int, in
     found = framed([encode(PLAIN)])
     span = (HEADER.size, found.end)
     assert kept_span(found.buffer, span, found.rows[0], np.array(states, np.uint8)) == expected
-
-
-@pytest.mark.parametrize(
-    ("attributes", "base_timestamp", "given_ms", "expected"),
-    [
-        (0, 5, -1, False),
-        (0, 5, 0, True),
-        (0, 5, 9, True),
-        (HORIZON, 0, -1, True),
-        (HORIZON, -1, -1, False),  # E-36
-        (HORIZON, -1, 9, True),
-    ],
-)
-def test_which_rebuilt_batch_has_a_horizon(
-    attributes: int, base_timestamp: int, given_ms: int, expected: bool
-) -> None:
-    row = np.zeros(BATCH_COLUMNS, np.int64)
-    row[ATTRIBUTES], row[BASE_TIMESTAMP] = attributes, base_timestamp
-    assert has_horizon_after(row, given_ms) is expected
 
 
 @pytest.mark.parametrize(
