@@ -22,7 +22,7 @@ from cleaner_jobs.tasks import map_capacity, txn_flags
 from cleaner_jobs.txn_batch import TXN_WORDS
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.codecs.snappy_block import compress_small_block
-from storage.formats import batch_columns, batch_payloads, legacy_upgrade, segment_indexes
+from storage.formats import batch_columns, batch_payloads, legacy_records, segment_indexes
 from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.kernels.xxh64_kernel import digests_between, xxh64_between
 
@@ -32,11 +32,11 @@ def warm() -> None:
     rows = np.zeros((1, batch_columns.BATCH_COLUMNS), np.int64)
     window = np.zeros(batch_columns.SLACK_BYTES, np.uint8)
     batch_columns.walk_batches(window, 0, 0, -1, rows)
-    legacy_upgrade.upgrade_messages(window, 0, rows[:0], 0, window, 0)
-    legacy_upgrade.first_out_of_order(rows[:0], 0)
+    legacy_records.upgrade_messages(window, 0, rows[:0], 0, window, 0)
+    legacy_records.first_out_of_order(rows[:0], 0)
     same_batches.first_other_row(rows[:0], rows[:0])
     same_batches.have_same_bytes(window, window, 0)
-    legacy_upgrade.upgrade_wrapper(window, 0, rows[0], window, 0)
+    legacy_records.upgrade_wrapper(window, 0, rows[0], window, 0)
     columns = (
         np.zeros(1, np.uint64),
         np.zeros(1, np.uint64),
@@ -47,7 +47,7 @@ def warm() -> None:
     secret = np.uint64(0), np.uint64(0)
     batch_columns.parse_records(window, bounds[:0], rows[:0], (0, 0, 0), secret, columns, 0)
     tools = tools_of_thread()
-    legacy_upgrade.upgrade_entries((window, 0, rows[:0]), (0, 0), window, window, tools)
+    legacy_records.upgrade_entries((window, 0, rows[:0]), (0, 0), window, window, tools)
     digests = np.zeros(1, np.uint64)
     digests_between(window, bounds[:0], digests)
     xxh64_between(window, 0, 0)
