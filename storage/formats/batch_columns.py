@@ -26,6 +26,7 @@ from storage.formats.batch_header import (
     LAST_OFFSET_DELTA_AT,
     LEGACY_ATTRIBUTES_AT,
     LEGACY_CRC_AT,
+    LEGACY_TIMESTAMP_AT,
     LENGTH_AT,
     LOG_APPEND_TIME,
     LOG_OVERHEAD_BYTES,
@@ -183,7 +184,7 @@ def walk_batches(
 def _fill_legacy_row(buffer: ByteArray, at: int, magic: Any, row: Int64Array) -> None:
     """What the header of a message says (F-7.1); of a wrapper that is not its first offset."""
     kept_bits = CODEC_MASK | LOG_APPEND_TIME if magic == 1 else CODEC_MASK
-    timestamp = load_be_int64(buffer, at + 18) if magic == 1 else np.int64(-1)
+    timestamp = load_be_int64(buffer, at + LEGACY_TIMESTAMP_AT) if magic == 1 else np.int64(-1)
     row[BASE_OFFSET] = row[LAST_OFFSET] = load_be_int64(buffer, at)
     row[ATTRIBUTES] = np.int64(buffer[at + LEGACY_ATTRIBUTES_AT]) & kept_bits | LEGACY
     if magic == 0:

@@ -60,6 +60,7 @@ MIN_BATCH_LENGTH = BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES
 
 LEGACY_CRC_AT = LOG_OVERHEAD_BYTES  # of a message of format v0 or v1
 LEGACY_ATTRIBUTES_AT = FRAME_BYTES
+LEGACY_TIMESTAMP_AT = LEGACY_ATTRIBUTES_AT + 1  # of format v1 alone
 MIN_LEGACY_LENGTH = 14  # of a message without timestamp, key and value
 
 MAGIC = 2

@@ -32,6 +32,7 @@ from storage.formats.batch_columns import (
 from storage.formats.batch_header import (
     CODEC_MASK,
     LEGACY_ATTRIBUTES_AT,
+    LEGACY_TIMESTAMP_AT,
     LENGTH_AT,
     LOG_APPEND_TIME,
     LOG_OVERHEAD_BYTES,
@@ -208,7 +209,8 @@ def upgrade_wrapper(
         key_at = position + MIN_MESSAGE_BYTES - 8
         timestamp = np.int64(-1)
         if inner[position + MAGIC_AT] == 1:
-            timestamp = row[MAX_TIMESTAMP] if is_stamped else load_be_int64(inner, position + 18)
+            own = load_be_int64(inner, position + LEGACY_TIMESTAMP_AT)
+            timestamp = row[MAX_TIMESTAMP] if is_stamped else own
             key_at += 8
         if j == 0:
             base_timestamp = timestamp

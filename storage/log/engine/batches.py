@@ -20,6 +20,8 @@ from storage.formats.batch_header import (
     CODEC_MASK,
     FRAME_BYTES,
     LEGACY_ATTRIBUTES_AT,
+    LEGACY_TIMESTAMP_AT,
+    LENGTH_AT,
     LOG_APPEND_TIME,
     LOG_OVERHEAD_BYTES,
     MAGIC,
@@ -31,7 +33,7 @@ from storage.formats.batch_header import (
     NO_TIMESTAMP,
 )
 from storage.formats.record import Record
-from storage.formats.record_batch import HEADER, BatchHeader
+from storage.formats.record_batch import FRAMING, HEADER, BatchHeader
 from storage.kernels.crc32c import crc32c
 from storage.log.engine.errors import (
     BufferUnderflowError,
@@ -47,9 +49,7 @@ from storage.log.engine.strict_records import read_head, read_record
 Bytes = bytes | bytearray | memoryview
 _Read = Callable[[bytes, int, int, int], tuple[Record, int]]
 
-_FRAME = Struct(">qiib")  # offset, length, leader epoch or CRC, magic
 _V1_TIMESTAMP = Struct(">q")
-_V1_TIMESTAMP_AT = 18
 _LEGACY_HEAD_BYTES = 26
 _BUFFERED_BYTES = 64 * 1024
 
@@ -121,7 +121,7 @@ class Batch:
             return self.header.max_timestamp
         if self.magic <= 0:
             return NO_TIMESTAMP
-        at = self.position + _V1_TIMESTAMP_AT
+        at = self.position + LEGACY_TIMESTAMP_AT
         return int(_V1_TIMESTAMP.unpack(self._source.read_fully(at, _V1_TIMESTAMP.size))[0])
 
     @property
@@ -259,12 +259,14 @@ def in_memory(data: Bytes) -> Iterator[Batch]:
     source = _Memory(data)
     position, end = 0, len(data)
     while end - position >= LOG_OVERHEAD_BYTES:
-        length = int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
+        length = int.from_bytes(
+            data[position + LENGTH_AT : position + LOG_OVERHEAD_BYTES], "big", signed=True
+        )
         if length < MIN_LEGACY_LENGTH:
             raise CorruptRecordError(f"an entry of {length} bytes at byte {position}")
         if end - position < FRAME_BYTES:
             return
-        offset, length, _, magic = _FRAME.unpack_from(data, position)
+        offset, length, _, magic = FRAMING.unpack_from(data, position)
         if not 0 <= magic <= MAGIC:
             raise CorruptRecordError(f"magic {magic} at byte {position + MAGIC_AT}")
         size = length + LOG_OVERHEAD_BYTES
@@ -283,7 +285,7 @@ def in_file(source: "FileSource", position: int, end: int) -> Iterator[Batch]:
             window, start, at = bytes(source.read(position, _BUFFERED_BYTES)), position, 0
             if len(window) < FRAME_BYTES:
                 raise KafkaError(f"the file ends at byte {position + len(window)}, before {end}")
-        offset, length, _, magic = _FRAME.unpack_from(window, at)
+        offset, length, _, magic = FRAMING.unpack_from(window, at)
         if length < MIN_LEGACY_LENGTH:
             raise CorruptRecordError(f"an entry of {length} bytes at byte {position}")
         size = length + LOG_OVERHEAD_BYTES

@@ -15,6 +15,7 @@ from storage.formats.batch_header import (
     CRC_AT,
     LEGACY_ATTRIBUTES_AT,
     LEGACY_CRC_AT,
+    LEGACY_TIMESTAMP_AT,
     LOG_APPEND_TIME,
     MAGIC,
     MAGIC_AT,
@@ -22,6 +23,7 @@ from storage.formats.batch_header import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    entry_bytes,
 )
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
@@ -30,8 +32,6 @@ from storage.log.engine.batches import Batch
 from storage.log.engine.errors import IllegalArgumentError
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.message_sets import message_set
-
-_V1_TIMESTAMP_AT = 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +106,12 @@ def set_times(data: bytearray, batch: Batch, append_time_ms: int | None, largest
 
 def set_v2_times(data: bytearray, at: int, timestamp: int, bit: int) -> None:
     """Give a v2 batch its largest time, and the bit of its type of times; and its checksum."""
-    length = int.from_bytes(data[at + 8 : at + 12], "big")
+    end = at + entry_bytes(data, at)
     low = data[at + ATTRIBUTES_AT + 1] & 0x7F
     data[at + ATTRIBUTES_AT : at + ATTRIBUTES_AT + 2] = bytes((0, low & ~LOG_APPEND_TIME | bit))
     field = at + MAX_TIMESTAMP_AT
     data[field : field + 8] = timestamp.to_bytes(8, "big", signed=True)
-    checked = memoryview(data)[at + CHECKED_AT : at + 12 + length]
+    checked = memoryview(data)[at + CHECKED_AT : end]
     data[at + CRC_AT : at + CHECKED_AT] = crc32c(checked).to_bytes(4, "big")
 
 
@@ -119,7 +119,7 @@ def _set_message_time(data: bytearray, batch: Batch, timestamp: int, bit: int) -
     at = batch.position
     kept = data[at + LEGACY_ATTRIBUTES_AT] & ~LOG_APPEND_TIME
     data[at + LEGACY_ATTRIBUTES_AT] = kept | bit
-    field = at + _V1_TIMESTAMP_AT
+    field = at + LEGACY_TIMESTAMP_AT
     data[field : field + 8] = timestamp.to_bytes(8, "big", signed=True)
     checked = memoryview(data)[at + MAGIC_AT : at + batch.size_bytes]
     data[at + LEGACY_CRC_AT : at + MAGIC_AT] = crc32(checked).to_bytes(4, "big")
