@@ -11,7 +11,6 @@ from compactor.host.progress import RECOVERY_STAGE, ChangeWatch
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.recovery.log_dir_recovery import LoadRules, LogDirRecovery, recover_log_dir
 from storage.errors import CorruptFileError
-from storage.files.local import LOCAL
 from storage.formats import clean_shutdown
 
 
@@ -34,15 +33,14 @@ def recover(
 
 
 def recover_log_dirs(
-    log_dirs: tuple[str, ...], premises: Premises | None, progress: ChangeWatch
+    log_dirs: tuple[str, ...], premises: Premises, progress: ChangeWatch, as_broker: bool = True
 ) -> list[LogDirRecovery]:
     """Settle what a cleaning left half-done, as each run does first.
 
-    premises: recover as a starting broker does, too, by this configuration and clock.
+    as_broker: recover as a starting broker does, too, by the premises' configuration and clock.
     """
-    rules = None if premises is None else LoadRules(premises.config, premises.as_of_ms)
-    files = LOCAL if premises is None else premises.files
-    recovered = []
+    rules = LoadRules(premises.config, premises.as_of_ms) if as_broker else None
+    files, recovered = premises.files, []
     for log_dir in log_dirs:
         takes_long = rules is not None and not clean_shutdown.exists(log_dir, files)
         if takes_long:

@@ -90,8 +90,11 @@ def _round(
     # before anything is changed
     premises = premises_of_round(rules, own.log_dirs, to_write=not options.dry_run)
     asked = _Asked(options, own, premises)
-    first = premises if options.recover_first else None
-    recovered = [] if options.dry_run else recover_log_dirs(own.log_dirs, first, progress)
+    recovered = (
+        []
+        if options.dry_run
+        else recover_log_dirs(own.log_dirs, premises, progress, as_broker=options.recover_first)
+    )
     remembered = RememberedLogs(own.log_dirs, options.retry, premises.files)
     problems = remembered.problems | problems_of(recovered)
     if not options.dry_run:

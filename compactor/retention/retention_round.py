@@ -55,7 +55,7 @@ def apply_retention(
 ) -> tuple[LogReport, ...]:
     """Delete what the rules say of every log that did not fail; the reports, with what went.
 
-    originals: keeps what goes, before it does. A log on which retention itself fails is reported
+    logs: those that the plan chose. originals: keeps what goes, before it does. A log on which retention itself fails is reported
     so; the others go on.
     """
     by_name = {_name(report): report for report in reports}
