@@ -231,11 +231,18 @@ class GroupSwapper:
 
     def _require_unchanged(self, queue: _Queue, group: FinishedGroup) -> None:
         """A log in use stays as it is. The first group looks at the files of all."""
-        if queue.files is not None:
-            queue.files.check(group.group)
-        elif not queue.swapped.groups:
-            for source in chain.from_iterable(queue.sources):
-                check_in_place(source, self._files)
+        try:
+            if queue.files is not None:
+                queue.files.check(group.group)
+            elif not queue.swapped.groups:
+                self._require_in_place(queue.sources)
+        except LogChangedError:
+            self._require_in_place(queue.sources[group.group :])  # says what has changed in it
+            raise
+
+    def _require_in_place(self, sources: Sequence[Sequence[Source]]) -> None:
+        for source in chain.from_iterable(sources):
+            check_in_place(source, self._files)
 
     def _staged(self, queue: _Queue, group: FinishedGroup) -> StagedGroup:
         plan, sources, rewritten = queue.plan, queue.sources[group.group], group.rewritten

@@ -55,8 +55,8 @@ def apply_retention(
 ) -> tuple[LogReport, ...]:
     """Delete what the rules say of every log that did not fail; the reports, with what went.
 
-    logs: those that the plan chose. originals: keeps what goes, before it does. A log on which retention itself fails is reported
-    so; the others go on.
+    logs: those that the plan chose. originals: keeps what goes, before it does. A log on which
+    retention itself fails is reported so; the others go on.
     """
     by_name = {_name(report): report for report in reports}
     doomed = []
