@@ -157,7 +157,7 @@ def _part(task: int, stretch: Stretch, log_bytes: int) -> Part:
     records = log_bytes // RECORD_BYTES
     return part(
         group=stretch.group,
-        file=f"/work/compactor-0a1b2c3d/parts/scan-{task}-{task}.parts",
+        file=f"/disk/compactor-0a1b2c3d/parts/scan-{task}-{task}.parts",
         block_at=LARGE,
         block_checksum=LARGE,
         entries=records,
@@ -177,7 +177,7 @@ def _verdict(number: int, parts: int) -> Verdict:
     return Verdict(
         log_id=0,
         hash_partition=number,
-        file="/work/compactor-0a1b2c3d/verdicts/resolve-10-100.verdicts",
+        file="/disk/compactor-0a1b2c3d/verdicts/resolve-10-100.verdicts",
         block_at=LARGE,
         parts=parts,
         superseded=PART_RECORDS,
