@@ -16,6 +16,10 @@ class MalformedVarintError(LogCompactionError):
     """A varint is cut short or too long. Whoever knows the file adds path and position."""
 
 
+class CutVarintError(MalformedVarintError):
+    """The bytes end inside a varint."""
+
+
 def encode_varint(value: int) -> bytes:
     """Return the shortest form of an int32."""
     return _encode(value, _VARINT_BITS)
@@ -61,7 +65,7 @@ def _decode(data: Bytes, at: int, bits: int) -> tuple[int, int]:
     number = 0
     for shift in range(0, bits, 7):
         if at >= len(data):
-            raise MalformedVarintError("a varint is cut short")
+            raise CutVarintError("a varint is cut short")
         byte = data[at]
         at += 1
         number |= (byte & 0x7F) << shift

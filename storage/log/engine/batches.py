@@ -50,7 +50,6 @@ Bytes = bytes | bytearray | memoryview
 _Read = Callable[[bytes, int, int, int], tuple[Record, int]]
 
 _V1_TIMESTAMP = Struct(">q")
-_LEGACY_HEAD_BYTES = 26
 _BUFFERED_BYTES = 64 * 1024
 
 

@@ -42,10 +42,6 @@ class KafkaStorageError(KafkaError):
     """The log directory is offline: an operation on its files failed, now or before."""
 
 
-class UnsupportedOperationError(LogError):
-    """An operation that the message format does not have."""
-
-
 class BufferOverflowError(LogError):
     """An index without any room left."""
 
@@ -131,10 +127,6 @@ class LogSegmentOffsetOverflowError(LogError):
 
 class CorruptIndexError(LogError):
     """An index that cannot be one of its segment."""
-
-
-class CorruptSnapshotError(LogError):
-    """A producer snapshot that cannot be read."""
 
 
 class OutOfOrderSequenceError(LogError):

@@ -4,7 +4,15 @@ A record is read on through whatever follows it, and only then held against its 
 Kafka, DefaultRecord.readFrom, ByteUtils, Utils.readBytes; spec F-5.
 """
 
+from collections.abc import Callable
+
 from storage.formats.record import Record
+from storage.formats.varint import (
+    CutVarintError,
+    MalformedVarintError,
+    decode_varint,
+    decode_varlong,
+)
 from storage.log.engine.errors import (
     BufferUnderflowError,
     IllegalArgumentError,
@@ -13,14 +21,14 @@ from storage.log.engine.errors import (
 
 Bytes = bytes | bytearray | memoryview
 
-_VARINT_BITS, _VARLONG_BITS = 32, 64
+_Decode = Callable[[Bytes, int], tuple[int, int]]
 
 
 def read_record(data: Bytes, at: int, base_offset: int, base_time: int) -> tuple[Record, int]:
     """Give the record at that index, and the index behind it. Raise InvalidRecordError, or
     IllegalArgumentError where its length is no number."""
     try:
-        length, start = _varint(data, at, _VARINT_BITS)
+        length, start = _decoded(decode_varint, data, at)
     except BufferUnderflowError as error:
         raise InvalidRecordError(f"the batch ends within a record: {error}") from None
     if len(data) - start < length:
@@ -41,10 +49,10 @@ def read_head(data: bytes, at: int, base_offset: int, base_time: int) -> tuple[R
     try:
         length, after = _short(data, at)
         end = after + length
-        time_delta, after = _signed(data, after + 1, _VARLONG_BITS)
-        offset_delta, after = _signed(data, after, _VARINT_BITS)
-        key_bytes, after = _signed(data, after, _VARINT_BITS)
-        value_bytes, after = _signed(data, after + max(key_bytes, 0), _VARINT_BITS)
+        time_delta, after = _signed(data, after + 1, decode_varlong)
+        offset_delta, after = _signed(data, after, decode_varint)
+        key_bytes, after = _signed(data, after, decode_varint)
+        value_bytes, after = _signed(data, after + max(key_bytes, 0), decode_varint)
         after += max(value_bytes, 0)
         if data[after] == 0 and after + 1 == end:  # no headers, and nothing behind them
             time = base_time + time_delta
@@ -71,21 +79,21 @@ def _short(data: bytes, at: int) -> tuple[int, int]:
     return number >> 1, at + 1
 
 
-def _signed(data: bytes, at: int, bits: int) -> tuple[int, int]:
+def _signed(data: bytes, at: int, decode: _Decode) -> tuple[int, int]:
     number = data[at]
     if number < 0x80:
         return number >> 1 ^ -(number & 1), at + 1
-    return _varint(data, at, bits)
+    return _decoded(decode, data, at)
 
 
 def _body(data: Bytes, at: int, base_offset: int, base_time: int) -> tuple[Record, int]:
     if at >= len(data):
         raise BufferUnderflowError("no attributes are left")
-    time_delta, at = _varint(data, at + 1, _VARLONG_BITS)
-    offset_delta, at = _varint(data, at, _VARINT_BITS)
+    time_delta, at = _decoded(decode_varlong, data, at + 1)
+    offset_delta, at = _decoded(decode_varint, data, at)
     key, at = _nullable(data, at)
     value, at = _nullable(data, at)
-    count, at = _varint(data, at, _VARINT_BITS)
+    count, at = _decoded(decode_varint, data, at)
     if not 0 <= count <= len(data) - at:
         raise InvalidRecordError(f"{count} headers, and {len(data) - at} bytes are left")
     headers = []
@@ -100,7 +108,7 @@ def _body(data: Bytes, at: int, base_offset: int, base_time: int) -> tuple[Recor
 
 
 def _nullable(data: Bytes, at: int) -> tuple[bytes | None, int]:
-    length, at = _varint(data, at, _VARINT_BITS)
+    length, at = _decoded(decode_varint, data, at)
     if length < 0:
         return None, at
     if at + length > len(data):
@@ -108,15 +116,11 @@ def _nullable(data: Bytes, at: int) -> tuple[bytes | None, int]:
     return bytes(data[at : at + length]), at + length
 
 
-def _varint(data: Bytes, at: int, bits: int) -> tuple[int, int]:
-    number = 0
-    for shift in range(0, bits, 7):
-        if at >= len(data):
-            raise BufferUnderflowError("the bytes end within a number")
-        byte = data[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            number &= (1 << bits) - 1
-            return number >> 1 ^ -(number & 1), at
-    raise IllegalArgumentError(f"a number of more than {bits} bits")
+def _decoded(decode: _Decode, data: Bytes, at: int) -> tuple[int, int]:
+    """A number, with the broker's errors for what is none."""
+    try:
+        return decode(data, at)
+    except CutVarintError as error:
+        raise BufferUnderflowError(str(error)) from None
+    except MalformedVarintError as error:
+        raise IllegalArgumentError(str(error)) from None
