@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.bench.results import WORKERS, Results, SwapResult
+from tests.bench.results import DRIVER, WORKERS, Results, SwapResult
 from tests.bench.workloads import (
     COLD,
     FEW_SEGMENTS,
@@ -55,6 +55,7 @@ SPEED_GOALS = {  # times faster than Kafka's cleaner: at least, aim
     "100b-v1-gzip": (2, 4),
     MANY_KEYS: (15, 25),
 }
+GROWTH_PAIRS = (GROWTH_LONG, GROWTH_SHORT), (MANY_KEYS, GROWTH_LONG)
 MANY_LOGS_SECONDS = 12, 6  # at most, aim: of a dry run, and of a run
 
 
@@ -67,9 +68,10 @@ def goals(results: Results) -> Iterator[Goal]:
             what = f"{name}: warm round against Kafka's cleaner"
             yield Goal(what, ratio.of_medians, at_least, aim, "× faster", more_is_better=True)
     small = results.log(SMALL)
-    seconds = small.seconds(COLD) if small else None
-    if seconds is not None:
+    if small and (seconds := small.seconds(COLD)) is not None:
         yield Goal("small log, from the shell's prompt to the report", seconds, 5.5, 4, "s")
+    if small and (cpu_seconds := small.cpu_seconds(COLD)) is not None:
+        yield Goal("small log, the same: CPU seconds", cpu_seconds, 5.5, 4, "s")
     if results.plan:
         what = f"plan over {results.plan.partitions:,} partitions"
         yield Goal(what, results.plan.seconds(), 2, 1, "s")
@@ -87,13 +89,15 @@ def goals(results: Results) -> Iterator[Goal]:
     for a_group, more in swap_growth_percent(results).items():
         what = f"swap, {a_group} a group: CPU seconds a segment, longest log against shortest"
         yield Goal(what, more, 20, 5, "%")
-    workers = worker_peak_mib(results)
+    workers, driver = peak_mib(results, WORKERS), peak_mib(results, DRIVER)
     if workers is not None:
-        yield Goal("largest Python worker, resident, over all logs", workers, 700, 400, "MiB")
-    growth = growth_percent(results, WARM)
-    if growth is not None:
-        what = f"CPU seconds per GB, {GROWTH_LONG} against {GROWTH_SHORT}: growth"
-        yield Goal(what, growth, 20, 5, "%")
+        yield Goal("largest Python worker, resident, over all logs", workers, 400, 300, "MiB")
+    if driver is not None:
+        yield Goal("driver, resident, over all logs", driver, 1024, 256, "MiB")
+    for long, short in GROWTH_PAIRS:
+        growth = growth_percent(results, WARM, (long, short))
+        if growth is not None:
+            yield Goal(f"CPU seconds per GB, {long} against {short}: growth", growth, 10, 5, "%")
 
 
 def segments_ratio(results: Results) -> float | None:
@@ -117,19 +121,20 @@ def swap_growth_percent(results: Results) -> dict[int, float]:
     }
 
 
-def worker_peak_mib(results: Results) -> float | None:
+def peak_mib(results: Results, kind: str) -> float | None:
+    """What the largest process of a kind held."""
     peaks = [
-        peaks[WORKERS].rss_bytes / MIB
+        peaks[kind].rss_bytes / MIB
         for log in results.logs
         for peaks in log.memory.values()
-        if WORKERS in peaks
+        if kind in peaks
     ]
     return max(peaks, default=None)
 
 
-def growth_percent(results: Results, side: str) -> float | None:
+def growth_percent(results: Results, side: str, pair: tuple[str, str]) -> float | None:
     """How much more CPU a gigabyte of the long log takes than one of the short; below 0: less."""
-    short, long = results.log(GROWTH_SHORT), results.log(GROWTH_LONG)
+    long, short = (results.log(name) for name in pair)
     before = short.cpu_seconds_per_gb(side) if short else None
     after = long.cpu_seconds_per_gb(side) if long else None
     return None if not before or after is None else 100 * (after / before - 1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tests.bench.goals import MIB, goals, growth_percent
+from tests.bench.goals import GROWTH_PAIRS, MIB, goals, growth_percent
 from tests.bench.results import (
     ALL,
     DRIVER,
@@ -16,7 +16,7 @@ from tests.bench.results import (
     SwapResult,
     medians,
 )
-from tests.bench.workloads import COLD, COPY, GROWTH_LONG, GROWTH_SHORT, KAFKA, SIDES, WARM
+from tests.bench.workloads import COLD, COPY, KAFKA, SIDES, WARM
 
 NOTHING = "–"
 LABELS = {KAFKA: "Kafka", COPY: "`cp -r`", COLD: "ours cold", WARM: "ours warm"}
@@ -130,12 +130,13 @@ def _phases(logs: Sequence[LogResult]) -> Iterator[str]:
 
 
 def _growth(results: Results) -> Iterator[str]:
-    changes = {side: growth_percent(results, side) for side in (KAFKA, COLD, WARM)}
-    if changes[WARM] is None:
-        return
-    lines = [f"- {LABELS[side]}: {change:+.1f} %" for side, change in changes.items() if change]
-    title = f"CPU seconds per GB of {GROWTH_LONG} against {GROWTH_SHORT}"
-    yield f"### Growth: {title}\n\n" + "\n".join(lines)
+    for long, short in GROWTH_PAIRS:
+        changes = {s: growth_percent(results, s, (long, short)) for s in (KAFKA, COLD, WARM)}
+        if changes[WARM] is None:
+            continue
+        lines = [f"- {LABELS[side]}: {change:+.1f} %" for side, change in changes.items() if change]
+        title = f"CPU seconds per GB of {long} against {short}"
+        yield f"### Growth: {title}\n\n" + "\n".join(lines)
 
 
 def _fleet(found: FleetResult) -> str:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from tests.bench.goals import Goal, goals, growth_percent, segments_ratio, swap_growth_percent
+from tests.bench.goals import (
+    GROWTH_PAIRS,
+    Goal,
+    goals,
+    growth_percent,
+    segments_ratio,
+    swap_growth_percent,
+)
 from tests.bench.results import Results, Sample, SwapResult
 from tests.bench.samples import log_result, results
 
@@ -28,12 +35,14 @@ def test_goals_are_those_for_which_there_are_results() -> None:
         ("100b-none", 5),
         ("1000b-none", 5),
         ("small log,", 8),
+        ("small log,", 10),
         ("plan over ", 5),
         ("recovery o", 8),
         ("2,000 smal", 9),
         ("2,000 smal", 13),
         ("swap, 1 a ", 0),
         ("largest Py", 300),
+        ("driver, re", 200),
     ]
     assert list(goals(Results({}))) == []
 
@@ -41,11 +50,12 @@ def test_goals_are_those_for_which_there_are_results() -> None:
 def test_growth_is_of_cpu_seconds_per_gigabyte_and_a_decline_is_none() -> None:
     less = results(log_result("100b-0.8gb", 1_000), log_result("100b-4gb", 1_250))
     more = results(log_result("100b-0.8gb", 1_000), log_result("100b-4gb", 800))
-    assert growth_percent(less, "warm") == pytest.approx(-20)
-    assert growth_percent(more, "warm") == pytest.approx(25)
+    assert growth_percent(less, "warm", GROWTH_PAIRS[0]) == pytest.approx(-20)
+    assert growth_percent(more, "warm", GROWTH_PAIRS[0]) == pytest.approx(25)
+    assert growth_percent(more, "warm", GROWTH_PAIRS[1]) is None
     assert [g.rating() for g in goals(more) if "per GB" in g.what] == ["missed"]
     assert [g.rating() for g in goals(less) if "per GB" in g.what] == ["aim reached"]
-    assert growth_percent(results(), "warm") is None
+    assert growth_percent(results(), "warm", GROWTH_PAIRS[0]) is None
 
 
 def test_growth_of_a_swap_is_that_of_a_segment_of_the_longest_log() -> None:
