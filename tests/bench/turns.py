@@ -71,7 +71,9 @@ class _Turns:
         return self._copying
 
     def _kafka(self, _is_last: bool) -> Sample:
-        turn = kafka_side.clean(self._log_dir, self._copying)
+        turn = kafka_side.clean(
+            self._log_dir, self._copying, warms_up=not self._workload.by_name_only
+        )
         self._hold(turn.outcome, KAFKA)
         resident = self._memory.get(KAFKA, {}).get(JVM, Peak())
         self._memory[KAFKA] = {JVM: resident.or_more(Peak(rss_bytes=turn.peak_rss_bytes))}
