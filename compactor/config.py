@@ -72,6 +72,10 @@ class Config:
                 policy_source = place
         return topic_config(values, policy_source, f"topic {name}")
 
+    def values(self, name: str) -> dict[str, Value]:
+        """Give what the layers say of one topic, by Kafka's names; nothing for a default."""
+        return {key: value for _, layer in self._layers(name) for key, value in layer.items()}
+
     def _layers(self, topic: str) -> Iterator[tuple[str, Mapping[str, Value]]]:
         """Yield place and values of every layer that says something of a topic; the last wins."""
         yield self.defaults_place, self.defaults

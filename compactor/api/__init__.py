@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from compactor.api.changes import what_was_changed as what_was_changed
     from compactor.api.dumps import dump as dump
     from compactor.api.explanations import explain as explain
+    from compactor.api.log_changes import ChangeOptions as ChangeOptions
+    from compactor.api.log_changes import log_roll as log_roll
+    from compactor.api.log_looks import log_offsets as log_offsets
     from compactor.api.plans import Plan as Plan
     from compactor.api.plans import plan as plan
     from compactor.api.recoveries import recover as recover
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
     from compactor.round_report import CleaningReport as CleaningReport
     from compactor.round_report import LogReport as LogReport
     from compactor.round_report import LogStatus as LogStatus
+    from compactor.stopped_log.changes import Outcome as Outcome
+    from compactor.stopped_log.log_offsets import LogOffsets as LogOffsets
     from compactor.verification.cleaning_clock import CleaningClock as CleaningClock
     from compactor.verification.cleaning_clock import read_run_report as read_run_report
     from compactor.verification.verify import Verification as Verification
@@ -55,6 +60,8 @@ _NAMES = {
     "compactor.api.changes": "Event OnProgress Progress what_was_changed",
     "compactor.api.dumps": "dump",
     "compactor.api.explanations": "explain",
+    "compactor.api.log_changes": "ChangeOptions log_roll",
+    "compactor.api.log_looks": "log_offsets",
     "compactor.api.plans": "Plan plan",
     "compactor.api.recoveries": "recover",
     "compactor.api.replays": "replay",
@@ -69,6 +76,8 @@ _NAMES = {
     "compactor.recovery.log_dir_recovery": "LogDirRecovery LogRecovery",
     "compactor.recovery.recovery_account": "problems_of",
     "compactor.round_report": "CleaningReport LogReport LogStatus",
+    "compactor.stopped_log.changes": "Outcome",
+    "compactor.stopped_log.log_offsets": "LogOffsets",
     "compactor.verification.cleaning_clock": "CleaningClock read_run_report",
     "compactor.verification.verify": "Verification",
     "compactor.verification.verify_against": "Comparison",

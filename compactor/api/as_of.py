@@ -15,15 +15,18 @@ _END_OF_1970_MS = 31_536_000_000
 _LATEST_MEANT_MS = 4_102_444_800_000  # the year 2100: beyond it a number has another unit
 
 
-def as_of_ms(text: str) -> int:
-    """Epoch milliseconds: such a number, or ISO 8601, in UTC unless it has a zone."""
+def as_of_ms(text: str, option: str = "--as-of") -> int:
+    """Epoch milliseconds: such a number, or ISO 8601, in UTC unless it has a zone.
+
+    option: what a refusal names.
+    """
     time_ms = _time_ms(text.strip())
     if time_ms is None:
         problem = "expected epoch milliseconds or ISO 8601, like 2026-11-20T12:00:00Z"
-        raise UsageError(f"--as-of {text}: {problem}")
+        raise UsageError(f"{option} {text}: {problem}")
     if not 0 <= time_ms <= MAX_TIME_MS:
         problem = f"outside of the years 1970 to 9999{_meant_in_finer_units(time_ms)}"
-        raise UsageError(f"--as-of {text}: {problem}")
+        raise UsageError(f"{option} {text}: {problem}")
     return time_ms
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from compactor.command_line import log_change_commands, log_look_commands
 from compactor.command_line.given_once import GivenOnce
 from compactor.command_line.options import Debug
 from compactor.command_line.requests import Format, ReplayArguments, Request
@@ -23,6 +24,10 @@ app = typer.Typer(
 @app.callback()
 def log() -> None:
     """Work with one log as Kafka's storage engine does."""
+
+
+app.command(cls=GivenOnce)(log_look_commands.offsets)
+app.command(cls=GivenOnce)(log_change_commands.roll)
 
 
 @app.command(cls=GivenOnce)

@@ -1,0 +1,144 @@
+"""Changes of one log of a stopped broker: done on an overlay, asked about, done for good.
+
+Under the lock of the log directory, from the first look to the last write.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+
+from compactor.api import places
+from compactor.api.changes import note_changes
+from compactor.api.log_settings import settings_of
+from compactor.api.premises import Premises, premises_of
+from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.errors import RefusedError
+from compactor.log_dir_lock import lock_log_dirs
+from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
+from compactor.stopped_log import changes
+from compactor.stopped_log.changes import Change, Outcome, carried_out
+from compactor.stopped_log.log_place import (
+    KnownOffsets,
+    LogAt,
+    find_log,
+    known_offsets,
+    require_changeable,
+)
+from compactor.stopped_log.opened_log import LogSettings, changed, viewed
+from storage.file_names import LOG
+from storage.files.local import LOCAL
+from storage.files.overlay import OverlayFiles
+from storage.formats import clean_shutdown
+
+ONLY_REPLICA = (
+    "changes what one replica holds. Other replicas of this partition would not notice: they go "
+    "on with the same offsets and leader epochs over other records, and which ones a client reads "
+    "then depends on who leads. Say --only-replica if no other replica exists, or if all of them "
+    "are rebuilt from this one (their directories of this partition are removed before their "
+    "brokers start). Nothing was changed"
+)
+PARTLY = (
+    "The change may have been made in part. The broker's mark of a clean shutdown was taken away "
+    "before, so a broker that starts recovers the log; so does the same command with "
+    "--recover-first, which then goes on."
+)
+RECOVERED = "Logs that the broker had not left in good order were recovered before."
+
+
+def _yes(_: Outcome) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeOptions:
+    """What the commands that change a log share."""
+
+    rules: Rules = KAFKAS_DEFAULTS
+    only_replica: bool = False  # no other exists, or all are rebuilt from this one
+    recover_first: bool = False  # after an unclean shutdown, which is refused otherwise
+    dry_run: bool = False
+    confirm: Callable[[Outcome], bool] = _yes  # asked before anything is changed
+    allowed_file_systems: tuple[str, ...] = ()
+
+
+DEFAULTS = ChangeOptions()
+
+
+def log_roll(log_dir: str, topic_partition: str, options: ChangeOptions = DEFAULTS) -> Outcome:
+    """Begin a new segment, as a broker does when one is full. Raises as `change_log` does."""
+    return change_log(log_dir, topic_partition, changes.roll(), options)
+
+
+def change_log(
+    log_dir: str, topic_partition: str, change: Change, options: ChangeOptions
+) -> Outcome:
+    """Change one log; say what came of it.
+
+    Raise UsageError, RefusedError, CorruptFileError and what the engine refuses (LogError) before
+    anything is changed; LockLostError and OSError at any time: then `what_was_changed` says what
+    had been changed.
+    """
+    if change.makes_replicas_differ and not options.only_replica:
+        raise RefusedError(f"{topic_partition}: {change.command} {ONLY_REPLICA}")
+    (path,) = places.log_dirs([log_dir], to_write=not options.dry_run)
+    premises = premises_of(options.rules)
+    locks = lock_log_dirs([path], options.allowed_file_systems, options.recover_first)
+    with nullcontext() if options.dry_run else locks:
+        at = find_log(path, topic_partition)
+        with _recovered(at, premises, options):
+            return _change(at, settings_of(at.topic, premises), change, options)
+
+
+@contextmanager
+def _recovered(at: LogAt, premises: Premises, options: ChangeOptions) -> Iterator[None]:
+    """Recover the log directory first, where that is asked for and needed."""
+    if not options.recover_first or options.dry_run or clean_shutdown.exists(at.log_dir):
+        yield
+        return
+    rules = LoadRules(premises.config, premises.as_of_ms)
+    recovered = recover_log_dir(at.log_dir, rules)
+    try:
+        for log in recovered.logs:
+            if log.name == at.name and log.problem is not None:
+                raise RefusedError(
+                    f"{at.path}: cannot be recovered, and was left as it is: {log.problem}"
+                )
+        yield
+    except BaseException as error:
+        if recovered.logs and not getattr(error, "__notes__", ()):
+            note_changes(error, RECOVERED)
+        raise
+
+
+def _change(at: LogAt, settings: LogSettings, change: Change, options: ChangeOptions) -> Outcome:
+    known = known_offsets(at)
+    require_changeable(at, known)
+    _require_sound(at, known, settings)
+    act = partial(carried_out, change)
+    overlay = OverlayFiles(LOCAL)
+    try:
+        outcome = changed(at, known, settings, act, overlay)
+    finally:
+        overlay.close()
+    if options.dry_run or not outcome.is_changed:
+        return outcome
+    if not options.confirm(outcome):
+        raise RefusedError(f"{at.name}: {change.command} was not confirmed. Nothing was changed")
+    try:
+        return changed(at, known, settings, act)
+    except BaseException as error:
+        note_changes(error, PARTLY)
+        raise
+
+
+def _require_sound(at: LogAt, known: KnownOffsets, settings: LogSettings) -> None:
+    """Raise RefusedError where whoever opens the log would cut a part of it off."""
+    with viewed(at, known, settings) as view:
+        for path in view.hidden:
+            assert path.endswith(LOG)
+            raise RefusedError(
+                f"{path}: damaged: a broker that opens this log would cut a part of it off. "
+                "compactor verify says what is wrong with it; compactor log read shows what is "
+                "before it. Nothing was changed"
+            )

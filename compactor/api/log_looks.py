@@ -1,0 +1,32 @@
+"""`log offsets` and `log read`: one log as a starting broker would find it. No file is changed, no
+lock taken."""
+
+from collections.abc import Sequence
+
+from compactor.api import places
+from compactor.api.log_settings import settings_of
+from compactor.api.premises import premises_of
+from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.stopped_log.log_offsets import LogOffsets, offsets_of
+from compactor.stopped_log.log_place import find_log, known_offsets
+from compactor.stopped_log.opened_log import viewed
+
+
+def log_offsets(
+    log_dir: str,
+    topic_partition: str,
+    times_ms: Sequence[int] = (),
+    rules: Rules = KAFKAS_DEFAULTS,
+) -> LogOffsets:
+    """Say where a log begins and ends, how far it is replicated and decided, and which
+    transactions are open.
+
+    times_ms: for each, the first record that is not older; -2 and -1 for the first and the next
+    offset, -3 for the record with the largest time. Beside a broker the answer is one of a moment.
+    Raise UsageError if there is no such log, CorruptFileError where a checkpoint is damaged.
+    """
+    (path,) = places.log_dirs([log_dir], to_write=False)
+    at = find_log(path, topic_partition)
+    settings = settings_of(at.topic, premises_of(rules))
+    with viewed(at, known_offsets(at), settings) as view:
+        return offsets_of(at.name, view, times_ms)

@@ -1,0 +1,24 @@
+"""An operator's agreement to what a command is about to do: `--yes`, or a yes on the terminal."""
+
+import sys
+from collections.abc import Sequence
+
+from compactor.host.output import print_error
+from compactor.host.printable import printable
+
+YES = ("y", "yes")
+
+
+def agrees(lines: Sequence[str], yes: bool) -> bool:
+    """Show what will be done, and ask, unless yes was said already. Without a terminal to ask on,
+    nobody agrees."""
+    for line in lines:
+        print_error(printable(line))
+    if yes:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        print_error("There is no terminal to ask on: give --yes to do this.")
+        return False
+    sys.stderr.write("Do this? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in YES

@@ -1,0 +1,46 @@
+"""`log roll` and its like, from the words of the command line to a result."""
+
+from collections.abc import Callable, Mapping
+
+from compactor import api
+from compactor.command_line.consent import agrees
+from compactor.command_line.log_requests import ChangeArguments
+from compactor.command_line.requests import Format, Result
+from compactor.exit_codes import ExitCode
+from compactor.host.output import print_line
+from compactor.host.printable import printable
+from compactor.views.log_change import change_document, change_lines
+from compactor.views.report_json import summary
+
+Call = Callable[[str, str, api.ChangeOptions], api.Outcome]
+
+_CALLS: Mapping[str, Call] = {"roll": api.log_roll}
+
+
+def result_of(name: str, wanted: ChangeArguments) -> Result:
+    """Change one log, once that is agreed to; show what came of it."""
+    return _done(name, wanted, _CALLS[name])
+
+
+def _done(name: str, wanted: ChangeArguments, call: Call) -> Result:
+    log = f"{wanted.log.topic_partition} in {wanted.log.log_dir}"
+
+    def confirm(outcome: api.Outcome) -> bool:
+        return agrees([f"{log}:", *change_lines(outcome)], wanted.yes)
+
+    options = api.ChangeOptions(
+        rules=wanted.log.rules,
+        only_replica=wanted.only_replica,
+        recover_first=wanted.recover_first,
+        dry_run=wanted.dry_run,
+        confirm=confirm,
+        allowed_file_systems=wanted.allowed_file_systems,
+    )
+    outcome = call(wanted.log.log_dir, wanted.log.topic_partition, options)
+    if wanted.format is Format.TABLE:
+        would = "would be done" if wanted.dry_run else "done"
+        what = would if outcome.is_changed else "nothing was changed"
+        for line in (f"{log}: {what}", *change_lines(outcome)):
+            print_line(printable(line))
+    begin = summary(f"log {name}", ExitCode.OK)
+    return Result(begin | change_document(outcome, wanted.dry_run), begin)

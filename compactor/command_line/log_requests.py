@@ -1,0 +1,45 @@
+"""What a command of `compactor log` is asked."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from compactor import api
+from compactor.command_line import arguments
+from compactor.command_line.requests import Format
+
+
+class LogArguments(NamedTuple):
+    """One log, and the settings of its topic."""
+
+    log_dir: str
+    topic_partition: str
+    topic_configs: str | None
+    config: str | None
+    settings: tuple[str, ...]
+
+    @property
+    def rules(self) -> api.Rules:
+        return api.Rules(
+            config=self.config,
+            topic_configs=self.topic_configs,
+            settings=dict(arguments.setting(text) for text in self.settings),
+        )
+
+
+class OffsetsArguments(NamedTuple):
+    log: LogArguments
+    at: tuple[str, ...]
+    format: Format
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeArguments:
+    """A change of one log, and how it is agreed to."""
+
+    log: LogArguments
+    yes: bool
+    dry_run: bool
+    recover_first: bool
+    allowed_file_systems: tuple[str, ...]
+    format: Format
+    only_replica: bool = False

@@ -1,0 +1,102 @@
+"""Every offset of a log that a person may ask for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from compactor.stopped_log.opened_log import ViewedLog
+from storage.log.engine.log import Log
+
+
+class EpochRange(NamedTuple):
+    epoch: int
+    start_offset: int
+    end_offset: int  # exclusive
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction without a marker."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    last_timestamp_ms: int  # of the producer's last batch
+
+
+class OffsetForTime(NamedTuple):
+    """The first record that is not older than a time."""
+
+    asked_ms: int
+    offset: int | None  # None: all are older
+    timestamp_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOffsets:
+    """Where a log begins, ends, and how far it is replicated and decided."""
+
+    name: str
+    log_start: int
+    high_watermark: int
+    is_high_watermark_known: bool  # False: nothing says it, it is taken to be the log end
+    last_stable: int
+    log_end: int
+    recovery_point: int
+    cleaner: int | None
+    has_clean_shutdown: bool
+    segments: int
+    size_bytes: int
+    epochs: tuple[EpochRange, ...]
+    open_transactions: tuple[OpenTransaction, ...]
+    times: tuple[OffsetForTime, ...]
+    hidden: tuple[str, ...]  # .log files of which a starting broker would cut off a part
+
+
+def offsets_of(name: str, viewed: ViewedLog, times_ms: Sequence[int] = ()) -> LogOffsets:
+    """Read them off an open log."""
+    log, known = viewed.log, viewed.known
+    return LogOffsets(
+        name=name,
+        log_start=log.log_start_offset,
+        high_watermark=log.high_watermark,
+        is_high_watermark_known=known.high_watermark is not None,
+        last_stable=log.last_stable_offset,
+        log_end=log.log_end_offset,
+        recovery_point=known.recovery_point,
+        cleaner=known.cleaner,
+        has_clean_shutdown=known.is_clean,
+        segments=len(log.segments),
+        size_bytes=log.size_bytes,
+        epochs=_epochs(log),
+        open_transactions=open_transactions(log),
+        times=tuple(_at_time(log, time_ms) for time_ms in times_ms),
+        hidden=viewed.hidden,
+    )
+
+
+def open_transactions(log: Log) -> tuple[OpenTransaction, ...]:
+    """The transactions without a marker, by their first offset."""
+    found = [
+        OpenTransaction(
+            known.producer_id, known.epoch, known.txn_first_offset, known.last_timestamp
+        )
+        for known in log.producers.producers
+        if known.txn_first_offset is not None
+    ]
+    return tuple(sorted(found, key=lambda txn: txn.first_offset))
+
+
+def _epochs(log: Log) -> tuple[EpochRange, ...]:
+    entries = log.epochs.entries
+    ends = [entry.start_offset for entry in entries[1:]] + [log.log_end_offset]
+    return tuple(
+        EpochRange(entry.epoch, entry.start_offset, end)
+        for entry, end in zip(entries, ends, strict=True)
+    )
+
+
+def _at_time(log: Log, time_ms: int) -> OffsetForTime:
+    found = log.offset_by_timestamp(time_ms)
+    if found is None or found.offset < 0:
+        return OffsetForTime(time_ms, None, None)
+    return OffsetForTime(time_ms, found.offset, found.timestamp_ms)

@@ -1,0 +1,117 @@
+"""Where a log is, and what the small files of its log directory say of it."""
+
+import os
+from typing import NamedTuple
+
+from compactor.errors import RefusedError
+from compactor.exit_codes import UsageError
+from storage.errors import CorruptFileError
+from storage.file_names import parse_future_dir
+from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.formats import checkpoint, clean_shutdown
+from storage.log.log_dir import (
+    UNLOADABLE,
+    PartitionListing,
+    list_partition,
+    log_end_offset,
+    partition_of,
+)
+
+
+class LogAt(NamedTuple):
+    """A partition's directory in a log directory."""
+
+    log_dir: str
+    topic: str
+    partition: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.log_dir, self.name)
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.topic, self.partition
+
+    def checkpoint(self, name: str) -> str:
+        """The path of a checkpoint file of the log directory."""
+        return os.path.join(self.log_dir, name)
+
+
+class KnownOffsets(NamedTuple):
+    """What checkpoints and marker say of a log, as a starting broker takes it."""
+
+    log_start: int
+    recovery_point: int
+    high_watermark: int | None  # None: nothing says what it is, so it is the log end
+    cleaner: int | None  # None: the cleaner has not been there
+    is_clean: bool  # the broker stopped in good order
+
+
+def find_log(log_dir: str, topic_partition: str, files: Files = LOCAL) -> LogAt:
+    """The log that a command is about. Raise UsageError if there is none of that name."""
+    key = partition_of(topic_partition)
+    if key is None or os.path.basename(topic_partition) != topic_partition:
+        raise UsageError(
+            f"TOPIC-PARTITION {topic_partition}: is no log that these commands work on; "
+            "expected the name of a partition, like orders-0"
+        )
+    at = LogAt(log_dir, *key)
+    found = files.look_up(at.path)
+    if found is None:
+        raise UsageError(f"TOPIC-PARTITION {topic_partition}: there is no {at.path}")
+    if not found.is_dir:
+        raise CorruptFileError(at.path, 0, f"is {found.special or 'a file'}, not a directory")
+    return at
+
+
+def known_offsets(at: LogAt, files: Files = LOCAL) -> KnownOffsets:
+    """Read them. CorruptFileError where a checkpoint cannot be read."""
+
+    def entry(name: str) -> int | None:
+        return checkpoint.read(at.checkpoint(name), files).get(at.key)
+
+    is_replication_known = files.exists(at.checkpoint(checkpoint.REPLICATION))
+    high_watermark = (entry(checkpoint.REPLICATION) or 0) if is_replication_known else None
+    return KnownOffsets(
+        log_start=entry(checkpoint.LOG_START) or 0,
+        recovery_point=entry(checkpoint.RECOVERY_POINT) or 0,
+        high_watermark=high_watermark,
+        cleaner=entry(checkpoint.CLEANER_OFFSET),
+        is_clean=clean_shutdown.exists(at.log_dir, files),
+    )
+
+
+def require_changeable(at: LogAt, known: KnownOffsets, files: Files = LOCAL) -> PartitionListing:
+    """Raise where the log is not in an order in which a change of it is safe; nothing is changed.
+
+    RefusedError: it is being moved, or files are in the way. CorruptFileError: it does not end with
+    a whole batch; what is appended behind would be lost with the rest.
+    """
+    others, _ = files.list_names(at.log_dir)
+    moving = next((name for name in others if parse_future_dir(name) == at.key), None)
+    if moving is not None:
+        raise RefusedError(
+            f"{at.path}: a broker was moving this log: {moving} is its copy so far. Let a broker "
+            "finish the move first. Nothing was changed"
+        )
+    listing = list_partition(at.path, at.topic, at.partition, files)
+    if listing.special:
+        raise RefusedError(
+            f"{at.path}: {listing.special[0]}; links are not followed. Nothing was changed"
+        )
+    if listing.stray:
+        raise RefusedError(f"{at.path}: {listing.stray[0]}: {UNLOADABLE}. Nothing was changed")
+    end = log_end_offset(listing)
+    if listing.segments and end < known.log_start:
+        raise RefusedError(
+            f"{at.path}: the log ends at offset {end}, below its log start offset "
+            f"{known.log_start} in {checkpoint.LOG_START}: whoever opens it deletes every segment. "
+            "Nothing was changed"
+        )
+    return listing

@@ -1,0 +1,163 @@
+"""A log opened with the storage engine: as a view that changes no file, or to be changed.
+
+A change goes these steps. One that is killed on the way leaves the log in the state in which it
+would be had the broker been killed: a broker that starts recovers it, and so does the same command
+with --recover-first.
+
+1. `.kafka_cleanshutdown` is removed, as a starting broker does first.
+2. The log is opened, changed, flushed and closed, with a snapshot of its producers.
+3. The checkpoints of the log directory are written: recovery point, log start, high watermark.
+4. `.kafka_cleanshutdown` is written again, if it was there, with what was in it.
+
+Source: Kafka, LogManager.loadLogs, shutdown; spec L-26.3, L-26.9, L-27.4 to L-27.7.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
+
+from compactor.stopped_log.log_place import KnownOffsets, LogAt
+from storage.file_names import LOG
+from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.files.overlay import OverlayFiles
+from storage.formats import checkpoint, clean_shutdown
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.log.engine.loading import LoadingState
+from storage.log.engine.log import Log
+from storage.log.engine.log_config import LogConfig
+from storage.log.engine.log_options import LogOptions
+from storage.log.engine.producer_manager import ProducerSettings
+from storage.log.engine.scheduler import ManualScheduler
+
+Result = TypeVar("Result")
+
+
+class LogSettings(NamedTuple):
+    """By what a log is opened."""
+
+    config: LogConfig
+    now_ms: int
+    producer_expiration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedLog:
+    """A log as a starting broker would find it."""
+
+    log: Log
+    known: KnownOffsets
+    hidden: tuple[str, ...]  # paths of .log files of which a starting broker would cut off a part
+
+
+@dataclass(frozen=True, slots=True)
+class LogAtWork:
+    """An open log that is changed, and the checkpoints beside it."""
+
+    at: LogAt
+    log: Log
+    known: KnownOffsets
+    files: Files
+
+    def write_log_start(self) -> None:
+        """Write where the log begins, if that is not where its first segment does."""
+        start = self.log.log_start_offset
+        is_told = start > self.log.segments[0].base_offset
+        self._write(checkpoint.LOG_START, start if is_told else None)
+
+    def write_checkpoints(self) -> None:
+        """Write what a broker that stops writes. A file of high watermarks is not begun: without
+        an entry, every other log would have none."""
+        self._write(checkpoint.RECOVERY_POINT, self.log.recovery_point)
+        self.write_log_start()
+        if self.known.high_watermark is not None:
+            self._write(checkpoint.REPLICATION, self.log.high_watermark)
+
+    def lower_cleaner_checkpoint(self, offset: int) -> None:
+        """Let the cleaner begin no later than at an offset (C-17.5)."""
+        if self.known.cleaner is not None and self.known.cleaner > offset:
+            self._write(checkpoint.CLEANER_OFFSET, offset)
+
+    def _write(self, name: str, offset: int | None) -> None:
+        """Write an entry, or take it out; a file that says the same already is left."""
+        path = self.at.checkpoint(name)
+        before = checkpoint.read(path, self.files)
+        entries = {key: value for key, value in before.items() if key != self.at.key}
+        if offset is not None:
+            entries[self.at.key] = offset
+        if entries != before:
+            checkpoint.write(path, entries, self.files)
+
+
+@contextmanager
+def viewed(
+    at: LogAt, known: KnownOffsets, settings: LogSettings, files: Files = LOCAL
+) -> Iterator[ViewedLog]:
+    """Open a log without changing a file, also beside a broker."""
+    overlay = OverlayFiles(files)
+    try:
+        log = _open(at, known, settings, overlay)
+        try:
+            hidden = tuple(path for path in overlay.cut_below() if path.endswith(LOG))
+            yield ViewedLog(log, known, hidden)
+        finally:
+            log.close_handlers()
+    finally:
+        overlay.close()
+
+
+def changed(
+    at: LogAt,
+    known: KnownOffsets,
+    settings: LogSettings,
+    change: Callable[[LogAtWork], Result],
+    files: Files = LOCAL,
+) -> Result:
+    """Open a log, change it, and leave it as a broker that stops does. The caller holds the lock.
+
+    files: on an overlay everything is done, and nothing changed.
+    """
+    epoch = clean_shutdown.read(at.log_dir, files)
+    if known.is_clean:
+        files.remove(os.path.join(at.log_dir, CLEAN_SHUTDOWN))
+        files.sync_directory(at.log_dir)
+    log = _open(at, known, settings, files)
+    try:
+        work = LogAtWork(at, log, known, files)
+        result = change(work)
+        log.flush(force=True)
+        log.close()
+    except BaseException:
+        log.close_handlers()
+        raise
+    files.sync_directory(at.path)
+    work.write_checkpoints()
+    if known.is_clean:
+        clean_shutdown.write(at.log_dir, epoch, files)
+    return result
+
+
+def _open(at: LogAt, known: KnownOffsets, settings: LogSettings, files: Files) -> Log:
+    def clock() -> int:
+        return settings.now_ms
+
+    options = LogOptions(
+        clock=clock,
+        scheduler=ManualScheduler(clock),
+        config=replace(settings.config, file_delete_delay_ms=0),  # nobody would come later
+        files=files,
+        state=LoadingState(
+            is_clean=known.is_clean,
+            recovery_point=known.recovery_point,
+            log_start=known.log_start,
+        ),
+        producer_settings=ProducerSettings(settings.producer_expiration_ms),
+    )
+    log = Log.open(at.path, options)
+    if known.high_watermark is None:
+        log.follow_end()
+    else:
+        log.update_high_watermark(known.high_watermark)
+    return log

@@ -1,0 +1,37 @@
+"""What a change of one log does, before and after: lines for a person, and a document."""
+
+from compactor.stopped_log.changes import Ends, Outcome
+from compactor.views.report_json import JsonObject
+
+_WORDS = {
+    "log_start": "log start offset",
+    "log_end": "log end offset",
+    "high_watermark": "high watermark",
+    "last_stable": "last stable offset",
+    "segments": "segments",
+    "size_bytes": "bytes",
+}
+
+
+def change_lines(outcome: Outcome) -> list[str]:
+    """What is done, then each number that moves."""
+    lines = [f"  {outcome.does}"]
+    for name, words in _WORDS.items():
+        before, after = getattr(outcome.before, name), getattr(outcome.after, name)
+        if before != after:
+            lines.append(f"  {words}: {before:,} becomes {after:,}")
+    return lines
+
+
+def change_document(outcome: Outcome, is_dry_run: bool) -> JsonObject:
+    return {
+        "dry_run": is_dry_run,
+        "changed": outcome.is_changed and not is_dry_run,
+        "does": outcome.does,
+        "before": _ends(outcome.before),
+        "after": _ends(outcome.after),
+    }
+
+
+def _ends(ends: Ends) -> JsonObject:
+    return dict(ends._asdict())

@@ -1,0 +1,101 @@
+"""The offsets of one log: tables for a person, and a document."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from compactor.host.printable import counted, iso_time, printable, size_text
+from compactor.stopped_log.log_offsets import LogOffsets
+from compactor.views.report_json import JsonObject
+
+
+def offsets_view(found: LogOffsets) -> RenderableType:
+    """The offsets, then leader epochs, open transactions and times, as far as there are any."""
+    size = f"{counted(found.segments, 'segment')}, {size_text(found.size_bytes)}"
+    parts: list[RenderableType] = [Text(printable(f"{found.name}: {size}"))]
+    parts.append(_table(("offset", "is", "note"), _rows(found)))
+    if found.epochs:
+        epochs = [tuple(map(str, epoch)) for epoch in found.epochs]
+        parts.append(_table(("leader epoch", "from", "up to"), iter(epochs)))
+    if found.open_transactions:
+        parts.append(_table(("open transaction of", "epoch", "from", "last batch"), _open(found)))
+    if found.times:
+        parts.append(_table(("time", "offset", "time of that record"), _times(found)))
+    return Group(*parts)
+
+
+def warnings_of(found: LogOffsets) -> list[str]:
+    """What a person should know before these numbers are relied on."""
+    warnings = [
+        f"{path}: a broker that starts would cut off the end of it, or all of it; what is said "
+        "here is without that. compactor verify says what is wrong"
+        for path in found.hidden
+    ]
+    if not found.has_clean_shutdown:
+        warnings.append(
+            "the broker did not stop cleanly, or is running: this is what it would find if it "
+            "started now"
+        )
+    return warnings
+
+
+def offsets_document(found: LogOffsets) -> JsonObject:
+    document = asdict(found)
+    for name in ("epochs", "open_transactions", "times"):
+        document[name] = [each._asdict() for each in getattr(found, name)]
+    return document
+
+
+def _table(columns: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number == 1 else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _rows(found: LogOffsets) -> Iterator[tuple[str, str, str]]:
+    behind = found.log_end - found.high_watermark
+    replicated = f"{counted(behind, 'offset')} behind it are not known to be replicated"
+    unknown = "no checkpoint says how far the log is replicated: taken to be its end"
+    undecided = "open transactions begin there" if found.open_transactions else ""
+    yield "log start", str(found.log_start), ""
+    yield (
+        "cleaner checkpoint",
+        "none" if found.cleaner is None else str(found.cleaner),
+        "" if found.cleaner is None else "what is below was cleaned",
+    )
+    yield "recovery point", str(found.recovery_point), "what is below is on disk"
+    yield (
+        "last stable offset",
+        str(found.last_stable),
+        undecided if found.last_stable < found.high_watermark else "",
+    )
+    note = (replicated if behind else "") if found.is_high_watermark_known else unknown
+    yield "high watermark", str(found.high_watermark), note
+    yield "log end", str(found.log_end), "the next record gets it"
+
+
+def _open(found: LogOffsets) -> Iterator[tuple[str, str, str, str]]:
+    for txn in found.open_transactions:
+        yield (
+            f"producer {txn.producer_id}",
+            str(txn.producer_epoch),
+            str(txn.first_offset),
+            iso_time(txn.last_timestamp_ms),
+        )
+
+
+def _times(found: LogOffsets) -> Iterator[tuple[str, str, str]]:
+    for time in found.times:
+        record_ms = time.timestamp_ms
+        yield (
+            iso_time(time.asked_ms),
+            "none: all are older" if time.offset is None else str(time.offset),
+            "" if record_ms is None else iso_time(record_ms),
+        )

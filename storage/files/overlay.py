@@ -1,0 +1,261 @@
+"""Files as they would be: what is changed is kept in memory, and no file is touched.
+
+An operation that is done on an overlay first shows what would come of it, and whether it is
+refused; a log that is opened on one is read as a starting broker would read it, beside whoever
+works there. Directories are neither made, removed nor renamed.
+"""
+
+import errno
+import os
+from dataclasses import dataclass, field
+from typing import NoReturn, Self
+
+from storage.files.files import ChangingFile, Entry, Files, OpenFile
+
+
+@dataclass(slots=True, eq=False)
+class _Layered:
+    """The beginning of a file below, and what was written behind it."""
+
+    below: Files
+    path: str  # of the file below; "": there is none
+    kept: int = 0  # bytes of the file below that are still seen
+    behind: bytearray = field(default_factory=bytearray)
+    entry: Entry | None = None  # of the file below, as it was when it was first looked at
+    mtime_ns: int = 0
+    opened: OpenFile | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return self.kept + len(self.behind)
+
+    def read(self, position: int, length: int) -> bytes:
+        end = min(position + max(length, 0), self.size_bytes)
+        found = b""
+        if position < self.kept and position < end:
+            found = self._below().read(position, min(end, self.kept) - position)
+        if end > self.kept:
+            found += bytes(self.behind[max(0, position - self.kept) : end - self.kept])
+        return found
+
+    def _below(self) -> OpenFile:
+        """The file below, opened once: whatever becomes of its name, it is the same."""
+        if self.opened is None:
+            self.opened = self.below.open(self.path)
+        return self.opened
+
+    def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        if position < self.kept:
+            self.behind[:0] = self._below().read(0, self.kept)
+            self.kept = 0
+        at = position - self.kept
+        if at > len(self.behind):
+            self.behind.extend(bytes(at - len(self.behind)))
+        self.behind[at : at + len(data)] = data
+
+    def truncate(self, size_bytes: int) -> None:
+        if size_bytes <= self.kept:
+            self.kept = size_bytes
+            self.behind.clear()
+            return
+        wanted = size_bytes - self.kept
+        del self.behind[wanted:]
+        self.behind.extend(bytes(wanted - len(self.behind)))
+
+    def close(self) -> None:
+        if self.opened is not None:
+            self.opened.__exit__()
+            self.opened = None
+
+
+class OverlayFiles:
+    """`Files` over others. One thread at a time. Close it to let go of what was read."""
+
+    def __init__(self, below: Files) -> None:
+        self._below = below
+        self._files: dict[str, _Layered | None] = {}  # by absolute path; None: removed
+
+    def close(self) -> None:
+        """Close every file below that was read."""
+        for file in self._files.values():
+            if file is not None:
+                file.close()
+
+    def cut_below(self) -> list[str]:
+        """The files of which less is seen than is there, or nothing, by path."""
+        found = []
+        for path, file in self._files.items():
+            there = self._below.look_up(path)
+            if there is None:
+                continue
+            if file is None or (file.path == path and file.kept < there.size_bytes):
+                found.append(path)
+        return sorted(found)
+
+    # ---- names --------------------------------------------------------------------------------
+
+    def list_directory(self, path: str) -> list[Entry]:
+        own = self._in_directory(path)
+        found = [e for e in self._below.list_directory(path) if e.name not in own]
+        found += [_entry(name, file) for name, file in own.items() if file is not None]
+        return found
+
+    def list_names(self, path: str) -> tuple[list[str], list[str]]:
+        own = self._in_directory(path)
+        directories, others = self._below.list_names(path)
+        others = [name for name in others if name not in own]
+        return directories, others + [name for name, file in own.items() if file is not None]
+
+    def look_up(self, path: str) -> Entry | None:
+        own = os.path.abspath(path)
+        if own not in self._files:
+            return self._below.look_up(path)
+        file = self._files[own]
+        return None if file is None else _entry(os.path.basename(own), file)
+
+    def exists(self, path: str) -> bool:
+        return self.look_up(path) is not None
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.abspath(path) not in self._files and self._below.is_directory(path)
+
+    def rename(self, source: str, target: str) -> None:
+        if self._below.is_directory(source):
+            _fail(errno.EROFS, source)
+        moved = self._file(source)
+        self._files[os.path.abspath(source)] = None
+        self._files[os.path.abspath(target)] = moved
+
+    def link(self, source: str, target: str) -> None:
+        if self.exists(target):
+            _fail(errno.EEXIST, target)
+        self._files[os.path.abspath(target)] = self._file(source)
+
+    def remove(self, path: str) -> None:
+        self._file(path)
+        self._files[os.path.abspath(path)] = None
+
+    def make_directory(self, path: str) -> None:
+        _fail(errno.EROFS, path)
+
+    # ---- bytes --------------------------------------------------------------------------------
+
+    def read_bytes(self, path: str) -> bytes:
+        file = self._own(path)
+        return self._below.read_bytes(path) if file is None else file.read(0, file.size_bytes)
+
+    def read_range(self, path: str, position: int, length: int) -> bytes:
+        file = self._own(path)
+        if file is None:
+            return self._below.read_range(path, position, length)
+        return file.read(position, length)
+
+    def open(self, path: str) -> OpenFile:
+        file = self._own(path)
+        return self._below.open(path) if file is None else _Open(file)
+
+    def open_to_change(self, path: str, create: bool = False) -> ChangingFile:
+        if create and not self.exists(path):
+            self._files[os.path.abspath(path)] = _Layered(self._below, "")
+        return _Changing(self._file(path))
+
+    def replace_file(self, path: str, data: bytes) -> None:
+        file = _Layered(self._below, "")
+        file.write(0, data)
+        self._files[os.path.abspath(path)] = file
+
+    def truncate_file(self, path: str, size_bytes: int) -> None:
+        self._file(path).truncate(size_bytes)
+
+    def set_modified(self, path: str, time_ms: int) -> None:
+        self._file(path).mtime_ns = time_ms * 1_000_000
+
+    def sync_file(self, path: str) -> None:
+        """There is nothing to sync."""
+
+    def sync_directory(self, path: str) -> None:
+        """There is nothing to sync."""
+
+    # ---- what is kept -------------------------------------------------------------------------
+
+    def _in_directory(self, path: str) -> dict[str, _Layered | None]:
+        wanted = os.path.abspath(path)
+        split = ((os.path.split(own), file) for own, file in self._files.items())
+        return {name: file for (directory, name), file in split if directory == wanted}
+
+    def _own(self, path: str) -> _Layered | None:
+        """What is kept of a file; None where it is as below."""
+        own = os.path.abspath(path)
+        if own not in self._files:
+            return None
+        return self._files[own] or _fail(errno.ENOENT, path)
+
+    def _file(self, path: str) -> _Layered:
+        """A file, kept from now on."""
+        file = self._own(path)
+        if file is None:
+            found = self._below.look_up(path)
+            if found is None:
+                _fail(errno.ENOENT, path)
+            if found.is_dir:
+                _fail(errno.EISDIR, path)
+            file = _Layered(
+                self._below, path, kept=found.size_bytes, entry=found, mtime_ns=found.mtime_ns
+            )
+            self._files[os.path.abspath(path)] = file
+        return file
+
+
+def _fail(code: int, path: str) -> NoReturn:
+    raise OSError(code, os.strerror(code), path)
+
+
+def _entry(name: str, file: _Layered) -> Entry:
+    below = file.entry
+    return Entry(
+        name=name,
+        is_dir=False,
+        size_bytes=file.size_bytes,
+        mtime_ns=file.mtime_ns,
+        inode=0 if below is None else below.inode,
+        special="" if below is None else below.special,
+        ctime_ns=0 if below is None else below.ctime_ns,
+        device=0 if below is None else below.device,
+    )
+
+
+class _Open:
+    def __init__(self, file: _Layered) -> None:
+        self._file, self.entry = file, _entry("", file)
+
+    def read(self, position: int, length: int) -> bytes:
+        return self._file.read(position, length)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """The overlay closes what is below."""
+
+
+class _Changing:
+    def __init__(self, file: _Layered) -> None:
+        self._file = file
+
+    def read(self, position: int, length: int) -> bytes:
+        return self._file.read(position, length)
+
+    def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        self._file.write(position, data)
+
+    def truncate(self, size_bytes: int) -> None:
+        self._file.truncate(size_bytes)
+
+    def size(self) -> int:
+        return self._file.size_bytes
+
+    def sync(self) -> None:
+        """There is nothing to sync."""
+
+    def close(self) -> None:
+        """The overlay closes what is below."""
