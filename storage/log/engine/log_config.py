@@ -3,6 +3,7 @@
 Source: Kafka, LogConfig; spec L-29, C-20.2.
 """
 
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
@@ -73,6 +74,13 @@ class LogConfig:
         if self.is_compacted:
             return min(self.max_compaction_lag_ms, self.segment_ms)
         return self.segment_ms
+
+    def drawn_jitter_ms(self) -> int:
+        """How much earlier than others one segment is rolled by its age; another number each
+        time, so that the segments of many logs are not rolled at once."""
+        if not self.segment_jitter_ms:
+            return 0
+        return random.randrange(min(self.segment_jitter_ms, self.segment_ms))
 
     @property
     def initial_log_bytes(self) -> int:

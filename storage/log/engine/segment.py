@@ -87,7 +87,7 @@ class LogSegment:
         self.time_index = TimeIndexFile(files, self._path(TIME_INDEX), base_offset, room)
         self.txn_index = TxnIndexFile(files, self._path(TXN_INDEX), base_offset)
         self._interval_bytes = config.index_interval_bytes
-        self._room = room
+        self._room, self._jitter_ms = room, config.drawn_jitter_ms()
         self._created_ms = place.clock()
         self._bytes_since_entry = 0
         self._first_timestamp: int | None = None  # of the first batch, once it was looked at
@@ -146,7 +146,7 @@ class LogSegment:
         size = self.size_bytes
         return (
             size > config.segment_bytes - incoming.size_bytes
-            or (size > 0 and waited > config.max_segment_ms)
+            or (size > 0 and waited > config.max_segment_ms - self._jitter_ms)
             or self.offset_index.is_full
             or self.time_index.is_full
             or not self._holds(incoming.last_offset)

@@ -2,10 +2,12 @@
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
 from storage.files.files import ChangingFile
+from storage.files.local import LOCAL
 from storage.files.memory import MemoryFiles
 from storage.log.engine.errors import IllegalArgumentError, KafkaError
 from storage.log.engine.file_records import FileRecords
@@ -45,7 +47,7 @@ def test_a_slice_gives_whole_batches(records: FileRecords) -> None:
 
 
 def test_it_is_cut_off_within_its_size(files: MemoryFiles, records: FileRecords) -> None:
-    """EE-6."""
+    """EE-6, L-2.10."""
     for size in (141, -1):
         with pytest.raises(KafkaError):
             records.truncate_to(size)
@@ -57,6 +59,7 @@ def test_it_is_cut_off_within_its_size(files: MemoryFiles, records: FileRecords)
 
 
 def test_more_than_a_segment_takes_is_not_written(records: FileRecords) -> None:
+    """L-2.3."""
     records.size_bytes = 2**31 - 70
     with pytest.raises(IllegalArgumentError):
         records.append(batch(2, 7))
@@ -70,6 +73,55 @@ def test_a_preallocated_file_is_trimmed_when_it_is_closed(files: MemoryFiles) ->
     assert (len(files.read_bytes(PATH)), records.size_bytes) == (1000, 70)
     records.close()
     records.close()  # a second time: nothing
+    assert files.read_bytes(PATH) == batch(0, 5)
+
+
+def test_a_range_is_read_as_far_as_the_file_goes(files: MemoryFiles) -> None:
+    """L-2.4, L-2.2: its length in use is a count of its own."""
+    records = FileRecords.open(files, PATH, is_new=True, initial_bytes=100)
+    records.append(batch(0, 5))
+    assert records.read(60, 20) == batch(0, 5)[60:] + bytes(10)
+    assert records.read(90, 20) == bytes(10)
+    assert records.slice(60, 20).read() == batch(0, 5)[60:]
+    with pytest.raises(KafkaError):
+        records.read_fully(90, 20)
+
+
+def test_a_slice_does_not_grow(records: FileRecords) -> None:
+    """L-2.5: the size is that of when it was taken."""
+    taken = records.slice(70, 1000)
+    records.append(batch(2, 7))
+    assert (taken.size_bytes, taken.read()) == (70, batch(1, 6))
+
+
+def test_a_file_is_opened_at_its_length(files: MemoryFiles) -> None:
+    """L-2.1: it is preallocated only where it is new."""
+    files.replace_file(PATH, batch(0, 5) + batch(1, 6))
+    assert FileRecords.open(files, PATH).size_bytes == 140
+    assert FileRecords.open(files, PATH, initial_bytes=1000).size_bytes == 140
+    assert len(files.read_bytes(PATH)) == 140
+
+
+def test_a_file_past_two_gib_is_refused(tmp_path: Path) -> None:
+    """L-2.1."""
+    path = tmp_path / "0.log"
+    with path.open("wb") as file:
+        file.truncate(2**31)
+    with pytest.raises(KafkaError, match="more than a segment can have"):
+        FileRecords.open(LOCAL, str(path))
+    os.truncate(path, 2**31 - 1)
+    FileRecords.open(LOCAL, str(path)).close_handle()
+
+
+def test_handles_are_closed_without_a_trim(files: MemoryFiles) -> None:
+    """L-2.11."""
+    records = FileRecords.open(files, PATH, is_new=True, initial_bytes=100)
+    records.append(batch(0, 5))
+    records.close_handle()
+    assert len(files.read_bytes(PATH)) == 100
+    again = FileRecords.open(files, PATH)
+    again.truncate_to(70)
+    again.trim()
     assert files.read_bytes(PATH) == batch(0, 5)
 
 
@@ -109,6 +161,7 @@ class FullDisk:
 
 
 def test_a_full_disk_leaves_nothing_of_an_append(files: MemoryFiles) -> None:
+    """L-2.3, as it is done here."""
     FileRecords.open(files, PATH).append(batch(0, 5))
     records = FileRecords(FullDisk(files.open_to_change(PATH)), 70)
     with pytest.raises(OSError, match="No space left"):

@@ -11,7 +11,8 @@ from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.files.memory import MemoryFiles
 from storage.log import Log, LogOptions
-from storage.log.engine.errors import KafkaStorageError, OffsetOutOfRangeError
+from storage.log.engine import parts
+from storage.log.engine.errors import KafkaError, KafkaStorageError, OffsetOutOfRangeError
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.lookup import Isolation
 from storage.log.engine.scheduler import ManualScheduler
@@ -100,6 +101,16 @@ def test_what_was_appended_is_there_after_it_was_closed(local: bool, tmp_path: P
         assert again.log_end_offset == 7
         found = [b.base_offset for b in again.segments[1].log.batches()]
         assert found == [2, 3]
+
+
+def test_a_roll_may_begin_further_on_and_never_before() -> None:
+    """EE-123, L-21.1: as the roll for a batch that is too far away does."""
+    log = Log.open("/t-0", options(MemoryFiles(), LogConfig()))
+    log.append_as_follower(batch(0, 10), 0)
+    assert parts.roll(log._parts, 50).base_offset == 50
+    assert (log.log_end_offset, log.producers.map_end_offset) == (1, 50)
+    with pytest.raises(KafkaError):
+        parts.roll(log._parts, 20)
 
 
 def test_a_closed_log_refuses_everything() -> None:

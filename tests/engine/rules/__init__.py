@@ -1,0 +1,1 @@
+"""What the rules of docs/spec/engine.md say, as small scripts that Kafka's engine has answered."""

@@ -1,0 +1,46 @@
+"""Every case of tests/engine/rules: what is said of it is seen in Kafka's transcript, and ours is
+the same. The rules are those of docs/spec/engine.md."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage.files.local import LOCAL
+from tests.engine.replays import replayed
+from tests.engine.rules import kept
+from tests.engine.rules.case import Case, Expectation, value_at
+from tests.engine.rules.parts import PARTS
+from tests.engine.transcripts import AS_BYTES, first_difference
+
+CASES = [pytest.param(part, case, id=case.name) for part in PARTS for case in PARTS[part]]
+
+
+def told(transcript: list[dict[str, Any]], expected: Expectation) -> object:
+    line = transcript[expected.line]
+    if expected.path == "files":
+        names = [file["name"] for file in line["result"] if "/" in file["name"]]
+        return [name.split("/", 1)[1] for name in names]
+    return value_at(line, expected.path)
+
+
+@pytest.mark.parametrize(("part", "case"), CASES)
+def test_kafka_says_so_and_so_do_we(part: str, case: Case, tmp_path: Path) -> None:
+    answer = kept.read(part)[case.name]
+    assert answer.script == case.script, "Kafka was asked another script"
+    seen = [(each, told(answer.transcript, each)) for each in case.expectations()]
+    assert [(each, value) for each, value in seen if value != each.value] == []
+    actual = replayed(LOCAL, str(tmp_path / "log"), answer.as_bytes)
+    assert first_difference(answer.transcript, actual, AS_BYTES) is None
+
+
+def test_every_case_says_something_and_has_a_name_of_its_own() -> None:
+    names = [case.name for cases in PARTS.values() for case in cases]
+    assert len(names) == len(set(names))
+    silent = [case for cases in PARTS.values() for case in cases if not list(case.expectations())]
+    assert [case.name for case in silent] == []
+
+
+def test_every_answer_is_one_of_a_case() -> None:
+    for part, cases in PARTS.items():
+        assert list(kept.read(part)) == [case.name for case in cases]
