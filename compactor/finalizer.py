@@ -97,7 +97,7 @@ class _Move(NamedTuple):
 def swap_group(
     files: Files,
     group: StagedGroup,
-    remove: Callable[[str], object] | None = None,
+    remove: Callable[[Sequence[str]], object] | None = None,
     names: Container[str] | None = None,
 ) -> None:
     """Replace the sources by the staged segments, in the steps above.
@@ -118,8 +118,12 @@ def swap_group(
     _name(files, group.path, ascending)
     bases = {segment.base_offset for segment in group.destinations}
     stale = [there.path_of(base, SNAPSHOT) for base in replaced if base not in bases]
-    for path in (*filter(None, stale), *deleted):
-        (remove or files.remove)(path)
+    replaced_files = [*filter(None, stale), *deleted]
+    if remove is not None:
+        remove(replaced_files)
+        return
+    for path in replaced_files:
+        files.remove(path)
 
 
 class _Standing(NamedTuple):

@@ -164,7 +164,7 @@ def _is_named(descriptor: int, path: str) -> bool:
     with naming(path):
         held = os.fstat(descriptor)
     try:
-        named = os.stat(path, follow_symlinks=False)
+        named = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
     return (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)

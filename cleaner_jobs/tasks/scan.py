@@ -29,7 +29,7 @@ from cleaner_jobs.tasks.txn_batches import load_array
 from cleaner_jobs.tasks.txn_flags import flag_aborted, txn_batches
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.tasks.written_batches import heads_of
-from cleaner_jobs.txn_batch import TxnBatches
+from cleaner_jobs.txn_batch import RANGE_COLUMNS, TxnBatches
 from cleaner_jobs.unchanged import LogChangedError
 from storage.errors import CorruptFileError
 from storage.files.filesystem import naming
@@ -53,6 +53,7 @@ from storage.formats.batch_header import CODEC_MASK
 
 PART_RECORDS = 1 << 20
 MAX_PART_OFFSETS = 1 << 32
+NO_RANGES: Int64Array = np.empty((0, RANGE_COLUMNS), np.int64)
 
 
 class _Batches(NamedTuple):
@@ -227,12 +228,13 @@ def scan_stretches(
     stretches: those of a log stand together. After an error the rest of a log's are skipped: its
     parts are of no use.
     """
+    ranges = _AbortedRanges()
     with naming(out_path), open(out_path, "wb", buffering=0) as out:
         for log_id, of_log in groupby(stretches, key=lambda stretch: stretch.log_id):
             builder = PartBuilder(settings, out, out_path, buffers)
             try:
                 for stretch in of_log:
-                    yield from _scan_stretch(stretch, builder, buffers)
+                    yield from _scan_stretch(stretch, builder, ranges, buffers)
                     if stretch.ends_part:
                         yield from builder.finish()
                 yield from builder.finish()
@@ -240,16 +242,32 @@ def scan_stretches(
                 yield log_id, error
 
 
-def _scan_stretch(stretch: Stretch, builder: PartBuilder, buffers: WorkerBuffers) -> Iterator[Part]:
+class _AbortedRanges:
+    """What is aborted of a log, which all its stretches go by: read once for all of them."""
+
+    def __init__(self) -> None:
+        self._file, self._ranges = "", NO_RANGES
+
+    def of(self, stretch: Stretch) -> Int64Array:
+        """Raise WorkFileError or OSError."""
+        if stretch.aborted_file != self._file:
+            self._ranges = load_array(stretch.aborted_file) if stretch.aborted_file else NO_RANGES
+            self._file = stretch.aborted_file
+        return self._ranges
+
+
+def _scan_stretch(
+    stretch: Stretch, builder: PartBuilder, ranges: _AbortedRanges, buffers: WorkerBuffers
+) -> Iterator[Part]:
     with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
         reader.check_unchanged(stretch.source)
         index = IndexCheck(stretch)
-        aborted = load_array(stretch.aborted_file) if stretch.aborted_file else None
+        aborted = ranges.of(stretch)
         for window in reader.windows(stretch.start, stretch.end):
             index.check(window.rows)
             is_packed = window.rows[:, ATTRIBUTES] & (CODEC_MASK | LEGACY) != 0
             check_checksums(window, is_packed)
-            if aborted is not None:
+            if len(aborted):
                 flag_aborted(window.rows, aborted)
             if stretch.legacy_expired:
                 is_legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0

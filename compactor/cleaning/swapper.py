@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper
 
 SWAP_THREADS = 16
+REMOVED_AT_ONCE_BYTES = 16 << 20  # by one thread, one after the other: a few small files
 
 
 class Swapped(NamedTuple):
@@ -62,11 +64,14 @@ class _Removals:
         self._begun: deque[Future[None]] = deque()
         self._failed: list[Future[None]] = []
 
-    def begin(self, path: str) -> None:
-        """What goes wrong is for `finish`."""
+    def begin(self, log_bytes: int, paths: Sequence[str]) -> None:
+        """log_bytes: of all of them, about. What goes wrong is for `finish`."""
         while self._begun and self._begun[0].done():
             self._take(self._begun.popleft())
-        self._begun.append(self._threads.submit(self._files.remove, path))
+        at_once = max(1, len(paths) * REMOVED_AT_ONCE_BYTES // max(1, log_bytes))
+        for start in range(0, len(paths), at_once):
+            some = paths[start : start + at_once]
+            self._begun.append(self._threads.submit(_remove_each, self._files, some))
 
     def finish(self) -> None:
         """Wait for all of them. Raise the OSError of the first that could not be removed."""
@@ -78,6 +83,18 @@ class _Removals:
     def _take(self, removal: Future[None]) -> None:
         if removal.exception() is not None:
             self._failed.append(removal)
+
+
+def _remove_each(files: Files, paths: Sequence[str]) -> None:
+    """Raise, at the end, the OSError of the first that could not be removed."""
+    failed: OSError | None = None
+    for path in paths:
+        try:
+            files.remove(path)
+        except OSError as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
 
 
 @dataclass(slots=True)
@@ -222,11 +239,12 @@ class GroupSwapper:
             if self._originals is not None:
                 staged = self._originals.keep_group(plan, staged)
             names = None if queue.files is None else queue.files.names
-            swap_group(self._files, staged, queue.removals.begin, names)
+            replaced_bytes = sum(source.log_bytes for source in staged.sources)
+            remove = partial(queue.removals.begin, replaced_bytes)
+            swap_group(self._files, staged, remove, names)
             for piece in rewritten:
                 if piece.facts_file:  # of the work directory: they are joined
-                    queue.removals.begin(piece.log_file)
-                    queue.removals.begin(piece.facts_file)
+                    queue.removals.begin(piece.log_bytes, (piece.log_file, piece.facts_file))
         queue.swapped = queue.swapped._replace(groups=queue.swapped.groups + 1)
 
     def _require_unchanged(self, queue: _Queue, group: FinishedGroup) -> None:

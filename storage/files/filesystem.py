@@ -30,21 +30,42 @@ _READ_BYTES = 16 * 1024
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-@contextlib.contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Name the file in an OSError that does not: reads and writes know of descriptors only."""
-    try:
-        yield
-    except OSError as error:
-        if not isinstance(error.filename, str):
-            error.filename = path
-        raise
+class _Naming:
+    """No generator, nor is the next one: both are passed at every look and at every change."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OSError) and not isinstance(error.filename, str):
+            error.filename = self._path
+
+
+def naming(path: str) -> _Naming:
+    """Name the file in an OSError that does not: reads and writes know of descriptors only.
+
+    A context, for `with`.
+    """
+    return _Naming(path)
+
+
+def _split(path: str) -> tuple[str, str]:
+    """As os.path.split, which takes five times as long for a path like any other."""
+    directory, _, name = path.rpartition("/")
+    if not directory or directory.endswith("/"):
+        return os.path.split(path)
+    return directory, name
 
 
 class _Reached:
     """What a file is called for a call of the system, and the directory that this is relative to.
 
-    An error of such a call gets the file's path. No generator: it is passed at every change.
+    An error of such a call gets the file's path.
     """
 
     __slots__ = ("_descriptor", "_name", "_path", "_to_change")
@@ -56,7 +77,7 @@ class _Reached:
         if not held_directories.is_any_held():  # so for each file of a plan
             self._descriptor = None
             return self._path, None
-        directory, self._name = os.path.split(self._path)
+        directory, self._name = _split(self._path)
         self._descriptor = open_directory(directory, self._to_change)
         if self._descriptor is None:
             return self._path, None
@@ -72,9 +93,9 @@ class _Reached:
 
 def _with_both(call: Callable[..., None], source: str, target: str, **named: bool) -> None:
     """Let a call of the system, which takes two names, reach both."""
-    directory, name = os.path.split(target)
+    directory, name = _split(target)
     with _Reached(source, True) as (old, of_old):
-        if os.path.dirname(source) == directory:
+        if _split(source)[0] == directory:
             new, of_new = (target if of_old is None else name), of_old
             _call_with_both(call, (source, old, of_old), (target, new, of_new), named)
             return

@@ -17,7 +17,7 @@ from cleaner_jobs.tasks.batch_window import Payloads, Window
 from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.resolve import PartFiles
 from cleaner_jobs.tasks.scan import scan_stretches
-from cleaner_jobs.tasks.txn_batches import read_txn_batches, save_array
+from cleaner_jobs.tasks.txn_batches import load_array, read_txn_batches, save_array
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.txn_batch import (
     ABORT,
@@ -455,3 +455,23 @@ def test_the_codec_makes_no_difference(scanner: Scanner) -> None:
         other = scanner.scan(*scanner.segment([packed(of, codec) for of in made]))
         assert other.states == plain.states
         assert other.parts[0].survivor_fingerprints == plain.parts[0].survivor_fingerprints
+
+
+def test_what_is_aborted_of_a_log_is_read_once_for_all_its_stretches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = stretch(Source("0.log", 0, 0, 0, 0, 0, 0), 0, 0)
+    files = [str(tmp_path / name) for name in "ab"]
+    for number, path in enumerate(files):
+        save_array(path, np.full((1, 4), number))
+    read: list[str] = []
+
+    def load(path: str) -> NDArray[np.int64]:
+        read.append(path)
+        return load_array(path)
+
+    monkeypatch.setattr(scan, "load_array", load)
+    ranges = scan._AbortedRanges()
+    found = [ranges.of(whole._replace(aborted_file=path)) for path in ["", *files, files[1], ""]]
+    assert [own.tolist() for own in found] == [[], [[0] * 4], [[1] * 4], [[1] * 4], []]
+    assert read == files
