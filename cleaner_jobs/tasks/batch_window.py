@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cleaner_jobs.kernels.checksums import first_wrong_checksum
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import check_open
@@ -22,6 +21,7 @@ from storage.codecs.compression import MAX_DECOMPRESSED_BYTES, DecompressionErro
 from storage.codecs.payload_kernels import Tools, tools_of_thread
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.filesystem import look_at, naming, open_file
+from storage.formats.batch_checksums import first_wrong_checksum
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BAD_CODEC,

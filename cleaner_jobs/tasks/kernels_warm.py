@@ -7,7 +7,6 @@ loaded from the cache; done before workers are forked, no task pays for it.
 import numpy as np
 
 from cleaner_jobs.kernels import (
-    checksums,
     headers,
     kept_batches,
     offset_map,
@@ -22,7 +21,13 @@ from cleaner_jobs.tasks import map_capacity, txn_flags
 from cleaner_jobs.txn_batch import TXN_WORDS
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.codecs.snappy_block import compress_small_block
-from storage.formats import batch_columns, batch_payloads, legacy_records, segment_indexes
+from storage.formats import (
+    batch_checksums,
+    batch_columns,
+    batch_payloads,
+    legacy_records,
+    segment_indexes,
+)
 from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.kernels.xxh64_kernel import digests_between, xxh64_between
 
@@ -85,8 +90,8 @@ def warm() -> None:
     nobody = window, 0, rows[:0]
     choices = kept_records[:0], horizons[:0]
     pack.pack_batches(nobody, (window, bounds), choices, window, bounds, (0, 0, -1), tools)
-    checksums.seal_batches(window, bounds[:0])
-    checksums.first_wrong_checksum(window, 0, rows[:0], np.zeros(0, np.bool_))
+    batch_checksums.seal_batches(window, bounds[:0])
+    batch_checksums.first_wrong_checksum(window, 0, rows[:0], np.zeros(0, np.bool_))
     expected = np.zeros((1, EXPECTED_COLUMNS), np.int64)
     same_batches.sum_heads(window, 0, 0)
     same_batches.compare_payloads(

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cleaner_jobs.kernels.checksums import seal_batches
 from cleaner_jobs.kernels.kept_batches import (
     DROP,
     EMPTY,
@@ -32,6 +31,7 @@ from cleaner_jobs.tasks.same_as_source import Decided, check_batches, check_upgr
 from cleaner_jobs.tasks.sink import Sink, write_whole
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.tasks.written_batches import WrittenBatches
+from storage.formats.batch_checksums import seal_batches
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     LEGACY,

@@ -13,6 +13,7 @@ import threading
 from typing import Self
 
 from storage.file_names import is_special_dir
+from storage.files.files import Files
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine import appending, parts, retention
 from storage.log.engine.appending import BY_CLIENT, AppendRequest, LogAppendInfo
@@ -98,6 +99,11 @@ class Log:
     @property
     def path(self) -> str:
         return self._local.place.path
+
+    @property
+    def files(self) -> Files:
+        """By which its files are reached."""
+        return self._local.files
 
     @property
     def config(self) -> LogConfig:

@@ -7,7 +7,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from cleaner_jobs.kernels.checksums import first_wrong_checksum, seal_batches
+from storage.formats.batch_checksums import first_wrong_checksum, seal_batches
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BATCH_COLUMNS,

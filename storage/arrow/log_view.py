@@ -1,0 +1,217 @@
+"""What there is to read of a log: files, positions, and what its transactions have come to.
+
+A log that no broker has open is looked at as it stands: nothing is locked, recovered or written.
+"""
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from storage.arrow.batch_runs import Stretch
+from storage.arrow.selection import Selection
+from storage.errors import CorruptFileError, LogCompactionError
+from storage.file_names import (
+    INDEX,
+    LOG,
+    SWAP,
+    TXN_INDEX,
+    file_name,
+    is_special_dir,
+    parse_partition_dir,
+)
+from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.formats import checkpoint, offset_index, txn_index
+from storage.formats.batch_columns import Int64Array
+from storage.formats.batch_header import BATCH_HEADER_BYTES
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.formats.legacy_messages import check_crc, decode_header
+from storage.formats.segment import Segment
+from storage.log.engine.log import Log
+from storage.log.log_dir import PartitionListing, list_partition, log_end_offset
+from storage.log.producer_state import ExpiryClock, ProducerState, load_producer_state
+
+NOTHING_EXPIRES = ExpiryClock(now_ms=0)
+
+
+class NotALogError(LogCompactionError):
+    """A directory is not that of a partition, or not in a state in which it can be read."""
+
+
+class LogView(NamedTuple):
+    """A log, or a part of it."""
+
+    topic: str
+    partition: int
+    stretches: tuple[Stretch, ...]  # by rising offset
+    first_offset: int  # nothing below is there for readers
+    end_offset: int  # nor anything from here on
+    aborted: Int64Array  # (n, 3) producer id, first and last offset, by producer and last offset
+    files: Files
+
+
+def view_of_log(log: Log, selection: Selection) -> LogView:
+    """What an open log holds now; what is appended later is not seen."""
+    snapshot = log.offset_snapshot()
+    log_end = snapshot.log_end
+    end = snapshot.last_stable if selection.is_committed else log_end
+    topic, partition = topic_partition(log.path)
+    stretches = []
+    for segment in log.segments:
+        if segment.base_offset <= log_end.segment:
+            is_last = segment.base_offset == log_end.segment
+            size, start = log_end.position if is_last else segment.size_bytes, 0
+            if selection.start_offset is not None and selection.start_offset > segment.base_offset:
+                start = min(size, segment.offset_index.lookup(selection.start_offset).position)
+            path = os.path.join(log.path, file_name(segment.base_offset, LOG))
+            stretches.append((segment.base_offset, Stretch(path, start, size)))
+    aborted = txn_index.columns_of(())
+    if selection.is_committed:
+        found = log.aborted_transactions(log.log_start_offset, end.offset)
+        aborted = txn_index.columns_of(found)
+    return LogView(
+        topic=topic,
+        partition=partition,
+        stretches=_within(stretches, selection),
+        first_offset=log.log_start_offset,
+        end_offset=end.offset,
+        aborted=_sorted(aborted),
+        files=log.files,
+    )
+
+
+def view_of_directory(path: str, selection: Selection, files: Files = LOCAL) -> LogView:
+    """What the directory of a partition holds.
+
+    Raise NotALogError, or CorruptFileError where the log is damaged so that it cannot be said how
+    far its transactions are decided.
+    """
+    listing = list_closed(path, files)
+    log_start = _log_start(listing)
+    end_offset, aborted = 2**63 - 1, txn_index.columns_of(())
+    if selection.is_committed and listing.segments:
+        state = _producers(listing, log_start)
+        if state.first_unstable_offset is not None:
+            end_offset = state.first_unstable_offset
+        aborted = _aborted(listing, state)
+    stretches = [_stretch(listing, segment, selection) for segment in listing.segments]
+    return LogView(
+        topic=listing.topic,
+        partition=listing.partition,
+        stretches=_within(stretches, selection),
+        first_offset=log_start,
+        end_offset=end_offset,
+        aborted=_sorted(aborted),
+        files=files,
+    )
+
+
+def list_closed(path: str, files: Files = LOCAL) -> PartitionListing:
+    """List the directory of a partition. Raise NotALogError."""
+    topic, partition = topic_partition(path)
+    if not files.is_directory(path):
+        raise NotALogError(f"{path}: there is no such directory")
+    listing = list_partition(path, topic, partition, files)
+    half_done = [name for name in listing.unfinished if name.endswith(SWAP)]
+    if half_done:
+        raise NotALogError(
+            f"{path}: {half_done[0]} is left of a cleaning that was cut short, and what it takes "
+            "the place of may be gone. Nothing was read. A broker that starts here, or "
+            "`compactor recover`, ends the cleaning"
+        )
+    return listing
+
+
+def topic_partition(path: str) -> tuple[str, int]:
+    """As the directory's name says; also of one put aside by a broker (`t-0.<id>-stray`)."""
+    name = os.path.basename(os.path.abspath(path))
+    found = parse_partition_dir(name.rpartition(".")[0] if is_special_dir(name) else name)
+    if found is None:
+        raise NotALogError(f"{path}: the directory of a partition has a name such as orders-0")
+    return found
+
+
+def _log_start(listing: PartitionListing) -> int:
+    """As the checkpoint beside the log has it, or where the first segment begins."""
+    path = os.path.join(os.path.dirname(os.path.abspath(listing.path)), checkpoint.LOG_START)
+    noted = checkpoint.read(path, listing.access).get((listing.topic, listing.partition), 0)
+    first = listing.segments[0].base_offset if listing.segments else 0
+    return max(noted, first)
+
+
+def _producers(listing: PartitionListing, log_start: int) -> ProducerState:
+    """The producers at the log end; what was not synced for certain is read anew."""
+    log_dir = os.path.dirname(os.path.abspath(listing.path))
+    is_clean = listing.access.exists(os.path.join(log_dir, CLEAN_SHUTDOWN))
+    if not is_clean:
+        path = os.path.join(log_dir, checkpoint.RECOVERY_POINT)
+        points = checkpoint.read(path, listing.access)
+        last = listing.segments[-1].base_offset
+        point = points.get((listing.topic, listing.partition), last)
+        listing = listing._replace(segments=_without_indexes(listing.segments, point))
+    end = log_end_offset(listing)
+    return load_producer_state(listing, log_start, end, NOTHING_EXPIRES, is_clean)
+
+
+def _without_indexes(segments: tuple[Segment, ...], point: int) -> tuple[Segment, ...]:
+    """As if those that a broker would recover had no indexes: from the one with the point on."""
+    bases = [segment.base_offset for segment in segments]
+    first = max((base for base in bases if base <= point), default=0)
+    return tuple(s._replace(index_bytes=None) if s.base_offset >= first else s for s in segments)
+
+
+def _aborted(listing: PartitionListing, state: ProducerState) -> Int64Array:
+    found = []
+    for segment in listing.segments:
+        entries = state.rebuilt_txn_indexes.get(segment.base_offset)
+        if entries is not None:
+            found.append(txn_index.columns_of(entries))
+        elif segment.txn_index_bytes:
+            path = os.path.join(listing.path, file_name(segment.base_offset, TXN_INDEX))
+            found.append(txn_index.read_columns(path, listing.access))
+    return np.concatenate(found) if found else txn_index.columns_of(())
+
+
+def _sorted(aborted: Int64Array) -> Int64Array:
+    rows = aborted[:, :3]
+    return np.ascontiguousarray(rows[np.lexsort((rows[:, 2], rows[:, 0]))])
+
+
+def _stretch(
+    listing: PartitionListing, segment: Segment, selection: Selection
+) -> tuple[int, Stretch]:
+    path = os.path.join(listing.path, file_name(segment.base_offset, LOG))
+    start = 0
+    first = selection.start_offset
+    if first is not None and first > segment.base_offset and segment.index_bytes:
+        start = _indexed_position(listing, segment, first)
+    return segment.base_offset, Stretch(path, start, segment.log_bytes)
+
+
+def _indexed_position(listing: PartitionListing, segment: Segment, offset: int) -> int:
+    """A position at or before the batch that holds an offset; 0 where the index is of no use."""
+    stem = os.path.join(listing.path, file_name(segment.base_offset, ""))
+    try:
+        entries = offset_index.read(stem + INDEX, listing.access)
+        offset_index.check(entries, segment.log_bytes, stem + INDEX)
+        position = offset_index.search(entries, segment.base_offset, offset).position
+        if not position:
+            return 0
+        head = listing.access.read_range(stem + LOG, position, BATCH_HEADER_BYTES)
+        header = decode_header(head, position, stem + LOG)
+        batch = listing.access.read_range(stem + LOG, position, header.size_bytes)
+        check_crc(batch, header, stem + LOG, position)
+    except CorruptFileError:
+        return 0
+    return position if header.base_offset <= offset else 0
+
+
+def _within(stretches: Iterable[tuple[int, Stretch]], selection: Selection) -> tuple[Stretch, ...]:
+    """Those that may hold wanted offsets: base offset and stretch of each, in rising order."""
+    every = list(stretches)
+    wanted = selection.range
+    bases = [base for base, _ in every]
+    first = max((b for b in bases if b <= wanted.first_offset), default=wanted.first_offset)
+    return tuple(each for base, each in every if first <= base < wanted.end_offset)

@@ -1,0 +1,89 @@
+"""Reads the records of a log into Arrow: all at once, or batch by batch in bounded memory."""
+
+import os
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from storage.arrow.batch_runs import RunReader, Wanted
+from storage.arrow.log_view import LogView, view_of_directory, view_of_log
+from storage.arrow.record_batches import BatchMaker
+from storage.arrow.record_kernel import Range
+from storage.arrow.selection import EVERYTHING, Selection
+from storage.errors import CorruptFileError
+from storage.formats.batch_header import CONTROL
+from storage.log.engine.log import Log
+
+STOPPED_AT = b"stopped_at"  # in the metadata of a table: where until_damage has ended it, and why
+
+Source = Log | str | os.PathLike[str]
+
+
+class RecordStream:
+    """The Arrow batches of a log, as they are asked for; at most some MiB each, or one log batch.
+
+    `stopped_at` says, once all have come, at what damage the log was left (`until_damage`).
+    """
+
+    def __init__(self, source: Source, selection: Selection = EVERYTHING) -> None:
+        """Look at the log as it is now. Raise NotALogError, CorruptFileError or OSError."""
+        self._selection, self.schema = selection, selection.schema
+        self._view = _view(source, selection)
+        self.stopped_at: CorruptFileError | None = None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches, each with a record at least. Raise CorruptFileError or OSError behind
+        the last that is sound."""
+        try:
+            yield from _batches(self._view, self._selection)
+        except CorruptFileError as error:
+            if not self._selection.until_damage:
+                raise
+            self.stopped_at = error
+
+    def reader(self) -> pa.RecordBatchReader:
+        """For whoever takes Arrow streams: DuckDB, Polars, a Parquet writer."""
+        return pa.RecordBatchReader.from_batches(self.schema, iter(self))
+
+
+def read(source: Source, selection: Selection = EVERYTHING) -> pa.Table:
+    """Give the records of a log, of one partition, as a table.
+
+    source: an open Log, or the directory of a partition that no broker has open, of which nothing
+    is changed. Raise what RecordStream raises.
+    """
+    stream = RecordStream(source, selection)
+    table = pa.Table.from_batches(list(stream), stream.schema)
+    if stream.stopped_at is None:
+        return table
+    return table.replace_schema_metadata({STOPPED_AT: str(stream.stopped_at).encode()})
+
+
+def _view(source: Source, selection: Selection) -> LogView:
+    if isinstance(source, Log):
+        return view_of_log(source, selection)
+    return view_of_directory(os.fspath(source), selection)
+
+
+def _batches(view: LogView, selection: Selection) -> Iterator[pa.RecordBatch]:
+    wanted = _narrowed(selection.range, view)
+    maker = BatchMaker(view.topic, view.partition, selection, wanted)
+    refused_bits = 0 if selection.control else CONTROL
+    reader = RunReader(Wanted(wanted, refused_bits, view.aborted), selection.max_bytes)
+    for stretch in view.stretches:
+        if reader.is_done:
+            return
+        with view.files.open(stretch.path) as file:
+            for run in reader.runs(stretch, file.read):
+                filled = maker.make(run)
+                if filled.batch.num_rows:
+                    yield filled.batch
+                if filled.problem is not None:
+                    raise filled.problem
+
+
+def _narrowed(wanted: Range, view: LogView) -> Range:
+    return wanted._replace(
+        first_offset=max(wanted.first_offset, view.first_offset),
+        end_offset=min(wanted.end_offset, view.end_offset),
+    )

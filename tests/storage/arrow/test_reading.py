@@ -1,0 +1,216 @@
+"""Logs as Arrow tables, against the slow twin: logs that Kafka wrote, and made ones."""
+
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from storage import arrow
+from storage.arrow import batch_runs
+from storage.codecs.compression import Codec
+from storage.errors import CorruptFileError
+from storage.log import Log, LogOptions
+from storage.log.engine.scheduler import ManualScheduler
+from tests.golden import corpora
+from tests.storage.arrow.slow_reading import Row, rows_of
+from tests.support.made_log import batch, keyed, log_of, make_partition, packed, record
+from tests.support.made_transactions import (
+    ABORT_KEY,
+    COMMIT_KEY,
+    index_entry,
+    marker,
+    of_producer,
+)
+from tests.support.random_batches import random_batches
+from tests.support.reference_batch import ReferenceRecord, encode
+
+COMMITTED = arrow.Selection(isolation="read_committed")
+CODECS = list(Codec)
+
+
+def read(partition: Path, **selected: object) -> list[Row]:
+    table = arrow.read(str(partition), arrow.Selection(**selected))  # type: ignore[arg-type]
+    table.validate(full=True)
+    found: list[Row] = table.to_pylist()
+    return found
+
+
+def sample(count: int) -> list[str]:
+    """Golden logs, the same ones each time, of all kinds."""
+    return Random(7).sample(corpora.partitions(), count)
+
+
+@pytest.mark.parametrize("partition", sample(60))
+@pytest.mark.parametrize("folder", ["before", "after"])
+def test_logs_of_kafka_come_as_the_slow_reader_has_them(partition: str, folder: str) -> None:
+    """All formats and codecs, compacted or not, and transactions."""
+    path = corpora.extracted().root / folder / partition
+    assert read(path) == rows_of(path)
+    assert read(path, control=True) == rows_of(path, control=True)
+
+
+@pytest.mark.parametrize(
+    "partition", [name for name in sample(120) if "txn" in name or "c8" in name]
+)
+def test_committed_reads_leave_out_what_was_aborted_or_is_undecided(partition: str) -> None:
+    path = corpora.extracted().before / partition
+    assert read(path, isolation="read_committed") == rows_of(path, is_committed=True)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("seed", range(4))
+def test_windows_of_every_size_give_the_same_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, codec: Codec
+) -> None:
+    made = [b for b in random_batches(Random(seed), 60) if not b.attributes & 0x20]
+    half = len(made) // 2
+    segments = {
+        part[0].base_offset: [packed(b, codec) for b in part] for part in (made[:half], made[half:])
+    }
+    path = make_partition(tmp_path, segments)
+    expected = rows_of(path)
+    assert read(path) == expected
+    for window_bytes, window_batches in ((1, 100), (500, 3), (4096, 1)):
+        monkeypatch.setattr(batch_runs, "WINDOW_BYTES", window_bytes)
+        monkeypatch.setattr(batch_runs, "PAYLOAD_BYTES", window_bytes)
+        monkeypatch.setattr(batch_runs, "WINDOW_BATCHES", window_batches)
+        assert read(path) == expected
+
+
+def small(root: Path) -> Path:
+    """Offsets 0 to 9 at 100 to 190 ms, in four batches of two segments."""
+    batches = [encode(keyed(0, "abc")), encode(keyed(3, "D.")), encode(keyed(5, "fg"))]
+    return make_partition(root, {0: batches, 7: [encode(keyed(7, "hij"))]})
+
+
+@pytest.mark.parametrize("start", [None, 0, 2, 3, 6, 7, 9, 10, 50])
+@pytest.mark.parametrize("end", [None, 0, 1, 3, 5, 7, 8, 10, 99])
+def test_offsets_bound_what_is_read(tmp_path: Path, start: int | None, end: int | None) -> None:
+    found = read(small(tmp_path), start_offset=start, end_offset=end, columns=["offset"])
+    wanted = range(10)[start or 0 : 10 if end is None else end]
+    assert [row["offset"] for row in found] == list(wanted)
+
+
+def test_times_bound_what_is_read_record_by_record(tmp_path: Path) -> None:
+    times = [batch(record(0, b"a", timestamp=50), record(1, b"b", timestamp=10)), keyed(2, "c")]
+    path = make_partition(tmp_path, {0: [encode(made) for made in times]})
+    for start_ms, end_ms, expected in ((None, 50, [1]), (50, None, [0, 2]), (11, 51, [0])):
+        found = read(path, start_ms=start_ms, end_ms=end_ms, columns=["offset"])
+        assert [row["offset"] for row in found] == expected
+
+
+def test_columns_come_as_they_are_asked_for(tmp_path: Path) -> None:
+    path = small(tmp_path)
+    every = rows_of(path)
+    for name in arrow.COLUMNS:
+        assert read(path, columns=[name]) == [{name: row[name]} for row in every]
+    table = arrow.read(str(path), arrow.Selection(columns=["value", "offset"]))
+    assert table.schema.names == ["value", "offset"]
+    assert table.schema.field("value") == arrow.SCHEMA.field("value")
+
+
+@pytest.mark.parametrize("columns", [["nothing"], [], "key", ["key", "key"]])
+def test_columns_that_make_no_sense_are_refused(columns: list[str]) -> None:
+    with pytest.raises(arrow.BadSelectionError):
+        arrow.Selection(columns=columns)
+
+
+def test_no_more_of_the_log_is_read_than_may_be(tmp_path: Path) -> None:
+    path = small(tmp_path)
+    sizes = [len(data) for data in (encode(keyed(0, "abc")), encode(keyed(3, "D.")))]
+    for most, expected in ((1, 3), (sizes[0], 3), (sum(sizes) - 1, 3), (sum(sizes), 5), (9999, 10)):
+        assert len(read(path, max_bytes=most)) == expected
+    assert len(read(path, max_bytes=1, start_offset=4)) == 1
+
+
+def test_transactions_end_as_their_markers_and_the_index_say(tmp_path: Path) -> None:
+    batches = [
+        encode(of_producer(keyed(0, "ab"), 1)),
+        encode(of_producer(keyed(2, "cd"), 2)),
+        marker(4, 1, ABORT_KEY),
+        encode(of_producer(keyed(5, "e"), 1)),
+        marker(6, 2, COMMIT_KEY),
+        marker(7, 1, COMMIT_KEY),
+        encode(keyed(8, "f")),
+        encode(of_producer(keyed(9, "g"), 3)),
+        encode(keyed(10, "h")),
+    ]
+    path = make_partition(tmp_path, {0: batches})
+    (path / "00000000000000000000.snapshot").unlink()
+    (path.parent / ".kafka_cleanshutdown").unlink()
+    for has_index in (True, False):  # what is not synced for certain is found anew
+        if has_index:
+            (path / "00000000000000000000.txnindex").write_bytes(index_entry(1, 0, 4, 2))
+        else:
+            (path / "00000000000000000000.txnindex").unlink()
+        offsets = [row["offset"] for row in read(path, isolation="read_committed")]
+        assert offsets == [2, 3, 5, 8]
+        assert [row["offset"] for row in read(path)] == [0, 1, 2, 3, 5, 8, 9, 10]
+        assert len(read(path, control=True)) == 11
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_damage_is_an_error_behind_what_is_sound(tmp_path: Path, codec: Codec) -> None:
+    """Or the end, where that is asked for; the table says so."""
+    batches = [packed(keyed(3 * i, "abc"), codec) for i in range(5)]
+    path = make_partition(tmp_path, {0: batches})
+    log = log_of(path, 0)
+    at = sum(map(len, batches[:3]))
+    data = bytearray(log.read_bytes())
+    data[at + 61] ^= 0x40
+    for damaged in (bytes(data), bytes(data[: at + 30]), bytes(data[:at]) + bytes(100)):
+        log.write_bytes(damaged)
+        before = {file.name: file.read_bytes() for file in path.iterdir()}
+        with pytest.raises(CorruptFileError) as caught:
+            arrow.read(str(path))
+        assert (caught.value.path, caught.value.position) == (str(log), at)
+        table = arrow.read(str(path), arrow.Selection(until_damage=True))
+        assert table.column("offset").to_pylist() == list(range(9))
+        assert table.schema.metadata[arrow.STOPPED_AT] == str(caught.value).encode()
+        assert {file.name: file.read_bytes() for file in path.iterdir()} == before
+
+
+def test_headers_that_are_no_text_are_read_as_by_a_java_client(tmp_path: Path) -> None:
+    headers = ((b"\xff\xfe", b"1"), ("ä".encode(), None), (b"", b""))
+    made = batch(ReferenceRecord(0, 5, b"k", None, headers))
+    path = make_partition(tmp_path, {0: [encode(made)]})
+    (row,) = read(path, columns=["headers"])
+    expected = [("��", b"1"), ("ä", None), ("", b"")]
+    assert [(header["key"], header["value"]) for header in row["headers"]] == expected
+
+
+def test_a_cleaning_that_was_cut_short_is_not_read(tmp_path: Path) -> None:
+    path = small(tmp_path)
+    (path / "00000000000000000000.log.swap").write_bytes(b"")
+    with pytest.raises(arrow.NotALogError, match=r"00000000000000000000\.log\.swap"):
+        arrow.read(str(path))
+    with pytest.raises(arrow.NotALogError, match="no such directory"):
+        arrow.read(str(tmp_path / "missing-0"))
+    with pytest.raises(arrow.NotALogError, match="orders-0"):
+        arrow.read(str(tmp_path))
+
+
+def test_a_stream_comes_batch_by_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_runs, "WINDOW_BYTES", 100)
+    reader = arrow.RecordStream(str(small(tmp_path))).reader()
+    assert isinstance(reader, pa.RecordBatchReader)
+    assert [found.num_rows for found in reader] == [3, 2, 2, 3]
+
+
+def test_an_open_log_is_read_as_it_is_when_the_read_begins(tmp_path: Path) -> None:
+    options = LogOptions(clock=lambda: 1, scheduler=ManualScheduler(lambda: 1))
+    with Log.open(str(tmp_path / "orders-0"), options) as log:
+        for letters in ("ab", "c"):
+            log.append_as_leader(encode(keyed(0, letters)))
+            log.roll()
+        stream = arrow.RecordStream(log, arrow.Selection(columns=["offset", "key"]))
+        log.append_as_leader(encode(keyed(0, "d")))
+        found = pa.Table.from_batches(list(stream))
+        assert found.column("key").to_pylist() == [b"a", b"b", b"c"]
+        assert arrow.read(log).num_rows == 4
+        found = arrow.read(log, arrow.Selection(start_offset=2))
+        assert found.column("key").to_pylist() == [b"c", b"d"]
+        assert arrow.read(log, COMMITTED).num_rows == 0  # the high watermark has not moved
+        log.follow_end()
+        assert arrow.read(log, COMMITTED).num_rows == 4
