@@ -16,10 +16,15 @@ if TYPE_CHECKING:
     from compactor.api.dumps import dump as dump
     from compactor.api.explanations import explain as explain
     from compactor.api.log_changes import ChangeOptions as ChangeOptions
+    from compactor.api.log_changes import log_abort as log_abort
+    from compactor.api.log_changes import log_append as log_append
+    from compactor.api.log_changes import log_delete_records as log_delete_records
     from compactor.api.log_changes import log_roll as log_roll
+    from compactor.api.log_changes import log_truncate as log_truncate
     from compactor.api.log_looks import log_offsets as log_offsets
     from compactor.api.plans import Plan as Plan
     from compactor.api.plans import plan as plan
+    from compactor.api.record_lines import read_records as read_records
     from compactor.api.recoveries import recover as recover
     from compactor.api.replays import replay as replay
     from compactor.api.rules import Rules as Rules
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
     from compactor.round_report import CleaningReport as CleaningReport
     from compactor.round_report import LogReport as LogReport
     from compactor.round_report import LogStatus as LogStatus
+    from compactor.stopped_log.additions import NewRecord as NewRecord
     from compactor.stopped_log.changes import Outcome as Outcome
     from compactor.stopped_log.log_offsets import LogOffsets as LogOffsets
     from compactor.verification.cleaning_clock import CleaningClock as CleaningClock
@@ -60,9 +66,11 @@ _NAMES = {
     "compactor.api.changes": "Event OnProgress Progress what_was_changed",
     "compactor.api.dumps": "dump",
     "compactor.api.explanations": "explain",
-    "compactor.api.log_changes": "ChangeOptions log_roll",
+    "compactor.api.log_changes": "ChangeOptions log_abort log_append log_delete_records log_roll "
+    "log_truncate",
     "compactor.api.log_looks": "log_offsets",
     "compactor.api.plans": "Plan plan",
+    "compactor.api.record_lines": "read_records",
     "compactor.api.recoveries": "recover",
     "compactor.api.replays": "replay",
     "compactor.api.rules": "Rules RunOptions",
@@ -76,6 +84,7 @@ _NAMES = {
     "compactor.recovery.log_dir_recovery": "LogDirRecovery LogRecovery",
     "compactor.recovery.recovery_account": "problems_of",
     "compactor.round_report": "CleaningReport LogReport LogStatus",
+    "compactor.stopped_log.additions": "NewRecord",
     "compactor.stopped_log.changes": "Outcome",
     "compactor.stopped_log.log_offsets": "LogOffsets",
     "compactor.verification.cleaning_clock": "CleaningClock read_run_report",

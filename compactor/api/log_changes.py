@@ -3,7 +3,7 @@
 Under the lock of the log directory, from the first look to the last write.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -14,9 +14,11 @@ from compactor.api.log_settings import settings_of
 from compactor.api.premises import Premises, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.errors import RefusedError
+from compactor.exit_codes import UsageError
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
-from compactor.stopped_log import changes
+from compactor.stopped_log import additions, changes
+from compactor.stopped_log.additions import NewRecord
 from compactor.stopped_log.changes import Change, Outcome, carried_out
 from compactor.stopped_log.log_place import (
     KnownOffsets,
@@ -26,6 +28,7 @@ from compactor.stopped_log.log_place import (
     require_changeable,
 )
 from compactor.stopped_log.opened_log import LogSettings, changed, viewed
+from storage.codecs.compression import Codec
 from storage.file_names import LOG
 from storage.files.local import LOCAL
 from storage.files.overlay import OverlayFiles
@@ -68,6 +71,46 @@ DEFAULTS = ChangeOptions()
 def log_roll(log_dir: str, topic_partition: str, options: ChangeOptions = DEFAULTS) -> Outcome:
     """Begin a new segment, as a broker does when one is full. Raises as `change_log` does."""
     return change_log(log_dir, topic_partition, changes.roll(), options)
+
+
+def log_delete_records(
+    log_dir: str,
+    topic_partition: str,
+    before: int | None,
+    options: ChangeOptions = DEFAULTS,
+) -> Outcome:
+    """Delete all records below an offset, as `kafka-delete-records` does. before: None: all.
+    Raises as `change_log` does."""
+    return change_log(log_dir, topic_partition, changes.delete_records(before), options)
+
+
+def log_truncate(
+    log_dir: str, topic_partition: str, to: int, options: ChangeOptions = DEFAULTS
+) -> Outcome:
+    """Delete all records from an offset on. Raises as `change_log` does."""
+    return change_log(log_dir, topic_partition, changes.truncate(to), options)
+
+
+def log_append(
+    log_dir: str,
+    topic_partition: str,
+    records: Sequence[NewRecord],
+    codec: str = "none",
+    options: ChangeOptions = DEFAULTS,
+) -> Outcome:
+    """Append records as a leader would. codec: of the batches, none, gzip, snappy, lz4 or zstd; the
+    topic's compression.type comes first. Raises as `change_log` does."""
+    if codec.upper() not in Codec.__members__:
+        raise UsageError(f"--codec {codec}: expected none, gzip, snappy, lz4 or zstd")
+    change = additions.append(records, Codec[codec.upper()])
+    return change_log(log_dir, topic_partition, change, options)
+
+
+def log_abort(
+    log_dir: str, topic_partition: str, producer_id: int, options: ChangeOptions = DEFAULTS
+) -> Outcome:
+    """Abort the open transaction of a producer in this log. Raises as `change_log` does."""
+    return change_log(log_dir, topic_partition, additions.abort(producer_id), options)
 
 
 def change_log(

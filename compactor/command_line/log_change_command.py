@@ -12,9 +12,23 @@ from compactor.host.printable import printable
 from compactor.views.log_change import change_document, change_lines
 from compactor.views.report_json import summary
 
-Call = Callable[[str, str, api.ChangeOptions], api.Outcome]
+Call = Callable[[str, str, ChangeArguments, api.ChangeOptions], api.Outcome]
 
-_CALLS: Mapping[str, Call] = {"roll": api.log_roll}
+_CALLS: Mapping[str, Call] = {
+    "roll": lambda log_dir, log, _, options: api.log_roll(log_dir, log, options),
+    "delete-records": lambda log_dir, log, wanted, options: api.log_delete_records(
+        log_dir, log, wanted.before, options
+    ),
+    "truncate": lambda log_dir, log, wanted, options: api.log_truncate(
+        log_dir, log, wanted.to, options
+    ),
+    "append": lambda log_dir, log, wanted, options: api.log_append(
+        log_dir, log, api.read_records(wanted.records), wanted.codec, options
+    ),
+    "abort": lambda log_dir, log, wanted, options: api.log_abort(
+        log_dir, log, wanted.producer_id, options
+    ),
+}
 
 
 def result_of(name: str, wanted: ChangeArguments) -> Result:
@@ -36,7 +50,7 @@ def _done(name: str, wanted: ChangeArguments, call: Call) -> Result:
         confirm=confirm,
         allowed_file_systems=wanted.allowed_file_systems,
     )
-    outcome = call(wanted.log.log_dir, wanted.log.topic_partition, options)
+    outcome = call(wanted.log.log_dir, wanted.log.topic_partition, wanted, options)
     if wanted.format is Format.TABLE:
         would = "would be done" if wanted.dry_run else "done"
         what = would if outcome.is_changed else "nothing was changed"

@@ -28,6 +28,10 @@ def log() -> None:
 
 app.command(cls=GivenOnce)(log_look_commands.offsets)
 app.command(cls=GivenOnce)(log_change_commands.roll)
+app.command(cls=GivenOnce)(log_change_commands.delete_records)
+app.command(cls=GivenOnce)(log_change_commands.truncate)
+app.command(cls=GivenOnce)(log_change_commands.append)
+app.command(cls=GivenOnce)(log_change_commands.abort)
 
 
 @app.command(cls=GivenOnce)

@@ -43,3 +43,8 @@ class ChangeArguments:
     allowed_file_systems: tuple[str, ...]
     format: Format
     only_replica: bool = False
+    before: int | None = None  # of delete-records
+    to: int = 0  # of truncate
+    records: str = ""  # of append
+    codec: str = "none"
+    producer_id: int = -1  # of abort

@@ -1,12 +1,15 @@
-"""What an operator may do to one log, each on an open log: `roll`, `delete-records`, `truncate`.
+"""What takes records away from a log, or none: `roll`, `delete-records`, `truncate`.
 
 Each is done on an overlay first, where nothing is changed: what the engine refuses is refused
 there, and what would come of it is what the operator is asked about.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
+from compactor.errors import RefusedError
+from compactor.exit_codes import UsageError
 from compactor.stopped_log.opened_log import LogAtWork
 from storage.log.engine.log import Log
 
@@ -70,3 +73,66 @@ def roll() -> Change:
         return f"begins a new segment at offset {work.log.roll().base_offset}"
 
     return Change("roll", act, False, "the active segment is empty: there is nothing to roll")
+
+
+def delete_records(before: int | None) -> Change:
+    """Let the log begin at an offset, and delete the segments that are wholly below.
+
+    before: None: at the log end. As the leader of the only replica, the high watermark is there.
+    Source: Kafka, Partition.deleteRecordsOnLeader; spec L-23.1, L-23.2, C-18.2.
+    """
+
+    def act(work: LogAtWork) -> str | None:
+        log = work.log
+        if log.config.is_compacted and not log.config.is_deleted:
+            raise RefusedError(
+                f"{work.at.name}: cleanup.policy of its topic is compact alone, and Kafka deletes "
+                "no records of such a topic. Nothing was changed"
+            )
+        log.follow_end()
+        offset = log.log_end_offset if before is None else before
+        if offset > log.log_end_offset:
+            raise UsageError(f"--before {offset}: the log ends at offset {log.log_end_offset}")
+        if not log.increment_log_start(offset):
+            return None
+        work.write_log_start()  # before segments go, or a crash would bring back what is left
+        log.config = replace(log.config, retention_ms=-1, retention_bytes=-1)  # by offset alone
+        gone = log.delete_old_segments()
+        return (
+            f"deletes all records below offset {offset}; {_segments(gone)} with nothing else, and "
+            "what is below it in the next one is skipped by readers from now on"
+        )
+
+    return Change("delete-records", act, True, "the log does not begin before that offset")
+
+
+def truncate(to: int) -> Change:
+    """End the log at an offset, or at the beginning of the batch that holds it.
+
+    Source: Kafka, LogManager.truncateTo, UnifiedLog.truncateTo; spec L-22, C-17.5.
+    """
+
+    def act(work: LogAtWork) -> str | None:
+        log = work.log
+        start, end = log.log_start_offset, log.log_end_offset
+        if not start <= to <= end:
+            raise UsageError(f"--to {to}: the log holds offsets {start} up to {end}")
+        if to == end:
+            return None
+        offset = min(to, log.place_of(to).offset)
+        bases = [segment.base_offset for segment in log.segments]
+        # before anything is cut: to clean a part again does no harm, to leave one out would
+        work.lower_cleaner_checkpoint(max(base for base in bases if base <= offset))
+        log.truncate_to(offset)
+        gone = len(bases) - len(log.segments)
+        of_batch = "" if offset == to else f", where the batch that holds {to} begins"
+        return (
+            f"deletes all records from offset {offset} on{of_batch}; {_segments(gone)} with "
+            "nothing else"
+        )
+
+    return Change("truncate", act, True, "the log ends there already")
+
+
+def _segments(count: int) -> str:
+    return "1 segment goes" if count == 1 else f"{count} segments go"

@@ -91,7 +91,7 @@ def _epochs(log: Log) -> tuple[EpochRange, ...]:
     ends = [entry.start_offset for entry in entries[1:]] + [log.log_end_offset]
     return tuple(
         EpochRange(entry.epoch, entry.start_offset, end)
-        for entry, end in zip(entries, ends, strict=True)
+        for entry, end in zip(entries, ends, strict=False)  # without an entry there is one end
     )
 
 

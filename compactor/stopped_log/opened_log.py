@@ -59,6 +59,7 @@ class LogAtWork:
     at: LogAt
     log: Log
     known: KnownOffsets
+    now_ms: int
     files: Files
 
     def write_log_start(self) -> None:
@@ -125,7 +126,7 @@ def changed(
         files.sync_directory(at.log_dir)
     log = _open(at, known, settings, files)
     try:
-        work = LogAtWork(at, log, known, files)
+        work = LogAtWork(at, log, known, settings.now_ms, files)
         result = change(work)
         log.flush(force=True)
         log.close()

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from storage.formats import checkpoint, clean_shutdown
 from tests.compactor.stopped_log.kafka_answers import answers
 from tests.compactor.stopped_log.made_logs import CLOCK_MS, LOG_END, files_in, make
 from tests.compactor.test_log_dir_lock import other_process
-from tests.support.local_command import run_command
+from tests.support.local_command import Ended, run_command
 
 NAME = "orders-0"
 RULES = api.Rules(as_of=CLOCK_MS, any_clock=True, settings={"index.interval.bytes": "0"})
@@ -27,24 +28,55 @@ def made(tmp_path: Path) -> Path:
     return make(tmp_path / "log")
 
 
-def change(made: Path, name: str) -> Outcome:
+TOMBSTONE = api.NewRecord(b"a", None, headers=((b"why", b"asked"),))
+NAMES = list(answers())
+
+
+def offsets(made: Path) -> dict[str, Any]:
+    return run_command("log", "offsets", made, NAME, "--format", "json").summary
+
+
+def change(made: Path, name: str, options: api.ChangeOptions = OPTIONS) -> Outcome:
     """Do what a name of `kafka_answers` says."""
-    assert name == "roll"
-    return api.log_roll(str(made), NAME, OPTIONS)
+    command, _, word = name.partition(" ")
+    match command:
+        case "roll":
+            return api.log_roll(str(made), NAME, options)
+        case "delete-records":
+            return api.log_delete_records(str(made), NAME, int(word), options)
+        case "truncate":
+            return api.log_truncate(str(made), NAME, int(word), options)
+        case "append":
+            return api.log_append(str(made), NAME, [TOMBSTONE], word or "none", options)
+        case "abort":
+            return api.log_abort(str(made), NAME, 8, options)
+    raise AssertionError(name)
 
 
-@pytest.mark.parametrize("name", ["roll"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_change_leaves_the_files_that_kafka_leaves(made: Path, name: str) -> None:
     assert change(made, name).is_changed
     assert files_in(made) == answers()[name]
 
 
-@pytest.mark.parametrize("name", ["roll"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_dry_run_tells_the_same_and_changes_nothing(made: Path, name: str) -> None:
     before = files_in(made)
-    told = api.log_roll(str(made), NAME, api.ChangeOptions(rules=RULES, dry_run=True))
+    told = change(made, name, replace(OPTIONS, dry_run=True))
     assert files_in(made) == before
     assert told == change(made, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_other_replicas_have_to_be_thought_of(made: Path, name: str) -> None:
+    options = api.ChangeOptions(rules=RULES)
+    if name == "roll":
+        assert change(made, name, options).is_changed
+        return
+    before = files_in(made)
+    with pytest.raises(RefusedError, match=r"Say --only-replica .* Nothing was changed"):
+        change(made, name, options)
+    assert files_in(made) == before
 
 
 class TestRoll:
@@ -69,6 +101,186 @@ class TestRoll:
         assert document["changed"] is True
         assert (document["before"]["segments"], document["after"]["segments"]) == (3, 4)
         assert document["after"]["last_stable"] == 8
+
+
+class TestDeleteRecords:
+    def test_readers_begin_there(self, made: Path) -> None:
+        ended = run_command(
+            "log", "delete-records", made, NAME, "--before", 5, "--only-replica", "--yes"
+        )
+        assert ended.code == 0
+        assert "log start offset: 0 becomes 5" in ended.out
+        assert "1 segment goes with nothing else" in ended.out
+        assert offsets(made)["log_start"] == 5
+
+    def test_all(self, made: Path) -> None:
+        assert run_command("log", "delete-records", made, NAME, "--only-replica", "--yes").code == 0
+        found = offsets(made)
+        assert (found["log_start"], found["log_end"], found["epochs"]) == (10, 10, [])
+        assert found["size_bytes"] == 140  # as Kafka, which leaves the active segment
+
+    def test_time_and_size_do_not_count(self, made: Path) -> None:
+        """The records are from 2023, and retention.ms would have them all gone."""
+        settings = ["--set", "retention.ms=1", "--set", "retention.bytes=1"]
+        words = ["--before", 1, "--only-replica", "--yes", *settings]
+        assert run_command("log", "delete-records", made, NAME, *words).code == 0
+        assert offsets(made)["segments"] == 3
+
+    def test_what_is_not_there_to_delete(self, made: Path) -> None:
+        before = files_in(made)
+        words = ["--only-replica", "--yes"]
+        ended = run_command("log", "delete-records", made, NAME, "--before", 11, *words)
+        assert (ended.code, "--before 11: the log ends at offset 10" in ended.error) == (2, True)
+        ended = run_command("log", "delete-records", made, NAME, "--before", 0, *words)
+        assert (ended.code, "does not begin before that" in ended.out) == (0, True)
+        assert files_in(made) == before
+
+    def test_of_a_compacted_topic_nothing_is_deleted(self, made: Path, tmp_path: Path) -> None:
+        before = files_in(made)
+        configs = tmp_path / "topics.json"
+        configs.write_text('{"orders": {"cleanup.policy": "compact"}}')
+        words = ["--before", 5, "--only-replica", "--yes", "--topic-configs", configs]
+        ended = run_command("log", "delete-records", made, NAME, *words)
+        assert (ended.code, files_in(made)) == (3, before)
+        assert "Kafka deletes no records of such a topic" in ended.error
+
+
+class TestTruncate:
+    def test_what_lies_above_goes(self, made: Path) -> None:
+        ended = run_command("log", "truncate", made, NAME, "--to", 4, "--only-replica", "--yes")
+        assert ended.code == 0
+        assert "log end offset: 10 becomes 4" in ended.out
+        found = offsets(made)
+        assert (found["log_end"], found["high_watermark"], found["last_stable"]) == (4, 4, 4)
+        assert found["open_transactions"] == []
+        assert found["epochs"] == [{"epoch": 0, "start_offset": 0, "end_offset": 4}]
+
+    def test_within_a_batch_the_log_ends_before_it(self, made: Path) -> None:
+        """Offsets 6 and 7 are one batch. Kafka would say 7 now, and 6 after its next start."""
+        ended = run_command("log", "truncate", made, NAME, "--to", 7, "--only-replica", "--yes")
+        assert "from offset 6 on, where the batch that holds 7 begins" in ended.out
+        assert offsets(made)["log_end"] == 6
+
+    def test_the_cleaner_begins_again_where_it_has_to(self, made: Path) -> None:
+        path = str(made / checkpoint.CLEANER_OFFSET)
+        checkpoint.write(path, {("orders", 0): 8, ("prices", 1): 9})
+        run_command("log", "truncate", made, NAME, "--to", 6, "--only-replica", "--yes")
+        assert checkpoint.read(path) == {("orders", 0): 4, ("prices", 1): 9}
+
+    def test_where_the_log_ends_already_or_is_not(self, made: Path) -> None:
+        before = files_in(made)
+        ended = run_command("log", "truncate", made, NAME, "--to", 10, "--only-replica")
+        assert (ended.code, "ends there already" in ended.out) == (0, True)
+        ended = run_command("log", "truncate", made, NAME, "--to", 11, "--only-replica", "--yes")
+        assert (ended.code, "the log holds offsets 0 up to 10" in ended.error) == (2, True)
+        assert files_in(made) == before
+
+
+class TestAppend:
+    def append(self, made: Path, lines: str, *words: object) -> Ended:
+        path = made.parent / "records.jsonl"
+        path.write_text(lines)
+        options = ["--records", path, "--only-replica", "--yes", *words]
+        return run_command("log", "append", made, NAME, *options)
+
+    def test_records_of_every_kind(self, made: Path) -> None:
+        lines = (
+            '{"key": "a", "value": null, "timestamp": 1699999999999}\n\n'
+            '{"key": {"hex": "00ff"}, "value": {"base64": "/w=="}, "headers": [["h", null]]}\n'
+            '{"value": "no key"}\n'
+        )
+        ended = self.append(made, lines, "--codec", "gzip")
+        assert ended.code == 0
+        assert "appends 3 records (1 of them without a value) in 1 batch from offset 10 on" in (
+            ended.out
+        )
+        rows = [r for r in api.dump(str(made / NAME)) if r["kind"] == "record"][-3:]
+        assert [(r["offset"], r["key"], r["value"]) for r in rows] == [
+            (10, "a", None), (11, {"hex": "00ff"}, {"hex": "ff"}), (12, None, "no key"),
+        ]  # fmt: skip
+        assert (rows[0]["timestamp"], rows[1]["headers"]) == (1699999999999, [["h", None]])
+        assert offsets(made)["epochs"][-1] == {"epoch": 5, "start_offset": 8, "end_offset": 13}
+
+    def test_many_records_come_in_batches(self, made: Path) -> None:
+        lines = "".join(f'{{"key": "{n}", "value": "{"v" * 100}"}}\n' for n in range(1000))
+        ended = self.append(made, lines, "--codec", "lz4", "--set", "segment.bytes=10000")
+        assert ended.code == 0
+        batches = [r for r in api.dump(str(made / NAME)) if r["kind"] == "batch"]
+        assert len([b for b in batches if b["base_offset"] >= 10]) == 8
+        assert offsets(made)["log_end"] == 1010
+        assert api.verify(str(made)).findings == []
+
+    @pytest.mark.parametrize(
+        ("line", "problem"),
+        [
+            ("{", "is not JSON"),
+            ("[]", "expected an object"),
+            ('{"key": "a"}', "has no value; a tombstone is written with null"),
+            ('{"key": "a", "value": 5}', "value: expected text, null"),
+            ('{"key": {"hex": "0"}, "value": ""}', "key: not hex"),
+            ('{"key": {"base64": "*"}, "value": ""}', "key: not base64"),
+            ('{"value": "", "timestamp": "noon"}', "timestamp 'noon': expected milliseconds"),
+            ('{"value": "", "headers": {"a": "b"}}', "headers: expected a list of pairs"),
+            ('{"value": "", "headers": [[null, "b"]]}', "headers: a header has a name"),
+            ('{"value": "", "vlaue": ""}', "no field is named 'vlaue'"),
+        ],
+    )
+    def test_a_line_that_is_no_record(self, made: Path, line: str, problem: str) -> None:
+        before = files_in(made)
+        ended = self.append(made, '{"value": "fine"}\n' + line)
+        assert (ended.code, files_in(made)) == (2, before)
+        assert f"records.jsonl, line 2: {problem}" in ended.error
+
+    @pytest.mark.parametrize(
+        ("line", "setting", "problem"),
+        [
+            ('{"value": "no key"}', "cleanup.policy=compact", "records 0 of the batch"),
+            ('{"key": "k", "value": "v"}', "max.message.bytes=69", "max.message.bytes is 69"),
+            ('{"value": "v", "timestamp": 9999999999999}', "segment.ms=5", "records 0 of"),
+        ],
+    )
+    def test_what_a_leader_refuses(
+        self, made: Path, line: str, setting: str, problem: str, tmp_path: Path
+    ) -> None:
+        """The first batch would have been taken."""
+        before = files_in(made)
+        name, _, value = setting.partition("=")
+        configs = tmp_path / "topics.json"
+        configs.write_text(f'{{"orders": {{"{name}": "{value}"}}}}')
+        first = '{"key": "k", "value": "%s"}\n' % ("v" * 17_000)
+        lines = line if "max" in setting else first + line
+        ended = self.append(made, lines, "--topic-configs", configs)
+        assert (ended.code, files_in(made)) == (1, before), ended
+        assert problem in ended.error
+        assert "Nothing was changed" in ended.error
+
+
+class TestAbort:
+    def abort(self, made: Path, producer_id: int) -> Ended:
+        options = ["--producer-id", producer_id, "--only-replica", "--yes"]
+        return run_command("log", "abort", made, NAME, *options)
+
+    def test_the_last_stable_offset_moves(self, made: Path) -> None:
+        ended = self.abort(made, 8)
+        assert ended.code == 0
+        assert "last stable offset: 8 becomes 11" in ended.out
+        assert "In __transaction_state nothing is changed" in ended.out
+        found = offsets(made)
+        assert (found["last_stable"], found["open_transactions"]) == (11, [])
+        assert api.verify(str(made)).findings == []
+
+    def test_a_second_time_there_is_nothing_to_end(self, made: Path) -> None:
+        self.abort(made, 8)
+        before = files_in(made)
+        ended = self.abort(made, 8)
+        assert (ended.code, files_in(made)) == (2, before)
+        assert "--producer-id 8: has no open transaction in this log" in ended.error
+
+    def test_a_producer_without_one(self, made: Path) -> None:
+        ended = self.abort(made, 7)
+        assert "--producer-id 7: has no open transaction in this log; producers that have: 8" in (
+            ended.error
+        )
 
 
 class TestAgreement:

@@ -1,0 +1,140 @@
+"""What is added to a log: records, as its leader adds them, and the end of a transaction."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from compactor.exit_codes import UsageError
+from compactor.stopped_log.changes import Change
+from compactor.stopped_log.log_offsets import open_transactions
+from compactor.stopped_log.opened_log import LogAtWork
+from storage.codecs.compression import Codec
+from storage.formats.control_record import KEY, MARKER_VALUE, ControlType
+from storage.formats.record import Record
+from storage.formats.record_batch import BatchOptions, encode_batch
+from storage.log.engine.appending import AppendRequest
+from storage.log.engine.log import Log
+from storage.log.engine.producer_append import AppendOrigin
+
+BATCH_BYTES = 16_384  # as a producer's batch.size
+_OVERHEAD_BYTES = 20  # of a record beside key, value and headers, about
+
+
+class NewRecord(NamedTuple):
+    """A record that has no offset yet."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int | None = None  # None: the time at which it is appended
+    headers: tuple[tuple[bytes, bytes | None], ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        parts = [self.key, self.value, *(part for header in self.headers for part in header)]
+        return _OVERHEAD_BYTES + sum(len(part) for part in parts if part is not None)
+
+
+def append(records: Sequence[NewRecord], codec: Codec) -> Change:
+    """Append records, in batches of a producer's size, as the leader with the log's latest leader
+    epoch. The topic's configuration may change codec and timestamps, and refuse a batch.
+
+    The high watermark follows, as that of an only replica.
+    """
+
+    def act(work: LogAtWork) -> str | None:
+        if not records:
+            return None
+        log, now_ms = work.log, work.now_ms
+        first = log.log_end_offset
+        request = AppendRequest(leader_epoch=_leader_epoch(log))
+        batches = 0
+        for batch in _batches(records):
+            log.append_as_leader(_encoded(batch, codec, now_ms), request)
+            batches += 1
+        log.follow_end()
+        tombstones = sum(record.value is None for record in records)
+        return (
+            f"appends {_counted(len(records), 'record')} ({tombstones} of them without a value) "
+            f"in {_counted(batches, 'batch', 'es')} from offset {first} on, leader epoch "
+            f"{request.leader_epoch}"
+        )
+
+    return Change("append", act, True, "there are no records to append")
+
+
+def abort(producer_id: int) -> Change:
+    """End the open transaction of a producer by the marker that a coordinator would write: of the
+    producer's epoch, and of the coordinator epoch that the log knows.
+
+    Source: Kafka, TransactionsCommand (abort), UnifiedLog.appendAsLeader; spec L-14, L-17.
+    """
+
+    def act(work: LogAtWork) -> str | None:
+        log = work.log
+        known = log.producers.producers.get(producer_id)
+        if known is None or known.txn_first_offset is None:
+            raise UsageError(f"--producer-id {producer_id}: {_no_transaction(log)}")
+        first, epoch = known.txn_first_offset, known.epoch
+        coordinator_epoch = max(known.coordinator_epoch, 0)
+        value = MARKER_VALUE.pack(0, coordinator_epoch)
+        marker = Record(0, work.now_ms, KEY.pack(0, ControlType.ABORT), value)
+        options = BatchOptions(
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            is_transactional=True,
+            is_control=True,
+        )
+        request = AppendRequest(
+            origin=AppendOrigin.COORDINATOR, leader_epoch=_leader_epoch(log), transaction_version=0
+        )
+        log.append_as_leader(encode_batch([marker], options=options), request)
+        log.follow_end()
+        return (
+            f"aborts the transaction of producer {producer_id}, epoch {epoch}, that began at "
+            f"offset {first}: its records are no longer shown to readers of committed ones, and "
+            "the cleaner removes them. In __transaction_state nothing is changed: if a "
+            "coordinator still has this transaction open, it goes on from there"
+        )
+
+    return Change("abort", act, True)
+
+
+def _no_transaction(log: Log) -> str:
+    found = [str(txn.producer_id) for txn in open_transactions(log)]
+    if not found:
+        return "has no open transaction in this log, and neither has any other"
+    return f"has no open transaction in this log; producers that have: {', '.join(found[:20])}"
+
+
+def _leader_epoch(log: Log) -> int:
+    """The one of the last leader; a later one of the controller's is not below it."""
+    return log.epochs.latest or 0
+
+
+def _batches(records: Sequence[NewRecord]) -> Iterator[list[NewRecord]]:
+    batch: list[NewRecord] = []
+    size = 0
+    for record in records:
+        if batch and size + record.size_bytes > BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(record)
+        size += record.size_bytes
+    yield batch
+
+
+def _encoded(batch: Sequence[NewRecord], codec: Codec, now_ms: int) -> bytes:
+    records = [
+        Record(
+            offset,
+            now_ms if record.timestamp_ms is None else record.timestamp_ms,
+            record.key,
+            record.value,
+            record.headers,
+        )
+        for offset, record in enumerate(batch)
+    ]
+    return encode_batch(records, codec)
+
+
+def _counted(count: int, noun: str, plural: str = "s") -> str:
+    return f"{count:,} {noun}{'' if count == 1 else plural}"
