@@ -29,13 +29,13 @@ def cache_dir(environ: Mapping[str, str]) -> Path:
 def archive_path(environ: Mapping[str, str]) -> Path:
     """The archive for the Java that JAVA_HOME or PATH name, whether it is there or not."""
     jars = spark_home(environ) / "jars"
-    state = [_identity(_java(environ)), _identity(jars)]
+    state = [_identity(java_path(environ)), _identity(jars)]
     return kept_file(environ, "spark", jars, state, ".jsa")
 
 
 def can_be_made(environ: Mapping[str, str]) -> bool:
     """Whether Java brings the archive that ours lies on."""
-    return (_java(environ).resolve().parent.parent / "lib" / "server" / "classes.jsa").exists()
+    return (java_path(environ).resolve().parent.parent / "lib" / "server" / "classes.jsa").exists()
 
 
 def kept_file(
@@ -63,6 +63,12 @@ def spark_home(environ: Mapping[str, str]) -> Path:
     return Path(package.origin).parent
 
 
+def java_path(environ: Mapping[str, str]) -> Path:
+    """The Java that JAVA_HOME names, or else the one in PATH."""
+    home = environ.get("JAVA_HOME")
+    return Path(home) / "bin" / "java" if home else Path(which("java") or "java")
+
+
 def start_making(environ: Mapping[str, str], log_path: Path) -> subprocess.Popen[bytes]:
     """Begin to make the archive in a process of its own: a session, a job, and Java's own dump."""
     archive_path(environ).parent.mkdir(parents=True, exist_ok=True)
@@ -75,11 +81,6 @@ def start_making(environ: Mapping[str, str], log_path: Path) -> subprocess.Popen
             start_new_session=True,  # Ctrl-C reaches it through whoever started it, once
             env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
-
-
-def _java(environ: Mapping[str, str]) -> Path:
-    home = environ.get("JAVA_HOME")
-    return Path(home) / "bin" / "java" if home else Path(which("java") or "java")
 
 
 def _identity(path: Path) -> str:

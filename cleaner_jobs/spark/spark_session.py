@@ -10,10 +10,12 @@ Java writes to `spark.log` in the work directory, so that the terminal stays the
 
 import os
 import re
+import shlex
 import signal
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -25,6 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
 from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, archive_path, spark_home
+from cleaner_jobs.spark.kept_launch import Launch, keep_launch, kept_launch, start_java
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
 from cleaner_jobs.undisturbed import undisturbed
 from storage.errors import LogCompactionError
@@ -33,6 +36,7 @@ LOG_NAME = "spark.log"
 DEFAULT_MASTER = "local[*]"
 DAEMON_MODULE = "cleaner_jobs.spark.worker_daemon"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+DRIVER_MEMORY = "spark.driver.memory"
 JAVA_EXIT_SECONDS = 120  # half a second, but for one that dumps a class archive
 
 COMPLAINT = re.compile(r"error|exception|not found|unable", re.IGNORECASE)
@@ -91,7 +95,7 @@ def start_spark(
             **(extra or {}),
             "spark.app.name": app_name,
         }
-        return _quiet(_start_java_and_context(options, log_path))
+        return _quiet(_start_java_and_context(options, log_path, by_launcher=bool(extra)))
     except (*SPARK_ERRORS, OSError) as error:
         given = f" with master {master}" if master else ""
         cause = _cause(error, log_path)
@@ -173,7 +177,7 @@ def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> d
     return {
         **options,
         **LOOPBACK,
-        "spark.driver.memory": "1g",  # plans and outcomes; no record ever comes to the driver
+        DRIVER_MEMORY: "1g",  # plans and outcomes; no record ever comes to the driver
         JAVA_OPTIONS: " ".join(java_options),
         "spark.local.dir": str(Path(work_dir).absolute()),
         **_socket_options(str(Path(work_dir).absolute())),
@@ -219,24 +223,61 @@ def _submitted_conf(master: str | None, app_name: str, extra: Mapping[str, str])
     return conf
 
 
-def _start_java_and_context(options: Mapping[str, str], log_path: Path) -> SparkContext:
+def _start_java_and_context(
+    options: Mapping[str, str], log_path: Path, by_launcher: bool
+) -> SparkContext:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers take python3 of PATH
     os.environ.setdefault("SPARK_HOME", str(spark_home(os.environ)))  # or it is searched for
     if is_local(options["spark.master"]):
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK["spark.driver.host"])
+    else:
+        by_launcher = True
     conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
     if SparkContext._gateway is None:
+        launch = None if by_launcher else kept_launch(os.environ)
         # Not to be cut off: of a Java that is half started nobody would know.
         with log_path.open("ab") as log, undisturbed():
-            gateway = _launch(conf, log)
+            gateway = _launch(conf, log) if launch is None else _start(launch, options, log)
             _drop_numpy_converters(gateway)
             SparkContext._ensure_initialized(gateway=gateway)
+        if launch is None and not by_launcher:
+            with suppress(OSError):  # then the next session asks again
+                keep_launch(os.environ, _launch_of(gateway))
     return SparkContext(conf=conf)
 
 
 def _launch(conf: SparkConf, log: IO[bytes]) -> Any:  # untyped in pyspark, as py4j is
     start: Any = launch_gateway
     return start(conf, popen_kwargs={"stdout": log, "stderr": log})
+
+
+def _start(launch: Launch, options: Mapping[str, str], log: IO[bytes]) -> Any:
+    """Without the launcher: Java alone, to which pyspark connects as under spark-submit."""
+    ours = [f"-Xmx{options[DRIVER_MEMORY]}", *shlex.split(options[JAVA_OPTIONS])]
+    java = start_java(launch, ours, os.environ, log)
+    address = {SUBMITTED_VARIABLE: str(java.port), "PYSPARK_GATEWAY_SECRET": java.secret}
+    connect: Any = launch_gateway
+    try:
+        os.environ.update(address)
+        gateway = connect()
+    except BaseException:
+        java.process.kill()
+        java.process.wait()
+        raise
+    finally:
+        for name in address:
+            del os.environ[name]
+    gateway.proc = java.process
+    return gateway
+
+
+def _launch_of(gateway: Any) -> Launch:
+    """What the launcher has added to our options, as the Java knows that came of it."""
+    jvm = gateway.jvm
+    module_options = jvm.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptions()
+    return Launch(
+        jvm.java.lang.System.getProperty("java.class.path"), tuple(module_options.split())
+    )
 
 
 def _drop_numpy_converters(gateway: Any) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import psutil
@@ -39,6 +40,8 @@ def main(master: str | None, work_dir: str) -> None:
     }
     conf = spark.getConf()
     told: dict[str, Any] = {name: conf.get(name) for name in ASKED}
+    ours = [process.cmdline() for process in here.children() if "java" in process.name()]
+    told["java"] = " ".join(chain.from_iterable(ours))  # none under spark-submit
     end_spark(spark)
     _, alive = psutil.wait_procs(family[1:], timeout=10)
     told["driver loads"] = [name for name in HEAVY if name in sys.modules]

@@ -69,7 +69,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "storage.log": "log_writer segment_writer",
     },
     "files that are in no log directory: configuration, reports, caches, Java, the terminal": {
-        "cleaner_jobs.spark": "class_archive class_archive_job first_use spark_session",
+        "cleaner_jobs.spark": "class_archive class_archive_job first_use kept_launch spark_session",
         "compactor": "config",
         "compactor.command_line": "carry_out",
         "compactor.host": "java output",
