@@ -19,7 +19,9 @@ from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import (
     copy_8,
     copy_16,
+    copy_32,
     copy_bytes,
+    load_byte,
     load_le_uint64,
     trailing_zeros,
 )
@@ -37,7 +39,8 @@ _LAST_LITERALS = 5  # no match reaches into them
 _MATCH_LIMIT = 12  # no match begins so near to the end
 _MAX_NIBBLE = 15
 _SKIP_TRIGGER = 6  # after so many bits of failures the step grows by one
-_OVERSHOOT = 16  # bytes that a copy may touch beyond its end
+_BEHIND_LITERALS = 3 + _LAST_LITERALS  # at least, where they are not the last
+_OVERSHOOT = 32  # bytes that a copy may touch beyond its end
 
 
 @inlined
@@ -55,8 +58,7 @@ def decompress_block(
     Bytes of out behind that position, in bounds, may be written, too. NOT_TAKEN: damaged, of a
     form that is unusual near its end, or with too little room.
     """
-    ip: Any = np.int64(start)
-    op: Any = np.int64(at)
+    ip, op = _expand_most(source, (start, end), out, (at, limit))
     first: Any = np.int64(at)
     while ip < end:
         token = np.int64(source[ip])
@@ -71,14 +73,14 @@ def decompress_block(
                 ip += 1
                 length += more
         literals_end = ip + length
-        if literals_end > end - (3 + _LAST_LITERALS):  # then it has to be the last sequence
+        if literals_end > end - _BEHIND_LITERALS:  # then it has to be the last sequence
             if literals_end != end or length > limit - op:
                 return NOT_TAKEN
             copy_bytes(out, op, source, ip, length)
             return int(op + length)
         if length > limit - _MATCH_LIMIT - op:
             return NOT_TAKEN
-        _copy_literals(source, ip, out, op, length)
+        copy_bytes(out, op, source, ip, length)
         ip = literals_end
         op += length
         offset = np.int64(source[ip]) | np.int64(source[ip + 1]) << 8
@@ -94,46 +96,92 @@ def decompress_block(
                 length += more
         if offset == 0 or offset > op - first or length > limit - _LAST_LITERALS - op:
             return NOT_TAKEN
-        _copy_match(out, op, offset, length)
-        op += length
+        for _ in range(length):
+            out[op] = out[op - offset]
+            op += 1
     return NOT_TAKEN
 
 
 @inlined
-def _copy_literals(source: ByteArray, ip: Any, out: ByteArray, op: Any, length: Any) -> None:
-    has_room = ip + length + _OVERSHOOT <= source.shape[0]
-    if has_room and op + length + _OVERSHOOT <= out.shape[0]:
-        done = np.int64(0)
-        while done < length:
-            copy_16(out, op + done, source, ip + done)
-            done += 16
-    else:
-        copy_bytes(out, op, source, ip, length)
+def _expand_most(
+    source: ByteArray, span: tuple[Any, Any], out: ByteArray, room: tuple[Any, Any]
+) -> tuple[Any, Any]:
+    """Go over sequences as long as nothing is near an end; where the first one that is left begins.
+
+    In source, and in out. Of a sequence that is malformed nothing counts as done. span, room: the
+    block, and where it may be put. A copy touches up to _OVERSHOOT bytes behind its end.
+    """
+    ip: Any = np.int64(span[0])
+    op: Any = np.int64(room[0])
+    first = op
+    source_limit = min(span[1] - _BEHIND_LITERALS, source.shape[0] - _OVERSHOOT)
+    out_limit = min(room[1] - _MATCH_LIMIT, out.shape[0] - _OVERSHOOT)
+    done, filled = ip, op
+    while ip < source_limit:
+        token = np.int64(load_byte(source, ip))
+        ip, length = _whole_length(source, ip + 1, token >> 4, source_limit)
+        if length > source_limit - ip or length > out_limit - op:
+            break
+        _copy_some(source, ip, out, op, length)
+        ip += length
+        op += length
+        offset = np.int64(load_le_uint64(source, ip) & np.uint64(0xFFFF))
+        ip, length = _whole_length(source, ip + 2, token & _MAX_NIBBLE, source_limit)
+        length += _MIN_MATCH
+        if offset == 0 or offset > op - first or length > out_limit - op:
+            break
+        if offset >= _OVERSHOOT:
+            _copy_some(out, op - offset, out, op, length)
+        else:
+            _repeat(out, op, offset, length)
+        op += length
+        done, filled = ip, op
+    return done, filled
 
 
 @inlined
-def _copy_match(out: ByteArray, op: Any, offset: Any, length: Any) -> None:
-    """What stands offset bytes before op, once more; it may reach into what is written here."""
+def _whole_length(source: ByteArray, ip: Any, length: Any, limit: Any) -> tuple[Any, Any]:
+    """The position behind a length of which the token's share is given, and the length.
+
+    It is far too large where it does not end below the limit.
+    """
+    if length == _MAX_NIBBLE:
+        more = np.int64(255)
+        while more == 255:
+            if ip >= limit:
+                return ip, np.int64(1) << 60
+            more = np.int64(load_byte(source, ip))
+            ip += 1
+            length += more
+    return ip, length
+
+
+@inlined
+def _copy_some(source: ByteArray, ip: Any, out: ByteArray, op: Any, length: Any) -> None:
+    """Copy so many bytes, and up to _OVERSHOOT more."""
+    if length <= 16:
+        copy_16(out, op, source, ip)
+    else:
+        done = np.int64(0)
+        while done < length:
+            copy_32(out, op + done, source, ip + done)
+            done += 32
+
+
+@inlined
+def _repeat(out: ByteArray, op: Any, offset: Any, length: Any) -> None:
+    """The last bytes before op, over and over; up to _OVERSHOOT bytes more than the length."""
     stop = op + length
-    if stop + _OVERSHOOT > out.shape[0]:
-        while op < stop:
+    distance = offset
+    if offset < 8:  # the bytes repeat: from farther back they are the same
+        for _ in range(8):
             out[op] = out[op - offset]
             op += 1
-    elif offset >= 16:
-        while op < stop:
-            copy_16(out, op, out, op - offset)
-            op += 16
-    else:
-        distance = offset
-        if offset < 8:  # the bytes repeat: from farther back they are the same
-            for _ in range(8):
-                out[op] = out[op - offset]
-                op += 1
-            while distance < 8:
-                distance += offset
-        while op < stop:
-            copy_8(out, op, out, op - distance)
-            op += 8
+        while distance < 8:
+            distance += offset
+    while op < stop:
+        copy_8(out, op, out, op - distance)
+        op += 8
 
 
 @kernel
@@ -259,7 +307,11 @@ def _put_literals(source: ByteArray, start: Any, end: Any, out: ByteArray, op: A
     else:
         out[op] = np.uint8(length << 4)
         op += 1
-    _copy_literals(source, start, out, op, length)
+    has_room = end + _OVERSHOOT <= source.shape[0]
+    if has_room and op + length + _OVERSHOOT <= out.shape[0]:
+        _copy_some(source, start, out, op, length)
+    else:
+        copy_bytes(out, op, source, start, length)
     return op + length
 
 

@@ -76,13 +76,11 @@ def _make_block_copy(size: int) -> Any:
     def copy(_context: Any, target: Any, _at: Any, source: Any, _position: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             to, to_position, origin, origin_position = arguments
-            bits = 8 * size
-            value = builder.load(
-                _pointer(context, builder, signature.args[2], origin, origin_position, bits=bits),
-                align=1,
-            )
-            address = _pointer(context, builder, signature.args[0], to, to_position, bits=bits)
-            builder.store(value, address, align=1)
+            block = ir.VectorType(ir.IntType(8), size).as_pointer()
+            address = _pointer(context, builder, signature.args[2], origin, origin_position, bits=8)
+            value = builder.load(builder.bitcast(address, block), align=1)
+            address = _pointer(context, builder, signature.args[0], to, to_position, bits=8)
+            builder.store(value, builder.bitcast(address, block), align=1)
             return context.get_dummy_value()
 
         return types.void(target, types.int64, source, types.int64), generate
@@ -90,9 +88,10 @@ def _make_block_copy(size: int) -> Any:
     return copy
 
 
-# copy_8(target, target_position, source, position): eight bytes, in one load and one store
+# copy_8(target, target_position, source, position): eight bytes, all read before any is written
 copy_8 = _make_block_copy(8)
 copy_16 = _make_block_copy(16)
+copy_32 = _make_block_copy(32)
 
 
 def _make_trailing_zeros() -> Any:
