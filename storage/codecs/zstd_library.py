@@ -16,7 +16,7 @@ import numpy.typing as npt
 import zstandard
 
 from storage.kernels.foreign_calls import address_of, call_address
-from storage.kernels.kernel import kernel
+from storage.kernels.kernel import allocating_kernel, kernel
 
 ByteArray = npt.NDArray[np.uint8]
 Int64Array = npt.NDArray[np.int64]
@@ -98,7 +98,7 @@ def decompress_frame(
     return int(at + got)
 
 
-@kernel
+@allocating_kernel
 def compress_frame(
     addresses: Int64Array, source: ByteArray, start: int, end: int, out: ByteArray, span: Any
 ) -> int:

@@ -39,7 +39,7 @@ from storage.formats.batch_header import (
     PRODUCER_ID_AT,
     RECORDS_COUNT_AT,
 )
-from storage.kernels.kernel import inlined, kernel
+from storage.kernels.kernel import allocating_kernel, inlined, kernel
 from storage.kernels.key_hash import hash_key
 from storage.kernels.key_hash_lanes import (
     MAX_LENGTH,
@@ -286,7 +286,7 @@ def _state(row: Int64Array, offset: Any, kind: tuple[bool, bool], limits: Any) -
     return state
 
 
-@kernel
+@allocating_kernel
 def parse_records(
     payloads: ByteArray,
     bounds: Int64Array,
@@ -306,9 +306,22 @@ def parse_records(
     batch that is UNREAD are not parsed. The hashes are there only where nothing is wrong.
     Returns entries held, then the index of the bad batch, error code and detail (or -1, OK, 0).
     """
+    return _parse_records((payloads, bounds, rows), limits, secret, columns, filled, empty_queues())
+
+
+@kernel
+def _parse_records(
+    batches: tuple[ByteArray, Int64Array, Int64Array],
+    limits: tuple[int, int, int],
+    secret: tuple[np.uint64, np.uint64],
+    columns: Any,
+    filled: int,
+    queues: UInt64Array,
+) -> tuple[int, int, int, int]:
+    """As parse_records, with queues that are empty."""
+    payloads, bounds, rows = batches
     first_hash, second_hash, offsets, states = columns
     key_low, key_high = secret
-    queues = empty_queues()
     for i in range(rows.shape[0]):
         at = bounds[i, 0]
         end = bounds[i, 1]

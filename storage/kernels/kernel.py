@@ -27,9 +27,20 @@ _NAME = re.compile(r"\w+")
 def kernel(function: Function) -> Function:
     """Compile at the first call with types not met before, or load what an earlier process made.
 
-    Other threads go on while it runs.
+    Other threads go on while it runs. It makes no arrays, and counts no references to those that it
+    is given: that takes longer than the work where a row of a table is looked at.
     """
-    compiled: Any = njit(cache=True, nogil=True)(function)
+    return _compiled(function, counts_references=False)
+
+
+def allocating_kernel(function: Function) -> Function:
+    """As kernel, but it may make arrays."""
+    return _compiled(function, counts_references=True)
+
+
+def _compiled(function: Function, counts_references: bool) -> Function:
+    options: Any = {"cache": True, "nogil": True, "_nrt": counts_references}  # `_nrt` has no type
+    compiled: Any = njit(**options)(function)
     if hasattr(compiled, "_cache"):  # not so where NUMBA_DISABLE_JIT leaves the function as it is
         compiled._cache = _KernelCache(function)
     return cast(Function, compiled)

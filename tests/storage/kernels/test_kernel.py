@@ -5,7 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numba.core.errors import TypingError
+
+from storage.kernels.kernel import allocating_kernel, kernel
 
 PROJECT = Path(__file__).parents[3]
 
@@ -74,3 +78,20 @@ def test_a_kernel_is_compiled_once_for_each_state_of_what_goes_into_it(package: 
     assert call(package) == "21 0"
     change(package / "helper.py", "n * UNIT", "n - UNIT")
     assert call(package) == "4 0"
+
+
+@allocating_kernel
+def sum_of_ones(count: int) -> int:
+    return int(np.ones(count, np.int64).sum())
+
+
+@kernel
+def sum_of_zeros(count: int) -> int:
+    return int(np.zeros(count, np.int64).sum())
+
+
+def test_only_a_kernel_that_says_so_makes_arrays() -> None:
+    """The others count no references, so what they made would never be freed."""
+    assert sum_of_ones(3) == 3
+    with pytest.raises(TypingError):
+        sum_of_zeros(3)
