@@ -98,19 +98,21 @@ def check_crc(entry: Bytes, header: BatchHeader, path: str, position: int) -> No
         raise CorruptFileError(path, position, problem)
 
 
+def has_right_crc(message: Bytes) -> bool:
+    """Whether the bytes of a whole message match its CRC."""
+    return bool(FRAMING.unpack_from(message)[2] == crc32(memoryview(message)[MAGIC_AT:]))
+
+
 def decode_records(entry: Bytes, header: BatchHeader, path: str, position: int) -> list[Record]:
     """Return the records of a whole entry of any format, with absolute offsets and timestamps."""
     if header.magic == MAGIC:
         return record_batch.decode_records(entry, header, path, position)
-    outer = _decode_message(entry, path, position)
     if not header.codec:
-        return [outer]
-    if outer.value is None:
-        raise CorruptFileError(path, position, "a wrapper without a value")
-    value = outer.value
-    if header.codec is Codec.LZ4 and header.magic == 0:
-        value = with_header_checksum(value)  # it is wrong in v0 (F-8.4)
-    inner = list(_messages(decompress(header.codec, value, path, position), path, position))
+        return [_decode_message(entry, path, position)]
+    inner = [
+        (message[MAGIC_AT], _decode_message(message, path, position))
+        for message in messages_within(entry, header, path, position)
+    ]
     if not inner:
         raise CorruptFileError(path, position, "the wrapper holds no message")
     base = 0
@@ -129,8 +131,18 @@ def decode_records(entry: Bytes, header: BatchHeader, path: str, position: int) 
     ]
 
 
-def _messages(data: bytes, path: str, position: int) -> Iterator[tuple[int, Record]]:
-    """Yield magic and content of the messages in a wrapper; what is cut at the end is left out."""
+def messages_within(entry: Bytes, header: BatchHeader, path: str, position: int) -> Iterator[bytes]:
+    """Yield the messages of a wrapper as they are. Their checksums are not looked at."""
+    value = _decode_message(entry, path, position).value
+    if value is None:
+        raise CorruptFileError(path, position, "a wrapper without a value")
+    if header.codec is Codec.LZ4 and header.magic == 0:
+        value = with_header_checksum(value)  # it is wrong in v0 (F-8.4)
+    return _messages(decompress(header.codec, value, path, position), path, position)
+
+
+def _messages(data: bytes, path: str, position: int) -> Iterator[bytes]:
+    """Yield the messages in a wrapper; what is cut at the end is left out."""
     at = 0
     while at + LOG_OVERHEAD_BYTES <= len(data):
         size = LENGTH.unpack_from(data, at + LENGTH_AT)[0] + LOG_OVERHEAD_BYTES
@@ -145,7 +157,7 @@ def _messages(data: bytes, path: str, position: int) -> Iterator[tuple[int, Reco
             raise CorruptFileError(path, position, problem)
         if message[LEGACY_ATTRIBUTES_AT] & CODEC_MASK:
             raise CorruptFileError(path, position, "a compressed message in the wrapper")
-        yield magic, _decode_message(message, path, position)
+        yield message
         at += size
 
 

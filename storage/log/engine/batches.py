@@ -6,6 +6,7 @@ DefaultRecordBatch, AbstractLegacyRecordBatch; spec F-3, F-4, F-7, L-3.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from struct import Struct
 from typing import Protocol
@@ -182,16 +183,29 @@ class Batch:
         return self._legacy_records() if self.is_legacy else self._v2_records()
 
     def _legacy_records(self) -> Iterator[Record]:
-        try:
+        with self._legacy_errors():
             header = legacy_messages.decode_header(self.data, self.position, "")
             found = legacy_messages.decode_records(self.data, header, "", self.position)
-        except CorruptFileError as error:
-            if isinstance(error.__cause__, DecompressionError):
-                raise _cannot_decompress(self.codec, error) from error
-            raise InvalidRecordError(error.problem) from error
         if self.magic == 1 and header.is_log_append_time:
             found = [record._replace(timestamp=header.max_timestamp) for record in found]
         return iter(found)
+
+    def messages_within(self) -> list[bytes]:
+        """The messages of a wrapper as they are; none of a batch that is none."""
+        if not self.is_legacy or self.codec is Codec.NONE:
+            return []
+        with self._legacy_errors():
+            header = legacy_messages.decode_header(self.data, self.position, "")
+            return list(legacy_messages.messages_within(self.data, header, "", self.position))
+
+    @contextmanager
+    def _legacy_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except CorruptFileError as error:
+            if isinstance(error.__cause__, DecompressionError):
+                raise _cannot_decompress(self.codec, error) from error
+            raise InvalidRecordError(error.problem) from None  # Kafka's has no cause either
 
     def record_heads(self) -> Iterator[Record]:
         """As `records`, with b"" for any key, and neither values nor headers."""

@@ -30,6 +30,10 @@ class IllegalStateError(LogError):
     """An operation that does not fit what went before."""
 
 
+class UnsupportedOperationError(LogError):
+    """What Kafka's own classes cannot do with a batch."""
+
+
 class ConfigError(LogError):
     """A topic configuration with a value that Kafka does not take."""
 

@@ -14,6 +14,7 @@ from storage.formats import legacy_messages
 from storage.formats.batch_header import (
     LEADER_EPOCH_AT,
     MAGIC,
+    MAGIC_AT,
     NO_TIMESTAMP,
 )
 from storage.formats.record import Record
@@ -26,6 +27,7 @@ from storage.log.engine.errors import (
     LogError,
     RecordValidationError,
     UnsupportedForMessageFormatError,
+    UnsupportedOperationError,
 )
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.producer_append import AppendOrigin
@@ -141,6 +143,7 @@ def _compressed(data: bytearray, batches: list[Batch], how: Validation) -> Valid
     in_place = (
         how.source_codec is how.target_codec or (first.is_control and not how.source_codec)
     ) and first.magic == how.target_magic != 0
+    was_in_place = in_place
     records: list[Record] = []
     largest, number = NO_TIMESTAMP, 0
     for batch in batches:
@@ -157,6 +160,9 @@ def _compressed(data: bytearray, batches: list[Batch], how: Validation) -> Valid
             records.append(record)
         checks.finish()
     if not in_place:
+        if was_in_place and first.magic == MAGIC and how.source_codec:
+            # Kafka has read neither keys nor values of what it meant to leave as it is
+            raise UnsupportedOperationError("a compressed batch whose offsets are not 0, 1, 2, …")
         numbered = [r._replace(offset=how.next_offset + i) for i, r in enumerate(records)]
         made = rebuild(numbered, _model(first, how))
         end = how.next_offset + len(records)
@@ -236,6 +242,7 @@ class _RecordChecks:
         config = how.config
         self._compacted = config.is_compacted
         self._log_append_time = config.is_log_append_time
+        self._messages = batch.messages_within() if how.source_codec else []
         self._takes_times = not self._log_append_time
         # the times that pass, both included
         self._earliest = how.now_ms - config.message_timestamp_before_max_ms
@@ -244,7 +251,7 @@ class _RecordChecks:
     def check(self, record: Record) -> bool:
         """Look at the next record; whether it is sound."""
         is_timely = self._takes_times and self._earliest <= record.timestamp <= self._latest
-        if is_timely and record.key is not None:  # as nearly always
+        if is_timely and record.key is not None and not self._messages:  # as nearly always
             self._number += 1
             return True
         error = self._problem(record)
@@ -254,6 +261,12 @@ class _RecordChecks:
         return error is None
 
     def _problem(self, record: Record) -> LogError | None:
+        if self._messages:
+            message = self._messages[self._number]
+            if message[MAGIC_AT] != self._batch.magic:
+                return InvalidRecordError(f"a message of magic {message[MAGIC_AT]} in a wrapper")
+            if not legacy_messages.has_right_crc(message):
+                raise CorruptRecordError("a message in a wrapper does not match its checksum")
         if self._compacted and record.key is None:
             return InvalidRecordError("a record without a key, in a topic that is compacted")
         if not self._log_append_time and record.timestamp != NO_TIMESTAMP:

@@ -2,7 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
-from tests.engine.rules import appending, loading, producing, reading, rolling, shortening
+from tests.engine.rules import (
+    appending,
+    loading,
+    producing,
+    reading,
+    rolling,
+    shortening,
+    validating,
+)
 from tests.engine.rules.case import Case
 
 PARTS: Mapping[str, Sequence[Case]] = {
@@ -12,4 +20,5 @@ PARTS: Mapping[str, Sequence[Case]] = {
     "reading": reading.CASES,
     "rolling": rolling.CASES,
     "shortening": shortening.CASES,
+    "validating": validating.CASES,
 }

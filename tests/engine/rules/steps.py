@@ -54,7 +54,7 @@ def many(*times: int, **more: Any) -> Line:
     return {"op": "append", "records": [record(ts) for ts in times], **more}
 
 
-def follower(base_offset: int, ts: int = NOW_MS, **more: Any) -> Line:
+def follower(base_offset: int | str, ts: int = NOW_MS, **more: Any) -> Line:
     return one(ts, **{"as": "follower", "base_offset": base_offset, **more})
 
 
@@ -158,3 +158,9 @@ def batches(*bounds: Sequence[int]) -> Seen:
 def files(*names: str) -> Seen:
     """The names of all files, those of checkpoints in the log directory and its marker left out."""
     return Seen({"files": sorted(names)})
+
+
+def refused(cause: str, *positions: int) -> Seen:
+    """Records of a batch were refused, each for itself."""
+    error = "RecordValidationException"
+    return Seen({"error": error, "cause": cause, "records": list(positions)})
