@@ -62,6 +62,9 @@ def _found(source: Source, files: Files) -> Entry:
 
 def _check_same(source: Source, found: Entry) -> None:
     """By what every host sees alike. Nobody can set the time of change but by changing the file."""
+    planned = source.log_bytes, source.log_mtime_ns, source.log_inode, source.log_ctime_ns
+    if planned == (found.size_bytes, found.mtime_ns, found.inode, found.ctime_ns):
+        return
     for what, before, now in (
         ("size", source.log_bytes, found.size_bytes),
         ("modification time", source.log_mtime_ns, found.mtime_ns),

@@ -171,9 +171,8 @@ def _stand_in(group: StagedGroup, kind: str) -> _Move:
 def _end_offset(files: Files, segment: StagedSegment) -> int:
     """Where recovery takes a destination to end (C-15.6, F-12.9)."""
     start = 0
-    if segment.index_file and size_of(files, segment.index_file):
-        last = offset_index.read_last(segment.index_file, segment.base_offset, files)
-        start = last.position
+    if segment.index_file:
+        start = offset_index.read_last(segment.index_file, segment.base_offset, files).position
     end_offset = segment.base_offset
     for _, header in read_batch_headers(segment.log_file, start, files=files):
         end_offset = header.next_offset

@@ -165,9 +165,8 @@ def read_back(
 
 def write_like(path: str, data: bytes, model: FileAttributes) -> None:
     """Write a file with the attributes of another, and its modification time in whole ms."""
-    with naming(path), open(path, "xb", opener=private) as out:
-        out.write(data)
-        out.flush()
+    with naming(path), open(path, "xb", buffering=0, opener=private) as out:
+        write_whole(out, memoryview(data))
         finish_like(out.fileno(), model)
 
 

@@ -8,12 +8,13 @@ F-9.4.
 
 import numpy as np
 
+from cleaner_jobs.kernels.index_entries import first_unfitting, first_unordered
 from cleaner_jobs.task_values import Stretch
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG
 from storage.files.local import LOCAL
 from storage.formats import offset_index
-from storage.formats.batch_columns import BASE_OFFSET, POSITION, SIZE, Int64Array
+from storage.formats.batch_columns import BASE_OFFSET, POSITION, Int64Array
 
 
 class IndexCheck:
@@ -26,35 +27,36 @@ class IndexCheck:
         source = stretch.source
         self._path = source.path.removesuffix(LOG) + INDEX
         self._error: CorruptFileError | None = None
-        entries = np.empty(0, offset_index.ENTRY)
+        self._base_offset, self._next = source.base_offset, 0
+        self._entries: Int64Array = np.empty((0, 2), np.int64)  # relative offset, position
         try:
             entries = offset_index.read(self._path, LOCAL)
-            offset_index.check(entries, source.log_bytes, self._path)
+            self._entries = entries.view(">i4").reshape(-1, 2).astype(np.int64)
+            if first_unordered(self._entries, source.log_bytes) >= 0:
+                offset_index.check(entries, source.log_bytes, self._path)
         except FileNotFoundError:  # it will be made
             pass
         except CorruptFileError as error:
             self._error = error
-        self._positions = entries["position"].astype(np.int64)
-        self._offsets = entries["relative_offset"].astype(np.int64) + source.base_offset
 
     def check(self, rows: Int64Array) -> None:
         """Each entry leads to the start of a batch, and no batch before it has that offset."""
         if self._error is not None:
             return
-        starts, end = rows[:, POSITION], rows[-1, POSITION] + rows[-1, SIZE]
-        first, behind = np.searchsorted(self._positions, (starts[0], end))
-        batch = np.searchsorted(starts, self._positions[first:behind], side="right") - 1
-        is_start = starts[batch] == self._positions[first:behind]
-        wrong = ~is_start | (rows[batch, BASE_OFFSET] > self._offsets[first:behind])
-        if wrong.any():
-            at = int(first + wrong.argmax())
-            batch_at, base_offset = rows[batch[at - first], [POSITION, BASE_OFFSET]]
-            problem = (
-                f"entry (offset {self._offsets[at]}, position {self._positions[at]}) does not fit "
-                f"its log, where the batch at byte {batch_at} begins with offset {base_offset}"
-            )
-            position = at * offset_index.ENTRY.itemsize
-            self._error = CorruptFileError(self._path, position, problem)
+        self._next, batch = first_unfitting(self._entries, self._base_offset, self._next, rows)
+        if batch >= 0:
+            self._error = self._wrong_entry(rows[batch])
+
+    def _wrong_entry(self, row: Int64Array) -> CorruptFileError:
+        """Of the next entry, which leads into the batch of that row."""
+        relative_offset, entry_position = self._entries[self._next].tolist()
+        batch_at, base_offset = row[[POSITION, BASE_OFFSET]].tolist()
+        problem = (
+            f"entry (offset {self._base_offset + relative_offset}, position {entry_position}) does "
+            f"not fit its log, where the batch at byte {batch_at} begins with offset {base_offset}"
+        )
+        position = self._next * offset_index.ENTRY.itemsize
+        return CorruptFileError(self._path, position, problem)
 
     def finish(self) -> None:
         """Raise CorruptFileError at the first entry that is wrong."""

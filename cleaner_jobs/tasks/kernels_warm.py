@@ -8,6 +8,7 @@ import numpy as np
 
 from cleaner_jobs.kernels import (
     headers,
+    index_entries,
     kept_batches,
     offset_map,
     pack,
@@ -76,6 +77,9 @@ def warm() -> None:
     ordinals = np.frombuffer(bytes(4), np.uint32)  # as it is read, not to be written
     record_states.drop_superseded(superseded, ordinals)
     record_states.count_in_batches(rows[:0], superseded)
+    pairs = np.zeros((0, 2), np.int64)
+    index_entries.first_unordered(pairs, 0)
+    index_entries.first_unfitting(pairs, 0, 0, rows[:0])
     kept = kept_batches.KeptBatches.of(0, ())
     actions, kept_records = np.zeros(1, np.uint8), np.zeros(1, np.int32)
     kept_batches.decide_batches(rows[:0], superseded, kept, 0, actions, kept_records)

@@ -34,12 +34,14 @@ def expected_ranges(indexes: Iterable[TxnIndexOfSegment], log_start_offset: int)
     """
     entries = all_entries(indexes)
     entries = entries[entries[:, 2] >= log_start_offset]
+    if not len(entries):  # so in most logs
+        return np.empty((0, RANGE_COLUMNS), np.int64)
     order = np.lexsort((entries[:, 2], entries[:, 1], entries[:, 0]))
     producer_ids, first, last = entries[order, :3].T
     begins = _begins_of_ranges(producer_ids, first, last)
     ranges = np.empty((len(begins), RANGE_COLUMNS), np.int64)
     ranges[:, 0], ranges[:, 1] = producer_ids[begins], first[begins]
-    ranges[:, 2] = np.maximum.reduceat(last, begins) if len(begins) else 0
+    ranges[:, 2] = np.maximum.reduceat(last, begins)
     ranges[:, 3] = FOR_MAP | FOR_CLEANING
     return ranges
 

@@ -10,6 +10,7 @@ square of the number of segments.
 import os
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
+from functools import cached_property
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.unchanged import check_same
@@ -26,11 +27,9 @@ class PlannedFiles:
     """The files of one log, as they were when the round was planned."""
 
     def __init__(self, plan: LogPlan, access: Files) -> None:
-        self._path, self._access = plan.path, access
+        self._path, self._access, self._plan = plan.path, access, plan
         self._files = {entry.name: entry for entry in plan.files}
         self._first_offsets = [group.base_offset for group in plan.groups]
-        self._of_group = _names_of_groups(plan)
-        self._of_end = _names_of_end(self._files)
         self._groups_since_listing = 0
 
     @property
@@ -52,8 +51,18 @@ class PlannedFiles:
         else:
             self._check_names((*self._of_group[group], *self._of_end))
 
+    @cached_property
+    def _of_group(self) -> list[set[str]]:
+        return _names_of_groups(self._plan)
+
+    @cached_property
+    def _of_end(self) -> set[str]:
+        return _names_of_end(self._files)
+
     def _check_all(self, first_offset: int) -> None:
         found = {entry.name: entry for entry in list_files(self._path, self._access)}
+        if found == self._files:
+            return
         names = sorted(self._files.keys() | found.keys())
         for name in names:
             offset = offset_of(name)

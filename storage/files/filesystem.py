@@ -25,7 +25,6 @@ from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Entry
 from storage.files.held_directories import open_directory
 
-_Named = tuple[str, str, int | None]  # path, name, and the directory that the name is relative to
 _READ_BYTES = 16 * 1024
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -94,24 +93,38 @@ class _Reached:
 def _with_both(call: Callable[..., None], source: str, target: str, **named: bool) -> None:
     """Let a call of the system, which takes two names, reach both."""
     directory, name = _split(target)
-    with _Reached(source, True) as (old, of_old):
-        if _split(source)[0] == directory:
-            new, of_new = (target if of_old is None else name), of_old
-            _call_with_both(call, (source, old, of_old), (target, new, of_new), named)
-            return
-        with _Reached(target, True) as (new, of_new):
-            _call_with_both(call, (source, old, of_old), (target, new, of_new), named)
+    of_source, old_name = _split(source)
+    if of_source == directory:
+        _call_in_one(call, directory, (source, target), (old_name, name), named)
+        return
+    with _Reached(source, True) as (old, of_old), _Reached(target, True) as (new, of_new):
+        try:
+            call(old, new, src_dir_fd=of_old, dst_dir_fd=of_new, **named)
+        except OSError as error:
+            error.filename, error.filename2 = source, target
+            raise
 
 
-def _call_with_both(
-    call: Callable[..., None], source: _Named, target: _Named, named: Mapping[str, bool]
+def _call_in_one(
+    call: Callable[..., None],
+    directory: str,
+    paths: tuple[str, str],
+    names: tuple[str, str],
+    named: Mapping[str, bool],
 ) -> None:
-    (old_path, old, of_old), (new_path, new, of_new) = source, target
+    """Likewise of two names in one directory, which is reached once."""
+    held = open_directory(directory, True) if held_directories.is_any_held() else None
     try:
-        call(old, new, src_dir_fd=of_old, dst_dir_fd=of_new, **named)
+        if held is None:
+            call(*paths, **named)
+        else:
+            call(*names, src_dir_fd=held, dst_dir_fd=held, **named)
     except OSError as error:
-        error.filename, error.filename2 = old_path, new_path
+        error.filename, error.filename2 = paths
         raise
+    finally:
+        if held is not None:
+            os.close(held)
 
 
 @contextlib.contextmanager
@@ -146,7 +159,7 @@ def list_directory(path: str) -> list[Entry]:
 
 def look_up(path: str) -> Entry | None:
     """Give what a listing of its directory would say of a name; None if there is no such name."""
-    name = os.path.basename(path)
+    _, name = _split(path)
     try:
         with _Reached(path, False) as (reached, directory):
             found = os.stat(reached, dir_fd=directory, follow_symlinks=False)

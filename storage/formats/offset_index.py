@@ -45,6 +45,8 @@ def decode(data: bytes, path: str) -> Entries:
         problem = f"entry has {cut} of {ENTRY.itemsize} bytes"
         raise CorruptFileError(path, whole * ENTRY.itemsize, problem)
     entries = np.frombuffer(data, ENTRY)
+    if data[-ENTRY.itemsize :] != bytes(ENTRY.itemsize):  # so where no broker is at work
+        return entries
     used = np.flatnonzero(entries["position"] | entries["relative_offset"])
     return entries[: used[-1] + 1 if len(used) else 0]
 
