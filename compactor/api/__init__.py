@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from compactor.api.log_changes import log_roll as log_roll
     from compactor.api.log_changes import log_truncate as log_truncate
     from compactor.api.log_looks import log_offsets as log_offsets
+    from compactor.api.log_reads import ReadOptions as ReadOptions
+    from compactor.api.log_reads import log_follow as log_follow
+    from compactor.api.log_reads import log_read as log_read
+    from compactor.api.log_reads import log_to_parquet as log_to_parquet
     from compactor.api.plans import Plan as Plan
     from compactor.api.plans import plan as plan
     from compactor.api.record_lines import read_records as read_records
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
     from compactor.stopped_log.additions import NewRecord as NewRecord
     from compactor.stopped_log.changes import Outcome as Outcome
     from compactor.stopped_log.log_offsets import LogOffsets as LogOffsets
+    from compactor.stopped_log.wanted_records import ReadRecord as ReadRecord
     from compactor.verification.cleaning_clock import CleaningClock as CleaningClock
     from compactor.verification.cleaning_clock import read_run_report as read_run_report
     from compactor.verification.verify import Verification as Verification
@@ -69,6 +74,7 @@ _NAMES = {
     "compactor.api.log_changes": "ChangeOptions log_abort log_append log_delete_records log_roll "
     "log_truncate",
     "compactor.api.log_looks": "log_offsets",
+    "compactor.api.log_reads": "ReadOptions log_follow log_read log_to_parquet",
     "compactor.api.plans": "Plan plan",
     "compactor.api.record_lines": "read_records",
     "compactor.api.recoveries": "recover",
@@ -87,6 +93,7 @@ _NAMES = {
     "compactor.stopped_log.additions": "NewRecord",
     "compactor.stopped_log.changes": "Outcome",
     "compactor.stopped_log.log_offsets": "LogOffsets",
+    "compactor.stopped_log.wanted_records": "ReadRecord",
     "compactor.verification.cleaning_clock": "CleaningClock read_run_report",
     "compactor.verification.verify": "Verification",
     "compactor.verification.verify_against": "Comparison",

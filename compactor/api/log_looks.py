@@ -1,5 +1,5 @@
-"""`log offsets` and `log read`: one log as a starting broker would find it. No file is changed, no
-lock taken."""
+"""`log offsets`: where one log begins and ends, as a starting broker would find it. No file is
+changed, no lock taken."""
 
 from collections.abc import Sequence
 

@@ -27,6 +27,7 @@ def log() -> None:
 
 
 app.command(cls=GivenOnce)(log_look_commands.offsets)
+app.command(cls=GivenOnce)(log_look_commands.read)
 app.command(cls=GivenOnce)(log_change_commands.roll)
 app.command(cls=GivenOnce)(log_change_commands.delete_records)
 app.command(cls=GivenOnce)(log_change_commands.truncate)

@@ -1,6 +1,7 @@
 """What a command of `compactor log` is asked."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 from compactor import api
@@ -48,3 +49,29 @@ class ChangeArguments:
     records: str = ""  # of append
     codec: str = "none"
     producer_id: int = -1  # of abort
+
+
+class ReadFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    VALUES = "values"
+    PARQUET = "parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadArguments:
+    """Which records, and how they are shown."""
+
+    log: LogArguments
+    first: str
+    end: str | None
+    isolation: str
+    max_bytes: int | None
+    limit: int | None
+    key: str | None
+    keys: str
+    values: str
+    format: ReadFormat
+    output: str | None
+    follow: bool

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import select
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,23 @@ def print_line(text: str) -> bool:
         out.flush()
         return True
     return False
+
+
+def print_bytes(data: bytes) -> bool:
+    """To standard output, as they are; whether they were taken. Of none: whether anybody is there
+    to take them, as far as a pipe can tell."""
+    with standard_output() as out:
+        out.flush()
+        out.buffer.write(data)
+        out.buffer.flush()
+        return bool(data) or _has_reader(out)
+    return False
+
+
+def _has_reader(out: TextIO) -> bool:
+    poll = select.poll()
+    poll.register(out.fileno(), select.POLLERR)
+    return not poll.poll(0)
 
 
 @contextmanager

@@ -1,0 +1,152 @@
+"""`log read`: the records of one log as a starting broker would find it. No file is changed, no
+lock taken."""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from compactor.api import places
+from compactor.api.as_of import as_of_ms
+from compactor.api.log_settings import settings_of
+from compactor.api.own_places import log_dir_around
+from compactor.api.premises import premises_of
+from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.exit_codes import UsageError
+from compactor.stopped_log.following import LogTail
+from compactor.stopped_log.log_place import LogAt, find_log, known_offsets
+from compactor.stopped_log.opened_log import ViewedLog, viewed
+from compactor.stopped_log.record_tables import rows_of, write_parquet
+from compactor.stopped_log.wanted_records import Isolation, ReadRecord, Wanted
+from storage.log.engine.log import Log
+
+POLL_SECONDS = 0.5
+
+OnHidden = Callable[[Sequence[str]], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """Which records of a log are read.
+
+    first, end: the first that is wanted and the first that is not: an offset, a time in ISO 8601 or
+    as @ and milliseconds, or `start`. A time stands for the first record that is not older, as when
+    a consumer looks for it.
+    """
+
+    first: str = "start"
+    end: str | None = None  # None: as far as isolation lets one see
+    isolation: str = "log-end"  # or high-watermark, or committed
+    max_bytes: int | None = None  # of the log's files: no batch is begun beyond
+    limit: int | None = None  # of records
+    key: bytes | None = None  # only records with this key
+    rules: Rules = KAFKAS_DEFAULTS
+
+
+EVERYTHING = ReadOptions()
+
+
+def log_read(
+    log_dir: str,
+    topic_partition: str,
+    options: ReadOptions = EVERYTHING,
+    on_hidden: OnHidden | None = None,
+) -> Iterator[list[ReadRecord]]:
+    """Yield the records of a log, some at a time; markers of transactions are none.
+
+    on_hidden: is called with the files of which a starting broker would cut off a part, which is
+    not read. Raise UsageError, CorruptFileError behind the last record before damage, and OSError.
+    """
+    at = _find(log_dir, topic_partition)
+    with _viewed(at, options, on_hidden) as view:
+        yield from rows_of(view, _wanted(view.log, options))
+
+
+def log_follow(
+    log_dir: str,
+    topic_partition: str,
+    options: ReadOptions = EVERYTHING,
+    wait: Callable[[], object] = lambda: time.sleep(POLL_SECONDS),
+) -> Iterator[list[ReadRecord]]:
+    """As `log_read`, and then what is appended, for as long as it is asked for more; a list without
+    records where there is nothing new. Only with isolation log-end and without an end.
+
+    wait: is called each time that nothing is new.
+    """
+    if options.isolation != Isolation.LOG_END or options.end is not None:
+        raise UsageError("--follow: goes with --isolation log-end alone, and without --to")
+    at, left = _find(log_dir, topic_partition), options.limit
+    with _viewed(at, options, None) as view:
+        tail = LogTail(at, view.log.log_end_offset)
+        for records in rows_of(view, _wanted(view.log, options)):
+            yield records
+            left = None if left is None else left - len(records)
+    while left is None or left > 0:
+        is_new = False
+        for records in tail.new_records():
+            found = [r for r in records if options.key is None or r.key == options.key]
+            found = found if left is None else found[:left]
+            left = None if left is None else left - len(found)
+            is_new = True
+            yield found
+            if left == 0:
+                return
+        if not is_new:
+            yield []
+            wait()
+
+
+def log_to_parquet(
+    log_dir: str,
+    topic_partition: str,
+    path: str,
+    options: ReadOptions = EVERYTHING,
+    on_hidden: OnHidden | None = None,
+) -> int:
+    """Write records to a Parquet file, with every column of `storage.arrow`; how many. Raises as
+    `log_read` does, and then leaves no file."""
+    output = places.in_place("--output", path)
+    at = _find(log_dir, topic_partition)
+    if log_dir_around(output, [at.log_dir]) is not None:
+        raise UsageError(f"--output {path}: inside of log directory {at.log_dir}")
+    with _viewed(at, options, on_hidden) as view:
+        return write_parquet(view, _wanted(view.log, options), output)
+
+
+def _find(log_dir: str, topic_partition: str) -> LogAt:
+    (path,) = places.log_dirs([log_dir], to_write=False)
+    return find_log(path, topic_partition)
+
+
+@contextmanager
+def _viewed(at: LogAt, options: ReadOptions, on_hidden: OnHidden | None) -> Iterator[ViewedLog]:
+    settings = settings_of(at.topic, premises_of(options.rules))
+    with viewed(at, known_offsets(at), settings) as view:
+        if on_hidden is not None and view.hidden:
+            on_hidden(view.hidden)
+        yield view
+
+
+def _wanted(log: Log, options: ReadOptions) -> Wanted:
+    if options.isolation not in list(Isolation):
+        known = ", ".join(Isolation)
+        raise UsageError(f"--isolation {options.isolation}: expected one of {known}")
+    return Wanted(
+        start_offset=_offset(log, "--from", options.first),
+        end_offset=None if options.end is None else _offset(log, "--to", options.end),
+        isolation=Isolation(options.isolation),
+        max_bytes=options.max_bytes,
+        limit=options.limit,
+        key=options.key,
+    )
+
+
+def _offset(log: Log, option: str, text: str) -> int:
+    """What an offset or a time stands for in a log; its end for a time after all records."""
+    if text == "start":
+        return log.log_start_offset
+    if re.fullmatch(r"[0-9]{1,19}", text, re.ASCII):
+        return min(int(text), log.log_end_offset)
+    found = log.offset_by_timestamp(as_of_ms(text.removeprefix("@"), option))
+    return log.log_end_offset if found is None else found.offset

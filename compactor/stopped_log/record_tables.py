@@ -1,0 +1,85 @@
+"""Records of a log as they come from its files, in Arrow batches: chosen, as rows, as Parquet."""
+
+import os
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from compactor.stopped_log.opened_log import ViewedLog
+from compactor.stopped_log.wanted_records import Isolation, ReadRecord, Wanted
+from storage.arrow import SCHEMA, RecordStream, Selection
+from storage.files import filesystem
+
+_ROW_COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
+ROWS_AT_ONCE = 1000  # shown before the next are looked at
+
+
+def batches_of(view: ViewedLog, wanted: Wanted, columns: tuple[str, ...]) -> Iterator[object]:
+    """Yield Arrow batches. CorruptFileError behind the last sound record where there is damage."""
+    log, is_committed = view.log, wanted.isolation is Isolation.COMMITTED
+    end = wanted.end_offset
+    if wanted.isolation is Isolation.HIGH_WATERMARK:
+        replicated = log.offset_snapshot().high_watermark.offset  # where a batch begins, as a fetch
+        end = replicated if end is None else min(end, replicated)
+    selection = Selection(
+        start_offset=wanted.start_offset,
+        end_offset=end,
+        isolation="read_committed" if is_committed else "read_uncommitted",
+        columns=columns,
+        max_bytes=wanted.max_bytes,
+    )
+    left = wanted.limit
+    for batch in RecordStream(log, selection):
+        found = batch
+        if wanted.key is not None:
+            found = found.filter(pc.equal(found.column("key"), wanted.key))
+        if left is not None:
+            found = found.slice(0, left)
+            left -= found.num_rows
+        if found.num_rows:
+            yield found
+        if left == 0:
+            return
+
+
+def rows_of(view: ViewedLog, wanted: Wanted) -> Iterator[list[ReadRecord]]:
+    """Yield records, some at a time. Raise as `batches_of` does."""
+    for each in batches_of(view, wanted, _ROW_COLUMNS):
+        batch: pa.RecordBatch = each
+        for start in range(0, batch.num_rows, ROWS_AT_ONCE):
+            part = batch.slice(start, ROWS_AT_ONCE)
+            columns = [
+                part.column(name).cast(pa.int64()).to_pylist()
+                if name == "timestamp"
+                else part.column(name).to_pylist()
+                for name in _ROW_COLUMNS
+            ]
+            yield [
+                ReadRecord(
+                    offset, ms, kind, key, value, tuple((h["key"], h["value"]) for h in headers)
+                )
+                for offset, ms, kind, key, value, headers in zip(*columns, strict=True)
+            ]
+
+
+def write_parquet(view: ViewedLog, wanted: Wanted, path: str) -> int:
+    """Write every column of the records to a file, which is there whole or not at all; how many.
+
+    Raise as `batches_of` does, and OSError.
+    """
+    temporary, count = f"{path}.tmp", 0
+    try:
+        with pq.ParquetWriter(temporary, SCHEMA, compression="zstd") as writer:
+            for each in batches_of(view, wanted, tuple(SCHEMA.names)):
+                batch: pa.RecordBatch = each
+                writer.write_batch(batch)
+                count += batch.num_rows
+        filesystem.sync_file(temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        if filesystem.exists(temporary):
+            os.remove(temporary)
+        raise
+    return count

@@ -1,0 +1,120 @@
+"""Records as lines: a table for a person, JSON, CSV, bare values; keys and values in any form."""
+
+import base64
+import json
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+from compactor.host.printable import iso_time, printable
+from compactor.stopped_log.wanted_records import ReadRecord
+
+CSV_HEADER = "offset,timestamp,timestamp_type,key,value,headers"
+
+
+class Form(StrEnum):
+    """How bytes are shown."""
+
+    TEXT = "text"
+    HEX = "hex"
+    JSON = "json"
+    BASE64 = "base64"
+
+
+def table_line(record: ReadRecord, key_form: Form, value_form: Form) -> str:
+    """Offset, time, key, value, headers; NULL where there is none."""
+    time = "-" if record.timestamp_ms is None else iso_time(record.timestamp_ms)
+    parts = [
+        f"{record.offset:>12}",
+        f"{time:<24}",
+        _plain(record.key, key_form, "NULL"),
+        _plain(record.value, value_form, "NULL"),
+    ]
+    parts += [f"{name}={_plain(value, Form.TEXT, 'NULL')}" for name, value in record.headers]
+    return printable("  ".join(parts))
+
+
+def json_line(record: ReadRecord, key_form: Form, value_form: Form) -> str:
+    """An object that `log append` takes: bytes that are no text stand as {"hex": …}."""
+    return json.dumps(
+        {
+            "offset": record.offset,
+            "timestamp": record.timestamp_ms,
+            "timestamp_type": record.timestamp_type,
+            "key": _in_json(record.key, key_form),
+            "value": _in_json(record.value, value_form),
+            "headers": [[name, _in_json(value, Form.TEXT)] for name, value in record.headers],
+        },
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+
+
+def csv_line(record: ReadRecord, key_form: Form, value_form: Form) -> str:
+    """Text stands in quotes, and null is an empty field without them."""
+    headers = [[name, _in_json(value, Form.TEXT)] for name, value in record.headers]
+    fields = [
+        str(record.offset),
+        "" if record.timestamp_ms is None else str(record.timestamp_ms),
+        record.timestamp_type or "",
+        _quoted(record.key, key_form),
+        _quoted(record.value, value_form),
+        _in_quotes(json.dumps(headers, ensure_ascii=False)) if headers else "",
+    ]
+    return ",".join(fields)
+
+
+def value_bytes(record: ReadRecord) -> bytes:
+    """The value and the end of a line; nothing for a tombstone."""
+    return b"" if record.value is None else record.value + b"\n"
+
+
+def bytes_of(text: str, form: Form) -> bytes:
+    """What a person has written in a form. ValueError where it is none of it."""
+    if form is Form.HEX:
+        return bytes.fromhex(text)
+    return base64.b64decode(text, validate=True) if form is Form.BASE64 else text.encode()
+
+
+def _plain(data: bytes | None, form: Form, null: str) -> str:
+    if data is None:
+        return null
+    if form is Form.HEX:
+        return data.hex()
+    if form is Form.BASE64:
+        return base64.b64encode(data).decode()
+    return data.decode(errors="backslashreplace")
+
+
+def _quoted(data: bytes | None, form: Form) -> str:
+    return "" if data is None else _in_quotes(_plain(data, form, ""))
+
+
+def _in_quotes(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _in_json(data: bytes | None, form: Form) -> Any:
+    return None if data is None else _JSON[form](data)
+
+
+def _text(data: bytes) -> Any:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"hex": data.hex()}
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return _text(data)
+
+
+_JSON: dict[Form, Callable[[bytes], Any]] = {
+    Form.TEXT: _text,
+    Form.HEX: lambda data: {"hex": data.hex()},
+    Form.JSON: _json,
+    Form.BASE64: lambda data: {"base64": base64.b64encode(data).decode()},
+}
