@@ -6,6 +6,7 @@ LogFileUtils, LocalLog.parseTopicPartitionName; spec F-1.2 to F-2.5.
 """
 
 import re
+import uuid
 
 LOG = ".log"
 INDEX = ".index"
@@ -25,7 +26,10 @@ _MAX_LONG = 2**63 - 1
 _MAX_INT = 2**31 - 1
 _LAST_DIGITS = f"{_MAX_LONG:0{OFFSET_DIGITS}d}"
 _PARTITION = re.compile(r"0|[1-9][0-9]*", re.ASCII)  # "t-07" would be partition 7 a second time
-_FUTURE = "-future"
+DELETE_DIR = "-delete"  # of the directory of a partition: to be removed
+FUTURE_DIR = "-future"  # being moved here from another log directory
+STRAY_DIR = "-stray"  # that the cluster does not know
+MAX_DIR_NAME = 255
 _SPECIAL_DIR = re.compile(r"\S+-\S+\.\S+-(?:delete|future|stray)", re.ASCII)
 
 
@@ -66,9 +70,21 @@ def parse_partition_dir(name: str) -> tuple[str, int] | None:
 
 def parse_future_dir(name: str) -> tuple[str, int] | None:
     """Give topic and partition of the log that is being moved here (F-1.3); None for any other."""
-    if not (name.endswith(_FUTURE) and is_special_dir(name)):
+    if not (name.endswith(FUTURE_DIR) and is_special_dir(name)):
         return None
     return parse_partition_dir(name.rpartition(".")[0])
+
+
+def special_dir(topic: str, partition: int, kind: str) -> str:
+    """Give a new name for the directory of a partition in a special state (F-1.3).
+
+    kind: one of DELETE_DIR, FUTURE_DIR and STRAY_DIR. The topic is cut where the name would be too
+    long, but for a directory that gets its own name later.
+    """
+    behind = f"-{partition}.{uuid.uuid4().hex}{kind}"
+    if kind != FUTURE_DIR:
+        topic = topic[: MAX_DIR_NAME - len(behind)]
+    return topic + behind
 
 
 def is_special_dir(name: str) -> bool:

@@ -1,6 +1,8 @@
 """What a replay tells after each line: the state of the log, and the files of its directory."""
 
+import json
 import os
+import re
 from typing import Any
 from zlib import crc32
 
@@ -14,6 +16,8 @@ from storage.log.engine.segment import LogSegment
 from storage.log.engine.time_index_file import ENTRY as TIME_ENTRY
 
 Json = dict[str, Any]
+
+_UNIQUE = re.compile(r"\.[0-9a-f]{32}-")
 
 
 def state_of(log: Log) -> Json:
@@ -67,6 +71,11 @@ def place_of(place: OffsetMetadata) -> Json:
     return {"offset": place.offset, "segment": place.segment, "position": place.position}
 
 
+def masked(name: str) -> str:
+    """A name without what is random in it: the unique part of a partition's directory."""
+    return _UNIQUE.sub(".UUID-", name)
+
+
 def files_below(files: Files, root: str, path: str = "") -> list[Json]:
     """Size and CRC-32 of every file; of a checkpoint its lines, whose order means nothing."""
     found: list[Json] = []
@@ -77,14 +86,20 @@ def files_below(files: Files, root: str, path: str = "") -> list[Json]:
             found += files_below(files, root, name)
         elif entry.name != ".lock":
             found.append(_file(files, root, name))
-    return sorted(found, key=lambda file: str(file["name"]))
+    return sorted(found, key=_order)
+
+
+def _order(file: Json) -> tuple[str, int, int, str]:
+    """Two directories may differ in nothing but what is masked; then by what is in the files."""
+    lines = json.dumps(file["lines"], separators=(",", ":")) if "lines" in file else ""
+    return file["name"], file.get("size", 0), file.get("crc32", 0), lines
 
 
 def _file(files: Files, root: str, name: str) -> Json:
     data = files.read_bytes(os.path.join(root, name))
     if name.endswith("checkpoint"):
-        return {"name": name, "lines": sorted(data.decode().splitlines()[2:])}
-    return {"name": name, "size": len(data), "crc32": crc32(data)}
+        return {"name": masked(name), "lines": sorted(data.decode().splitlines()[2:])}
+    return {"name": masked(name), "size": len(data), "crc32": crc32(data)}
 
 
 def described(error: Exception) -> Json:

@@ -171,6 +171,11 @@ class Files(Protocol):
         """Make a directory that this user alone may enter. Its name is on disk when it returns."""
         ...
 
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory; OSError for one that is not. On disk only after
+        sync_directory of the one it was in."""
+        ...
+
     def set_modified(self, path: str, time_ms: int) -> None:
         """Say when a file was written last, to the millisecond."""
         ...

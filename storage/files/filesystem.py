@@ -413,6 +413,12 @@ def make_directory(path: str) -> None:
     sync_directory(os.path.dirname(path))
 
 
+def remove_directory(path: str) -> None:
+    """Remove an empty directory. On disk only after sync_directory of the one it was in."""
+    with _Reached(path, True) as (name, directory):
+        os.rmdir(name, dir_fd=directory)
+
+
 def remove(path: str) -> None:
     """Remove a file. On disk only after sync_directory; FileNotFoundError if it is not there."""
     _remove(path)

@@ -61,6 +61,9 @@ class LocalFiles:
     def make_directory(self, path: str) -> None:
         filesystem.make_directory(path)
 
+    def remove_directory(self, path: str) -> None:
+        filesystem.remove_directory(path)
+
     def set_modified(self, path: str, time_ms: int) -> None:
         os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
 

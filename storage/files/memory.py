@@ -184,6 +184,15 @@ class MemoryFiles:
         directory.names[name] = _Directory(self._inodes)
         self.sync_directory(os.path.dirname(path))
 
+    def remove_directory(self, path: str) -> None:
+        node = self._node(path)
+        if isinstance(node, _File):
+            _fail(errno.ENOTDIR, path)
+        if node.names:
+            _fail(errno.ENOTEMPTY, path)
+        directory, name = self._place(path)
+        del directory.names[name]
+
     def set_modified(self, path: str, time_ms: int) -> None:
         node = self._node(path)
         if isinstance(node, _File):

@@ -16,7 +16,7 @@ class Operation(NamedTuple):
 
 CHANGES = frozenset(
     {"replace_file", "truncate_file", "rename", "link", "remove", "make_directory"}
-    | {"open_to_change", "set_modified"}
+    | {"open_to_change", "set_modified", "remove_directory"}
 )
 SYNCS = frozenset({"sync_file", "sync_directory"})
 # of a file that is open; their path is the one that it was opened by
@@ -111,6 +111,10 @@ class WatchedFiles:
     def make_directory(self, path: str) -> None:
         self._note("make_directory", path)
         self._files.make_directory(path)
+
+    def remove_directory(self, path: str) -> None:
+        self._note("remove_directory", path)
+        self._files.remove_directory(path)
 
     def set_modified(self, path: str, time_ms: int) -> None:
         self._note("set_modified", path)

@@ -1,18 +1,25 @@
-"""A log of segments: listing, reading, writing, producers, recovery; and `Log`, the engine."""
+"""A log of segments: listing, reading, writing, producers, recovery; `Log`, the engine; and
+`LogManager`, many logs in several directories."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from storage.log.engine.log import Log as Log
     from storage.log.engine.log import LogOptions as LogOptions
+    from storage.log.manager.log_manager import LogManager as LogManager
+    from storage.log.manager.log_manager import ManagerOptions as ManagerOptions
 
-_NAMES = ("Log", "LogOptions")
+_ROOMS = {
+    "Log": "storage.log.engine.log",
+    "LogOptions": "storage.log.engine.log",
+    "LogManager": "storage.log.manager.log_manager",
+    "ManagerOptions": "storage.log.manager.log_manager",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Load the engine when it is first asked for: a listing has no need of it."""
-    if name not in _NAMES:
+    if name not in _ROOMS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from storage.log.engine import log
-
-    return getattr(log, name)
+    return getattr(import_module(_ROOMS[name]), name)

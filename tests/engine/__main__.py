@@ -1,5 +1,7 @@
 """python -m tests.engine: random scripts, by Kafka's engine and by this one, transcripts compared.
 
+With --manager they are about several logs under a log manager.
+
 Kafka does all scripts in one process; its answers, with every append as bytes, can be kept (`--kept
 DIR`) and used again. Ends with 1 where a transcript differs.
 """
@@ -12,7 +14,7 @@ from pathlib import Path
 
 from compactor.host.output import print_line
 from storage.files.local import LOCAL
-from tests.engine.random_engine_script import script
+from tests.engine import random_engine_script, random_manager_script
 from tests.engine.replays import replayed
 from tests.engine.script_values import Options
 from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
@@ -28,7 +30,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         kept = wanted.kept or Path(scratch) / "kafka"
         if not kept.exists():
-            _ask_kafka(Path(scratch) / "scripts", kept, wanted.first_seed, wanted.scripts)
+            _ask_kafka(wanted, Path(scratch) / "scripts", kept)
         found = list(_differences(kept, Path(scratch) / "logs"))
     total = len(list(kept.glob(f"*{SUFFIX}"))) if wanted.kept else wanted.scripts
     for name, difference in found:
@@ -41,14 +43,17 @@ def _parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scripts", type=int, default=100)
     parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--manager", action="store_true", help="several logs and their manager")
     parser.add_argument("--kept", type=Path, help="Kafka's answers: used if there, else made")
     return parser.parse_args()
 
 
-def _ask_kafka(scripts: Path, kept: Path, first_seed: int, count: int) -> None:
+def _ask_kafka(wanted: argparse.Namespace, scripts: Path, kept: Path) -> None:
     scripts.mkdir()
-    for seed in range(first_seed, first_seed + count):
-        (scripts / f"engine-{seed:06d}.jsonl").write_text(script(seed, OPTIONS))
+    random_script = random_manager_script if wanted.manager else random_engine_script
+    for seed in range(wanted.first_seed, wanted.first_seed + wanted.scripts):
+        text = random_script.script(seed, OPTIONS)
+        (scripts / f"engine-{seed:06d}.jsonl").write_text(text)
     kafka.run("engine-all", scripts, kept, "--hex", "true")
 
 

@@ -88,6 +88,15 @@ class LeaderEpochs:
             self._epochs = {removed[-1]: start_offset, **kept}
             self._scheduler.schedule_once(self._write_if_there)
 
+    def move_to(self, directory: str) -> None:
+        """The directory of the log has got another name."""
+        self._directory = directory
+        self._path = os.path.join(directory, LEADER_EPOCH_CHECKPOINT)
+
+    def forget(self) -> None:
+        """Forget all; the file stays as it is."""
+        self._epochs.clear()
+
     def clear(self) -> None:
         """Forget all, also in the file."""
         self._epochs.clear()

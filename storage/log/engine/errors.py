@@ -34,6 +34,10 @@ class UnsupportedOperationError(LogError):
     """What Kafka's own classes cannot do with a batch."""
 
 
+class NoSuchElementError(LogError):
+    """Something was asked for that is not there."""
+
+
 class ConfigError(LogError):
     """A topic configuration with a value that Kafka does not take."""
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from storage.file_names import (
     CLEANED,
+    DELETE_DIR,
     DELETED,
     INDEX,
     LOG,
@@ -71,9 +72,12 @@ class LogLoader:
         state = self._state
         self._settle()
         self._load_segments()
-        recovery_point, end = self._recover()
         segments = self._local.segments
-        segments.active.resize_indexes(self._local.config.segment_index_bytes)
+        if self._place.path.endswith(DELETE_DIR):
+            recovery_point, end = self._unrecovered()
+        else:
+            recovery_point, end = self._recover()
+            segments.active.resize_indexes(self._local.config.segment_index_bytes)
         self._epochs.truncate_from_end(end)
         log_start = max(state.log_start, segments.first.base_offset)
         self._epochs.truncate_from_start(state.log_start)
@@ -172,6 +176,12 @@ class LogLoader:
         if end is None:
             end = segments.active.next_offset()
         return min(state.recovery_point, end), end
+
+    def _unrecovered(self) -> tuple[int, int]:
+        """A log that is to be deleted counts as empty, whatever is in it (L-25.4)."""
+        if not len(self._local.segments):
+            self._local.segments.add(LogSegment(self._place, 0, self._local.config, is_new=True))
+        return 0, 0
 
     def _recover_unflushed(self) -> None:
         unflushed: Iterator[LogSegment] = iter(

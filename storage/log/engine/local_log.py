@@ -74,6 +74,7 @@ class LocalLog:
         self.end = OffsetMetadata(0)
         self.is_closed = False
         self.config = LogConfig()
+        self.flushed_ms = place.clock()
 
     @property
     def files(self) -> Files:

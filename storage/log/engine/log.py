@@ -8,17 +8,15 @@
 Source: Kafka, UnifiedLog; spec L-17 to L-25.
 """
 
-import os
 import threading
 from typing import Self
 
-from storage.file_names import is_special_dir
 from storage.files.files import Files
 from storage.formats.txn_index import AbortedTxn
-from storage.log.engine import appending, parts, retention
+from storage.log.engine import appending, partition_dir, parts, retention, truncation
 from storage.log.engine.appending import BY_CLIENT, AppendRequest, LogAppendInfo
 from storage.log.engine.epochs import LeaderEpochs
-from storage.log.engine.errors import IllegalArgumentError, InvalidProducerEpochError
+from storage.log.engine.errors import InvalidProducerEpochError
 from storage.log.engine.loading import LogLoader
 from storage.log.engine.local_log import LocalLog, ReadResult
 from storage.log.engine.log_config import LogConfig
@@ -29,10 +27,8 @@ from storage.log.engine.parts import LogParts
 from storage.log.engine.producer_append import AppendOrigin
 from storage.log.engine.producer_manager import ProducerManager
 from storage.log.engine.producers import SENTINEL, Verification, VerificationGuard
-from storage.log.engine.rebuilding_producers import rebuild_producers
 from storage.log.engine.segment import LogPlace, LogSegment
 from storage.log.engine.segments import LogSegments
-from storage.log.engine.snapshot_deletion import delete_snapshots
 from storage.log.engine.watermarks import Watermarks
 
 
@@ -51,8 +47,10 @@ class Log:
 
     @classmethod
     def open(cls, path: str, options: LogOptions) -> Self:
-        """Load the log in a directory of a partition, or begin one."""
-        assert not is_special_dir(os.path.basename(path)), "a directory of a log that is deleted"
+        """Load the log in a directory of a partition, or begin one.
+
+        Of a directory that was to be deleted nothing is recovered (L-25.4).
+        """
         files, config = options.files, options.config
         if not files.is_directory(path):
             files.make_directory(path)
@@ -78,7 +76,7 @@ class Log:
                 scheduler=options.scheduler,
             )
 
-        made = options.directory.guarded(f"loading {path}", load)
+        made = options.directory.reported(f"loading {path}", load)
         made.marks.set_log_start(made.marks.log_start)
         made.marks.update_first_unstable()
         return cls(made)
@@ -138,6 +136,11 @@ class Log:
     @property
     def recovery_point(self) -> int:
         return self._local.recovery_point
+
+    @property
+    def flushed_ms(self) -> int:
+        """When it was flushed last, or opened."""
+        return self._local.flushed_ms
 
     @property
     def size_bytes(self) -> int:
@@ -308,47 +311,16 @@ class Log:
     def truncate_to(self, offset: int) -> bool:
         """End the log at an offset; whether anything was cut off."""
         with self._lock:
-            return self._local.directory.guarded("truncating", lambda: self._truncate(offset))
-
-    def _truncate(self, offset: int) -> bool:
-        local = self._local
-        if offset < 0:
-            raise IllegalArgumentError(f"a log cannot end at offset {offset}")
-        if offset >= local.end_offset:
-            self.epochs.truncate_from_end(local.end_offset)
-            return False
-        local.require_open()
-        if local.segments.first.base_offset > offset:
-            self._truncate_fully(offset, None)
-            return True
-        gone = local.truncate_to(offset)
-        delete_snapshots(local, self.producers, gone)
-        self.epochs.truncate_from_end(offset)
-        self._marks.log_start = min(offset, self._marks.log_start)
-        self._rebuild_producers(offset)
-        if self.high_watermark >= local.end_offset:
-            self._marks.set_high_watermark(local.end)
-        return True
+            return self._local.directory.guarded(
+                "truncating", lambda: truncation.truncate_to(self._parts, offset)
+            )
 
     def truncate_fully(self, offset: int, log_start: int | None = None) -> None:
         """Delete everything, and go on at an offset."""
         with self._lock:
             self._local.directory.guarded(
-                "truncating", lambda: self._truncate_fully(offset, log_start)
+                "truncating", lambda: truncation.truncate_fully(self._parts, offset, log_start)
             )
-
-    def _truncate_fully(self, offset: int, log_start: int | None) -> None:
-        self._local.truncate_fully(offset)
-        self.epochs.clear()
-        self.producers.truncate_fully(offset)
-        self._marks.log_start = offset if log_start is None else log_start
-        self._rebuild_producers(offset)
-        self._marks.set_high_watermark(self._local.end)
-
-    def _rebuild_producers(self, end: int) -> None:
-        self._local.require_open()
-        segments, start = self._local.segments, self.log_start_offset
-        rebuild_producers(self.producers, segments, start, end, self._parts.now_ms, False)
 
     # ---- producers and epochs -----------------------------------------------------------------
 
@@ -371,7 +343,7 @@ class Log:
     def load_producer_state(self, end: int) -> None:
         """Build the producers anew, and move the high watermark to the log end."""
         with self._lock:
-            self._rebuild_producers(end)
+            truncation.rebuild(self._parts, end)
             self._marks.update_first_unstable()
             self._marks.set_high_watermark(self._local.end)
 
@@ -390,6 +362,24 @@ class Log:
                 self._local.segments.close()
 
             self._local.directory.guarded("closing", action)
+
+    def rename_directory(self, name: str, goes_on: bool) -> None:
+        """Give the partition's directory another name in the same log directory.
+
+        goes_on: the log is used on from there; else it is to be deleted, or kept aside.
+        """
+        with self._lock:
+            self._local.directory.guarded(
+                f"renaming {self.path}",
+                lambda: partition_dir.rename(self._parts, name, goes_on),
+            )
+
+    def delete(self) -> None:
+        """Remove the log from disk, at once; every later operation raises KafkaStorageError."""
+        with self._lock:
+            self._local.directory.guarded(
+                f"deleting {self.path}", lambda: partition_dir.delete(self._parts)
+            )
 
     def close_handlers(self) -> None:
         """Let go of all files, as after an error or as if the process had ended."""

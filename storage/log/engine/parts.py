@@ -67,6 +67,7 @@ def flush(parts: LogParts, offset: int, including: bool) -> None:
         if end > local.recovery_point:
             local.flush(end)
             local.require_open()
-            local.recovery_point = max(local.recovery_point, offset)
+            if offset > local.recovery_point:
+                local.recovery_point, local.flushed_ms = offset, parts.now_ms
 
     local.directory.guarded("flushing", action)

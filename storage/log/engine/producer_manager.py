@@ -61,6 +61,10 @@ class ProducerManager:
         self.map_end_offset = self._last_snapshot = 0
         self._snapshots = self._list_snapshots()
 
+    def move_to(self, directory: str) -> None:
+        """The directory of the log has got another name."""
+        self._directory = directory
+
     # ---- snapshots ----------------------------------------------------------------------------
 
     def _list_snapshots(self) -> set[int]:

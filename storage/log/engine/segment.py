@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from storage.file_names import (
+    DELETED,
     INDEX,
     LOG,
     SEGMENT_SUFFIXES,
     TIME_INDEX,
     TXN_INDEX,
     file_name,
+    parse_future_dir,
 )
 from storage.files.files import Files
 from storage.formats.batch_header import NO_TIMESTAMP
@@ -102,7 +104,7 @@ class LogSegment:
 
     @property
     def is_deleted(self) -> bool:
-        return self._suffix == ".deleted"
+        return self._suffix == DELETED
 
     # ---- times --------------------------------------------------------------------------------
 
@@ -344,6 +346,13 @@ class LogSegment:
         self.time_index.file.rename(self._path(TIME_INDEX))
         self.txn_index.rename(self._path(TXN_INDEX))
 
+    def move_to(self, directory: str) -> None:
+        """The directory of the log has got another name; what is open stays so."""
+        self._stem = os.path.join(directory, file_name(self.base_offset, ""))
+        self.offset_index.file.path = self._path(INDEX)
+        self.time_index.file.path = self._path(TIME_INDEX)
+        self.txn_index.path = self._path(TXN_INDEX)
+
     def close(self) -> None:
         """The last time entry, if there is something to say, and all files closed and trimmed.
 
@@ -375,4 +384,14 @@ class LogSegment:
         """Close and remove all files, in Kafka's order; one that is gone is no error."""
         self.close_handles()
         for kind in SEGMENT_SUFFIXES:
-            remove_if_there(self._files, self._path(kind))
+            remove_if_there(self._files, _moved_meanwhile(self._files, self._path(kind)))
+
+
+def _moved_meanwhile(files: Files, path: str) -> str:
+    """Where a file that was to be deleted is now: the directory of a log that was on its way to
+    another log directory may have got its final name since (L-11.8)."""
+    directory, name = os.path.split(path)
+    partition = parse_future_dir(os.path.basename(directory))
+    if partition is None or not name.endswith(DELETED) or files.exists(path):
+        return path
+    return os.path.join(os.path.dirname(directory), "{}-{}".format(*partition), name)

@@ -77,6 +77,11 @@ class LogSegments:
         first = max(bisect_right(self._bases, start) - 1, 0)
         return [self._by_base[base] for base in self._bases[first:] if base < end]
 
+    def move_to(self, directory: str) -> None:
+        """The directory of the log has got another name."""
+        for segment in self:
+            segment.move_to(directory)
+
     def close(self) -> None:
         for segment in self:
             segment.close()

@@ -59,7 +59,7 @@ final class EngineRuns {
             number++;
             JsonNode op = line.isBlank() || line.startsWith("#") ? null : Oracle.JSON.readTree(line);
             if (op == null) continue;
-            if (engine == null) engine = new Engine(dir);
+            if (engine == null) engine = op.path("op").asText().equals("manager") ? new EngineManager(dir) : new Engine(dir);
             ObjectNode done = engine.run(op, number);
             count(done);
             out.write(done + "\n");

@@ -139,6 +139,13 @@ def test_a_directory_is_renamed_with_what_is_in_it(place: Place) -> None:
     assert (place.names(), place.names("empty")) == ({"empty"}, {"file"})
 
 
+def test_an_empty_directory_is_removed(place: Place) -> None:
+    files = place.files
+    files.make_directory(place.at("empty"))
+    files.remove_directory(place.at("empty"))
+    assert place.names() == set()
+
+
 def test_a_second_name_is_of_the_same_file(place: Place) -> None:
     files, both = place.files, (place.at("a"), place.at("b"))
     files.replace_file(both[0], b"a file")
@@ -213,6 +220,12 @@ FAILING: dict[str, tuple[Call, int, list[str]]] = {
     "remove none": (lambda f, at: f.remove(at("no")), errno.ENOENT, ["no"]),
     "remove directory": (lambda f, at: f.remove(at("d")), errno.EISDIR, ["d"]),
     "remove below file": (lambda f, at: f.remove(at("f/x")), errno.ENOTDIR, ["f/x"]),
+    "remove no directory": (
+        lambda f, at: f.remove_directory(at("no")), errno.ENOENT, ["no"]),
+    "remove file as directory": (
+        lambda f, at: f.remove_directory(at("f")), errno.ENOTDIR, ["f"]),
+    "remove full directory": (
+        lambda f, at: f.remove_directory(at("full")), errno.ENOTEMPTY, ["full"]),
     "make again": (lambda f, at: f.make_directory(at("d")), errno.EEXIST, ["d"]),
     "make over file": (lambda f, at: f.make_directory(at("f")), errno.EEXIST, ["f"]),
     "make in none": (lambda f, at: f.make_directory(at("no/x")), errno.ENOENT, ["no/x"]),

@@ -48,6 +48,7 @@ PLAIN: dict[str, dict[str, str]] = {
     },
     "locks, and directories that are held; the table of mounts; room on a disk": {
         "compactor": "lock_support log_dir_lock refusals",
+        "storage.log": "log_dir_lock",
         "compactor.cleaning": "cleaner_checkpoints",
         "compactor.originals": "kept_run_lock",
         "compactor.planning": "room",

@@ -1,0 +1,11 @@
+"""What a script meets that no log tells: a line that does not fit how far the script is."""
+
+from storage.log.engine.errors import LogError
+
+
+class ClosedError(LogError):
+    """An operation that needs an open log, or a running log manager."""
+
+
+class OpenError(LogError):
+    """An operation that needs a closed log, or a log manager that is not running."""

@@ -1,0 +1,48 @@
+"""The end of a log, moved back: to an offset, or all of it gone.
+
+Source: Kafka, UnifiedLog.truncateTo, truncateFullyAndStartAt; spec L-22.
+"""
+
+from storage.log.engine.errors import IllegalArgumentError
+from storage.log.engine.parts import LogParts
+from storage.log.engine.rebuilding_producers import rebuild_producers
+from storage.log.engine.snapshot_deletion import delete_snapshots
+
+
+def truncate_to(parts: LogParts, offset: int) -> bool:
+    """End the log at an offset; whether anything was cut off."""
+    local = parts.local
+    if offset < 0:
+        raise IllegalArgumentError(f"a log cannot end at offset {offset}")
+    if offset >= local.end_offset:
+        parts.epochs.truncate_from_end(local.end_offset)
+        return False
+    local.require_open()
+    if local.segments.first.base_offset > offset:
+        truncate_fully(parts, offset, None)
+        return True
+    gone = local.truncate_to(offset)
+    delete_snapshots(local, parts.producers, gone)
+    parts.epochs.truncate_from_end(offset)
+    parts.marks.log_start = min(offset, parts.marks.log_start)
+    rebuild(parts, offset)
+    if parts.marks.high_watermark >= local.end_offset:
+        parts.marks.set_high_watermark(local.end)
+    return True
+
+
+def truncate_fully(parts: LogParts, offset: int, log_start: int | None) -> None:
+    """Delete everything, and go on at an offset."""
+    parts.local.truncate_fully(offset)
+    parts.epochs.clear()
+    parts.producers.truncate_fully(offset)
+    parts.marks.log_start = offset if log_start is None else log_start
+    rebuild(parts, offset)
+    parts.marks.set_high_watermark(parts.local.end)
+
+
+def rebuild(parts: LogParts, end: int) -> None:
+    """Bring the state of producers to an offset."""
+    parts.local.require_open()
+    segments, start = parts.local.segments, parts.marks.log_start
+    rebuild_producers(parts.producers, segments, start, end, parts.now_ms, False)

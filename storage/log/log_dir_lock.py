@@ -1,0 +1,131 @@
+"""Kafka's own lock of a log directory, so that a broker and whoever works here keep each other out.
+
+A POSIX record lock on `.lock`, as a broker takes: a running broker makes us refuse, and we make a
+starting one refuse. Such a lock keeps nobody out who is in the same process, and closing any
+descriptor of the file there would drop it: so nothing else opens it, and of two calls at once in
+one process the second is refused by what is noted here. Source: log-format F-15.1; Kafka,
+LogManager.lockLogDirs.
+"""
+
+import contextlib
+import fcntl
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from struct import Struct
+
+from storage.errors import LogCompactionError
+from storage.files import filesystem
+from storage.files.files import Entry
+from storage.files.filesystem import naming
+
+LOCK_FILE = ".lock"
+_FLOCK = Struct("@hhqqi4x")  # of Linux: type, whence, start, length, process
+_held: set[tuple[int, int]] = set()  # device and inode of each lock of this process
+_one_at_a_time = threading.Lock()  # of them is taken or given back
+
+
+class LogDirLockedError(LogCompactionError):
+    """Somebody else works in a log directory; the message says who may. Nothing was changed."""
+
+
+@contextlib.contextmanager
+def lock_log_dir(log_dir: str) -> Iterator[Callable[[], bool]]:
+    """Hold the lock of a directory, or raise LogDirLockedError.
+
+    Yields what tells whether the lock is still the one that is looked at by name: `.lock` can be
+    removed, and be made anew and locked by somebody else.
+    """
+    path = os.path.join(log_dir, LOCK_FILE)
+    with _one_at_a_time:
+        found = filesystem.look_up(path)
+        if found is not None and (found.device, found.inode) in _held:
+            raise _in_use(path, "this process works in this log directory already")
+        descriptor, own = _locked(log_dir, path)
+        _held.add((own.device, own.inode))
+    try:
+        yield lambda: _is_named(descriptor, path)
+    finally:
+        with _one_at_a_time:  # until it is closed nobody else of this process may take it
+            try:
+                if found is None and _is_named(descriptor, path):
+                    os.unlink(path)  # as a broker that stops cleanly; while the lock is still held
+            finally:
+                _held.discard((own.device, own.inode))
+                with naming(path):
+                    os.close(descriptor)
+
+
+def require_free(log_dir: str) -> None:
+    """Raise LogDirLockedError where another process holds the lock. Takes none, and so keeps
+    nobody out.
+
+    What this process holds is not looked at: to close the file would give it away.
+    """
+    if not sys.platform.startswith("linux"):  # where the answer may be laid out otherwise
+        return
+    path = os.path.join(log_dir, LOCK_FILE)
+    try:
+        found = os.lstat(path)
+        if (found.st_dev, found.st_ino) in _held:
+            return
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return
+    try:
+        with naming(path):
+            answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, 0, 0, 0))
+    finally:
+        os.close(descriptor)
+    if _FLOCK.unpack(answer)[0] != fcntl.F_UNLCK:
+        raise _in_use(path)
+
+
+def _locked(log_dir: str, path: str) -> tuple[int, Entry]:
+    """The descriptor that the lock is on, and which file that is."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    try:
+        try:
+            with naming(path):
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError) as error:
+            raise _in_use(path) from error
+        if not _is_named(descriptor, path):
+            # a stopping broker unlinks it: then this is a file that no broker will look at
+            raise LogDirLockedError(
+                f"{path}: removed while it was being locked: a broker is stopping. "
+                "Nothing was changed"
+            )
+        with naming(path):
+            _give_to_owner_of(log_dir, descriptor)
+        return descriptor, filesystem.look_at(descriptor, path)
+    except BaseException:
+        with naming(path):
+            os.close(descriptor)
+        raise
+
+
+def _in_use(
+    path: str, doing: str = "a broker or another run works in this log directory"
+) -> LogDirLockedError:
+    return LogDirLockedError(f"{path}: locked: {doing}. Nothing was changed")
+
+
+def _give_to_owner_of(log_dir: str, descriptor: int) -> None:
+    """Let the broker open a lock file that we made, should we be killed before we remove it."""
+    model, made = os.stat(log_dir), os.fstat(descriptor)
+    if made.st_uid == os.geteuid() != model.st_uid:
+        with contextlib.suppress(PermissionError):  # only root may give files away
+            os.fchown(descriptor, model.st_uid, model.st_gid)
+
+
+def _is_named(descriptor: int, path: str) -> bool:
+    """Whether a path is that of an open file. It is not opened: see above."""
+    with naming(path):
+        held = os.fstat(descriptor)
+    try:
+        named = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)

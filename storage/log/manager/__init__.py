@@ -1,0 +1,1 @@
+"""Many logs in several log directories: their start, their tasks, their end."""

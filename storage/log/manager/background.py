@@ -1,0 +1,91 @@
+"""A scheduler with a thread of its own: what is due is done there, one task after the other."""
+
+import heapq
+import itertools
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+from storage.log.engine.scheduler import Task
+
+_NS_PER_MS = 1_000_000
+
+
+class _Due(NamedTuple):
+    due_ns: int
+    number: int  # of two at one time the first that was scheduled
+    task: Task
+
+
+def _to_stderr(error: BaseException) -> None:
+    traceback.print_exception(error)
+
+
+class BackgroundScheduler:
+    """Tasks without a delay are done by the caller, at once; the others in the background.
+
+    The thread begins with the first task that has to wait, and ends with `close`, which forgets
+    what is not done yet. An error of a task is given to on_error, and the next task is done.
+    """
+
+    def __init__(self, on_error: Callable[[BaseException], object] = _to_stderr) -> None:
+        self._on_error = on_error
+        self._changed = threading.Condition()
+        self._waiting: list[_Due] = []
+        self._numbers = itertools.count()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    def schedule_once(self, task: Task, delay_ms: int = 0) -> None:
+        if delay_ms <= 0:
+            task()
+            return
+        with self._changed:
+            if self._is_closed:
+                return
+            due_ns = time.monotonic_ns() + delay_ms * _NS_PER_MS
+            heapq.heappush(self._waiting, _Due(due_ns, next(self._numbers), task))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="log-manager", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while (task := self._next()) is not None:
+            try:
+                task()
+            except (
+                Exception
+            ) as error:  # the thread lives on: other tasks have nothing to do with it
+                self._on_error(error)
+
+    def _next(self) -> Task | None:
+        """Wait for the next task that is due; None once this is closed."""
+        with self._changed:
+            while not self._is_closed:
+                if not self._waiting:
+                    self._changed.wait()
+                    continue
+                wait_ns = self._waiting[0].due_ns - time.monotonic_ns()
+                if wait_ns <= 0:
+                    return heapq.heappop(self._waiting).task
+                self._changed.wait(wait_ns / 1e9)
+            return None
+
+    def close(self) -> None:
+        """Forget what is not done yet, and wait for the task that is being done."""
+        with self._changed:
+            self._is_closed = True
+            self._waiting.clear()
+            self._changed.notify()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

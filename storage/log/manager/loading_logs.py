@@ -1,0 +1,139 @@
+"""The logs of all directories, loaded on several threads when a manager starts.
+
+Source: Kafka, LogManager.loadLogs, loadLog; spec L-26.3 to L-26.6.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+
+from storage.file_names import (
+    DELETE_DIR,
+    FUTURE_DIR,
+    STRAY_DIR,
+    is_special_dir,
+    parse_partition_dir,
+    special_dir,
+)
+from storage.formats import checkpoint
+from storage.formats.checkpoint import TopicPartition
+from storage.log.engine.errors import IllegalStateError, KafkaError, KafkaStorageError
+from storage.log.engine.loading import LoadingState
+from storage.log.engine.log import Log, LogOptions
+from storage.log.engine.log_config import LogConfig
+from storage.log.manager.found_logs import FoundLogs
+from storage.log.manager.log_directory import LogDirectory
+from storage.log.manager.manager_options import ManagerOptions
+
+_NOT_OF_LOGS = ("remote-log-index-cache",)
+_METADATA_TOPIC = "__cluster_metadata"
+
+
+class LogLoading:
+    """One start."""
+
+    def __init__(
+        self, options: ManagerOptions, config_of: Callable[[str], LogConfig], found: FoundLogs
+    ) -> None:
+        """found: gets the logs; after an error, too, so that they can be closed."""
+        self._options, self._config_of, self._found = options, config_of, found
+
+    def load(self, directories: Sequence[LogDirectory]) -> None:
+        """Load everything. What fails to be read takes its directory offline, and the others go on;
+        any other error is raised when all threads have ended."""
+        jobs: list[tuple[LogDirectory, Future[bool]]] = []
+        with ExitStack() as pools:
+            for directory in directories:
+                pool = pools.enter_context(ThreadPoolExecutor(self._options.recovery_threads))
+                try:
+                    jobs += [(directory, job) for job in self._submitted(directory, pool)]
+                except OSError:
+                    directory.state.is_offline = True
+        for directory, job in jobs:
+            if not job.result():
+                directory.state.is_offline = True
+
+    def _submitted(self, directory: LogDirectory, pool: ThreadPoolExecutor) -> list["Future[bool]"]:
+        directory.take_marker()
+        points = directory.read_or_none(checkpoint.RECOVERY_POINT)
+        starts = directory.read_or_none(checkpoint.LOG_START)
+        found = [
+            (name, partition)
+            for name in self._options.files.list_names(directory.path)[0]
+            if name not in _NOT_OF_LOGS
+            if (partition := partition_of(name))[0] != _METADATA_TOPIC
+        ]
+        directory.is_loaded = True
+
+        def load(name: str, partition: TopicPartition) -> bool:
+            state = LoadingState(
+                is_clean=directory.was_clean,
+                recovery_point=points.get(partition, 0),
+                log_start=starts.get(partition, 0),
+            )
+            try:
+                self._load(directory, name, partition, state)
+            except OSError:
+                return False
+            except KafkaStorageError as error:
+                if not isinstance(error.__cause__, OSError):
+                    raise
+            return True
+
+        return [pool.submit(load, *each) for each in found]
+
+    def _load(
+        self, directory: LogDirectory, name: str, partition: TopicPartition, state: LoadingState
+    ) -> None:
+        log = open_log(self._options, directory, name, self._config_of(partition[0]), state)
+        if name.endswith(DELETE_DIR):
+            self._found.deleted.append(log)
+        elif name.endswith(STRAY_DIR):
+            self._found.stray.append(log)
+        elif self._options.is_stray(partition):
+            log.rename_directory(special_dir(*partition, STRAY_DIR), goes_on=False)
+            self._found.stray.append(log)
+        else:
+            is_future = name.endswith(FUTURE_DIR)
+            logs = self._found.future if is_future else self._found.current
+            other = logs.setdefault(partition, log)
+            if other is not log:
+                self._found.stray.append(log)  # to be closed with the others
+                raise IllegalStateError(
+                    f"one log has two directories: {log.path} and {other.path}. One of them has to "
+                    "be removed by hand"
+                )
+
+
+def open_log(
+    options: ManagerOptions,
+    directory: LogDirectory,
+    name: str,
+    config: LogConfig,
+    state: LoadingState,
+) -> Log:
+    """Open the log in a directory of a log directory."""
+    return Log.open(
+        directory.place(name),
+        LogOptions(
+            clock=options.clock,
+            scheduler=options.scheduler,
+            config=config,
+            files=options.files,
+            state=state,
+            producer_settings=options.producer_settings,
+            directory=directory.state,
+        ),
+    )
+
+
+def partition_of(name: str) -> TopicPartition:
+    """The partition that a directory is of. KafkaError for a name that says none: no broker
+    starts with such a directory."""
+    plain = name.rpartition(".")[0] if is_special_dir(name) else name
+    found = parse_partition_dir(plain)
+    if found is None:
+        raise KafkaError(
+            f"{name} is no directory of a topic partition, which keeps the logs closed"
+        )
+    return found

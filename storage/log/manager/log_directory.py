@@ -1,0 +1,126 @@
+"""One log directory of a log manager: whether it is online, its checkpoints, its marker.
+
+Source: Kafka, LogManager, CheckpointFileWithFailureHandler; spec L-26 to L-28.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+
+from storage.errors import CorruptFileError
+from storage.files.files import Files
+from storage.formats import checkpoint, clean_shutdown
+from storage.formats.checkpoint import TopicPartition
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.log.engine.errors import KafkaStorageError
+from storage.log.engine.local_log import LogDirState
+from storage.log.engine.log import Log
+
+_AT_START = (checkpoint.RECOVERY_POINT, checkpoint.LOG_START)
+
+
+class LogDirectory:
+    """Shared by its logs. Whoever writes a checkpoint holds the manager's lock."""
+
+    def __init__(self, files: Files, path: str) -> None:
+        """Make the checkpoints that there have to be, as empty files."""
+        self.path, self._files = path, files
+        self.state = LogDirState()
+        self.was_clean = False
+        self.is_loaded = False  # every log in it was
+        self.is_live = True  # its failure, if there is one, has not been handled yet
+        for name in _AT_START:
+            self.make_checkpoint(name)
+
+    def place(self, name: str) -> str:
+        return os.path.join(self.path, name)
+
+    def holds(self, log: Log) -> bool:
+        return os.path.dirname(log.path) == self.path
+
+    # ---- the marker of a clean shutdown -------------------------------------------------------
+
+    def take_marker(self) -> None:
+        """Note whether the shutdown was clean; a crash from here on is an unclean one."""
+        marker = self.place(CLEAN_SHUTDOWN)
+        self.was_clean = self._files.exists(marker)
+        if self.was_clean:
+            self._files.remove(marker)
+
+    def leave_marker(self) -> None:
+        """Say that all logs were closed in good order, if all were loaded."""
+        if self.was_clean or self.is_loaded:
+            clean_shutdown.write(self.path, files=self._files)
+
+    # ---- checkpoints --------------------------------------------------------------------------
+
+    def make_checkpoint(self, name: str) -> None:
+        path = self.place(name)
+        if not self._files.exists(path):
+            self._files.open_to_change(path, create=True).close()
+
+    def read_or_none(self, name: str) -> dict[TopicPartition, int]:
+        """The entries; none where the file cannot be read, which takes the directory offline."""
+        try:
+            return self.read(name)
+        except KafkaStorageError:
+            return {}
+
+    def read(self, name: str) -> dict[TopicPartition, int]:
+        """The entries of a checkpoint. KafkaStorageError where it cannot be read."""
+
+        def action() -> dict[TopicPartition, int]:
+            try:
+                return checkpoint.read(self.place(name), self._files)
+            except CorruptFileError as error:
+                raise OSError(str(error)) from error
+
+        return self.state.reported(f"reading {name}", action)
+
+    def write(self, name: str, entries: Mapping[TopicPartition, int]) -> None:
+        """Replace a checkpoint. KafkaStorageError where that fails."""
+        self.state.reported(
+            f"writing {name}", lambda: checkpoint.write(self.place(name), entries, self._files)
+        )
+
+    def write_recovery_points(self, logs: Mapping[TopicPartition, Log]) -> None:
+        """From where on a start after a crash has to look at each log (L-27.4)."""
+        points = {partition: log.recovery_point for partition, log in logs.items()}
+        self._write_unless_failed(checkpoint.RECOVERY_POINT, points)
+
+    def write_log_starts(self, logs: Mapping[TopicPartition, Log]) -> None:
+        """Where logs begin that do not begin with their first segment (L-27.5)."""
+        starts = {
+            partition: log.log_start_offset
+            for partition, log in logs.items()
+            if log.log_start_offset > log.segments[0].base_offset
+        }
+        self._write_unless_failed(checkpoint.LOG_START, starts)
+
+    def _write_unless_failed(self, name: str, entries: Mapping[TopicPartition, int]) -> None:
+        try:
+            self.write(name, entries)
+        except KafkaStorageError:
+            return  # the directory is offline now, which its logs will tell
+
+    # ---- the cleaner's checkpoint -------------------------------------------------------------
+
+    def move_cleaner_offset(
+        self, partition: TopicPartition, offset: int | None, known: Iterable[TopicPartition]
+    ) -> None:
+        """Set or forget how far a log was cleaned; entries of logs that are unknown go, too."""
+        kept = set(known)
+        try:
+            found = self.read(checkpoint.CLEANER_OFFSET)
+            entries = {each: value for each, value in found.items() if each in kept}
+            entries.pop(partition, None)
+            if offset is not None:
+                entries[partition] = offset
+            self.write(checkpoint.CLEANER_OFFSET, entries)
+        except KafkaStorageError:
+            return  # likewise
+
+    def lower_cleaner_offset(self, partition: TopicPartition, offset: int) -> None:
+        """A log that ends earlier was cleaned up to there at most."""
+        entries = self.read(checkpoint.CLEANER_OFFSET)
+        if entries.get(partition, 0) > offset:
+            self.write(checkpoint.CLEANER_OFFSET, entries | {partition: offset})

@@ -1,0 +1,296 @@
+"""All logs of a broker, in several log directories, as Kafka 4.3.1's log manager keeps them.
+
+    with LogManager(["/data/a", "/data/b"]) as manager:
+        log = manager.create(("t", 0))
+        log.append_as_leader(batch)
+
+Source: Kafka, kafka.log.LogManager; spec L-26 to L-28.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import NamedTuple, Self
+
+from storage.formats import checkpoint
+from storage.formats.checkpoint import TopicPartition
+from storage.log.engine.errors import IllegalStateError, KafkaError, KafkaStorageError, LogError
+from storage.log.engine.log import Log
+from storage.log.engine.log_config import LogConfig
+from storage.log.manager import creation, removal, upkeep
+from storage.log.manager.loading_logs import LogLoading
+from storage.log.manager.log_directory import LogDirectory
+from storage.log.manager.managed_logs import ManagedLogs
+from storage.log.manager.manager_options import BY_HAND as BY_HAND
+from storage.log.manager.manager_options import INITIAL_TASK_DELAY_MS
+from storage.log.manager.manager_options import ManagerOptions as ManagerOptions
+
+
+class NotClosed(NamedTuple):
+    """A log directory without a marker of a clean shutdown, and why."""
+
+    log_dir: str
+    error: LogError
+
+
+class LogManager:
+    """Any number of threads may ask for logs and have them created, moved and deleted; each log has
+    one writer and any number of readers, as `Log` says.
+
+    It is started by `start` or `with`, which loads all logs; until then there are none, and most
+    methods raise IllegalStateError.
+    """
+
+    def __init__(self, log_dirs: Sequence[str], options: ManagerOptions | None = None) -> None:
+        """options: without any, Kafka's defaults, with a thread for what is done on a schedule."""
+        self._options = ManagerOptions() if options is None else options
+        self._paths = [os.path.abspath(path) for path in log_dirs]
+        self._lock = threading.RLock()  # of creation, deletion, moves, and the checkpoints
+        self._managed = ManagedLogs(self._options)
+        self._locks: dict[str, ExitStack] = {}  # of the directories
+        self._is_running = False
+
+    # ---- start and end ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Lock the directories, load all logs, and schedule the tasks.
+
+        What cannot be read takes its directory offline. Any other error (a log whose end is
+        damaged after a clean shutdown, one log in two directories) is raised, and everything is
+        let go of.
+        """
+        if self._is_running:
+            raise IllegalStateError("the log manager is running")
+        if len({os.path.realpath(path) for path in self._paths}) < len(self._paths):
+            raise KafkaError(f"a log directory is given twice: {', '.join(self._paths)}")
+        try:
+            self._start()
+        except BaseException:
+            self.let_go()
+            raise
+        self._is_running = True
+        self._schedule()
+
+    def _start(self) -> None:
+        files, managed = self._options.files, self._managed
+        for path in self._paths:
+            if not files.is_directory(path):
+                files.make_directory(path)
+            self._locks[path] = ExitStack()
+            self._locks[path].enter_context(self._options.lock(path))
+        managed.directories = [LogDirectory(files, path) for path in self._paths]
+        loading = LogLoading(managed.options, managed.config_of, managed.found)
+        loading.load(managed.directories)
+        for log in managed.found.deleted:
+            managed.deletions.add(log)
+        for directory in managed.directories:
+            directory.make_checkpoint(checkpoint.CLEANER_OFFSET)
+
+    def _schedule(self) -> None:
+        intervals = self._options.intervals
+        self._managed.deletions.start(INITIAL_TASK_DELAY_MS)
+        self._repeat(self.apply_retention, intervals.retention_ms)
+        self._repeat(self.flush_dirty_logs, intervals.flush_ms)
+        self._repeat(self.checkpoint_recovery_points, intervals.recovery_points_ms)
+        self._repeat(self.checkpoint_log_starts, intervals.log_starts_ms)
+        self._repeat(self.handle_failed_directories, intervals.failures_ms)
+
+    def _repeat(self, task: Callable[[], object], interval_ms: int | None) -> None:
+        if interval_ms is None:
+            return
+        scheduler = self._options.scheduler
+
+        def run() -> None:
+            if not self._is_running:
+                return
+            try:
+                task()
+            finally:
+                scheduler.schedule_once(run, max(interval_ms, 1))
+
+        scheduler.schedule_once(run, INITIAL_TASK_DELAY_MS)
+
+    def close(self) -> list[NotClosed]:
+        """Flush and close all logs, write the checkpoints, leave the markers, give back the locks.
+
+        A directory with a log that cannot be closed gets neither checkpoints nor a marker, as after
+        a crash; those are given back, each with the first error.
+        """
+        managed = self._running()
+        self._stop()
+        failed: list[NotClosed] = []
+        try:
+            for directory in managed.live():
+                error = self._close_logs_of(directory)
+                if error is None:
+                    managed.write_checkpoints(directory)
+                    directory.leave_marker()
+                else:
+                    failed.append(NotClosed(directory.path, error))
+        finally:
+            self._release()
+        return failed
+
+    def _close_logs_of(self, directory: LogDirectory) -> LogError | None:
+        """The first error; all are tried."""
+
+        def close(log: Log) -> LogError | None:
+            try:
+                log.flush(force=True)
+                log.close()
+            except LogError as error:
+                return error
+            return None
+
+        logs = [log for log in self._managed.used() if directory.holds(log)]
+        with ThreadPoolExecutor(self._options.recovery_threads) as pool:
+            errors = list(pool.map(close, logs))
+        return next((error for error in errors if error is not None), None)
+
+    def let_go(self) -> None:
+        """Close all files as they are and give the locks back, as if the process had ended."""
+        self._stop()
+        self._release()
+
+    def _stop(self) -> None:
+        self._is_running = False
+        self._managed.deletions.stop()
+
+    def _release(self) -> None:
+        """The next start begins with nothing."""
+        for log in self._managed.found.every_log():
+            log.close_handlers()
+        self._managed = ManagedLogs(replace(self._options, topic_settings=self._managed.settings))
+        for path in list(self._locks):
+            self._unlock(path)
+
+    def _unlock(self, path: str) -> None:
+        self._locks.pop(path).close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close, or after an error let go. KafkaStorageError where a log could not be closed."""
+        if kind is not None:
+            self.let_go()
+        elif failed := self.close():
+            told = "; ".join(f"{each.log_dir}: {each.error}" for each in failed)
+            raise KafkaStorageError(f"logs that could not be closed, as after a crash: {told}")
+
+    def _running(self) -> ManagedLogs:
+        if not self._is_running:
+            raise IllegalStateError("the log manager is not running")
+        return self._managed
+
+    # ---- logs ---------------------------------------------------------------------------------
+
+    @property
+    def logs(self) -> dict[TopicPartition, Log]:
+        """All logs but those that are on their way to another directory."""
+        return dict(self._managed.of(False))
+
+    @property
+    def future_logs(self) -> dict[TopicPartition, Log]:
+        """The copies of logs in the directories that they are moved to."""
+        return dict(self._managed.of(True))
+
+    @property
+    def live_directories(self) -> list[str]:
+        return [directory.path for directory in self._managed.live()]
+
+    def get(self, partition: TopicPartition, is_future: bool = False) -> Log | None:
+        """A log; None where there is none."""
+        return self._managed.of(is_future).get(partition)
+
+    def prefer_directory(self, partition: TopicPartition, path: str) -> None:
+        """Say where a log, or the copy of a log that is there, is created next."""
+        with self._lock:
+            creation.prefer_directory(self._managed, partition, path)
+
+    def create(self, partition: TopicPartition, is_future: bool = False) -> Log:
+        """A log: the one that there is, or a new one in the preferred directory, else in the one
+        with the fewest logs.
+
+        is_future: its copy, in the preferred directory, which has to be another; cleaning is to be
+        paused before.
+        """
+        with self._lock:
+            return creation.create(self._running(), partition, is_future)
+
+    def replace_with_future(self, partition: TopicPartition) -> None:
+        """End a move: the copy takes the place of the log, whose files are deleted later. Whoever
+        has the log may go on reading it until then."""
+        with self._lock:
+            removal.replace_with_future(self._running(), partition)
+
+    def delete(
+        self, partition: TopicPartition, is_future: bool = False, is_stray: bool = False
+    ) -> None:
+        """Take a log out of use. Its files go after file.delete.delay.ms; those of a stray one
+        stay. One that is not there is no error, while all directories are live."""
+        with self._lock:
+            removal.delete(self._running(), partition, is_future, is_stray)
+
+    def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """End logs at offsets, and note it in the recovery points of their directories. A log that
+        is not there is passed over."""
+        upkeep.truncate_to(self._running(), offsets)
+
+    def truncate_fully(self, partition: TopicPartition, offset: int) -> None:
+        """Let a log begin anew at an offset; one that is not there is passed over."""
+        upkeep.truncate_fully(self._running(), partition, offset)
+
+    def config_of(self, topic: str) -> LogConfig:
+        """The default configuration, with the topic's own settings over it."""
+        return self._managed.config_of(topic)
+
+    def configure_topic(self, topic: str, settings: Mapping[str, str]) -> None:
+        """Give a topic settings in place of those that it had. ConfigError, and nothing else,
+        where one is wrong."""
+        with self._lock:
+            self._managed.configure_topic(topic, settings)
+
+    # ---- tasks --------------------------------------------------------------------------------
+
+    def apply_retention(self) -> int:
+        """Delete old segments of the logs that are not compacted; give how many."""
+        return upkeep.apply_retention(self._running())
+
+    def flush_dirty_logs(self) -> None:
+        """Sync the logs that were last synced flush.ms ago."""
+        upkeep.flush_dirty_logs(self._running())
+
+    def checkpoint_recovery_points(self) -> None:
+        """Write from where on a start after a crash has to look at each log."""
+        with self._lock:
+            managed = self._running()
+            for directory in managed.live():
+                managed.write_recovery_points(directory)
+
+    def checkpoint_log_starts(self) -> None:
+        """Write where the logs begin."""
+        with self._lock:
+            managed = self._running()
+            for directory in managed.live():
+                directory.write_log_starts(managed.logs_in(directory))
+
+    def handle_failed_directories(self) -> list[str]:
+        """Take directories that have gone offline out of use, with their logs; give which."""
+        with self._lock:
+            failed = [each.path for each in upkeep.take_failed_out_of_use(self._running())]
+            for path in failed:
+                self._unlock(path)
+            return failed
+
+    def pause_cleaning(self, partition: TopicPartition) -> None:
+        """Keep the cleaner and retention away from a log; pauses add up."""
+        self._managed.pauses.pause(partition)
+
+    def resume_cleaning(self, partition: TopicPartition) -> None:
+        """Take a pause back. IllegalStateError where there is none."""
+        self._managed.pauses.resume(partition)

@@ -1,0 +1,74 @@
+"""The logs of a running log manager, by directory; and how far each directory is checkpointed.
+
+Source: Kafka, kafka.log.LogManager; spec L-26 to L-28.
+"""
+
+import os
+from collections.abc import Mapping
+
+from storage.formats.checkpoint import TopicPartition
+from storage.log.engine.log import Log
+from storage.log.engine.log_config import LogConfig
+from storage.log.manager.cleaning_pauses import CleaningPauses
+from storage.log.manager.deletion_queue import DeletionQueue
+from storage.log.manager.found_logs import FoundLogs
+from storage.log.manager.log_directory import LogDirectory
+from storage.log.manager.manager_options import ManagerOptions
+
+
+class ManagedLogs:
+    """Whoever changes what is here holds the manager's lock."""
+
+    def __init__(self, options: ManagerOptions) -> None:
+        self.options = options
+        self.settings = {topic: dict(s) for topic, s in options.topic_settings.items()}
+        self.directories: list[LogDirectory] = []
+        self.found = FoundLogs()
+        self.preferred: dict[TopicPartition, str] = {}  # where a log is created next
+        self.pauses = CleaningPauses()
+        self.deletions = DeletionQueue(
+            options.clock, options.scheduler, lambda: options.config.file_delete_delay_ms
+        )
+
+    def config_of(self, topic: str) -> LogConfig:
+        """The default configuration, with the topic's own settings over it."""
+        return self.options.config.changed(self.settings.get(topic, {}))
+
+    def configure_topic(self, topic: str, settings: Mapping[str, str]) -> None:
+        """Give a topic settings in place of those that it had. ConfigError, and nothing else,
+        where one is wrong."""
+        config = self.options.config.changed(settings)
+        self.settings[topic] = dict(settings)
+        for (name, _), log in [*self.found.current.items(), *self.found.future.items()]:
+            if name == topic:
+                log.config = config
+
+    def of(self, is_future: bool) -> dict[TopicPartition, Log]:
+        return self.found.future if is_future else self.found.current
+
+    def used(self) -> list[Log]:
+        """The logs and the copies of those that are moved."""
+        return [*self.found.current.values(), *self.found.future.values()]
+
+    def live(self) -> list[LogDirectory]:
+        return [directory for directory in self.directories if directory.is_live]
+
+    def logs_in(self, directory: LogDirectory) -> dict[TopicPartition, Log]:
+        both = [*self.found.current.items(), *self.found.future.items()]
+        return {partition: log for partition, log in both if directory.holds(log)}
+
+    def directory_of(self, log: Log) -> LogDirectory:
+        return next(directory for directory in self.directories if directory.holds(log))
+
+    def write_recovery_points(self, directory: LogDirectory) -> None:
+        directory.write_recovery_points(self.logs_in(directory))
+
+    def write_checkpoints(self, directory: LogDirectory) -> None:
+        logs = self.logs_in(directory)
+        directory.write_recovery_points(logs)
+        directory.write_log_starts(logs)
+
+
+def is_in(log: Log | None, path: str) -> bool:
+    """Whether a log is in a log directory."""
+    return log is not None and os.path.dirname(log.path) == path

@@ -1,0 +1,62 @@
+"""What a log manager works with: clock, scheduler, files, configuration, intervals of its tasks."""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.formats.checkpoint import TopicPartition
+from storage.log.engine.log_config import LogConfig
+from storage.log.engine.producer_manager import ProducerSettings
+from storage.log.engine.scheduler import Scheduler
+from storage.log.engine.segment import Clock
+from storage.log.log_dir_lock import lock_log_dir
+from storage.log.manager.background import BackgroundScheduler
+
+INITIAL_TASK_DELAY_MS = 30_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskIntervals:
+    """How often a manager does what by itself; None: only when it is told to. Kafka's defaults."""
+
+    retention_ms: int | None = 300_000
+    flush_ms: int | None = None
+    recovery_points_ms: int | None = 60_000
+    log_starts_ms: int | None = 60_000
+    failures_ms: int | None = 1_000
+    cleaning_ms: int | None = 15_000
+
+
+BY_HAND = TaskIntervals(
+    retention_ms=None,
+    recovery_points_ms=None,
+    log_starts_ms=None,
+    failures_ms=None,
+    cleaning_ms=None,
+)
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagerOptions:
+    """config: of every topic, but for the settings that topic_settings has of it, by its name.
+
+    is_stray: whether a log is none of those that there ought to be; it is kept aside, and not used.
+    """
+
+    clock: Clock = now_ms
+    scheduler: Scheduler = field(default_factory=BackgroundScheduler)
+    files: Files = LOCAL
+    lock: Callable[[str], AbstractContextManager[object]] = lock_log_dir
+    config: LogConfig = field(default_factory=LogConfig)
+    topic_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    producer_settings: ProducerSettings = field(default_factory=ProducerSettings)
+    recovery_threads: int = 2  # for each directory
+    intervals: TaskIntervals = field(default_factory=TaskIntervals)
+    is_stray: Callable[[TopicPartition], bool] = lambda _: False

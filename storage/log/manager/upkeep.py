@@ -1,0 +1,87 @@
+"""What a log manager does to its logs from time to time, or when it is told to.
+
+Source: Kafka, LogManager.cleanupLogs, flushDirtyLogs, truncateTo, handleLogDirFailure; spec L-27,
+L-28.11, L-22.3.
+"""
+
+from collections.abc import Mapping
+
+from storage.formats.checkpoint import TopicPartition
+from storage.log.engine.errors import KafkaStorageError
+from storage.log.engine.log import Log
+from storage.log.manager.log_directory import LogDirectory
+from storage.log.manager.managed_logs import ManagedLogs
+
+
+def apply_retention(managed: ManagedLogs) -> int:
+    """Delete old segments of logs that are not compacted, and of their copies; give how many."""
+    current, future = managed.of(False), managed.of(True)
+    wanted = [each for each, log in list(current.items()) if not log.config.is_compacted]
+    deleted = 0
+    with managed.pauses.claimed(wanted) as free:
+        for partition in free:
+            for log in (current.get(partition), future.get(partition)):
+                deleted += 0 if log is None else log.delete_old_segments()
+    return deleted
+
+
+def flush_dirty_logs(managed: ManagedLogs) -> None:
+    """Sync the logs that were last synced flush.ms ago. One that fails is passed over: its
+    directory is offline then."""
+    now_ms = managed.options.clock()
+    for log in managed.used():
+        if now_ms - log.flushed_ms >= log.config.flush_ms:
+            try:
+                log.flush()
+            except KafkaStorageError:
+                continue
+
+
+def truncate_to(managed: ManagedLogs, offsets: Mapping[TopicPartition, int]) -> None:
+    """End logs at offsets, and write the recovery points of the directories of those that were
+    cut. A log that is not there is passed over."""
+    touched: dict[str, LogDirectory] = {}
+    for partition, offset in offsets.items():
+        log = managed.of(False).get(partition)
+        if log is not None and _truncated(managed, partition, log, offset):
+            directory = managed.directory_of(log)
+            touched[directory.path] = directory
+    for directory in touched.values():
+        managed.write_recovery_points(directory)
+
+
+def _truncated(managed: ManagedLogs, partition: TopicPartition, log: Log, offset: int) -> bool:
+    if offset >= log.segments[-1].base_offset:  # where the cleaner is never at work
+        return log.truncate_to(offset)
+    with managed.pauses.paused(partition):
+        is_cut = log.truncate_to(offset)
+        _lower_cleaner_offset(managed, partition, log)
+        return is_cut
+
+
+def truncate_fully(managed: ManagedLogs, partition: TopicPartition, offset: int) -> None:
+    """Let a log begin anew at an offset; one that is not there is passed over."""
+    log = managed.of(False).get(partition)
+    if log is None:
+        return
+    with managed.pauses.paused(partition):
+        log.truncate_fully(offset)
+        _lower_cleaner_offset(managed, partition, log)
+    managed.write_recovery_points(managed.directory_of(log))
+
+
+def _lower_cleaner_offset(managed: ManagedLogs, partition: TopicPartition, log: Log) -> None:
+    if log.config.is_compacted:
+        base = log.segments[-1].base_offset
+        managed.directory_of(log).lower_cleaner_offset(partition, base)
+
+
+def take_failed_out_of_use(managed: ManagedLogs) -> list[LogDirectory]:
+    """Let go of the logs of directories that have gone offline; give those directories."""
+    failed = [directory for directory in managed.live() if directory.state.is_offline]
+    for directory in failed:
+        directory.is_live = False
+        for logs in (managed.of(False), managed.of(True)):
+            for partition in [p for p, log in logs.items() if directory.holds(log)]:
+                logs.pop(partition).close_handlers()
+    return failed

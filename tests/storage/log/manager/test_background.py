@@ -1,0 +1,49 @@
+"""The scheduler with a thread: order, errors, and its end. No test waits for a time."""
+
+import threading
+
+from storage.log.manager.background import BackgroundScheduler
+
+
+def test_what_has_no_delay_is_done_by_the_caller() -> None:
+    done: list[threading.Thread] = []
+    with BackgroundScheduler() as scheduler:
+        scheduler.schedule_once(lambda: done.append(threading.current_thread()))
+        assert done == [threading.current_thread()]
+
+
+def test_what_is_due_is_done_in_order_in_the_background() -> None:
+    done: list[int] = []
+    last = threading.Event()
+    with BackgroundScheduler() as scheduler:
+        for delay_ms in (3, 1, 2):
+            scheduler.schedule_once(lambda number=delay_ms: done.append(number), delay_ms)  # type: ignore[misc]
+        scheduler.schedule_once(last.set, 4)
+        assert last.wait(60)
+    assert done == [1, 2, 3]
+
+
+def test_an_error_is_told_and_the_next_task_done() -> None:
+    told: list[BaseException] = []
+    last = threading.Event()
+
+    def fail() -> None:
+        raise ValueError("disk")
+
+    with BackgroundScheduler(told.append) as scheduler:
+        scheduler.schedule_once(fail, 1)
+        scheduler.schedule_once(last.set, 2)
+        assert last.wait(60)
+    assert [str(error) for error in told] == ["disk"]
+
+
+def test_what_is_not_due_when_it_is_closed_is_forgotten() -> None:
+    done: list[int] = []
+    scheduler = BackgroundScheduler()
+    scheduler.schedule_once(lambda: done.append(1), 3_600_000)
+    scheduler.close()
+    scheduler.schedule_once(lambda: done.append(2), 1)
+    assert done == []
+    assert threading.active_count() == 1 or not any(
+        thread.name == "log-manager" for thread in threading.enumerate()
+    )

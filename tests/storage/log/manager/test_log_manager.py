@@ -1,0 +1,288 @@
+"""Many logs in several directories: where they are created, what a start finds, what fails."""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storage.files.local import LOCAL
+from storage.files.memory import MemoryFiles
+from storage.files.watched import Operation, WatchedFiles
+from storage.formats import checkpoint, clean_shutdown
+from storage.log import LogManager, ManagerOptions
+from storage.log.engine.errors import (
+    ConfigError,
+    IllegalStateError,
+    KafkaError,
+    KafkaStorageError,
+)
+from storage.log.engine.log_config import LogConfig
+from storage.log.engine.scheduler import ManualScheduler
+from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
+from storage.log.manager.manager_options import BY_HAND
+from tests.storage.log.engine.batches_for_tests import batch
+
+T0 = ("t", 0)
+DIRS = ["/a", "/b", "/c"]
+DAY_MS = 86_400_000
+
+
+class Broker:
+    """Log directories in memory, a clock, and the manager that works on them."""
+
+    def __init__(self, *log_dirs: str) -> None:
+        self.now_ms = 1_700_000_000_000
+        self.disk = MemoryFiles()
+        self.broken = ""  # where every write fails
+        self.files = WatchedFiles(self.disk, self._fail)
+        self.scheduler = ManualScheduler(lambda: self.now_ms)
+        self.log_dirs = list(log_dirs)
+
+    def _fail(self, operation: Operation) -> None:
+        changes = ("write", "replace_file", "rename", "sync", "open_to_change", "make_directory")
+        if self.broken and operation.name in changes:
+            for path in operation.paths:
+                if path.startswith(self.broken):
+                    raise OSError(5, "Input/output error", path)
+
+    def manager(self, **settings: str) -> LogManager:
+        options = ManagerOptions(
+            clock=lambda: self.now_ms,
+            scheduler=self.scheduler,
+            files=self.files,
+            lock=contextlib.nullcontext,
+            config=LogConfig().changed(settings),
+            intervals=BY_HAND,
+        )
+        return LogManager(self.log_dirs, options)
+
+    def names(self, log_dir: str) -> list[str]:
+        return sorted(self.disk.list_names(log_dir)[0])
+
+    def wait(self, ms: int) -> None:
+        self.now_ms += ms
+        self.scheduler.tick()
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    yield Broker(*DIRS)
+
+
+def test_new_logs_go_where_there_are_fewest(broker: Broker) -> None:
+    """L-28.2, EE-170: with 20 partitions on 3 directories counts never differ by more than 1."""
+    with broker.manager() as manager:
+        for number in range(20):
+            manager.create(("t", number))
+            counts = [len(broker.names(log_dir)) for log_dir in DIRS]
+            assert max(counts) - min(counts) <= 1
+
+
+def test_what_was_appended_is_there_after_the_next_start(broker: Broker) -> None:
+    """L-26.3, L-26.9."""
+    with broker.manager() as manager:
+        manager.create(T0).append_as_leader(batch(0, broker.now_ms))
+    assert all(clean_shutdown.exists(log_dir, broker.disk) for log_dir in DIRS)
+    recovery = checkpoint.read("/a/recovery-point-offset-checkpoint", broker.disk)
+    assert recovery == {T0: 1}
+    with broker.manager() as manager:
+        assert manager.logs[T0].log_end_offset == 1
+        assert not any(clean_shutdown.exists(log_dir, broker.disk) for log_dir in DIRS)
+
+
+def test_a_deleted_log_goes_from_disk_after_its_delay(broker: Broker) -> None:
+    """L-27.6, L-28.6."""
+    with broker.manager() as manager:
+        manager.create(T0)
+        manager.delete(T0)
+        assert manager.get(T0) is None
+        (name,) = broker.names("/a")
+        assert name.startswith("t-0.")
+        assert name.endswith("-delete")
+        broker.wait(59_999)
+        assert broker.names("/a") == [name]
+        broker.wait(2)
+        assert broker.names("/a") == []
+
+
+def test_a_log_queued_for_deletion_is_queued_again_at_the_start(broker: Broker) -> None:
+    """L-25.4, L-26.4, L-27.6, EE-157."""
+    with broker.manager() as manager:
+        manager.create(T0).append_as_leader(batch(0, broker.now_ms))
+        manager.delete(T0)
+    with broker.manager() as manager:
+        assert manager.logs == {}
+        assert len(broker.names("/a")) == 1
+        broker.wait(60_000)
+        broker.wait(60_000)
+        assert broker.names("/a") == []
+
+
+def test_a_stray_log_is_kept_aside(broker: Broker) -> None:
+    """L-26.4, L-28.6."""
+    with broker.manager() as manager:
+        manager.create(T0)
+        manager.delete(T0, is_stray=True)
+        broker.wait(DAY_MS)
+    with broker.manager() as manager:
+        assert manager.logs == {}
+        assert [name.rpartition("-")[2] for name in broker.names("/a")] == ["stray"]
+
+
+def test_a_move_takes_the_copy_and_the_cleaners_checkpoint_along(broker: Broker) -> None:
+    """L-28.7, L-28.8."""
+    with broker.manager() as manager:
+        log = manager.create(T0)
+        log.append_as_leader(batch(0, broker.now_ms))
+        log.follow_end()
+        checkpoint.write("/a/cleaner-offset-checkpoint", {T0: 1}, broker.disk)
+        manager.pause_cleaning(T0)
+        manager.prefer_directory(T0, "/b")
+        copy = manager.create(T0, is_future=True)
+        copy.append_as_follower(log.read(0).read(), 0)
+        manager.replace_with_future(T0)
+        assert manager.logs[T0] is copy
+        assert (copy.path, copy.high_watermark) == ("/b/t-0", 1)
+        assert log.read(0).read() == copy.read(0).read()  # who has it may go on reading it
+        assert checkpoint.read("/a/cleaner-offset-checkpoint", broker.disk) == {}
+        assert checkpoint.read("/b/cleaner-offset-checkpoint", broker.disk) == {T0: 1}
+        broker.wait(60_000)
+        assert (broker.names("/a"), broker.names("/b")) == ([], ["t-0"])
+
+
+def test_a_copy_needs_another_directory(broker: Broker) -> None:
+    """L-28.3."""
+    with broker.manager() as manager:
+        manager.create(T0)
+        with pytest.raises(IllegalStateError, match="no directory is preferred"):
+            manager.create(T0, is_future=True)
+
+
+def test_one_log_in_two_directories_ends_the_start(broker: Broker) -> None:
+    """L-26.4, L-28.8."""
+    for log_dir in DIRS[:2]:
+        broker.log_dirs = [log_dir]
+        with broker.manager() as manager:
+            manager.create(T0)
+    broker.log_dirs = DIRS
+    with pytest.raises(IllegalStateError, match=r"two directories: /./t-0 and /./t-0"):
+        broker.manager().start()
+
+
+def test_a_name_that_is_no_partition_ends_the_start(broker: Broker) -> None:
+    """L-26.6, F-1.4."""
+    broker.disk.make_directory("/a")
+    broker.disk.make_directory("/a/notes")
+    with pytest.raises(KafkaError, match="notes"):
+        broker.manager().start()
+
+
+def test_a_directory_that_fails_is_left_and_the_others_go_on(broker: Broker) -> None:
+    """L-28.10, L-28.11."""
+    with broker.manager() as manager:
+        failing, sound = manager.create(T0), manager.create(("t", 1))
+        broker.broken = "/a"
+        with pytest.raises(KafkaStorageError):
+            failing.append_as_leader(batch(0, broker.now_ms))
+        assert manager.handle_failed_directories() == ["/a"]
+        assert manager.live_directories == ["/b", "/c"]
+        assert list(manager.logs) == [("t", 1)]
+        sound.append_as_leader(batch(0, broker.now_ms))
+        with pytest.raises(KafkaStorageError, match="offline"):
+            manager.delete(T0)
+    assert not clean_shutdown.exists("/a", broker.disk)
+    assert clean_shutdown.exists("/b", broker.disk)
+
+
+def test_a_log_that_cannot_be_closed_costs_its_directory_the_marker(broker: Broker) -> None:
+    """L-26.9, EE-168."""
+    manager = broker.manager()
+    manager.start()
+    manager.create(T0).append_as_leader(batch(0, broker.now_ms))
+    manager.create(("t", 1))
+    broker.broken = "/a"
+    assert [failed.log_dir for failed in manager.close()] == ["/a"]
+    assert not clean_shutdown.exists("/a", broker.disk)
+    assert checkpoint.read("/a/recovery-point-offset-checkpoint", broker.disk) == {}
+    assert clean_shutdown.exists("/b", broker.disk)
+
+
+def test_an_entry_of_the_log_starts_is_gone_with_the_segments_below_it(broker: Broker) -> None:
+    """L-27.5, EE-172."""
+    path = "/a/log-start-offset-checkpoint"
+    with broker.manager() as manager:
+        log = manager.create(T0)
+        for base in (0, 11, 21, 31, 41):
+            while log.log_end_offset < base:
+                log.append_as_leader(batch(0, broker.now_ms))
+            if base:
+                log.roll()
+        log.follow_end()
+        log.increment_log_start(31)
+        manager.checkpoint_log_starts()
+        assert checkpoint.read(path, broker.disk) == {T0: 31}
+        assert manager.apply_retention() == 3
+        manager.checkpoint_log_starts()
+        assert checkpoint.read(path, broker.disk) == {}
+
+
+def test_the_flusher_goes_by_the_time_of_the_last_flush(broker: Broker) -> None:
+    """L-27.1, L-27.2."""
+    with broker.manager(**{"flush.ms": "1000"}) as manager:
+        log = manager.create(T0)
+        log.append_as_leader(batch(0, broker.now_ms))
+        broker.wait(999)
+        manager.flush_dirty_logs()
+        assert log.recovery_point == 0
+        broker.wait(1)
+        manager.flush_dirty_logs()
+        assert log.recovery_point == 1
+
+
+def test_settings_of_a_topic_reach_its_logs_at_once(broker: Broker) -> None:
+    """L-28.4, L-28.5."""
+    with broker.manager() as manager:
+        log = manager.create(T0)
+        manager.configure_topic("t", {"retention.ms": "5"})
+        assert (log.config.retention_ms, manager.create(("t", 1)).config.retention_ms) == (5, 5)
+        with pytest.raises(ConfigError):
+            manager.configure_topic("t", {"retention.ms": "x"})
+        assert manager.config_of("t").retention_ms == 5
+
+
+def test_a_pause_that_was_not_given_cannot_be_taken_back(broker: Broker) -> None:
+    with broker.manager() as manager:
+        manager.pause_cleaning(T0)
+        manager.resume_cleaning(T0)
+        with pytest.raises(IllegalStateError):
+            manager.resume_cleaning(T0)
+
+
+def test_its_directories_are_locked_as_by_a_broker(tmp_path: Path) -> None:
+    """L-26.2, F-15.1: against this process and every other."""
+    asked = (
+        "import fcntl, sys; file = open(sys.argv[1], 'r+')\n"
+        "try: fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+        "except OSError: print('locked')"
+    )
+    with LogManager([str(tmp_path)]) as manager:
+        manager.create(T0)
+        with pytest.raises(LogDirLockedError), lock_log_dir(str(tmp_path)):
+            pass
+        said = subprocess.run(
+            [sys.executable, "-c", asked, str(tmp_path / ".lock")],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert said.stdout == "locked\n"
+    assert LOCAL.exists(str(tmp_path / ".kafka_cleanshutdown"))
+
+
+def test_one_directory_given_twice_is_refused(tmp_path: Path) -> None:
+    """L-26.1."""
+    with pytest.raises(KafkaError, match="given twice"):
+        LogManager([str(tmp_path), f"{tmp_path}/."]).start()
