@@ -138,6 +138,9 @@ class OverlayFiles:
     def make_directory(self, path: str) -> None:
         _fail(errno.EROFS, path)
 
+    def remove_directory(self, path: str) -> None:
+        _fail(errno.EROFS, path)
+
     # ---- bytes --------------------------------------------------------------------------------
 
     def read_bytes(self, path: str) -> bytes:
