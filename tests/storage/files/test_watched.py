@@ -29,10 +29,12 @@ def test_each_operation_is_announced_and_then_done(name: str) -> None:
     for each in (files, plain):
         each.replace_file("/a", b"abc")
         each.replace_file("/b", b"")
+        if name == "remove_directory":
+            each.make_directory("/d")
     seen: list[tuple[Operation, bool]] = []
     watched = WatchedFiles(files, lambda done: seen.append((done, files.exists("/b"))))
     paths = PATHS.get(name, ("/" if name.startswith("list") else "/a",))
-    if name == "make_directory":
+    if name in ("make_directory", "remove_directory"):
         paths = ("/d",)
     answers = [getattr(each, name)(*paths, *MORE.get(name, ())) for each in (watched, plain)]
     if not name.startswith("open"):
