@@ -30,8 +30,12 @@ class BackgroundScheduler:
     what is not done yet. An error of a task is given to on_error, and the next task is done.
     """
 
-    def __init__(self, on_error: Callable[[BaseException], object] = _to_stderr) -> None:
-        self._on_error = on_error
+    def __init__(
+        self,
+        on_error: Callable[[BaseException], object] = _to_stderr,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._on_error, self._clock_ns = on_error, clock_ns
         self._changed = threading.Condition()
         self._waiting: list[_Due] = []
         self._numbers = itertools.count()
@@ -45,7 +49,7 @@ class BackgroundScheduler:
         with self._changed:
             if self._is_closed:
                 return
-            due_ns = time.monotonic_ns() + delay_ms * _NS_PER_MS
+            due_ns = self._clock_ns() + delay_ms * _NS_PER_MS
             heapq.heappush(self._waiting, _Due(due_ns, next(self._numbers), task))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="log-manager", daemon=True)
@@ -68,7 +72,7 @@ class BackgroundScheduler:
                 if not self._waiting:
                     self._changed.wait()
                     continue
-                wait_ns = self._waiting[0].due_ns - time.monotonic_ns()
+                wait_ns = self._waiting[0].due_ns - self._clock_ns()
                 if wait_ns <= 0:
                     return heapq.heappop(self._waiting).task
                 self._changed.wait(wait_ns / 1e9)

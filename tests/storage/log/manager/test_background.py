@@ -1,6 +1,7 @@
 """The scheduler with a thread: order, errors, and its end. No test waits for a time."""
 
 import threading
+from functools import partial
 
 from storage.log.manager.background import BackgroundScheduler
 
@@ -13,12 +14,15 @@ def test_what_has_no_delay_is_done_by_the_caller() -> None:
 
 
 def test_what_is_due_is_done_in_order_in_the_background() -> None:
+    now_ns = [0]
     done: list[int] = []
     last = threading.Event()
-    with BackgroundScheduler() as scheduler:
+    with BackgroundScheduler(clock_ns=lambda: now_ns[0]) as scheduler:
         for delay_ms in (3, 1, 2):
-            scheduler.schedule_once(lambda number=delay_ms: done.append(number), delay_ms)  # type: ignore[misc]
+            scheduler.schedule_once(partial(done.append, delay_ms), delay_ms)
         scheduler.schedule_once(last.set, 4)
+        assert done == []
+        now_ns[0] = 4_000_000
         assert last.wait(60)
     assert done == [1, 2, 3]
 
