@@ -54,7 +54,7 @@ from storage.formats.batch_header import (
 from storage.formats.batch_payloads import UInt64Array, decompress_batches
 from storage.formats.legacy_upgrade import Entries, has_legacy, upgrade
 from storage.formats.segment import MAX_RELATIVE_OFFSET
-from storage.kernels.xxh64_kernel import digests_between, xxh64_between
+from storage.kernels.xxh3_kernel import digest_between, digests_between
 
 WINDOW_BYTES = 16 << 20
 WINDOW_BATCHES = 1 << 16
@@ -296,7 +296,7 @@ def _fill(compressed: _Compressed, out: ByteArray) -> int:
             return done
         bounds[done] = at, end
         if len(digests):
-            digests[done] = xxh64_between(out, at, end)
+            digests[done] = digest_between(out, at, end)
         done, at = done + 1, end
 
 

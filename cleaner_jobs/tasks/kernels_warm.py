@@ -30,7 +30,7 @@ from storage.formats import (
     segment_indexes,
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES
-from storage.kernels.xxh64_kernel import digests_between, xxh64_between
+from storage.kernels.xxh3_kernel import digest_between, digests_between
 
 
 def warm() -> None:
@@ -56,7 +56,7 @@ def warm() -> None:
     legacy_records.upgrade_entries((window, 0, rows[:0]), (0, 0), window, window, tools)
     digests = np.zeros(1, np.uint64)
     digests_between(window, bounds[:0], digests)
-    xxh64_between(window, 0, 0)
+    digest_between(window, 0, 0)
     nothing = window, 0, rows[:0], np.zeros(0, np.bool_)
     batch_payloads.decompress_batches(nothing, (0, 0), (window, 0), (bounds, digests), tools)
     txn_flags.flag_aborted(rows[:0], np.zeros((0, 4), np.int64))

@@ -9,7 +9,7 @@ from storage.codecs.payload_kernels import decompress_payload
 from storage.formats.batch_columns import ATTRIBUTES, POSITION, SIZE, ByteArray, Int64Array
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK
 from storage.kernels.kernel import kernel
-from storage.kernels.xxh64_kernel import xxh64_between
+from storage.kernels.xxh3_kernel import digest_between
 
 UInt64Array = npt.NDArray[np.uint64]
 
@@ -48,7 +48,7 @@ def decompress_batches(
         bounds[done, 0] = at
         bounds[done, 1] = end
         if digests.shape[0] > 0:
-            digests[done] = xxh64_between(target, at, end)
+            digests[done] = digest_between(target, at, end)
         at = end
         done += 1
     return done, at

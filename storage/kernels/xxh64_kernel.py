@@ -1,6 +1,5 @@
-"""XXH64 inside of kernels: a digest of what stands in memory, to notice when it changes.
+"""XXH64 inside of kernels, with seed 0: the digest of the few bytes that XXH3 has other ways for.
 
-Python's own function costs as much for a few kilobytes as the digest itself. Seed 0.
 Source: xxHash, doc/xxhash_spec.md.
 """
 
@@ -70,12 +69,3 @@ def xxh64_between(buffer: NDArray[np.uint8], start: int, end: int) -> np.uint64:
     digest = (digest ^ (digest >> np.uint64(33))) * _PRIME_2
     digest = (digest ^ (digest >> np.uint64(29))) * _PRIME_3
     return np.uint64(digest ^ (digest >> np.uint64(32)))
-
-
-@kernel
-def digests_between(
-    buffer: NDArray[np.uint8], bounds: NDArray[np.int64], digests: NDArray[np.uint64]
-) -> None:
-    """Fill in the digest of each of buffer[bounds[i, 0]:bounds[i, 1]]."""
-    for i in range(bounds.shape[0]):
-        digests[i] = xxh64_between(buffer, bounds[i, 0], bounds[i, 1])
