@@ -4,6 +4,7 @@
 
     arrow.read("/data/kafka/orders-0")                       # a pyarrow.Table of all records
     arrow.read(log, arrow.Selection(columns=["key", "value"], isolation="read_committed"))
+    arrow.append(log, table, arrow.Batching(codec=Codec.ZSTD))  # as the log's leader
     arrow.RecordStream(path, arrow.Selection(start_offset=100)).reader()  # in bounded memory
 
 A source is an open `storage.log.Log`, or the directory of a partition that no broker has open.
@@ -12,6 +13,7 @@ CorruptFileError behind the last sound batch; or it ends there (`until_damage`),
 metadata says where and why (`STOPPED_AT`).
 """
 
+from storage.arrow.incoming import BadTableError as BadTableError
 from storage.arrow.log_view import NotALogError as NotALogError
 from storage.arrow.reading import STOPPED_AT as STOPPED_AT
 from storage.arrow.reading import RecordStream as RecordStream
@@ -20,3 +22,6 @@ from storage.arrow.selection import COLUMNS as COLUMNS
 from storage.arrow.selection import SCHEMA as SCHEMA
 from storage.arrow.selection import BadSelectionError as BadSelectionError
 from storage.arrow.selection import Selection as Selection
+from storage.arrow.writing import Appended as Appended
+from storage.arrow.writing import Batching as Batching
+from storage.arrow.writing import append as append

@@ -99,6 +99,11 @@ class Log:
         return self._local.place.path
 
     @property
+    def now_ms(self) -> int:
+        """By the log's clock."""
+        return self._parts.now_ms
+
+    @property
     def files(self) -> Files:
         """By which its files are reached."""
         return self._local.files

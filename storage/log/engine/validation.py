@@ -75,6 +75,18 @@ def validate(data: bytearray, how: Validation) -> Validated:
     return _converted(batches, how)
 
 
+def give_offsets(data: bytearray, how: Validation) -> Validated:
+    """As validate, of one batch of v2 of which all is known that is checked there."""
+    (batch,) = in_memory(data)
+    _check_of_client(batch)
+    end = how.next_offset + batch.header.records_count
+    largest = batch.max_timestamp
+    _give_offset(data, batch, end - 1, how.leader_epoch)
+    set_times(data, batch, _log_time(how), largest)
+    largest = how.now_ms if how.config.is_log_append_time else largest
+    return Validated(data, end, largest, 0, False)
+
+
 def _check_count(batches: list[Batch], how: Validation) -> None:
     if not batches:
         raise InvalidRecordError("no whole batch to append")

@@ -41,7 +41,7 @@ def sample(count: int) -> list[str]:
     return Random(7).sample(corpora.partitions(), count)
 
 
-@pytest.mark.parametrize("partition", sample(60))
+@pytest.mark.parametrize("partition", sample(25))
 @pytest.mark.parametrize("folder", ["before", "after"])
 def test_logs_of_kafka_come_as_the_slow_reader_has_them(partition: str, folder: str) -> None:
     """All formats and codecs, compacted or not, and transactions."""
@@ -51,7 +51,7 @@ def test_logs_of_kafka_come_as_the_slow_reader_has_them(partition: str, folder: 
 
 
 @pytest.mark.parametrize(
-    "partition", [name for name in sample(120) if "txn" in name or "c8" in name]
+    "partition", [name for name in sample(60) if "txn" in name or "c8" in name]
 )
 def test_committed_reads_leave_out_what_was_aborted_or_is_undecided(partition: str) -> None:
     path = corpora.extracted().before / partition

@@ -1,0 +1,145 @@
+"""Appends tables to a log, in batches of v2 that are made of columns.
+
+A batch ends where the next record would make it larger than asked for, or with a chunk of the
+table. Each is appended by itself, as one that a producer has sent.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from storage.arrow.batch_kernel import (
+    COMPRESSED,
+    END,
+    MADE_COLUMNS,
+    NO_ROOM,
+    START,
+    Records,
+    make_batches,
+)
+from storage.arrow.incoming import check_columns, chunks, records_of
+from storage.codecs.compression import Codec, compress
+from storage.codecs.payload_kernels import tools_of_thread
+from storage.formats.batch_columns import ByteArray, Int64Array
+from storage.formats.batch_header import BATCH_HEADER_BYTES, NO_TIMESTAMP
+from storage.formats.record_batch import HEADER, BatchHeader, seal
+from storage.log.engine.appending import AppendRequest
+from storage.log.engine.errors import (
+    InvalidRecordError,
+    InvalidTimestampError,
+    RecordValidationError,
+)
+from storage.log.engine.log import Log
+from storage.log.engine.log_config import LogConfig
+
+ROOM_BYTES = 4 << 20  # for batches that are made at once, unless one needs more
+_MADE_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batching:
+    """How records become batches.
+
+    codec: of the batches, where the topic's compression.type leaves that to the producer.
+    batch_bytes: of a batch at most, before it is compressed; one record may be larger.
+    leader_epoch: of the batches.
+    """
+
+    codec: Codec = Codec.NONE
+    batch_bytes: int = 64 << 10
+    leader_epoch: int = 0
+
+
+class Appended(NamedTuple):
+    """What an append has come to."""
+
+    first_offset: int | None  # None: there was no record
+    next_offset: int  # the log's end then
+    records: int
+    batches: int
+
+
+def append(
+    log: Log,
+    table: pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+    batching: Batching = Batching(),
+) -> Appended:
+    """Append records to a log, as its leader would.
+
+    table: with the columns key and value, or one of them, as binary or text; timestamp, a time or
+    an integer of ms, null for a record without one, and the time of the append where there is no
+    such column; headers, as they are read. Other columns that `read` gives are left aside: the log
+    gives offsets of its own.
+
+    Raise BadTableError for other columns, RecordValidationError for records that the log does not
+    take, each before anything of its chunk was appended, and what Log.append_as_leader raises. What
+    was appended before stays.
+    """
+    check_columns(table.schema)
+    codec = _codec(log.config, batching.codec)
+    request = AppendRequest(leader_epoch=batching.leader_epoch, is_made_for_log=True)
+    first, records, batches = None, 0, 0
+    for chunk in chunks(table):
+        columns = records_of(chunk, log.now_ms)
+        _check_records(columns, log, records)
+        for data in _made(columns, codec, batching.batch_bytes):
+            info = log.append_as_leader(data, request)
+            first = info.first_offset if first is None else first
+            batches += 1
+        records += chunk.num_rows
+    return Appended(first, log.log_end_offset, records, batches)
+
+
+def _codec(config: LogConfig, asked: Codec) -> Codec:
+    kind = config.compression_type
+    if kind == "producer":
+        return asked
+    return Codec.NONE if kind == "uncompressed" else Codec[kind.upper()]
+
+
+def _check_records(records: Records, log: Log, before: int) -> None:
+    """Raise RecordValidationError where a leader would refuse records. before: how many there are
+    in earlier chunks."""
+    config = log.config
+    if config.is_compacted and not records.keys.valid.all():
+        no_key = InvalidRecordError("a record without a key, in a topic that is compacted")
+        raise RecordValidationError(no_key, (before + np.flatnonzero(~records.keys.valid)).tolist())
+    if config.is_log_append_time:
+        return
+    now_ms, times = log.now_ms, records.timestamps
+    earliest = max(-(2**63), now_ms - config.message_timestamp_before_max_ms)
+    latest = min(2**63 - 1, now_ms + config.message_timestamp_after_max_ms)
+    refused = ((times < earliest) | (times > latest)) & (times != NO_TIMESTAMP)
+    if refused.any():
+        at = np.flatnonzero(refused)
+        error = InvalidTimestampError(f"time {times[at[0]]} is too far from the clock")
+        raise RecordValidationError(error, (before + at).tolist())
+
+
+def _made(records: Records, codec: Codec, batch_bytes: int) -> Iterator[bytes]:
+    """Yield the batches of records."""
+    room, first = max(ROOM_BYTES, 2 * batch_bytes), 0
+    out, scratch = np.empty(2 * room, np.uint8), np.empty(room if codec else 0, np.uint8)
+    made = np.empty((_MADE_AT_ONCE, MADE_COLUMNS), np.int64)
+    # snappy is compressed batch by batch
+    limits = int(Codec.NONE if codec is Codec.SNAPPY else codec), batch_bytes
+    while first < len(records.timestamps):
+        first, count, code = make_batches(
+            records, first, limits, (out, scratch), made, tools_of_thread()
+        )
+        for row in made[:count]:
+            yield _bytes_of(out, row, codec)
+        if code == NO_ROOM and not count:
+            room *= 2
+            out, scratch = np.empty(2 * room, np.uint8), np.empty(room if codec else 0, np.uint8)
+
+
+def _bytes_of(out: ByteArray, row: Int64Array, codec: Codec) -> bytes:
+    batch = out[row[START] : row[END]].tobytes()
+    if codec is not Codec.SNAPPY and row[COMPRESSED]:
+        return batch
+    header = BatchHeader(*HEADER.unpack_from(batch))._replace(attributes=int(codec))
+    return seal(header, compress(codec, batch[BATCH_HEADER_BYTES:]))
