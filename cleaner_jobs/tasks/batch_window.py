@@ -31,6 +31,7 @@ from storage.formats.batch_columns import (
     CHECKSUM,
     LAST_OFFSET,
     LEGACY,
+    MIN_RECORD_BYTES,
     OK,
     POSITION,
     RECORDS_COUNT,
@@ -56,13 +57,25 @@ from storage.formats.legacy_upgrade import Entries, has_legacy, upgrade
 from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.kernels.xxh3_kernel import digest_between, digests_between
 
-WINDOW_BYTES = 16 << 20
+WINDOW_BYTES = 4 << 20  # more would not stay in the cache between reading and checking
 WINDOW_BATCHES = 1 << 16
 PAYLOAD_BYTES = 4 << 20  # decompressed at once, unless a single batch holds more
-MIN_RECORD_BYTES = 7
 NO_RECORDS: ByteArray = np.empty(0, np.uint8)
+ALL: NDArray[np.bool_] = np.empty(0, np.bool_)  # of batches
 NO_DIGESTS: UInt64Array = np.empty(0, np.uint64)
 PLAIN, COMPRESSED, UPGRADED = range(3)  # where the records of a batch are found
+
+
+class Place(NamedTuple):
+    """Where the next batch of a segment begins."""
+
+    position: int
+    previous_offset: int  # the last one before it
+
+
+def place_behind(row: Int64Array) -> Place:
+    """Where the batch behind that of a row begins."""
+    return Place(int(row[POSITION] + row[SIZE]), int(row[LAST_OFFSET]))
 
 
 class Window(NamedTuple):
@@ -78,6 +91,14 @@ class Window(NamedTuple):
         """The bytes of all batches of the window."""
         end = int(self.rows[-1, POSITION] + self.rows[-1, SIZE]) - self.file_position
         return self.buffer.data[:end]
+
+    def ends_plain(self) -> bool:
+        """Whether its last batch is v2 and not compressed, and so perhaps the next one."""
+        return not self.rows[-1, ATTRIBUTES] & (CODEC_MASK | LEGACY)
+
+    def behind(self) -> Place:
+        """Where the next batch begins."""
+        return place_behind(self.rows[-1])
 
 
 class Payloads(NamedTuple):
@@ -105,44 +126,52 @@ class WindowReader:
 
     def __init__(self, path: str, base_offset: int, buffers: WorkerBuffers) -> None:
         self.path = path
-        self._base_offset = base_offset
+        self.base_offset = base_offset
         self._buffers = buffers
-        self._descriptor = open_file(path)
+        self.descriptor = open_file(path)
 
     def __enter__(self) -> "WindowReader":
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+        os.close(self.descriptor)
 
     def check_unchanged(self, source: Source) -> None:
         """Raise LogChangedError where the file is not, or is no longer, what was planned for."""
-        check_open(source, self._descriptor)
+        check_open(source, self.descriptor)
+
+    def start(self, position: int) -> Place:
+        """Where to begin at a position; no batch from there on is below the base offset."""
+        return Place(position, self.base_offset - 1)
 
     def windows(self, start: int, end: int) -> Iterator[Window]:
         """Yield the batches in start:end. Raise CorruptFileError where end cuts one."""
-        position, previous_offset = start, self._base_offset - 1
+        at = self.start(start)
+        while at.position < end:
+            window = self.window(at, end)
+            yield window
+            at = window.behind()
+
+    def window(self, at: Place, end: int) -> Window:
+        """The batches from a place on, which is below end. Raise CorruptFileError as `windows`."""
+        position, previous_offset = at
         rows = self._buffers.array("rows", WINDOW_BATCHES, np.int64, BATCH_COLUMNS)
         window_bytes = WINDOW_BYTES
-        while position < end:
+        while True:
             wanted = min(window_bytes, end - position)
             buffer = self._buffers.array("window", max(wanted, WINDOW_BYTES) + SLACK_BYTES)
             got = self._read(buffer, position, wanted)
-            count, framed, code, detail = walk_batches(buffer, got, position, previous_offset, rows)
-            if code != OK and not count:
+            count, _, code, detail = walk_batches(buffer, got, position, previous_offset, rows)
+            if count:
+                break
+            if code != OK:
                 raise _framing_error(self.path, position, code, detail)
-            if not count:
-                window_bytes = self._larger_window(buffer, position, got, end)
-                continue
-            window = Window(self.path, buffer, position, rows[:count])
-            if has_legacy(window.rows):
-                window = self._upgraded(window, previous_offset)
-                framed = len(window.batches())
-            self._check_offsets(window)
-            yield window
-            previous_offset = int(window.rows[-1, LAST_OFFSET])
-            position += framed
-            window_bytes = WINDOW_BYTES
+            window_bytes = self._larger_window(buffer, position, got, end)
+        window = Window(self.path, buffer, position, rows[:count])
+        if has_legacy(window.rows):
+            window = self._upgraded(window, previous_offset)
+        self._check_offsets(window)
+        return window
 
     def _upgraded(self, window: Window, previous_offset: int) -> Window:
         """The window, or its first part, with the records of legacy batches."""
@@ -156,7 +185,7 @@ class WindowReader:
         view, got = buffer.data[:wanted], 0
         while got < wanted:
             with naming(self.path):
-                count = os.preadv(self._descriptor, [view[got:]], position + got)
+                count = os.preadv(self.descriptor, [view[got:]], position + got)
             if not count:
                 problem = f"the file ends here, {wanted - got} bytes before its listed size"
                 raise CorruptFileError(self.path, position + got, problem)
@@ -168,7 +197,7 @@ class WindowReader:
         left = end - position
         size = entry_bytes(buffer) if got >= FRAME_BYTES else FRAME_BYTES
         if size > left:
-            file_bytes = look_at(self._descriptor, self.path).size_bytes
+            file_bytes = look_at(self.descriptor, self.path).size_bytes
             if end < file_bytes:
                 problem = f"the offset index puts the start of a batch inside this one, at {end}"
             else:
@@ -178,15 +207,15 @@ class WindowReader:
 
     def _check_offsets(self, window: Window) -> None:
         last_offsets = window.rows[:, LAST_OFFSET]  # ascending, but for legacy batches
-        if not len(window.upgraded) and last_offsets[-1] - self._base_offset <= MAX_RELATIVE_OFFSET:
+        if not len(window.upgraded) and last_offsets[-1] - self.base_offset <= MAX_RELATIVE_OFFSET:
             return
-        outside = last_offsets - self._base_offset > MAX_RELATIVE_OFFSET
+        outside = last_offsets - self.base_offset > MAX_RELATIVE_OFFSET
         outside |= last_offsets < window.rows[:, BASE_OFFSET]  # it has outgrown 64 bits
         if outside.any():
             row = window.rows[int(outside.argmax())]
             problem = (
                 f"offset {row[LAST_OFFSET]} is too far from the segment's base offset "
-                f"{self._base_offset}"
+                f"{self.base_offset}"
             )
             raise UnsupportedFormatError(self.path, int(row[POSITION]), problem)
 
@@ -204,7 +233,7 @@ def check_checksums(window: Window, chosen: NDArray[np.bool_] | None = None) -> 
     None: all.
     """
     rows = window.rows
-    its = np.ones(len(rows), np.bool_) if chosen is None else chosen
+    its = ALL if chosen is None else chosen
     wrong, computed = first_wrong_checksum(window.buffer, window.file_position, rows, its)
     if wrong >= 0:
         problem = f"checksum {rows[wrong, CHECKSUM]:08x} is stored, {computed:08x} computed"

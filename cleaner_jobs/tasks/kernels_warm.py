@@ -7,18 +7,20 @@ loaded from the cache; done before workers are forked, no task pays for it.
 import numpy as np
 
 from cleaner_jobs.kernels import (
+    batch_flags,
     headers,
     index_entries,
     kept_batches,
     offset_map,
     pack,
+    plain_runs,
     rebuild,
     record_states,
     same_batches,
     transactions,
 )
 from cleaner_jobs.kernels.same_records import EXPECTED_COLUMNS
-from cleaner_jobs.tasks import map_capacity, txn_flags
+from cleaner_jobs.tasks import map_capacity
 from cleaner_jobs.txn_batch import TXN_WORDS
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.codecs.snappy_block import compress_small_block
@@ -59,7 +61,8 @@ def warm() -> None:
     digest_between(window, 0, 0)
     nothing = window, 0, rows[:0], np.zeros(0, np.bool_)
     batch_payloads.decompress_batches(nothing, (0, 0), (window, 0), (bounds, digests), tools)
-    txn_flags.flag_aborted(rows[:0], np.zeros((0, 4), np.int64))
+    batch_flags.flag_aborted(rows[:0], np.zeros((0, 4), np.int64))
+    batch_flags.flag_discardable(rows[:0], np.zeros(0, np.int64))
     _warm_transactions()
     entries = np.zeros((1, offset_map.ENTRY_WORDS), np.uint64)
     offset_map.sum_fingerprints(columns, 0)
@@ -107,6 +110,14 @@ def warm() -> None:
     )
     same_batches.compare_batches(
         (window, window, 0, rows[:0]), (actions, superseded, -1), (window, 0), expected
+    )
+    source, ranges = (0, 0, 0, 0, window), np.zeros((0, 4), np.int64)
+    plain_runs.scan_plain(
+        source, (0, -1), (0, 0, -1, 0), ((0, 0, 0), secret, ranges), (rows, bounds, columns)
+    )
+    rules, scratch = (kept, 0, -1, horizons), (bounds, bounds, expected)
+    plain_runs.rewrite_plain(
+        source, (0, -1), superseded, rules, (window, (rows, actions, kept_records), scratch)
     )
     header = np.zeros(BATCH_HEADER_BYTES, np.uint8)
     headers.write_header(header, 0, window, 0, BATCH_HEADER_BYTES, (0, 0, False), 0)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cleaner_jobs.kernels.batch_flags import flag_aborted
 from cleaner_jobs.kernels.offset_map import table_slots
 from cleaner_jobs.task_values import MapEnd, RoundSettings, Stretch
 from cleaner_jobs.tasks.batch_window import (
@@ -21,7 +22,6 @@ from cleaner_jobs.tasks.batch_window import (
 )
 from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.txn_batches import load_array
-from cleaner_jobs.tasks.txn_flags import flag_aborted
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.formats.batch_columns import (
     IN_MAP,

@@ -9,15 +9,12 @@ import numpy as np
 import xxhash
 
 from cleaner_jobs.kernels.kept_batches import KeptBatches, delete_horizon
-from cleaner_jobs.kernels.record_states import drop_superseded
-from cleaner_jobs.problems import FAULT, MiswrittenError, WorkFileError
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import (
     FINGERPRINT_RANGE,
     LogRules,
     Piece,
     Rewritten,
-    RoundSettings,
 )
 from cleaner_jobs.tasks.batch_window import Window, WindowReader
 from cleaner_jobs.tasks.cleaned_segment import (
@@ -31,15 +28,11 @@ from cleaner_jobs.tasks.cleaned_segment import (
     read_back,
     write_like,
 )
+from cleaner_jobs.tasks.piece_sections import PieceContext, rewrite_sections
 from cleaner_jobs.tasks.record_columns import RecordColumns
-from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles
 from cleaner_jobs.tasks.rewrite import BatchRewriter, CleaningRules, OutputCounts
-from cleaner_jobs.tasks.txn_batches import load_array
-from cleaner_jobs.tasks.txn_flags import flag_discardable
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
-from cleaner_jobs.tasks.written_batches import heads_of
 from cleaner_jobs.work_file import read_checked
-from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
 from storage.files.file_attributes import FileAttributes, attributes_of
@@ -47,20 +40,8 @@ from storage.files.filesystem import naming, private, read_bytes
 from storage.formats import segment_indexes
 from storage.formats.batch_columns import (
     BATCH_COLUMNS,
-    POSITION,
-    RECORDS_COUNT,
     walk_batches,
 )
-
-
-class PieceContext(NamedTuple):
-    """What a task works with, for all its pieces."""
-
-    settings: RoundSettings
-    attempt: str  # goes into every name that the task writes
-    part_files: PartFiles
-    verdict_files: VerdictFiles
-    buffers: WorkerBuffers
 
 
 class OutputFiles(NamedTuple):
@@ -226,7 +207,7 @@ def _measured(
 ) -> Rewritten:
     sink = _Measure(piece.sources[0].base_offset, context.buffers, take_facts)
     rewriter = BatchRewriter(_rules(log, context), sink, context.buffers)
-    _rewrite_sections(piece, log, context, rewriter)
+    rewrite_sections(piece, log, context, rewriter)
     log_bytes = rewriter.finish()
     return _result(piece, NO_FILES, log_bytes, rewriter.counts)
 
@@ -291,7 +272,7 @@ def _write_log(
     """Write the cleaned batches; with a model, as a file that is to go live."""
     with naming(path), open(path, "xb", buffering=0, opener=private) as out:
         rewriter = BatchRewriter(_rules(log, context), out, context.buffers)
-        _rewrite_sections(piece, log, context, rewriter)
+        rewrite_sections(piece, log, context, rewriter)
         rewriter.finish()
         if model is not None:
             finish_like(out.fileno(), model)
@@ -304,43 +285,6 @@ def _rules(log: LogRules, context: PieceContext) -> CleaningRules:
         context.settings.now_ms,
         delete_horizon(context.settings.now_ms, log.delete_retention_ms),
     )
-
-
-def _rewrite_sections(
-    piece: Piece, log: LogRules, context: PieceContext, rewriter: BatchRewriter
-) -> None:
-    discardable = load_array(piece.discardable_file) if piece.discardable_file else None
-    for number, part in enumerate(piece.parts, piece.first_part):
-        states = context.part_files.of(part).states(part)
-        for verdict in log.verdicts:
-            on_part = context.verdict_files.on_part(verdict, number)
-            if not drop_superseded(states, on_part.superseded):
-                problem = "a verdict names records that its part does not have"
-                raise WorkFileError(verdict.file, verdict.block_at, problem)
-            rewriter.counts.dropped += on_part.dropped
-            rewriter.counts.dropped_fingerprints += on_part.dropped_fingerprints
-        for section in part.sections:
-            source = piece.sources[section.segment]
-            ordinal, heads = section.first_ordinal, 0
-            with WindowReader(source.path, source.base_offset, context.buffers) as reader:
-                reader.check_unchanged(source)
-                for window in reader.windows(section.start, section.end):
-                    count = int(window.rows[:, RECORDS_COUNT].sum())
-                    # kernels would read beyond the states
-                    if not 0 <= ordinal <= len(states) - count:
-                        problem = "the batches from here on claim more records than were scanned"
-                        position = int(window.rows[0, POSITION])
-                        raise CorruptFileError(source.path, position, problem)
-                    if discardable is not None:
-                        flag_discardable(window, discardable)
-                    rewriter.rewrite(window, states[ordinal : ordinal + count])
-                    heads += heads_of(window.buffer, 0, len(window.batches()))[0]
-                    ordinal += count
-                reader.check_unchanged(source)
-            if heads % FINGERPRINT_RANGE != section.heads:
-                problem = f"the batches from here to byte {section.end} are not those that were "
-                problem += f"scanned, though the file is the same; {FAULT}"
-                raise MiswrittenError(source.path, section.start, problem)
 
 
 def _work_path(piece: Piece, context: PieceContext, kind: str) -> str:

@@ -38,6 +38,10 @@ class RecordColumns:
             for name, dtype in COLUMN_TYPES.items()
         )
 
+    def parsing(self, map_offsets: tuple[int, int]) -> tuple[Any, Any]:
+        """Limits and secret, as kernels take them. map_offsets: as of parse."""
+        return (*map_offsets, self._now_ms), self._secret
+
     def parse(self, window: Window, run: Payloads, map_offsets: tuple[int, int]) -> None:
         """Append the records of a run of batches; CorruptFileError where one does not parse.
 
@@ -45,9 +49,9 @@ class RecordColumns:
         """
         rows = window.rows[run.first : run.end]
         columns = self.room_for(int(rows[:, RECORDS_COUNT].sum()))
-        limits = (*map_offsets, self._now_ms)
+        limits, secret = self.parsing(map_offsets)
         self.filled, bad, code, detail = parse_records(
-            run.buffer, run.bounds, rows, limits, self._secret, columns, self.filled
+            run.buffer, run.bounds, rows, limits, secret, columns, self.filled
         )
         if code != OK:
             position = int(rows[bad, POSITION])

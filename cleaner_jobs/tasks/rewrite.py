@@ -18,14 +18,22 @@ from cleaner_jobs.kernels.kept_batches import (
     KeptBatches,
     decide_batches,
 )
+from cleaner_jobs.kernels.plain_runs import LEFT, rewrite_plain
 from cleaner_jobs.kernels.rebuild import (
     GROWTH_BYTES_PER_MESSAGE,
     GROWTH_BYTES_PER_RECORD,
     rewrite_batches,
 )
 from cleaner_jobs.kernels.same_records import EXPECTED_COLUMNS
-from cleaner_jobs.tasks.batch_window import NO_RECORDS, Window, check_checksums
+from cleaner_jobs.tasks.batch_window import (
+    NO_RECORDS,
+    Place,
+    Window,
+    check_checksums,
+    place_behind,
+)
 from cleaner_jobs.tasks.packed_batches import rebuild_packed
+from cleaner_jobs.tasks.plain_source import PlainSource, most_records, rows_of_run
 from cleaner_jobs.tasks.rebuilt_by_field import rebuild_by_field
 from cleaner_jobs.tasks.same_as_source import Decided, check_batches, check_upgraded
 from cleaner_jobs.tasks.sink import Sink, write_whole
@@ -115,6 +123,15 @@ class _Output:
         return self._buffers.array("out", OUTPUT_BYTES)
 
 
+class PlainRun(NamedTuple):
+    """Plain batches of which what stays was written."""
+
+    rows: Int64Array
+    heads: int  # as of sum_heads
+    why_ended: int
+    left: Window | None  # batches to be gone through step by step next
+
+
 class BatchRewriter:
     """Writes to a sink what becomes of windows of batches, in order."""
 
@@ -157,6 +174,47 @@ class BatchRewriter:
         self._check(window, count, decided)
         if legacy.any():
             check_upgraded(window, self._buffers)
+
+    def rewrite_plain(
+        self,
+        source: PlainSource,
+        at: Place,
+        states: NDArray[np.uint8],
+        discardable: Int64Array,
+    ) -> PlainRun:
+        """As rewrite, of the plain batches at a place of a segment, as far as there is room.
+
+        states: of the records from there on. discardable: as of flag_discardable.
+        """
+        rows, rules = rows_of_run(self._buffers), self._rules
+        actions = self._buffers.array("actions", len(rows))
+        kept = self._buffers.array("kept", len(rows), np.int32)
+        room = len(source.of_kernel[-1]) + GROWTH_BYTES_PER_RECORD * most_records()
+        count, written, heads, why_ended, left, refused = rewrite_plain(
+            source.of_kernel,
+            (at.position, at.previous_offset),
+            states,
+            (rules.kept_batches, rules.now_ms, rules.horizon_ms, discardable),
+            (self._output.room(room), (rows, actions, kept), self._scratch(len(rows))),
+        )
+        if count:
+            self._output.take(written)
+            stays = int(np.count_nonzero(actions[:count] != DROP))
+            self.written.add(*self._output.unchecked(), np.zeros(stays, np.bool_))
+            self._output.checked()
+            self.counts.add(rows[:count], actions[:count], kept[:count])
+            self.counts.refused += refused
+            at = place_behind(rows[count - 1])
+        window = source.left(rows[count : count + left], at) if why_ended == LEFT else None
+        return PlainRun(rows[:count], int(heads), why_ended, window)
+
+    def _scratch(self, batches: int) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Room for a kernel to work with: spans, places, expectations."""
+        return (
+            self._buffers.array("spans", batches, np.int64, 2),
+            self._buffers.array("places", batches, np.int64, 2),
+            self._buffers.array("expected", batches, np.int64, EXPECTED_COLUMNS),
+        )
 
     def _decide(self, window: Window, states: NDArray[np.uint8]) -> Decided:
         count = len(window.rows)

@@ -12,21 +12,26 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from cleaner_jobs.kernels.batch_flags import flag_aborted
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS, mark_superseded, pack_part, table_slots
+from cleaner_jobs.kernels.plain_runs import LEFT, NO_MORE, PART_FULL, scan_plain
 from cleaner_jobs.kernels.record_states import count_in_batches
 from cleaner_jobs.task_values import FINGERPRINT_RANGE, Part, RoundSettings, Section, Stretch
 from cleaner_jobs.tasks.batch_window import (
     Payloads,
+    Place,
     Window,
     WindowReader,
     check_checksums,
     payloads,
+    place_behind,
 )
 from cleaner_jobs.tasks.index_check import IndexCheck
+from cleaner_jobs.tasks.plain_source import PlainSource, found_sound, most_records, rows_of_run
 from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.sink import write_whole
 from cleaner_jobs.tasks.txn_batches import load_array
-from cleaner_jobs.tasks.txn_flags import flag_aborted, txn_batches
+from cleaner_jobs.tasks.txn_flags import txn_batches
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.tasks.written_batches import heads_of
 from cleaner_jobs.txn_batch import RANGE_COLUMNS, TxnBatches
@@ -56,11 +61,12 @@ MAX_PART_OFFSETS = 1 << 32
 NO_RANGES: Int64Array = np.empty((0, RANGE_COLUMNS), np.int64)
 
 
-class _Batches(NamedTuple):
-    """Batches of one window that go to one part."""
+class PlainRun(NamedTuple):
+    """Plain batches that a part was given."""
 
-    window: Window
-    payloads: Payloads
+    rows: Int64Array
+    why_ended: int
+    left: Window | None  # batches to be gone through step by step next
 
 
 class PartBuilder:
@@ -72,37 +78,69 @@ class PartBuilder:
         self._settings, self._out, self._out_path = settings, out, out_path
         self._buffers = buffers
         self._columns = RecordColumns(settings, buffers)
-        self._start(None)
+        self._start()
 
-    def _start(self, stretch: Stretch | None) -> None:
-        self._stretch = stretch
+    def _start(self) -> None:
+        self._stretch: Stretch | None = None
         self._columns.filled = 0
         self._first_offset = -1
         self._sections: list[Section] = []
         self._txn_batches: list[TxnBatches] = []
         self._log_bytes = self._batches = self._empty = self._tombstones = self._legacy = 0
 
-    def add(self, stretch: Stretch, batches: _Batches) -> Iterator[Part]:
-        """Take in batches of a stretch; yield the parts that are complete before them."""
-        rows = batches.window.rows[batches.payloads.first : batches.payloads.end]
+    def open_for(self, stretch: Stretch) -> Iterator[Part]:
+        """Yield the part at work if nothing of this stretch belongs to it."""
         held = self._stretch
         if held is not None and (held.log_id, held.group) != (stretch.log_id, stretch.group):
             yield from self.finish()
+
+    def add(self, stretch: Stretch, window: Window, run: Payloads) -> Iterator[Part]:
+        """Take in batches of a stretch; yield the parts that are complete before them."""
+        rows = window.rows[run.first : run.end]
         if self._batches and (
             self._columns.filled + int(rows[:, RECORDS_COUNT].sum()) > PART_RECORDS
             or int(rows[-1, LAST_OFFSET]) - self._first_offset >= MAX_PART_OFFSETS
         ):
             yield from self.finish()
-        if not self._batches:
-            self._start(stretch)
-            self._first_offset = int(rows[0, BASE_OFFSET])
-        self._stretch = stretch
-        self._take(stretch, batches, rows)
-
-    def _take(self, stretch: Stretch, batches: _Batches, rows: Int64Array) -> None:
         before = self._columns.filled
         map_offsets = stretch.first_dirty_offset, stretch.map_end_offset
-        self._columns.parse(batches.window, batches.payloads, map_offsets)
+        self._columns.parse(window, run, map_offsets)
+        start, end = int(rows[0, POSITION]), int(rows[-1, POSITION] + rows[-1, SIZE])
+        origin = window.file_position
+        heads, _ = heads_of(window.buffer, start - origin, end - origin)
+        self._take(stretch, rows, before, heads)
+
+    def add_plain(
+        self, stretch: Stretch, source: PlainSource, at: Place, aborted: Int64Array
+    ) -> PlainRun:
+        """Take in the plain batches at a place, as many as belong to the part and have room."""
+        rows = rows_of_run(self._buffers)
+        bounds = self._buffers.array("bounds", len(rows), np.int64, 2)
+        before = self._columns.filled
+        part = (
+            *(before, PART_RECORDS),
+            *(self._first_offset if self._batches else -1, MAX_PART_OFFSETS),
+        )
+        map_offsets = stretch.first_dirty_offset, stretch.map_end_offset
+        count, filled, heads, why_ended, left = scan_plain(
+            source.of_kernel,
+            (at.position, at.previous_offset),
+            part,
+            (*self._columns.parsing(map_offsets), aborted),
+            (rows, bounds, self._columns.room_for(most_records())),
+        )
+        if count:
+            self._columns.filled = filled
+            self._take(stretch, rows[:count], before, int(heads))
+            at = place_behind(rows[count - 1])
+        window = source.left(rows[count : count + left], at) if why_ended == LEFT else None
+        return PlainRun(rows[:count], why_ended, window)
+
+    def _take(self, stretch: Stretch, rows: Int64Array, before: int, heads: int) -> None:
+        """Note batches whose records are in the columns. before: how many records were."""
+        if not self._batches:
+            self._first_offset = int(rows[0, BASE_OFFSET])
+        self._stretch = stretch
         columns = self._columns.room_for(0)
         hashes = columns[0][before : self._columns.filled]
         found = txn_batches(rows, stretch.segment, self._settings.now_ms, hashes)
@@ -110,8 +148,6 @@ class PartBuilder:
             self._txn_batches.append(found)
         start, end = int(rows[0, POSITION]), int(rows[-1, POSITION] + rows[-1, SIZE])
         first_offset, last_offset = int(rows[0, BASE_OFFSET]), int(rows[-1, LAST_OFFSET])
-        origin = batches.window.file_position
-        heads, _ = heads_of(batches.window.buffer, start - origin, end - origin)
         last = self._sections[-1] if self._sections else None
         if last is not None and last.segment == stretch.segment and last.end == start:
             heads = (last.heads + heads) % FINGERPRINT_RANGE
@@ -184,7 +220,7 @@ class PartBuilder:
             sections=tuple(self._sections),
             legacy_batches=self._legacy,
         )
-        self._start(None)
+        self._start()
 
     def _write(
         self,
@@ -259,27 +295,52 @@ class _AbortedRanges:
 def _scan_stretch(
     stretch: Stretch, builder: PartBuilder, ranges: _AbortedRanges, buffers: WorkerBuffers
 ) -> Iterator[Part]:
+    yield from builder.open_for(stretch)
     with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
         reader.check_unchanged(stretch.source)
         index = IndexCheck(stretch)
         aborted = ranges.of(stretch)
-        for window in reader.windows(stretch.start, stretch.end):
+        source = PlainSource.of(reader, stretch.end, buffers)
+        at = reader.start(stretch.start)
+        may_be_plain = True
+        while at.position < stretch.end:
+            left = None
+            if may_be_plain:
+                run = builder.add_plain(stretch, source, at, aborted)
+                if len(run.rows):
+                    index.check(run.rows)
+                    at = place_behind(run.rows[-1])
+                if run.why_ended == PART_FULL:
+                    yield from builder.finish()
+                if run.why_ended in (NO_MORE, PART_FULL):
+                    continue
+                left = run.left
+            window = left or reader.window(at, stretch.end)
             index.check(window.rows)
-            is_packed = window.rows[:, ATTRIBUTES] & (CODEC_MASK | LEGACY) != 0
-            check_checksums(window, is_packed)
-            if len(aborted):
-                flag_aborted(window.rows, aborted)
-            if stretch.legacy_expired:
-                is_legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0
-                window.rows[is_legacy, ATTRIBUTES] |= LEGACY_EXPIRED
-            try:
-                for run in payloads(window, buffers):
-                    yield from builder.add(stretch, _Batches(window, run))
-            except CorruptFileError:
-                check_checksums(window)  # what is wrong by its checksum is told as that
-                raise
-            # After the keys were hashed: a bit that flips before that is noticed, too. What is
-            # compressed is checked against its checksum before anything is decompressed.
-            check_checksums(window, ~is_packed)
+            flag_aborted(window.rows, aborted)
+            yield from _scan_window(stretch, window, builder, buffers)
+            if left is not None:
+                raise found_sound(left, at)
+            may_be_plain = window.ends_plain()
+            at = window.behind()
         reader.check_unchanged(stretch.source)
         index.finish()
+
+
+def _scan_window(
+    stretch: Stretch, window: Window, builder: PartBuilder, buffers: WorkerBuffers
+) -> Iterator[Part]:
+    is_packed = window.rows[:, ATTRIBUTES] & (CODEC_MASK | LEGACY) != 0
+    check_checksums(window, is_packed)
+    if stretch.legacy_expired:
+        is_legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0
+        window.rows[is_legacy, ATTRIBUTES] |= LEGACY_EXPIRED
+    try:
+        for run in payloads(window, buffers):
+            yield from builder.add(stretch, window, run)
+    except CorruptFileError:
+        check_checksums(window)  # what is wrong by its checksum is told as that
+        raise
+    # After the keys were hashed: a bit that flips before that is noticed, too. What is
+    # compressed is checked against its checksum before anything is decompressed.
+    check_checksums(window, ~is_packed)

@@ -41,7 +41,8 @@ from cleaner_jobs.task_values import (
 from cleaner_jobs.tasks.early_rows import EarlyRows, EarlyRowsFile
 from cleaner_jobs.tasks.heartbeat import Heartbeat
 from cleaner_jobs.tasks.map_capacity import find_map_end
-from cleaner_jobs.tasks.piece import PieceContext, rewrite_piece
+from cleaner_jobs.tasks.piece import rewrite_piece
+from cleaner_jobs.tasks.piece_sections import PieceContext
 from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_hash_partition
 from cleaner_jobs.tasks.scan import scan_stretches
 from cleaner_jobs.tasks.sync_pool import SyncPool

@@ -5,8 +5,6 @@ Source: compaction C-8; why a task does not decide it by itself is said in `txn_
 
 import numpy as np
 
-from cleaner_jobs.kernels.transactions import flags_at
-from cleaner_jobs.tasks.batch_window import Window
 from cleaner_jobs.txn_batch import (
     ABORT,
     COMMIT,
@@ -22,18 +20,15 @@ from storage.formats.batch_columns import (
     ATTRIBUTES,
     BASE_OFFSET,
     BASE_TIMESTAMP,
-    DISCARDABLE,
     LAST_OFFSET,
     POSITION,
     PRODUCER_ID,
     RECORDS_COUNT,
-    TXN_FLAGS,
     Int64Array,
     UInt64Array,
 )
 from storage.formats.batch_header import CONTROL, DELETE_HORIZON, TRANSACTIONAL
 from storage.formats.control_record import ControlType
-from storage.kernels.kernel import kernel
 
 
 def txn_batches(
@@ -66,24 +61,3 @@ def txn_batches(
     found["kind"][with_type[types == ControlType.ABORT]] = ABORT
     found["kind"][with_type[types == ControlType.COMMIT]] = COMMIT
     return found
-
-
-@kernel
-def flag_aborted(rows: Int64Array, ranges: Int64Array) -> None:
-    """Set the flags of the transactional data batches whose last offset lies in a range.
-
-    rows: (n, BATCH_COLUMNS). ranges: (m, 4), as txn_batches lays them out.
-    """
-    for i in range(rows.shape[0]):
-        if rows[i, ATTRIBUTES] & (TRANSACTIONAL | CONTROL) != TRANSACTIONAL:
-            continue
-        rows[i, TXN_FLAGS] |= flags_at(ranges, rows[i, PRODUCER_ID], rows[i, LAST_OFFSET])
-
-
-def flag_discardable(window: Window, base_offsets: Int64Array) -> None:
-    """Set the flag of the control batches whose base offsets are among these, which ascend."""
-    control = np.flatnonzero(window.rows[:, ATTRIBUTES] & CONTROL)
-    if len(control) and len(base_offsets):
-        wanted = window.rows[control, BASE_OFFSET]
-        at = np.minimum(np.searchsorted(base_offsets, wanted), len(base_offsets) - 1)
-        window.rows[control[base_offsets[at] == wanted], TXN_FLAGS] |= DISCARDABLE

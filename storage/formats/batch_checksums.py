@@ -31,10 +31,10 @@ def first_wrong_checksum(
     """The first batch with another checksum than the one that it carries, and that checksum.
 
     buffer: of the batches, whose first byte is at `origin` of their file. chosen: which batches are
-    looked at. Returns -1 and 0 where all of those are as they should be.
+    looked at; an empty array: all. Returns -1 and 0 where all of those are as they should be.
     """
     for i in range(rows.shape[0]):
-        if not chosen[i]:
+        if chosen.shape[0] != 0 and not chosen[i]:
             continue
         start: Any = rows[i, POSITION] - origin
         end: Any = start + rows[i, SIZE]

@@ -52,6 +52,7 @@ from storage.kernels.memory_access import load_be_int16, load_be_int32, load_be_
 
 SLACK_BYTES = 64  # readable bytes that every buffer has behind its last batch
 MIN_MESSAGE_BYTES = 26  # of format v0; v1 has eight more
+MIN_RECORD_BYTES = 7  # length, attributes, two deltas, two lengths, count of headers
 
 # columns of a batch row
 POSITION, SIZE, BASE_OFFSET, LAST_OFFSET, ATTRIBUTES, BASE_TIMESTAMP, MAX_TIMESTAMP = range(7)

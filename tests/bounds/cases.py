@@ -22,9 +22,10 @@ from cleaner_jobs.task_values import (
     Stretch,
     Verdict,
 )
-from cleaner_jobs.tasks import batch_window, packed_batches, rewrite
+from cleaner_jobs.tasks import batch_window, packed_batches, plain_source, rewrite
 from cleaner_jobs.tasks.map_capacity import find_map_end
-from cleaner_jobs.tasks.piece import PieceContext, rewrite_piece
+from cleaner_jobs.tasks.piece import rewrite_piece
+from cleaner_jobs.tasks.piece_sections import PieceContext
 from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_hash_partition
 from cleaner_jobs.tasks.scan import scan_stretches
 from cleaner_jobs.tasks.txn_batches import save_array
@@ -48,6 +49,8 @@ SMALL = {  # so that a buffer has no more room than what is in it
     (batch_window, "WINDOW_BYTES"): 64,
     (batch_window, "WINDOW_BATCHES"): 8,
     (batch_window, "PAYLOAD_BYTES"): 64,
+    (plain_source, "CHUNK_BYTES"): 400,
+    (plain_source, "RUN_BATCHES"): 3,
     (packed_batches, "PACKED_BYTES"): 64,
     (legacy_upgrade, "UPGRADED_BYTES"): 64,
     (rewrite, "OUTPUT_BYTES"): 64,

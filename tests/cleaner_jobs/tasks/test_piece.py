@@ -9,17 +9,21 @@ from pathlib import Path
 import pytest
 
 from cleaner_jobs import unchanged
+from cleaner_jobs.kernels import plain_runs
+from cleaner_jobs.kernels.same_records import ITS_SIZE
 from cleaner_jobs.problems import MiswrittenError
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import LogRules, Piece, Rewritten, RoundSettings, Source
-from cleaner_jobs.tasks import batch_window
-from cleaner_jobs.tasks.piece import PieceContext, rewrite_piece
+from cleaner_jobs.tasks import batch_window, plain_source, rewrite
+from cleaner_jobs.tasks.piece import rewrite_piece
+from cleaner_jobs.tasks.piece_sections import PieceContext
 from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import LogChangedError
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from tests.cleaner_jobs.tasks.test_resolve import resolved
 from tests.cleaner_jobs.tasks.test_scan import Scanner
+from tests.support.kernel_steps import uncompiled
 from tests.support.local_round import settings_in
 from tests.support.made_log import INTERVAL_BYTES, NOW_MS, RETENTION_MS, keyed
 from tests.support.reference_batch import ReferenceBatch, encode
@@ -111,11 +115,45 @@ def test_a_whole_group_is_staged_beside_its_segments(group: Group) -> None:
     assert not found.left_in_place
 
 
-def test_it_is_the_same_however_many_batches_are_read_at_a_time(
+@pytest.mark.parametrize("chunk_bytes", [100, 300, 1000])
+@pytest.mark.parametrize("run_batches", [1, 2, 100])
+def test_it_is_the_same_however_much_is_read_at_a_time(
+    group: Group, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int, run_batches: int
+) -> None:
+    """By a kernel, and what is too large for that step by step."""
+    monkeypatch.setattr(batch_window, "WINDOW_BATCHES", 1)
+    monkeypatch.setattr(plain_source, "CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(plain_source, "RUN_BATCHES", run_batches)
+    assert Path(group.rewritten().log_file).read_bytes() == b"".join(group.expected())
+
+
+def test_it_is_the_same_where_no_kernel_can_read(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_window, "WINDOW_BATCHES", 1)
-    assert Path(group.rewritten().log_file).read_bytes() == b"".join(group.expected())
+    by_kernel = group.rewritten()
+    monkeypatch.setattr(plain_source, "pread_address", lambda: 0)
+    by_steps = group.rewritten()
+    assert Path(by_steps.log_file).read_bytes() == b"".join(group.expected())
+    names = {"log_file", "index_file", "time_index_file"}
+    counts = [
+        {k: v for k, v in r._asdict().items() if k not in names} for r in (by_kernel, by_steps)
+    ]
+    assert counts[0] == counts[1]
+
+
+def test_what_only_the_kernel_of_a_run_finds_wrong_leaves_nothing(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bit that has turned back before the batches are gone through step by step."""
+
+    def other(*_: object) -> tuple[int, int]:
+        return 0, ITS_SIZE
+
+    monkeypatch.setattr(rewrite, "rewrite_plain", uncompiled(plain_runs.rewrite_plain))
+    monkeypatch.setattr(plain_runs, "compare_batches", other)
+    with pytest.raises(MiswrittenError, match="sound when they were looked at again"):
+        group.rewritten()
+    assert group.files() == []
 
 
 def test_its_records_and_batches_are_counted(group: Group) -> None:

@@ -5,16 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cleaner_jobs.problems import WorkFileError
+from cleaner_jobs.kernels import plain_runs
+from cleaner_jobs.problems import MiswrittenError, WorkFileError
 from cleaner_jobs.task_values import Part, RoundSettings, Section, Source, Stretch
-from cleaner_jobs.tasks import scan
-from cleaner_jobs.tasks.batch_window import Payloads, Window
-from cleaner_jobs.tasks.record_columns import RecordColumns
+from cleaner_jobs.tasks import plain_source, record_columns, scan
 from cleaner_jobs.tasks.resolve import PartFiles
 from cleaner_jobs.tasks.scan import scan_stretches
 from cleaner_jobs.tasks.txn_batches import load_array, read_txn_batches, save_array
@@ -42,9 +44,11 @@ from storage.formats.batch_columns import (
     NULL_KEY,
     SUPERSEDED,
     TOMBSTONE,
+    parse_records,
 )
 from tests.storage.kafka_batches import COMMIT_MARKER
 from tests.storage.kernels.test_key_hash import slow_hash
+from tests.support.kernel_steps import uncompiled
 from tests.support.local_round import HASH_KEY
 from tests.support.made_log import NOW_MS, batch, keyed, packed, record
 from tests.support.made_transactions import (
@@ -386,34 +390,92 @@ def test_a_file_that_is_in_use_sets_its_log_aside(scanner: Scanner, what: str) -
     assert path in str(found.errors[0][1])
 
 
+@pytest.fixture(params=["in a run of a kernel", "step by step"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """How plain batches are scanned; the module that parses their records then."""
+    if request.param == "step by step":
+        monkeypatch.setattr(plain_source, "pread_address", lambda: 0)
+        return record_columns
+    monkeypatch.setattr(scan, "scan_plain", uncompiled(plain_runs.scan_plain))
+    return plain_runs
+
+
 def test_a_file_that_changes_while_it_is_read_sets_its_log_aside(
-    scanner: Scanner, monkeypatch: pytest.MonkeyPatch
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch, way: ModuleType
 ) -> None:
     stretches = scanner.segment([keyed(0, "a")])
     path = stretches[0].source.path
-    monkeypatch.setattr(scan, "check_checksums", lambda *_: os.utime(path, ns=(1, 1)))
+
+    def parse_and_touch(*given: Any) -> Any:
+        os.utime(path, ns=(1, 1))
+        return parse_records(*given)
+
+    monkeypatch.setattr(way, "parse_records", parse_and_touch)
     ((_, error),) = scanner.scan(*stretches).errors
     assert isinstance(error, LogChangedError)
 
 
 def test_a_bit_that_flips_before_its_key_is_hashed_sets_the_log_aside(
-    scanner: Scanner, monkeypatch: pytest.MonkeyPatch
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch, way: ModuleType
 ) -> None:
     """Else the record would count as one of another key, and what is older than it would go."""
-    parse = RecordColumns.parse
+    flips: list[int] = []
 
-    def parse_flipped(
-        columns: RecordColumns, window: Window, run: Payloads, map_offsets: tuple[int, int]
-    ) -> None:
-        at = np.flatnonzero(window.buffer == ord("b"))[0]
-        window.buffer[at] ^= 1  # c
-        parse(columns, window, run, map_offsets)
+    def parse_flipped(buffer: Any, *given: Any) -> Any:
+        if not flips:
+            flips.append(int(np.flatnonzero(buffer == ord("b"))[0]))
+            buffer[flips[0]] ^= 1  # c
+        return parse_records(buffer, *given)
 
-    monkeypatch.setattr(RecordColumns, "parse", parse_flipped)
+    monkeypatch.setattr(way, "parse_records", parse_flipped)
+    found = scanner.scan(*scanner.segment([keyed(0, "abc")]))
+    assert flips and found.parts == []
+    ((_, error),) = found.errors
+    assert isinstance(error, CorruptFileError) and "checksum" in str(error)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_run_of_a_kernel_finds_what_its_steps_find(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Whatever is read at a time; among plain batches there is a compressed one."""
+    chance = Random(seed)
+    made: list[ReferenceBatch | bytes] = []
+    offset = 0
+    for number in range(30):
+        keys = "".join(chance.choices("abcdeABC.", k=chance.randrange(1, 9)))
+        one = keyed(offset, keys)
+        made.append(packed(one, Codec.LZ4) if number == 20 else one)
+        offset += len(keys) + chance.randrange(3)
+    scanner.first_dirty_offset = chance.randrange(20)
+    stretches = scanner.segment(made, cut_at=[chance.randrange(5, 25)])
+    monkeypatch.setattr(scan, "PART_RECORDS", 10**6)
+    found = []
+    for chunk_bytes, run_batches in ((1 << 19, 1 << 14), (chance.randrange(100, 700), 2)):
+        monkeypatch.setattr(plain_source, "CHUNK_BYTES", chunk_bytes)
+        monkeypatch.setattr(plain_source, "RUN_BATCHES", run_batches)
+        found.append((scanner.scan(*stretches), Path(scanner.root, "out.parts").read_bytes()))
+    monkeypatch.setattr(plain_source, "pread_address", lambda: 0)
+    found.append((scanner.scan(*stretches), Path(scanner.root, "out.parts").read_bytes()))
+    assert found[0] == found[1] == found[2]
+    assert found[0][0].parts and not found[0][0].errors
+
+
+def test_what_only_the_kernel_of_a_run_finds_wrong_sets_the_log_aside(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bit that has turned back before the batches are gone through step by step."""
+
+    def other_checksum(*_: Any) -> tuple[int, int]:
+        return 0, 12345
+
+    monkeypatch.setattr(scan, "scan_plain", uncompiled(plain_runs.scan_plain))
+    monkeypatch.setattr(plain_runs, "first_wrong_checksum", other_checksum)
     found = scanner.scan(*scanner.segment([keyed(0, "abc")]))
     assert found.parts == []
     ((_, error),) = found.errors
-    assert isinstance(error, CorruptFileError) and "checksum" in str(error)
+    assert isinstance(error, MiswrittenError)
+    assert "sound when they were looked at again" in str(error)
 
 
 @pytest.mark.parametrize("area", ["entries", "starts", "checksums", "states"])

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cleaner_jobs.tasks.batch_window import Window
-from cleaner_jobs.tasks.txn_flags import flag_aborted, flag_discardable, txn_batches
+from cleaner_jobs.kernels.batch_flags import flag_aborted, flag_discardable
+from cleaner_jobs.tasks.txn_flags import txn_batches
 from cleaner_jobs.txn_batch import (
     ABORT,
     COMMIT,
@@ -136,7 +136,7 @@ def test_control_batches_with_these_base_offsets_are_flagged(seed: int) -> None:
     rows = random_rows(chance, 30)
     offsets = sorted(chance.sample(rows[:, BASE_OFFSET].tolist(), 10))
     rows[:, TXN_FLAGS] = ABORTED_FOR_MAP
-    flag_discardable(Window("", np.zeros(0, np.uint8), 0, rows), np.array(offsets, np.int64))
+    flag_discardable(rows, np.array(offsets, np.int64))
     expected = [
         ABORTED_FOR_MAP
         | (DISCARDABLE if row[ATTRIBUTES] & CONTROL and row[BASE_OFFSET] in offsets else 0)

@@ -14,13 +14,22 @@ import pytest
 from crc32c import crc32c
 from numpy.typing import NDArray
 
+from cleaner_jobs.kernels import plain_runs
 from cleaner_jobs.plan import ActiveProducer
-from cleaner_jobs.tasks import batch_window, packed_batches, rebuilt_by_field, rewrite, scan
+from cleaner_jobs.tasks import (
+    batch_window,
+    packed_batches,
+    plain_source,
+    rebuilt_by_field,
+    rewrite,
+    scan,
+)
 from compactor.round_report import LogStatus
 from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
 from storage.formats.record import Record
 from tests.compactor.small_rounds import only
+from tests.support.kernel_steps import uncompiled
 from tests.support.legacy_writer import encode_message_set
 from tests.support.local_round import LocalRound
 from tests.support.made_log import batch, files_of, keyed, make_partition, packed, plan_of, round_of
@@ -120,13 +129,23 @@ def put(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, **around: Any) 
     return once
 
 
+@pytest.fixture(params=["in a run of a kernel", "step by step"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """How plain batches are rewritten; the module whose steps that takes."""
+    if request.param == "step by step":
+        monkeypatch.setattr(plain_source, "pread_address", lambda: 0)
+        return rewrite
+    monkeypatch.setattr(rewrite, "rewrite_plain", uncompiled(plain_runs.rewrite_plain))
+    return plain_runs
+
+
 # rebuilt without compression
 
 
 @pytest.mark.parametrize("what", FLIPS)
 @pytest.mark.parametrize("moment", ["read", "written"])
 def test_of_a_batch_that_is_rebuilt(
-    local: LocalRound, monkeypatch: pytest.MonkeyPatch, what: str, moment: str
+    local: LocalRound, monkeypatch: pytest.MonkeyPatch, way: Any, what: str, moment: str
 ) -> None:
     flip = FLIPS[what]
 
@@ -134,13 +153,13 @@ def test_of_a_batch_that_is_rebuilt(
         if moment == "read":
             return put(
                 monkeypatch,
-                rewrite,
+                way,
                 "rewrite_batches",
                 before=lambda buffers, *_: flip.in_buffer(buffers[0], 300),
             )
         return put(
             monkeypatch,
-            rewrite,
+            way,
             "rewrite_batches",
             after=lambda result, *given: flip.in_buffer(given[5], result[0]),
         )
@@ -164,21 +183,19 @@ BYTES_OF_HEADER = {
 
 @pytest.mark.parametrize("at", BYTES_OF_HEADER.values(), ids=BYTES_OF_HEADER)
 def test_of_the_header_of_a_batch_that_is_rebuilt(
-    local: LocalRound, monkeypatch: pytest.MonkeyPatch, at: int
+    local: LocalRound, monkeypatch: pytest.MonkeyPatch, way: Any, at: int
 ) -> None:
     def turn(_: object, *given: Any) -> bool:
         given[5][at] ^= 8
         return True
 
     partition = partition_of(local, [encode(source_batch())])
-    check_refused(
-        local, partition, lambda: put(monkeypatch, rewrite, "rewrite_batches", after=turn)
-    )
+    check_refused(local, partition, lambda: put(monkeypatch, way, "rewrite_batches", after=turn))
 
 
 @pytest.mark.parametrize("at", BYTES_OF_HEADER.values(), ids=BYTES_OF_HEADER)
 def test_of_the_header_of_a_batch_that_is_emptied(
-    local: LocalRound, monkeypatch: pytest.MonkeyPatch, at: int
+    local: LocalRound, monkeypatch: pytest.MonkeyPatch, way: Any, at: int
 ) -> None:
     """It stays for its producer alone: no record of it is counted anywhere."""
     source = replace(source_batch(), records=source_batch().records[:1])
@@ -189,14 +206,14 @@ def test_of_the_header_of_a_batch_that_is_emptied(
 
     partition = partition_of(local, [encode(source)])
     check_refused(
-        local, partition, lambda: put(monkeypatch, rewrite, "rewrite_batches", after=turn), [ACTIVE]
+        local, partition, lambda: put(monkeypatch, way, "rewrite_batches", after=turn), [ACTIVE]
     )
 
 
 @pytest.mark.parametrize("moment", ["read", "written"])
 @pytest.mark.parametrize("at", [7, 15, 50], ids=["base offset", "leader epoch", "producer id"])
 def test_of_a_batch_that_is_copied(
-    local: LocalRound, monkeypatch: pytest.MonkeyPatch, moment: str, at: int
+    local: LocalRound, monkeypatch: pytest.MonkeyPatch, way: Any, moment: str, at: int
 ) -> None:
     """Its checksum is that of its source; offset and leader epoch stand before it."""
     copied = encode(replace(source_batch(), records=source_batch().records[1:], base_offset=1))
@@ -211,7 +228,7 @@ def test_of_a_batch_that_is_copied(
 
     around: dict[str, Any] = {"before": turn_read} if moment == "read" else {"after": turn_written}
     partition = partition_of(local, [copied, encode(keyed(2, "a"))])
-    check_refused(local, partition, lambda: put(monkeypatch, rewrite, "rewrite_batches", **around))
+    check_refused(local, partition, lambda: put(monkeypatch, way, "rewrite_batches", **around))
 
 
 # rebuilt and compressed
@@ -338,7 +355,7 @@ def test_of_legacy_messages(
 
 @pytest.mark.parametrize("what", FLIPS)
 def test_of_a_piece_of_a_group(
-    local: LocalRound, monkeypatch: pytest.MonkeyPatch, what: str
+    local: LocalRound, monkeypatch: pytest.MonkeyPatch, way: Any, what: str
 ) -> None:
     monkeypatch.setattr(scan, "PART_RECORDS", 2)
     local.cores = 4
@@ -349,7 +366,7 @@ def test_of_a_piece_of_a_group(
         return flip.in_buffer(given[5], result[0])
 
     check_refused(
-        local, partition, lambda: put(monkeypatch, rewrite, "rewrite_batches", after=in_written)
+        local, partition, lambda: put(monkeypatch, way, "rewrite_batches", after=in_written)
     )
 
 

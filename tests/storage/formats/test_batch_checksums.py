@@ -52,6 +52,7 @@ def test_the_first_that_does_not_fit_is_named_with_what_it_should_be(wrong: int)
     fitting = int(rows[wrong, CHECKSUM])
     rows[wrong:, CHECKSUM] ^= 1 << 31
     found = first_wrong_checksum(buffer, ORIGIN, rows, ALL)
+    assert found == first_wrong_checksum(buffer, ORIGIN, rows, ALL[:0])  # none chosen: all
     assert found == (wrong, fitting)
     assert all(isinstance(number, int) for number in found)  # no float, to which numba unifies
 

@@ -1,0 +1,43 @@
+"""What the transactions of a log say of batches, set as flags of their rows (compaction C-8)."""
+
+import numpy as np
+
+from cleaner_jobs.kernels.transactions import flags_at
+from storage.formats.batch_columns import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    DISCARDABLE,
+    LAST_OFFSET,
+    PRODUCER_ID,
+    TXN_FLAGS,
+    Int64Array,
+)
+from storage.formats.batch_header import CONTROL, TRANSACTIONAL
+from storage.kernels.kernel import kernel
+
+
+@kernel
+def flag_aborted(rows: Int64Array, ranges: Int64Array) -> None:
+    """Set the flags of the transactional data batches whose last offset lies in a range.
+
+    rows: (n, BATCH_COLUMNS). ranges: (m, 4), as tasks.txn_batches lays them out.
+    """
+    if ranges.shape[0] == 0:
+        return
+    for i in range(rows.shape[0]):
+        if rows[i, ATTRIBUTES] & (TRANSACTIONAL | CONTROL) != TRANSACTIONAL:
+            continue
+        rows[i, TXN_FLAGS] |= flags_at(ranges, rows[i, PRODUCER_ID], rows[i, LAST_OFFSET])
+
+
+@kernel
+def flag_discardable(rows: Int64Array, base_offsets: Int64Array) -> None:
+    """Set the flag of the control batches whose base offsets are among these, which ascend."""
+    if base_offsets.shape[0] == 0:
+        return
+    for i in range(rows.shape[0]):
+        if rows[i, ATTRIBUTES] & CONTROL == 0:
+            continue
+        at = np.searchsorted(base_offsets, rows[i, BASE_OFFSET])
+        if at < base_offsets.shape[0] and base_offsets[at] == rows[i, BASE_OFFSET]:
+            rows[i, TXN_FLAGS] |= DISCARDABLE
