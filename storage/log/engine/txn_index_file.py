@@ -49,7 +49,7 @@ class TxnIndexFile:
         data = self._file.read(0, self._file.size())
         for position in range(0, len(data) - ENTRY.size + 1, ENTRY.size):
             version, *values = ENTRY.unpack_from(data, position)
-            if version > VERSION:
+            if version >> 8 > VERSION:  # Kafka reads the first of its two bytes
                 raise KafkaError(f"{self.path}, byte {position}: an entry of version {version}")
             yield AbortedTxn(*values), position
 
@@ -58,15 +58,13 @@ class TxnIndexFile:
         return txn_index.search(self.entries(), from_offset, end_offset)
 
     def check(self) -> None:
-        """Raise CorruptIndexError for an entry of an earlier segment, or of a later version."""
-        try:
-            for txn in self.entries():
-                if txn.last_offset < self._base_offset:
-                    raise CorruptIndexError(
-                        f"{self.path}: last offset {txn.last_offset}, below {self._base_offset}"
-                    )
-        except KafkaError as error:
-            raise CorruptIndexError(str(error)) from error
+        """Raise CorruptIndexError for an entry of an earlier segment, KafkaError for one of a
+        later version."""
+        for txn in self.entries():
+            if txn.last_offset < self._base_offset:
+                raise CorruptIndexError(
+                    f"{self.path}: last offset {txn.last_offset}, below {self._base_offset}"
+                )
 
     def truncate_to(self, offset: int) -> None:
         """Cut the file off at the first entry at or past an offset."""

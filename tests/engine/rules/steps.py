@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.engine.rules.case import NOW_MS, Line, Seen
 
+AS_FOLLOWER: Line = {"as": "follower"}
 OPEN: Line = {"op": "open"}
 CLOSE: Line = {"op": "close"}
 CRASH: Line = {"op": "crash"}
@@ -15,7 +16,8 @@ RETENTION: Line = {"op": "retention"}
 SNAPSHOT: Line = {"op": "snapshot"}
 TO_END: Line = {"op": "high_watermark", "offset": "end"}
 ENDS: Line = {"op": "offset_snapshot"}
-EACH_INDEXED = {"index.interval.bytes": "0"}
+EXPIRE: Line = {"op": "expire_producers"}
+LATE: Line = {"op": "late_txn"}
 _SHORT = {
     "bases": "segments.*.base_offset",
     "sizes": "segments.*.log",

@@ -15,6 +15,7 @@ from storage.log.engine.errors import (
     CorruptIndexError,
     IllegalArgumentError,
     InvalidOffsetError,
+    KafkaError,
     LogSegmentOffsetOverflowError,
 )
 from storage.log.engine.log_config import LogConfig
@@ -343,7 +344,13 @@ def test_what_loading_looks_at(files: MemoryFiles, segment: LogSegment) -> None:
     with pytest.raises(FileNotFoundError):
         opened(files, LogConfig(), is_new=False).check(False)
     files.replace_file(index, b"")
-    version = b"\0\1"
-    files.replace_file("/t-0/00000000000000000000.txnindex", version + b"\0" * 32)
-    with pytest.raises(CorruptIndexError):
+    stem = "/t-0/00000000000000000000"
+    files.replace_file(f"{stem}.txnindex", b"\0\1" + b"\0" * 32)
+    opened(files, LogConfig(), is_new=False).check(False)
+    files.replace_file(f"{stem}.txnindex", b"\1" + b"\0" * 33)
+    with pytest.raises(KafkaError, match="version"):
         opened(files, LogConfig(), is_new=False).check(False)
+    for kind in ("log", "index", "txnindex"):
+        files.replace_file(f"/t-0/{5:020}.{kind}", b"\0" * 34)
+    with pytest.raises(CorruptIndexError):
+        opened(files, LogConfig(), base=5, is_new=False).check(False)
