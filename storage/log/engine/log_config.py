@@ -123,7 +123,7 @@ def _ratio(name: str, text: str) -> float:
 
 
 def _policy(name: str, text: str) -> str:
-    members = [member.strip().lower() for member in text.split(",") if member.strip()]
+    members = [member.strip() for member in text.split(",")] if text.strip() else []
     if not set(members) <= {"compact", "delete"}:
         raise ConfigError(f"{name} = {text!r} is not made of compact and delete")
     return ",".join(members)

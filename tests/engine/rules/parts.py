@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from tests.engine.rules import (
     appending,
+    configuring,
     loading,
     producing,
     reading,
@@ -15,6 +16,7 @@ from tests.engine.rules.case import Case
 
 PARTS: Mapping[str, Sequence[Case]] = {
     "appending": appending.CASES,
+    "configuring": configuring.CASES,
     "loading": loading.CASES,
     "producing": producing.CASES,
     "reading": reading.CASES,

@@ -192,7 +192,7 @@ CASES = [
         state(first_unstable_offset=None, last_stable_offset=2),
     ),
     Case(
-        "L-14.8, L-7.4",
+        "L-14.8, L-7.4, L-3.4",
         "an aborted transaction is noted with the last stable offset without it",
         config(index_interval_bytes=0),
         OPEN,

@@ -114,7 +114,7 @@ def test_a_roll_may_begin_further_on_and_never_before() -> None:
 
 
 def test_a_closed_log_refuses_everything() -> None:
-    """EE-165: closing twice is no error; after the files were let go there is no append."""
+    """EE-165, L-24.2: closing twice is no error; after the files were let go there is no append."""
     log = Log.open("/t-0", options(MemoryFiles(), LogConfig()))
     log.close()
     log.close()
