@@ -27,7 +27,8 @@ RANGE_COLUMNS = 4  # producer id, last offset of the first batch and of the last
 
 # A row as kernels see it: words of 64 bits, of which the last two hold two numbers each
 TXN_WORDS = 6
-BASE_OFFSET_WORD, LAST_OFFSET_WORD, PRODUCER_ID_WORD, KIND_WORD = 1, 2, 3, 4
+POSITION_WORD, BASE_OFFSET_WORD, LAST_OFFSET_WORD, PRODUCER_ID_WORD = range(4)
+KIND_WORD, COUNT_WORD = 4, 5  # segment and kind; records and horizon
 KIND_SHIFT = 32
 
 TxnBatches = NDArray[np.void]

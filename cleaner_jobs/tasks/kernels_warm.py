@@ -18,6 +18,7 @@ from cleaner_jobs.kernels import (
     record_states,
     same_batches,
     transactions,
+    txn_rows,
 )
 from cleaner_jobs.kernels.same_records import EXPECTED_COLUMNS
 from cleaner_jobs.tasks import map_capacity
@@ -83,6 +84,8 @@ def warm() -> None:
     pairs = np.zeros((0, 2), np.int64)
     index_entries.first_unordered(pairs, 0)
     index_entries.first_unfitting(pairs, 0, 0, rows[:0])
+    words = np.zeros((0, TXN_WORDS), np.int64)
+    txn_rows.note_txn_batches(rows[:0], 0, 0, columns[0], words)
     kept = kept_batches.KeptBatches.of(0, ())
     actions, kept_records = np.zeros(1, np.uint8), np.zeros(1, np.int32)
     kept_batches.decide_batches(rows[:0], superseded, kept, 0, actions, kept_records)

@@ -78,6 +78,7 @@ class Stages:
         self._spark, self._settings, self._progress = spark, settings, progress
         self._cores = core_count(spark)
         self._plans = {plan.log_id: plan for plan in plans}
+        self._log_bytes = {plan.log_id: plan.log_bytes for plan in plans}
         self._problems: dict[int, TaskProblem] = {}  # the first one of each log
         self._txn_indexes: dict[int, list[TxnIndexOfSegment]] = {}
         self._scans: dict[int, Scan] = {}
@@ -159,6 +160,7 @@ class Stages:
             plan = self._plans[end.log_id]
             if end.offset < plan.first_uncleanable_offset:
                 self._plans[end.log_id] = with_map_end(plan, end.offset)
+                self._log_bytes[end.log_id] = self._plans[end.log_id].log_bytes
                 del self._transactions[end.log_id]  # there are fewer of them now
                 again[end.log_id] = aborted_files[end.log_id]
         if again:
@@ -309,7 +311,7 @@ class Stages:
 
     def log_bytes(self) -> int:
         """What the stage that is to come works through."""
-        return sum(plan.log_bytes for plan in self.sound())
+        return sum(self._log_bytes[plan.log_id] for plan in self.sound())
 
     def _run(
         self,

@@ -11,9 +11,9 @@ from compactor.originals.kept_manifest import FileMark
 from storage.errors import CorruptFileError
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Files
-from storage.files.filesystem import naming, open_file, private
+from storage.files.filesystem import naming, open_file, open_known, private
 
-READ_BYTES = 8 << 20
+READ_BYTES, SMALL_BYTES = 8 << 20, 16 << 10  # at once, at most and at least
 WHOLE = 1 << 63
 # another file system; one without links; another user's file, where links to it are forbidden
 CANNOT_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -25,10 +25,16 @@ def mark_of(path: str, name: str | None = None, up_to: int = WHOLE) -> FileMark:
     up_to: bytes of it that count; it may have fewer.
     """
     digest, size_bytes = xxhash.xxh3_64(), 0
-    with naming(path), open(open_file(path), "rb", buffering=0) as source:
-        while data := source.read(min(READ_BYTES, up_to - size_bytes)):
-            digest.update(data)
-            size_bytes += len(data)
+    descriptor, found = open_known(path)
+    try:
+        # room for a whole READ_BYTES takes longer to get than a small file takes to read
+        at_once = min(READ_BYTES, max(found.size_bytes, SMALL_BYTES))
+        with naming(path):
+            while data := os.read(descriptor, min(at_once, up_to - size_bytes)):
+                digest.update(data)
+                size_bytes += len(data)
+    finally:
+        os.close(descriptor)
     return FileMark(name or os.path.basename(path), size_bytes, digest.hexdigest())
 
 
