@@ -279,7 +279,7 @@ def _decompressed(
     while start < end:
         rows = window.rows[start:end]
         buffer = buffers.array("payload", PAYLOAD_BYTES + SLACK_BYTES)
-        compressed = _Compressed(window, rows, _is_read(rows), (bounds, digests), tools_of_thread())
+        compressed = _Compressed(window, rows, is_read(rows), (bounds, digests), tools_of_thread())
         done = _fill(compressed, buffer)
         if not done:
             buffer = _fill_with_one(compressed, buffers)
@@ -290,15 +290,15 @@ def _decompressed(
         start += done
 
 
-def _is_read(rows: Int64Array) -> NDArray[np.bool_]:
+def is_read(rows: Int64Array) -> NDArray[np.bool_]:
     """Whether there are records in a batch, and somebody looks at them.
 
     More records than bytes are not believed of an aborted batch either before they are seen.
     """
     is_plausible = rows[:, RECORDS_COUNT] <= rows[:, SIZE]
     unread = (rows[:, TXN_FLAGS] & UNREAD == UNREAD) & is_plausible
-    is_read: NDArray[np.bool_] = (rows[:, RECORDS_COUNT] > 0) & ~unread
-    return is_read
+    found: NDArray[np.bool_] = (rows[:, RECORDS_COUNT] > 0) & ~unread
+    return found
 
 
 def _fill(compressed: _Compressed, out: ByteArray) -> int:
@@ -361,7 +361,7 @@ def check_counts(window: Window, run: Payloads) -> None:
     """Raise CorruptFileError where a batch claims more records than its bytes can hold."""
     room = (run.bounds[:, 1] - run.bounds[:, 0]) // MIN_RECORD_BYTES
     rows = window.rows[run.first : run.end]
-    lies = (rows[:, RECORDS_COUNT] > room) & _is_read(rows)
+    lies = (rows[:, RECORDS_COUNT] > room) & is_read(rows)
     if lies.any():
         row = window.rows[run.first + int(lies.argmax())]
         problem = f"records count {row[RECORDS_COUNT]} is more than the batch has room for"

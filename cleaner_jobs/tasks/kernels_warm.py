@@ -13,6 +13,7 @@ from cleaner_jobs.kernels import (
     kept_batches,
     offset_map,
     pack,
+    packed_runs,
     plain_runs,
     rebuild,
     record_states,
@@ -98,6 +99,13 @@ def warm() -> None:
     buffers, framed = (window, window, window), (rows[:0], bounds[:0])
     rebuild.rewrite_batches(buffers, 0, framed, decisions, -1, window, bounds)
     nobody = window, 0, rows[:0]
+    packed_runs.filter_batches(
+        nothing,
+        (superseded, horizons, horizons, False),
+        (window, 0, bounds, digests),
+        (window, bounds, digests, np.zeros((1, EXPECTED_COLUMNS), np.int64)),
+        tools,
+    )
     choices = kept_records[:0], horizons[:0]
     pack.pack_batches(nobody, (window, bounds), choices, window, bounds, (0, 0, -1), tools)
     batch_checksums.seal_batches(window, bounds[:0])

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.kept_batches import REBUILD_WITH_HORIZON
 from cleaner_jobs.kernels.pack import NO_CODEC, NOT_PACKED, NOTHING_READY, pack_batches
+from cleaner_jobs.kernels.packed_runs import CHANGED, DIFFERENT, filter_batches
 from cleaner_jobs.kernels.rebuild import (
     GROWTH_BYTES_PER_RECORD,
     KEPT_END,
@@ -21,8 +22,22 @@ from cleaner_jobs.kernels.rebuild import (
     RESULT_COLUMNS,
     rebuild_payloads,
 )
-from cleaner_jobs.tasks.batch_window import Payloads, Window, digests_of, payloads
-from cleaner_jobs.tasks.same_as_source import Decided, check_payloads
+from cleaner_jobs.kernels.same_records import DIFFERENCES, EXPECTED_COLUMNS
+from cleaner_jobs.tasks.batch_window import (
+    NO_DIGESTS,
+    NO_RECORDS,
+    Payloads,
+    Window,
+    digests_of,
+    is_read,
+    payloads,
+)
+from cleaner_jobs.tasks.same_as_source import (
+    WHAT_WAS_DECOMPRESSED,
+    Decided,
+    check_payloads,
+    miswritten,
+)
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.codecs.compression import Codec, compress
 from storage.codecs.payload_kernels import max_payload_bytes, tools_of_thread
@@ -35,8 +50,11 @@ from storage.formats.batch_columns import (
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK
 from storage.formats.batch_payloads import UInt64Array
+from storage.formats.legacy_upgrade import has_legacy
 
 PACKED_BYTES = 4 << 20  # rebuilt at once, unless a single batch holds more
+FILTERED_BYTES = 512 << 10  # decompressed at once by filter_batches: the cache of one core holds it
+KEPT_BYTES = 4 << 20  # of what is kept of many batches
 
 
 class PackedRun(NamedTuple):
@@ -72,6 +90,23 @@ class _Filtered(NamedTuple):
         )
 
 
+class _Choice(NamedTuple):
+    """Batches of a window that are to be rebuilt, and what is decided of them."""
+
+    picked: Window  # with their rows alone
+    numbers: NDArray[np.intp]  # in the window
+    horizons_ms: Int64Array  # that each is to be given, or -1
+    decided: Decided
+
+    def behind(self, count: int) -> "_Choice":
+        """Without the first of them."""
+        return self._replace(
+            picked=self.picked._replace(rows=self.picked.rows[count:]),
+            numbers=self.numbers[count:],
+            horizons_ms=self.horizons_ms[count:],
+        )
+
+
 def rebuild_packed(
     window: Window, numbers: NDArray[np.intp], decided: Decided, buffers: WorkerBuffers
 ) -> Iterator[PackedRun]:
@@ -80,34 +115,79 @@ def rebuild_packed(
     What is expected in their headers is filled in before. Raise MiswrittenError where the records
     that are to be compressed are not those of the source.
     """
-    picked = window._replace(rows=window.rows[numbers])
     given = decided.actions[numbers] == REBUILD_WITH_HORIZON
     horizons_ms = np.where(given, decided.horizon_ms, -1).astype(np.int64)
-    for run in payloads(picked, buffers, digested=True):
-        rows, chosen = picked.rows[run.first : run.end], numbers[run.first : run.end]
-        its_horizons_ms = horizons_ms[run.first : run.end]
-        decisions = decided.states, decided.ordinals[chosen], its_horizons_ms
-        plain, results = _filter(run, rows, decisions, buffers)
-        digests = digests_of(plain, results[:, : KEPT_END + 1])
-        decided.expected[chosen] = check_payloads(
-            picked, run, (*decisions, decided.horizon_ms >= 0), (plain, results)
-        )
-        filtered = _Filtered(
-            window=window,
-            rows=rows,
-            kept_records=decided.kept_records[chosen],
-            horizons_ms=its_horizons_ms,
-            plain=plain,
-            results=results,
-            digests=digests,
-        )
-        done = 0
+    choice = _Choice(window._replace(rows=window.rows[numbers]), numbers, horizons_ms, decided)
+    while len(choice.numbers):
+        filtered = _filter_many(choice, buffers)
+        if not len(filtered.rows):
+            filtered = _filter_run(choice, buffers)
+        chosen, done = choice.numbers[: len(filtered.rows)], 0
         while done < len(chosen):
             left = filtered.part(done)
             buffer, places = _pack(left, buffers)
             end = done + len(places)
             yield _packed_run(left.part(0, len(places)), chosen[done:end], buffer, places)
             done = end
+        choice = choice.behind(done)
+
+
+def _filter_many(choice: _Choice, buffers: WorkerBuffers) -> _Filtered:
+    """Of the first batches, as many as kernels take and there is room for; perhaps of none."""
+    window, numbers, horizons_ms, decided = choice
+    rows = window.rows
+    if has_legacy(rows):
+        return _filtered(choice, 0, NO_RECORDS, np.empty((0, RESULT_COLUMNS), np.int64), NO_DIGESTS)
+    count = len(rows)
+    results = buffers.array("rebuilt", count, np.int64, RESULT_COLUMNS)[:count]
+    digests = buffers.array("kept digests", count, np.uint64)[:count]
+    expected = buffers.array("expected of packed", count, np.int64, EXPECTED_COLUMNS)[:count]
+    expected[:] = 0
+    plain = buffers.array("kept of many", KEPT_BYTES)[:KEPT_BYTES]
+    payload = buffers.array("payload of many", FILTERED_BYTES + SLACK_BYTES)
+    bounds = buffers.array("bounds of many", count, np.int64, 2)[:count]
+    read_digests = buffers.array("digests of many", count, np.uint64)[:count]
+    done, why, difference = filter_batches(
+        (window.buffer, window.file_position, rows, is_read(rows)),
+        (decided.states, decided.ordinals[numbers], horizons_ms, decided.horizon_ms >= 0),
+        (payload, FILTERED_BYTES, bounds, read_digests),
+        (plain, results, digests, expected),
+        tools_of_thread(),
+    )
+    if why == DIFFERENT:
+        raise miswritten(window, done, DIFFERENCES[difference])
+    if why == CHANGED:
+        raise miswritten(window, done, WHAT_WAS_DECOMPRESSED)
+    decided.expected[numbers[:done]] = expected[:done]
+    return _filtered(choice, done, plain, results, digests)
+
+
+def _filter_run(choice: _Choice, buffers: WorkerBuffers) -> _Filtered:
+    """Likewise, of one batch at least, step by step."""
+    window, numbers, horizons_ms, decided = choice
+    run = next(payloads(window, buffers, digested=True))
+    count = run.end
+    decisions = decided.states, decided.ordinals[numbers[:count]], horizons_ms[:count]
+    plain, results = _filter(run, window.rows[:count], decisions, buffers)
+    digests = digests_of(plain, results[:, : KEPT_END + 1])
+    decided.expected[numbers[:count]] = check_payloads(
+        window, run, (*decisions, decided.horizon_ms >= 0), (plain, results)
+    )
+    return _filtered(choice, count, plain, results, digests)
+
+
+def _filtered(
+    choice: _Choice, count: int, plain: ByteArray, results: Int64Array, digests: UInt64Array
+) -> _Filtered:
+    return _Filtered(
+        window=choice.picked,
+        rows=choice.picked.rows[:count],
+        kept_records=choice.decided.kept_records[choice.numbers[:count]],
+        horizons_ms=choice.horizons_ms[:count],
+        plain=plain,
+        results=results[:count],
+        digests=digests[:count],
+    )
 
 
 def _packed_run(

@@ -30,6 +30,8 @@ from storage.formats.batch_columns import (
 )
 from storage.formats.legacy_upgrade import Entries, upgrade
 
+WHAT_WAS_DECOMPRESSED = "what it was decompressed to"
+
 
 class Decided(NamedTuple):
     """What is to become of the batches of a window."""
@@ -94,7 +96,7 @@ def check_payloads(
         changed = digests_of(run.buffer, run.bounds) != run.digests
         if changed.any():
             row = run.first + int(changed.argmax())
-            raise miswritten(window, row, "what it was decompressed to")
+            raise miswritten(window, row, WHAT_WAS_DECOMPRESSED)
     return expected
 
 

@@ -52,6 +52,8 @@ SMALL = {  # so that a buffer has no more room than what is in it
     (plain_source, "CHUNK_BYTES"): 400,
     (plain_source, "RUN_BATCHES"): 3,
     (packed_batches, "PACKED_BYTES"): 64,
+    (packed_batches, "FILTERED_BYTES"): 300,
+    (packed_batches, "KEPT_BYTES"): 1000,
     (legacy_upgrade, "UPGRADED_BYTES"): 64,
     (rewrite, "OUTPUT_BYTES"): 64,
 }

@@ -1,15 +1,17 @@
 """Compressed batches rebuilt, many at a time: read by the reference, those of the reference."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from crc32c import crc32c
 
+from cleaner_jobs.kernels import packed_runs
 from cleaner_jobs.kernels.kept_batches import REBUILD, REBUILD_WITH_HORIZON
+from cleaner_jobs.kernels.packed_runs import filter_batches
 from cleaner_jobs.kernels.rebuild import rebuild_payloads
 from cleaner_jobs.kernels.same_records import COMPARED, EXPECTED_COLUMNS, KEPT, LATEST
 from cleaner_jobs.problems import MiswrittenError
@@ -22,6 +24,7 @@ from storage.codecs.compression import Codec
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.formats.batch_columns import KEEP, SUPERSEDED
 from tests.cleaner_jobs.kernels.framed import framed, padded
+from tests.support.kernel_steps import uncompiled
 from tests.support.made_log import keyed, packed
 from tests.support.random_batches import random_batches
 from tests.support.reference_batch import (
@@ -158,20 +161,62 @@ def test_a_batch_in_another_form_is_left_to_be_rebuilt_by_field() -> None:
     assert decode(second.batch).records == (plain.records[1],)
 
 
-def test_records_that_come_out_otherwise_are_not_compressed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """What is to be compressed is held against its source before."""
+def with_a_step_that_flips(monkeypatch: pytest.MonkeyPatch, flip: Callable[..., None]) -> None:
+    """Flip something behind rebuild_payloads, of many batches at once and step by step."""
 
     def flipping(*given: object) -> None:
         rebuild_payloads(*given)  # type: ignore[arg-type]
+        flip(*given)
+
+    monkeypatch.setattr(packed_batches, "filter_batches", uncompiled(filter_batches))
+    for module in (packed_batches, packed_runs):
+        monkeypatch.setattr(module, "rebuild_payloads", flipping)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_records_that_come_out_otherwise_are_not_compressed(
+    monkeypatch: pytest.MonkeyPatch, codec: Codec
+) -> None:
+    """What is to be compressed is held against its source before."""
+
+    def flip(*given: Any) -> None:
         out, results = given[4], given[5]
-        assert isinstance(out, np.ndarray) and isinstance(results, np.ndarray)
         out[results[0, 1] - 2] ^= 1  # the last byte of a value
 
-    monkeypatch.setattr(packed_batches, "rebuild_payloads", flipping)
-    with pytest.raises(MiswrittenError, match=r"0\.log, byte 0"):
-        rebuild_all([Case(keyed(0, "ab"), Codec.ZSTD, [True, False])], [0])
+    cases = [Case(keyed(0, "ab"), codec, [True, False])]
+    with_a_step_that_flips(monkeypatch, flip)
+    with pytest.raises(MiswrittenError, match=r"0\.log, byte 0: key, value or headers"):
+        rebuild_all(cases, [0])
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_records_that_change_once_they_are_decompressed_are_not_compressed(
+    monkeypatch: pytest.MonkeyPatch, codec: Codec
+) -> None:
+    """Even if what is kept of them is the same."""
+
+    def flip(*given: Any) -> None:
+        payload, bounds = given[0], given[1]
+        payload[bounds[0, 1] - 2] ^= 1  # of the record that goes
+
+    cases = [Case(keyed(0, "ab"), codec, [True, False])]
+    with_a_step_that_flips(monkeypatch, flip)
+    with pytest.raises(MiswrittenError, match=r"0\.log, byte 0: what it was decompressed to"):
+        rebuild_all(cases, [0])
+
+
+@pytest.mark.parametrize("name", ["FILTERED_BYTES", "KEPT_BYTES"])
+@pytest.mark.parametrize("room", [0, 1500, 6000])
+def test_the_same_batches_with_little_room_for_many(
+    monkeypatch: pytest.MonkeyPatch, name: str, room: int
+) -> None:
+    cases = random_cases(2, 30)
+    numbers = range(len(cases))
+    expected = rebuild_all(cases, numbers)
+    monkeypatch.setattr(packed_batches, name, room)
+    found = rebuild_all(cases, numbers)
+    assert found.batches == expected.batches
+    assert (found.decided.expected == expected.decided.expected).all()
 
 
 @pytest.mark.parametrize("seed", range(4))

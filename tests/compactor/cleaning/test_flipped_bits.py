@@ -14,7 +14,7 @@ import pytest
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from cleaner_jobs.kernels import plain_runs
+from cleaner_jobs.kernels import packed_runs, plain_runs
 from cleaner_jobs.plan import ActiveProducer
 from cleaner_jobs.tasks import (
     batch_window,
@@ -234,9 +234,27 @@ def test_of_a_batch_that_is_copied(
 # rebuilt and compressed
 
 
+@pytest.fixture(params=["many in a kernel", "step by step"])
+def filtering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How compressed batches are filtered; what a kernel does not take goes step by step anyhow."""
+    if request.param == "step by step":
+        monkeypatch.setattr(packed_batches, "KEPT_BYTES", 0)
+    else:
+        steps = uncompiled(packed_runs.filter_batches)
+        monkeypatch.setattr(packed_batches, "filter_batches", steps)
+
+
+def put_in_filtering(monkeypatch: pytest.MonkeyPatch, **around: Any) -> Once:
+    """In the place of rebuild_payloads, for compressed batches."""
+    once = put(monkeypatch, packed_batches, "rebuild_payloads", **around)
+    monkeypatch.setattr(packed_runs, "rebuild_payloads", once)
+    return once
+
+
 @pytest.mark.parametrize("what", FLIPS)
 @pytest.mark.parametrize("moment", ["decompressed", "filtered", "compressed"])
 @pytest.mark.parametrize("codec", [codec for codec in Codec if codec], ids=lambda c: c.name)
+@pytest.mark.usefixtures("filtering")
 def test_of_a_batch_that_is_compressed_again(
     local: LocalRound,
     monkeypatch: pytest.MonkeyPatch,
@@ -257,9 +275,9 @@ def test_of_a_batch_that_is_compressed_again(
 
     def arm() -> Once:
         if moment == "decompressed":
-            return put(monkeypatch, packed_batches, "rebuild_payloads", before=in_payloads)
+            return put_in_filtering(monkeypatch, before=in_payloads)
         if moment == "filtered":
-            return put(monkeypatch, packed_batches, "rebuild_payloads", after=in_filtered)
+            return put_in_filtering(monkeypatch, after=in_filtered)
         return put(monkeypatch, packed_batches, "pack_batches", before=in_kept)
 
     check_refused(local, partition_of(local, [packed(source_batch(), codec)]), arm)

@@ -145,6 +145,8 @@ CRAMPED: list[tuple[object, str, int]] = [
     (plain_source, "CHUNK_BYTES", 250),
     (plain_source, "RUN_BATCHES", 2),
     (packed_batches, "PACKED_BYTES", 40),
+    (packed_batches, "FILTERED_BYTES", 150),
+    (packed_batches, "KEPT_BYTES", 400),
     (scan, "PART_RECORDS", 4),
     (scan, "MAX_PART_OFFSETS", 1500),
     (resolve, "MERGE_ENTRIES", 2),

@@ -1,0 +1,110 @@
+"""A kernel that filters compressed batches, some at a time, while the cache holds their records.
+
+Each step is a kernel of its own, told there; whatever is not plain to see here is left to be done
+step by step, by `tasks.packed_batches`, which tells what is wrong.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cleaner_jobs.kernels.rebuild import (
+    GROWTH_BYTES_PER_RECORD,
+    KEPT_END,
+    KEPT_START,
+    rebuild_payloads,
+)
+from cleaner_jobs.kernels.same_batches import compare_payloads
+from cleaner_jobs.kernels.same_records import SAME
+from storage.formats.batch_columns import (
+    MIN_RECORD_BYTES,
+    RECORDS_COUNT,
+    SLACK_BYTES,
+    ByteArray,
+    Int64Array,
+)
+from storage.formats.batch_payloads import decompress_batches
+from storage.kernels.kernel import inlined, kernel
+from storage.kernels.xxh3_kernel import digest_between
+
+ALL_DONE, NO_ROOM, NOT_TAKEN, DIFFERENT, CHANGED = range(5)
+
+
+@inlined
+def _plausible(bounds: Int64Array, rows: Int64Array, is_read: Any, count: Any) -> tuple[Any, Any]:
+    """How many batches, from the first on, have room for their records; and how many those are."""
+    records: Any = np.int64(0)
+    for i in range(count):
+        its = rows[i, RECORDS_COUNT]
+        if is_read[i] and its > (bounds[i, 1] - bounds[i, 0]) // MIN_RECORD_BYTES:
+            return np.int64(i), records
+        records += its
+    return np.int64(count), records
+
+
+@kernel
+def filter_batches(
+    source: tuple[ByteArray, int, Int64Array, NDArray[np.bool_]],
+    decisions: tuple[ByteArray, Int64Array, Int64Array, bool],
+    scratch: tuple[ByteArray, int, Int64Array, NDArray[np.uint64]],
+    out: tuple[ByteArray, Int64Array, NDArray[np.uint64], Int64Array],
+    tools: Any,
+) -> tuple[int, int, int]:
+    """Decompress batches and put what is kept of them into out, checked against them.
+
+    source: as batches of decompress_batches. decisions: as of compare_payloads. scratch: room for
+    what some batches hold, how much of it is used at once, and for bounds and a digest of each
+    batch. out: a buffer, and of each batch, filled: results as of rebuild_payloads, the digest of
+    what is kept, and what is expected as of compare_payloads. tools: as of payload_kernels.
+    Returns how many are done, why it ended, and a detail. ALL_DONE; NO_ROOM in out; NOT_TAKEN: the
+    next is to be done step by step; DIFFERENT: what was made of the next is not what was to be
+    made, in the detail as of compare_payloads; CHANGED: what it was decompressed to has changed.
+    """
+    buffer, file_position, rows, is_read = source
+    states, first_records, horizons_ms, gives_horizons = decisions
+    payload, limit, bounds, digests = scratch
+    plain, results, kept_digests, expected = out
+    done: Any = np.int64(0)
+    at: Any = np.int64(0)
+    while done < rows.shape[0]:
+        its, its_read = rows[done:], is_read[done:]
+        taken, _ = decompress_batches(
+            (buffer, file_position, its, its_read),
+            (0, 0),
+            (payload, limit),
+            (bounds, digests),
+            tools,
+        )
+        count, records = _plausible(bounds, its, its_read, taken)
+        if count == 0:
+            return done, NOT_TAKEN, 0
+        end = done + count
+        room = bounds[count - 1, 1] + GROWTH_BYTES_PER_RECORD * records + SLACK_BYTES
+        if room > plain.shape[0] - at:
+            return done, NO_ROOM, 0
+        target, its_results = plain[at:], results[done:end]
+        choice = (states, first_records[done:end], horizons_ms[done:end])
+        rebuild_payloads(payload, bounds[:count], its[:count], choice, target, its_results)
+        behind: Any = np.int64(0)
+        for i in range(count):
+            start, stop = its_results[i, KEPT_START], its_results[i, KEPT_END]
+            kept_digests[done + i] = digest_between(target, start, stop)
+            behind = max(behind, stop)
+        wrong, difference = compare_payloads(
+            (buffer, file_position, its[:count]),
+            (payload, bounds[:count]),
+            (*choice, gives_horizons),
+            (target, its_results),
+            expected[done:end],
+        )
+        if difference != SAME:
+            return done + wrong, DIFFERENT, difference
+        for i in range(count):
+            if digest_between(payload, bounds[i, 0], bounds[i, 1]) != digests[i]:
+                return done + i, CHANGED, 0
+            its_results[i, KEPT_START] += at
+            its_results[i, KEPT_END] += at
+        at += behind
+        done = end
+    return done, ALL_DONE, 0
