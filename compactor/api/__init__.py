@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from compactor.api.log_changes import log_roll as log_roll
     from compactor.api.log_changes import log_truncate as log_truncate
     from compactor.api.log_looks import log_offsets as log_offsets
+    from compactor.api.log_moves import log_move as log_move
     from compactor.api.log_reads import ReadOptions as ReadOptions
     from compactor.api.log_reads import log_follow as log_follow
     from compactor.api.log_reads import log_read as log_read
@@ -74,6 +75,7 @@ _NAMES = {
     "compactor.api.log_changes": "ChangeOptions log_abort log_append log_delete_records log_roll "
     "log_truncate",
     "compactor.api.log_looks": "log_offsets",
+    "compactor.api.log_moves": "log_move",
     "compactor.api.log_reads": "ReadOptions log_follow log_read log_to_parquet",
     "compactor.api.plans": "Plan plan",
     "compactor.api.record_lines": "read_records",

@@ -128,7 +128,7 @@ def change_log(
     premises = premises_of(options.rules)
     locks = lock_log_dirs([path], options.allowed_file_systems, options.recover_first)
     with nullcontext() if options.dry_run else locks:
-        at = find_log(path, topic_partition)
+        at = find_log(path, topic_partition, LOCAL)
         with _recovered(at, premises, options):
             return _change(at, settings_of(at.topic, premises), change, options)
 
@@ -136,11 +136,11 @@ def change_log(
 @contextmanager
 def _recovered(at: LogAt, premises: Premises, options: ChangeOptions) -> Iterator[None]:
     """Recover the log directory first, where that is asked for and needed."""
-    if not options.recover_first or options.dry_run or clean_shutdown.exists(at.log_dir):
+    if not options.recover_first or options.dry_run or clean_shutdown.exists(at.log_dir, LOCAL):
         yield
         return
     rules = LoadRules(premises.config, premises.as_of_ms)
-    recovered = recover_log_dir(at.log_dir, rules)
+    recovered = recover_log_dir(at.log_dir, rules, None, LOCAL)
     try:
         for log in recovered.logs:
             if log.name == at.name and log.problem is not None:
@@ -155,8 +155,8 @@ def _recovered(at: LogAt, premises: Premises, options: ChangeOptions) -> Iterato
 
 
 def _change(at: LogAt, settings: LogSettings, change: Change, options: ChangeOptions) -> Outcome:
-    known = known_offsets(at)
-    require_changeable(at, known)
+    known = known_offsets(at, LOCAL)
+    require_changeable(at, known, LOCAL)
     _require_sound(at, known, settings)
     act = partial(carried_out, change)
     overlay = OverlayFiles(LOCAL)
@@ -169,7 +169,7 @@ def _change(at: LogAt, settings: LogSettings, change: Change, options: ChangeOpt
     if not options.confirm(outcome):
         raise RefusedError(f"{at.name}: {change.command} was not confirmed. Nothing was changed")
     try:
-        return changed(at, known, settings, act)
+        return changed(at, known, settings, act, LOCAL)
     except BaseException as error:
         note_changes(error, PARTLY)
         raise
@@ -177,7 +177,7 @@ def _change(at: LogAt, settings: LogSettings, change: Change, options: ChangeOpt
 
 def _require_sound(at: LogAt, known: KnownOffsets, settings: LogSettings) -> None:
     """Raise RefusedError where whoever opens the log would cut a part of it off."""
-    with viewed(at, known, settings) as view:
+    with viewed(at, known, settings, LOCAL) as view:
         for path in view.hidden:
             assert path.endswith(LOG)
             raise RefusedError(

@@ -10,6 +10,7 @@ from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.stopped_log.log_offsets import LogOffsets, offsets_of
 from compactor.stopped_log.log_place import find_log, known_offsets
 from compactor.stopped_log.opened_log import viewed
+from storage.files.local import LOCAL
 
 
 def log_offsets(
@@ -26,7 +27,7 @@ def log_offsets(
     Raise UsageError if there is no such log, CorruptFileError where a checkpoint is damaged.
     """
     (path,) = places.log_dirs([log_dir], to_write=False)
-    at = find_log(path, topic_partition)
+    at = find_log(path, topic_partition, LOCAL)
     settings = settings_of(at.topic, premises_of(rules))
-    with viewed(at, known_offsets(at), settings) as view:
+    with viewed(at, known_offsets(at, LOCAL), settings, LOCAL) as view:
         return offsets_of(at.name, view, times_ms)

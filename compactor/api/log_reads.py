@@ -19,6 +19,7 @@ from compactor.stopped_log.log_place import LogAt, find_log, known_offsets
 from compactor.stopped_log.opened_log import ViewedLog, viewed
 from compactor.stopped_log.record_tables import rows_of, write_parquet
 from compactor.stopped_log.wanted_records import Isolation, ReadRecord, Wanted
+from storage.files.local import LOCAL
 from storage.log.engine.log import Log
 
 POLL_SECONDS = 0.5
@@ -78,7 +79,7 @@ def log_follow(
         raise UsageError("--follow: goes with --isolation log-end alone, and without --to")
     at, left = _find(log_dir, topic_partition), options.limit
     with _viewed(at, options, None) as view:
-        tail = LogTail(at, view.log.log_end_offset)
+        tail = LogTail(at, view.log.log_end_offset, LOCAL)
         for records in rows_of(view, _wanted(view.log, options)):
             yield records
             left = None if left is None else left - len(records)
@@ -116,13 +117,13 @@ def log_to_parquet(
 
 def _find(log_dir: str, topic_partition: str) -> LogAt:
     (path,) = places.log_dirs([log_dir], to_write=False)
-    return find_log(path, topic_partition)
+    return find_log(path, topic_partition, LOCAL)
 
 
 @contextmanager
 def _viewed(at: LogAt, options: ReadOptions, on_hidden: OnHidden | None) -> Iterator[ViewedLog]:
     settings = settings_of(at.topic, premises_of(options.rules))
-    with viewed(at, known_offsets(at), settings) as view:
+    with viewed(at, known_offsets(at, LOCAL), settings, LOCAL) as view:
         if on_hidden is not None and view.hidden:
             on_hidden(view.hidden)
         yield view

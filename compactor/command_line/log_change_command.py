@@ -28,6 +28,9 @@ _CALLS: Mapping[str, Call] = {
     "abort": lambda log_dir, log, wanted, options: api.log_abort(
         log_dir, log, wanted.producer_id, options
     ),
+    "move": lambda log_dir, log, wanted, options: api.log_move(
+        log_dir, log, wanted.to_dir, options
+    ),
 }
 
 

@@ -245,6 +245,41 @@ def abort(  # one parameter an option: this is how typer learns of them
     return _request("abort", wanted, debug)
 
 
+def move(  # one parameter an option: this is how typer learns of them
+    log_dir: LogDir,
+    topic_partition: TopicPartition,
+    to_dir: Annotated[
+        str, typer.Argument(metavar="TO_DIR", help="another log directory of the same broker")
+    ],
+    yes: Yes = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="say what would be done, and change nothing")
+    ] = False,
+    allow_file_system: AllowFileSystem = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Move a log to another log directory of the same broker, with its checkpoint entries.
+
+    The log is copied, synced and put in its place, then removed where it was. If that is cut short,
+    the same command undoes or finishes it. A broker that is started in between removes half a copy
+    by itself; with two whole ones it does not start, and says that the partition is in two
+    directories.
+
+    [dim]compactor log move /disk1/kafka orders-0 /disk2/kafka[/]
+    """
+    wanted = ChangeArguments(
+        log=LogArguments(log_dir, topic_partition, None, None, ()),
+        yes=yes,
+        dry_run=dry_run,
+        recover_first=False,
+        allowed_file_systems=tuple(allow_file_system or ()),
+        format=format_,
+        to_dir=to_dir,
+    )
+    return _request("move", wanted, debug)
+
+
 def _request(name: str, wanted: ChangeArguments, debug: bool) -> Request:
     module = "compactor.command_line.log_change_command"
     return Request(

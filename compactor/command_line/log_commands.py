@@ -33,6 +33,7 @@ app.command(cls=GivenOnce)(log_change_commands.delete_records)
 app.command(cls=GivenOnce)(log_change_commands.truncate)
 app.command(cls=GivenOnce)(log_change_commands.append)
 app.command(cls=GivenOnce)(log_change_commands.abort)
+app.command(cls=GivenOnce)(log_change_commands.move)
 
 
 @app.command(cls=GivenOnce)

@@ -49,6 +49,7 @@ class ChangeArguments:
     records: str = ""  # of append
     codec: str = "none"
     producer_id: int = -1  # of abort
+    to_dir: str = ""  # of move
 
 
 class ReadFormat(StrEnum):

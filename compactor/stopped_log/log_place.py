@@ -55,19 +55,24 @@ class KnownOffsets(NamedTuple):
 
 def find_log(log_dir: str, topic_partition: str, files: Files = LOCAL) -> LogAt:
     """The log that a command is about. Raise UsageError if there is none of that name."""
-    key = partition_of(topic_partition)
-    if key is None or os.path.basename(topic_partition) != topic_partition:
-        raise UsageError(
-            f"TOPIC-PARTITION {topic_partition}: is no log that these commands work on; "
-            "expected the name of a partition, like orders-0"
-        )
-    at = LogAt(log_dir, *key)
+    at = named_log(log_dir, topic_partition)
     found = files.look_up(at.path)
     if found is None:
         raise UsageError(f"TOPIC-PARTITION {topic_partition}: there is no {at.path}")
     if not found.is_dir:
         raise CorruptFileError(at.path, 0, f"is {found.special or 'a file'}, not a directory")
     return at
+
+
+def named_log(log_dir: str, topic_partition: str) -> LogAt:
+    """The log of a name, whether it is there or not. Raise UsageError where no log has it."""
+    key = partition_of(topic_partition)
+    if key is None or os.path.basename(topic_partition) != topic_partition:
+        raise UsageError(
+            f"TOPIC-PARTITION {topic_partition}: is no log that these commands work on; "
+            "expected the name of a partition, like orders-0"
+        )
+    return LogAt(log_dir, *key)
 
 
 def known_offsets(at: LogAt, files: Files = LOCAL) -> KnownOffsets:

@@ -23,7 +23,12 @@ from storage.errors import CorruptFileError
 from storage.files import held_directories
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Entry
-from storage.files.held_directories import open_directory
+from storage.files.held_directories import (
+    note_made,
+    note_removed,
+    note_renamed,
+    open_directory,
+)
 
 _READ_BYTES = 16 * 1024
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -397,6 +402,7 @@ def rename(source: str, target: str) -> None:
 
 def _rename(source: str, target: str) -> None:
     _with_both(os.replace, source, target)
+    note_renamed(source, target)
 
 
 def link(source: str, target: str) -> None:
@@ -409,7 +415,9 @@ def link(source: str, target: str) -> None:
 
 def make_directory(path: str) -> None:
     """Make a directory that this user alone may enter. It is on disk, and so is its name."""
-    os.mkdir(path, 0o700)
+    with _Reached(path, True) as (name, directory):
+        os.mkdir(name, 0o700, dir_fd=directory)
+    note_made(path)
     sync_directory(os.path.dirname(path))
 
 
@@ -417,6 +425,7 @@ def remove_directory(path: str) -> None:
     """Remove an empty directory. On disk only after sync_directory of the one it was in."""
     with _Reached(path, True) as (name, directory):
         os.rmdir(name, dir_fd=directory)
+    note_removed(path)
 
 
 def remove(path: str) -> None:

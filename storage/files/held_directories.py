@@ -39,7 +39,8 @@ _log_dirs: set[str] = set()  # of which every directory in it is held
 
 @contextmanager
 def hold_log_dir(path: str, require_owner: Callable[[], object]) -> Iterator[None]:
-    """Hold a log directory and every directory that stands in it now; those that come are none.
+    """Hold a log directory and every directory that stands in it now; of those that come later,
+    the ones that we make.
 
     require_owner: is called before each change, and raises where nothing may be changed any more.
     """
@@ -60,8 +61,27 @@ def hold_log_dir(path: str, require_owner: Callable[[], object]) -> Iterator[Non
         yield
     finally:
         _log_dirs.remove(path)
-        for name in held:
+        for name in [each for each in _held if path in (each, os.path.dirname(each))]:
             del _held[name]
+
+
+def note_made(path: str) -> None:
+    """Hold a directory that we have just made in a log directory that is held."""
+    owner = _held.get(os.path.dirname(path))
+    if owner is not None and owner.is_log_dir:
+        found = os.lstat(path)
+        _held[path] = _Held(found.st_ino, found.st_dev, False, owner.require_owner)
+
+
+def note_renamed(source: str, target: str) -> None:
+    """Know a directory that we have just renamed by its new name."""
+    if source in _held:
+        _held[target] = _held.pop(source)
+
+
+def note_removed(path: str) -> None:
+    """Hold a directory no longer that we have just removed."""
+    _held.pop(path, None)
 
 
 @contextmanager

@@ -45,6 +45,7 @@ PLAIN: dict[str, dict[str, str]] = {
     },
     "copies from descriptor to descriptor, with owner, mode and attributes of the source": {
         "compactor.cleaning": "assembly segment_split",
+        "compactor.stopped_log": "log_move",
     },
     "locks, and directories that are held; the table of mounts; room on a disk": {
         "compactor": "lock_support log_dir_lock refusals",
@@ -72,7 +73,9 @@ PLAIN: dict[str, dict[str, str]] = {
     "files that are in no log directory: configuration, reports, caches, Java, the terminal": {
         "cleaner_jobs.spark": "class_archive class_archive_job first_use kept_launch spark_session",
         "compactor": "config",
+        "compactor.api": "record_lines",
         "compactor.command_line": "carry_out",
+        "compactor.stopped_log": "record_tables",
         "compactor.host": "java output",
         "storage.kernels": "kernel",
     },

@@ -1,0 +1,106 @@
+"""`log move`: a log from one log directory of a broker to another, under the locks of both."""
+
+from compactor.api import places
+from compactor.api.changes import note_changes
+from compactor.api.log_changes import DEFAULTS, ChangeOptions
+from compactor.api.log_settings import settings_of
+from compactor.api.premises import premises_of
+from compactor.errors import RefusedError
+from compactor.exit_codes import UsageError
+from compactor.log_dir_lock import lock_log_dirs, require_clean_shutdown
+from compactor.stopped_log import log_move as moving
+from compactor.stopped_log.changes import Outcome, ends_of
+from compactor.stopped_log.log_move import Move
+from compactor.stopped_log.log_place import LogAt, known_offsets, named_log, require_changeable
+from compactor.stopped_log.opened_log import viewed
+from storage.files.local import LOCAL
+from storage.formats import meta_properties
+from storage.log.log_dir import list_log_dir
+
+PARTLY = (
+    "The move may be half done: one whole copy of the log is there in any case. Run the same "
+    "command again: it undoes or finishes what is left."
+)
+
+
+def log_move(
+    log_dir: str, topic_partition: str, to_dir: str, options: ChangeOptions = DEFAULTS
+) -> Outcome:
+    """Move one log. No record changes, so other replicas do not mind; `only_replica` and
+    `recover_first` are not looked at.
+
+    Raise UsageError, RefusedError and CorruptFileError before anything is changed, LockLostError
+    and OSError at any time: then `what_was_changed` says what had been changed.
+    """
+    (source,) = places.log_dirs([log_dir], to_write=not options.dry_run)
+    (target,) = places.log_dirs([to_dir], to_write=not options.dry_run)
+    places.log_dirs([log_dir, to_dir], to_write=False)  # not the same one
+    _require_one_broker(source, target)
+    premises = premises_of(options.rules)
+    locks = lock_log_dirs([source, target], options.allowed_file_systems, True)
+    with locks:
+        _require_clean(source, target)
+        move = moving.planned(named_log(source, topic_partition), target, LOCAL)
+        here = move.target if move.is_removed else move.source
+        known = known_offsets(here, LOCAL)
+        _require_movable(move)
+        with viewed(here, known, settings_of(here.topic, premises), LOCAL) as view:
+            ends = ends_of(view.log)
+        outcome = Outcome(_told(move), ends, ends, True)
+        if options.dry_run:
+            return outcome
+        if not options.confirm(outcome):
+            raise RefusedError(f"{here.name}: move was not confirmed. Nothing was changed")
+        try:
+            moving.carry_out(move, LOCAL)
+        except BaseException as error:
+            note_changes(error, PARTLY)
+            raise
+        return outcome
+
+
+def _told(move: Move) -> str:
+    source, target = move.source.log_dir, move.target.log_dir
+    if move.is_removed:
+        return f"finishes a move to {target} that was cut short: removes what is left in {source}"
+    if move.is_copied:
+        return f"finishes a move that was cut short: the log is in {target}; removes it in {source}"
+    return f"moves the log, {move.size_bytes:,} bytes in all, from {source} to {target}"
+
+
+def _require_clean(source: str, target: str) -> None:
+    """The target may be one that no broker has used yet."""
+    require_clean_shutdown(source)
+    if list_log_dir(target, LOCAL).partitions:
+        require_clean_shutdown(target)
+
+
+def _require_movable(move: Move) -> None:
+    for at in (move.source, move.target):
+        if LOCAL.exists(at.path):
+            require_changeable(at, known_offsets(at, LOCAL), LOCAL)
+        else:
+            _require_no_future(at)
+
+
+def _require_no_future(at: LogAt) -> None:
+    if at.key in list_log_dir(at.log_dir, LOCAL).moving_here:
+        raise RefusedError(
+            f"{at.log_dir}: a broker was moving {at.name} here. Let it finish. Nothing was changed"
+        )
+
+
+def _require_one_broker(source: str, target: str) -> None:
+    """A log of one broker is of no use to another, whose replica it is not."""
+    ids = []
+    for path in (source, target):
+        try:
+            found = meta_properties.read(path, LOCAL)
+        except FileNotFoundError:
+            return
+        ids.append((found.cluster_id, found.node_id))
+    if ids[0] != ids[1]:
+        raise UsageError(
+            f"TO_DIR {target}: is of another broker than {source} (cluster and node "
+            f"{ids[1][0]}, {ids[1][1]}; {ids[0][0]}, {ids[0][1]} by meta.properties)"
+        )

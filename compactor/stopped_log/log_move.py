@@ -1,0 +1,190 @@
+"""A log moved from one log directory of a broker to another, on whatever disk.
+
+1. Every file is copied to a directory in the target that is named like one that a broker is about
+   to delete; files and names are synced. A starting broker deletes what a kill leaves of it.
+2. The target's checkpoints get the entries of the log, but for the cleaner's.
+3. The copy gets its name. From here on both are whole, and a broker does not start with both: it
+   says that the partition is in two directories.
+4. The log in the source gets a name like that in step 1, and its files are removed.
+5. The source's checkpoints lose their entries; then the target's cleaner checkpoint gets its own.
+   Two of these at once would end a broker's cleaner, none lets it begin at the log's start.
+
+The same move, asked for again, removes what is left of step 1, or goes on behind step 3 or 4, once
+it has found both copies to have the same bytes. Source: Kafka,
+LogManager.replaceCurrentWithFutureLog; spec L-28.8, L-24.5.
+"""
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from compactor.errors import RefusedError
+from compactor.exit_codes import UsageError
+from compactor.stopped_log.log_place import LogAt
+from storage.files.file_attributes import attributes_of, give_attributes
+from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.formats import checkpoint
+
+MOVE_ID = b"compactor's move".hex()  # as long as the ids that a broker gives
+_CHUNK_BYTES = 4 * 1024 * 1024
+_WITH_THE_LOG = (checkpoint.RECOVERY_POINT, checkpoint.LOG_START, checkpoint.REPLICATION)
+_ALL = (*_WITH_THE_LOG, checkpoint.CLEANER_OFFSET)
+
+GiveAttributes = Callable[[str, str], None]
+
+
+class Move(NamedTuple):
+    """A move of a log, and how much of it was done before."""
+
+    source: LogAt
+    target: LogAt
+    is_copied: bool  # the log is whole in the target
+    is_removed: bool  # it is no longer in the source
+    size_bytes: int
+
+    @property
+    def staged(self) -> str:
+        return _aside(self.target)
+
+    @property
+    def leaving(self) -> str:
+        return _aside(self.source)
+
+
+def _aside(at: LogAt) -> str:
+    return os.path.join(at.log_dir, f"{at.name}.{MOVE_ID}-delete")
+
+
+def planned(source: LogAt, target_dir: str, files: Files = LOCAL) -> Move:
+    """Look what there is to do. Raise UsageError, or RefusedError where the target has another log
+    of that name."""
+    target = LogAt(target_dir, source.topic, source.partition)
+    is_copied = files.look_up(target.path) is not None
+    is_removed = files.look_up(source.path) is None
+    if is_removed:
+        is_left = any(_entry(source, name, files) is not None for name in _ALL)
+        if not (is_copied and (is_left or files.exists(_aside(source)))):
+            where = f"; it is in {target_dir}" if is_copied else ""
+            raise UsageError(f"TOPIC-PARTITION {source.name}: there is no {source.path}{where}")
+    elif is_copied and not _are_equal(source.path, target.path, files):
+        raise RefusedError(
+            f"{target.path}: there is a log of that name with other files than {source.path}. "
+            "A broker does not start with both; find out which one is wanted. Nothing was changed"
+        )
+    here = target.path if is_removed else source.path
+    size = sum(entry.size_bytes for entry in files.list_directory(here))
+    return Move(source, target, is_copied, is_removed, size)
+
+
+def carry_out(move: Move, files: Files = LOCAL, give: GiveAttributes | None = None) -> None:
+    """Do what is left of a move. The caller holds the locks of both log directories.
+
+    give: makes a copy like its original: owner, mode, extended attributes.
+    """
+    if not move.is_copied:
+        _remove_directory(move.staged, files)
+        try:
+            _copy(move, files, _alike if give is None else give)
+        except OSError:
+            _remove_directory(move.staged, files)
+            raise
+        _copy_entries(move, files)
+        files.rename(move.staged, move.target.path)
+        files.sync_directory(move.target.log_dir)
+    if not move.is_removed:
+        files.rename(move.source.path, move.leaving)
+        files.sync_directory(move.source.log_dir)
+    _remove_directory(move.leaving, files)
+    _move_entries(move, files)
+
+
+def _copy(move: Move, files: Files, give: GiveAttributes) -> None:
+    files.make_directory(move.staged)
+    for entry in sorted(files.list_directory(move.source.path)):
+        source = os.path.join(move.source.path, entry.name)
+        target = os.path.join(move.staged, entry.name)
+        copy = files.open_to_change(target, create=True)
+        try:
+            with files.open(source) as original:
+                for position in range(0, entry.size_bytes, _CHUNK_BYTES):
+                    copy.write(position, original.read(position, _CHUNK_BYTES))
+            give(source, target)
+            files.set_modified(target, entry.mtime_ns // 1_000_000)
+            copy.sync()
+        finally:
+            copy.close()
+    give(move.source.path, move.staged)
+    files.sync_directory(move.staged)
+
+
+def _alike(original: str, copy: str) -> None:
+    descriptor = os.open(copy, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        give_attributes(descriptor, attributes_of(original))
+    finally:
+        os.close(descriptor)
+
+
+def _remove_directory(path: str, files: Files) -> None:
+    """Remove a directory of files, if it is there."""
+    if not files.exists(path):
+        return
+    for entry in files.list_directory(path):
+        files.remove(os.path.join(path, entry.name))
+    files.remove_directory(path)
+    files.sync_directory(os.path.dirname(path))
+
+
+def _are_equal(one: str, other: str, files: Files) -> bool:
+    sizes = [{e.name: e.size_bytes for e in files.list_directory(path)} for path in (one, other)]
+    if sizes[0] != sizes[1]:
+        return False
+    for name, size in sizes[0].items():
+        pair = os.path.join(one, name), os.path.join(other, name)
+        with files.open(pair[0]) as first, files.open(pair[1]) as second:
+            for position in range(0, size, _CHUNK_BYTES):
+                if first.read(position, _CHUNK_BYTES) != second.read(position, _CHUNK_BYTES):
+                    return False
+    return True
+
+
+# ---- checkpoints -----------------------------------------------------------------------------
+
+
+def _copy_entries(move: Move, files: Files) -> None:
+    for name in _WITH_THE_LOG:
+        offset = _entry(move.source, name, files)
+        path = move.target.checkpoint(name)
+        if name == checkpoint.REPLICATION and not _may_begin(path, move, files):
+            continue
+        _set(path, move.target.key, offset, files)
+
+
+def _may_begin(path: str, move: Move, files: Files) -> bool:
+    """A file of high watermarks says of each log without an entry that nothing is replicated."""
+    directories, _ = files.list_names(move.target.log_dir)
+    others = [name for name in directories if name != os.path.basename(move.staged)]
+    return files.exists(path) or not others
+
+
+def _move_entries(move: Move, files: Files) -> None:
+    name = checkpoint.CLEANER_OFFSET
+    cleaned = _entry(move.source, name, files)
+    for each in _ALL:
+        _set(move.source.checkpoint(each), move.source.key, None, files)
+    if cleaned is not None and _entry(move.target, name, files) is None:
+        _set(move.target.checkpoint(name), move.target.key, cleaned, files)
+
+
+def _entry(at: LogAt, name: str, files: Files) -> int | None:
+    return checkpoint.read(at.checkpoint(name), files).get(at.key)
+
+
+def _set(path: str, key: tuple[str, int], offset: int | None, files: Files) -> None:
+    before = checkpoint.read(path, files)
+    entries = {each: value for each, value in before.items() if each != key}
+    if offset is not None:
+        entries[key] = offset
+    if entries != before:
+        checkpoint.write(path, entries, files)

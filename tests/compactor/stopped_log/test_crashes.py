@@ -1,0 +1,210 @@
+"""Killed, or without power, before every file operation of a change or a move of one log.
+
+The log is whole afterwards, up to what the change takes away or adds, and the same command finishes
+it. Everything is in memory; a power cut leaves what was synced and nothing else.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from compactor.errors import RefusedError
+from compactor.stopped_log import additions, changes, log_move
+from compactor.stopped_log.additions import NewRecord
+from compactor.stopped_log.changes import Change, carried_out
+from compactor.stopped_log.log_place import LogAt, known_offsets
+from compactor.stopped_log.opened_log import LogSettings, changed, viewed
+from storage.codecs.compression import Codec
+from storage.files.files import Files
+from storage.files.memory import MemoryFiles
+from storage.files.watched import Operation, WatchedFiles
+from storage.formats import checkpoint, clean_shutdown
+from storage.log.engine.batches import in_memory as batches_in
+from storage.log.engine.log_config import LogConfig
+from tests.compactor.stopped_log.made_logs import CLOCK_MS, make
+from tests.support.in_memory import in_memory
+
+SETTINGS = LogSettings(
+    LogConfig(index_interval_bytes=0, segment_index_bytes=4096), CLOCK_MS, 86_400_000
+)
+CHANGES: dict[str, Callable[[], Change]] = {
+    "roll": changes.roll,
+    "delete-records 5": lambda: changes.delete_records(5),
+    "delete-records": lambda: changes.delete_records(None),
+    "truncate 9": lambda: changes.truncate(9),
+    "truncate 4": lambda: changes.truncate(4),
+    "truncate 1": lambda: changes.truncate(1),
+    "append": lambda: additions.append([NewRecord(b"k", b"v")] * 3, Codec.NONE),
+    "abort": lambda: additions.abort(8),
+}
+# what of the records there before has to be there whatever happens: from, up to
+KEPT = {"delete-records 5": (5, 10), "delete-records": (10, 10), "truncate 9": (0, 9),
+        "truncate 4": (0, 4), "truncate 1": (0, 1)}  # fmt: skip
+
+Seen = list[tuple[int, bytes | None, bytes | None]]
+
+
+class PowerLossError(BaseException):
+    """No cleaning up runs."""
+
+
+class Cut(NamedTuple):
+    """What a crash has left."""
+
+    files: MemoryFiles
+    kind: str
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make(tmp_path / "log")
+
+
+def place(root: Path) -> LogAt:
+    return LogAt(str(root), "orders", 0)
+
+
+def seen(at: LogAt, files: Files) -> Seen:
+    """Every record that whoever opens the log finds, markers too."""
+    found: Seen = []
+    with viewed(at, known_offsets(at, files), SETTINGS, files) as view:
+        for segment in view.log.segments:
+            for batch in batches_in(segment.log.read(0, segment.size_bytes)):
+                assert batch.is_valid()
+                found += [(r.offset, r.key, r.value) for r in batch.records()]
+        start = view.log.log_start_offset
+    return [record for record in found if record[0] >= start]
+
+
+def crashes(make_files: Callable[[], MemoryFiles], act: Callable[[Files], object]) -> Iterator[Cut]:
+    """The state before each operation that changes or syncs something, and after the last."""
+    number = 0
+    while True:
+        files, left = make_files(), number
+
+        def before(operation: Operation, watched: list[WatchedFiles], last: int) -> None:
+            if watched and len(watched[0].changes) > last:
+                raise PowerLossError(operation)
+
+        watching: list[WatchedFiles] = []
+        watched = WatchedFiles(files, partial(before, watched=watching, last=left))
+        watching.append(watched)
+        try:
+            act(watched)
+            is_over = True
+        except PowerLossError:
+            is_over = False
+        what = watched.changes[-1]
+        cut = files.after_power_cut()  # before whoever takes the first goes on with it
+        yield Cut(files, f"killed before {number}, {what}")
+        yield Cut(cut, f"power lost before {number}, {what}")
+        if is_over:
+            return
+        number += 1
+
+
+@pytest.mark.parametrize("name", list(CHANGES))
+def test_a_change_that_is_cut_short_loses_nothing_and_can_be_finished(
+    name: str, root: Path
+) -> None:
+    at = place(root)
+    first = in_memory(root)
+    before = seen(at, first)
+    act = partial(carried_out, CHANGES[name]())
+    changed(at, known_offsets(at, first), SETTINGS, act, first)
+    after = seen(at, first)
+    low, high = KEPT.get(name, (0, 10))
+    needed = [record for record in before if low <= record[0] < high]
+    possible = {*before, *after}
+    kinds = set()
+
+    def change(files: Files) -> None:
+        changed(at, known_offsets(at, files), SETTINGS, act, files)
+
+    for files, kind in crashes(lambda: in_memory(root), change):
+        is_clean = clean_shutdown.exists(at.log_dir, files)
+        found = seen(at, files)
+        assert [r for r in found if r in needed] == needed, kind
+        assert {*found} <= possible, kind
+        if is_clean:
+            assert found in (before, after), kind
+        if not is_clean or found == before != after:
+            try:
+                change(files)
+            except Exception as error:  # it was done already
+                assert name == "abort", (kind, error)
+            again = seen(at, files)
+            wanted = after if name != "append" else [*found, *after[-3:]]
+            assert [r[1:] for r in again] == [r[1:] for r in wanted], kind
+        kinds.add((is_clean, found == before))
+    assert kinds >= {(True, True), (False, True)}
+
+
+class TestMove:
+    @pytest.fixture
+    def dirs(self, root: Path) -> tuple[LogAt, LogAt]:
+        other = root.parent / "other"
+        other.mkdir()
+        clean_shutdown.write(str(other))
+        checkpoint.write(str(root / checkpoint.CLEANER_OFFSET), {("orders", 0): 4})
+        return place(root), LogAt(str(other), "orders", 0)
+
+    def move(self, dirs: tuple[LogAt, LogAt], files: Files) -> None:
+        source, target = dirs
+        planned = log_move.planned(source, target.log_dir, files)
+        log_move.carry_out(planned, files, lambda _, __: None)
+
+    def bytes_of(self, at: LogAt, files: Files) -> dict[str, bytes] | None:
+        if not files.exists(at.path):
+            return None
+        names = [entry.name for entry in files.list_directory(at.path)]
+        return {name: files.read_bytes(f"{at.path}/{name}") for name in names}
+
+    def test_one_whole_copy_is_there_at_every_moment(self, dirs: tuple[LogAt, LogAt]) -> None:
+        source, target = dirs
+        root = Path(source.log_dir).parent
+        whole = self.bytes_of(source, in_memory(root))
+        assert whole
+        states = set()
+        for files, kind in crashes(lambda: in_memory(root), partial(self.move, dirs)):
+            there = self.bytes_of(source, files), self.bytes_of(target, files)
+            assert all(copy is None or copy == whole for copy in there), kind
+            assert whole in there, kind
+            states.add(tuple(copy is not None for copy in there))
+            self.cleaner_is_named_once(dirs, files, kind)
+            leaving = f"{source.path}.{log_move.MOVE_ID}-delete"
+            files_of_it = [checkpoint.RECOVERY_POINT, checkpoint.REPLICATION]
+            entries = [checkpoint.read(source.checkpoint(n), files) for n in files_of_it]
+            if there[0] or files.exists(leaving) or any(entries):
+                self.move(dirs, files)
+            self.is_moved(dirs, files, whole, kind)
+        assert states == {(True, False), (True, True), (False, True)}
+
+    def cleaner_is_named_once(self, dirs: tuple[LogAt, LogAt], files: Files, kind: str) -> None:
+        """With two entries of a partition a broker's cleaner ends."""
+        name = checkpoint.CLEANER_OFFSET
+        found = [checkpoint.read(at.checkpoint(name), files).get(at.key) for at in dirs]
+        assert found in ([4, None], [None, None], [None, 4]), kind
+
+    def is_moved(
+        self, dirs: tuple[LogAt, LogAt], files: Files, whole: dict[str, bytes], kind: str
+    ) -> None:
+        source, target = dirs
+        assert self.bytes_of(source, files) is None, kind
+        assert self.bytes_of(target, files) == whole, kind
+        assert files.list_names(source.log_dir)[0] == [], kind
+        assert files.list_names(target.log_dir)[0] == ["orders-0"], kind
+        for name in (checkpoint.RECOVERY_POINT, checkpoint.REPLICATION):
+            assert checkpoint.read(source.checkpoint(name), files) == {}, kind
+            assert checkpoint.read(target.checkpoint(name), files) == {target.key: 10}, kind
+
+    def test_two_logs_that_differ_are_left(self, dirs: tuple[LogAt, LogAt]) -> None:
+        source, target = dirs
+        files = in_memory(Path(source.log_dir).parent)
+        files.make_directory(target.path)
+        files.replace_file(f"{target.path}/00000000000000000000.log", b"")
+        with pytest.raises(RefusedError, match="a log of that name with other files"):
+            log_move.planned(source, target.log_dir, files)

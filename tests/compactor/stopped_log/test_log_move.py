@@ -1,0 +1,156 @@
+"""`compactor log move`: both directories afterwards, what is refused, what is finished."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from storage.formats import checkpoint, clean_shutdown, meta_properties
+from storage.formats.meta_properties import MetaProperties
+from tests.compactor.stopped_log.made_logs import files_in, make
+from tests.compactor.test_log_dir_lock import other_process
+from tests.support.local_command import Ended, run_command
+
+NAME = "orders-0"
+
+
+@pytest.fixture
+def dirs(tmp_path: Path) -> tuple[Path, Path]:
+    """Two of one broker; in the first a log that was cleaned up to offset 4."""
+    source, target = make(tmp_path / "one"), tmp_path / "two"
+    target.mkdir()
+    clean_shutdown.write(str(target))
+    for number, path in enumerate((source, target)):
+        meta_properties.write(str(path), MetaProperties(1, "cluster", 1, f"dir-{number}"))
+    checkpoint.write(str(source / checkpoint.CLEANER_OFFSET), {("orders", 0): 4})
+    return source, target
+
+
+def move(dirs: tuple[Path, Path], *words: object) -> Ended:
+    return run_command("log", "move", dirs[0], NAME, dirs[1], *words)
+
+
+def entries(path: Path) -> dict[str, int | None]:
+    names = (checkpoint.RECOVERY_POINT, checkpoint.REPLICATION, checkpoint.CLEANER_OFFSET)
+    return {name: checkpoint.read(str(path / name)).get(("orders", 0)) for name in names}
+
+
+def of_log(path: Path) -> list[object]:
+    return [each for each in files_in(path) if str(each["name"]).startswith(NAME)]
+
+
+def test_the_log_its_times_and_its_entries_go_along(dirs: tuple[Path, Path]) -> None:
+    source, target = dirs
+    log = source / NAME / "00000000000000000000.log"
+    os.utime(log, ns=(1_600_000_000_123_000_000,) * 2)
+    os.chmod(log, 0o640)
+    os.chmod(source / NAME, 0o750)
+    before, noted = of_log(source), entries(source)
+    ended = move(dirs, "--yes")
+    assert ended.code == 0, ended.error
+    assert f"bytes in all, from {source} to {target}" in ended.out
+    assert (of_log(target), of_log(source)) == (before, [])
+    assert entries(target) == noted
+    assert set(entries(source).values()) == {None}
+    assert [p.name for p in source.iterdir() if p.is_dir()] == []
+    moved = (target / NAME / log.name).stat()
+    assert (moved.st_mtime_ns, moved.st_mode & 0o777) == (1_600_000_000_123_000_000, 0o640)
+    assert (target / NAME).stat().st_mode & 0o777 == 0o750
+    assert clean_shutdown.exists(str(source)) and clean_shutdown.exists(str(target))
+    found = run_command("log", "offsets", target, NAME, "--format", "json").summary
+    assert (found["log_end"], found["last_stable"]) == (10, 8)
+
+
+def test_a_second_time_there_is_nothing_to_move(dirs: tuple[Path, Path]) -> None:
+    assert move(dirs, "--yes").code == 0
+    ended = move(dirs, "--yes")
+    assert (ended.code, f"; it is in {dirs[1]}" in ended.error) == (2, True)
+
+
+def test_what_is_asked_and_a_dry_run_change_nothing(dirs: tuple[Path, Path]) -> None:
+    before = [files_in(path) for path in dirs]
+    assert move(dirs, "--dry-run").code == 0
+    ended = move(dirs)
+    assert (ended.code, "move was not confirmed" in ended.error) == (3, True)
+    assert [files_in(path) for path in dirs] == before
+
+
+@pytest.mark.parametrize("stage", ["staged", "both", "leaving"])
+def test_a_move_that_was_cut_short_is_finished(dirs: tuple[Path, Path], stage: str) -> None:
+    """All its states: `test_crashes`."""
+    source, target = dirs
+    before = of_log(source)
+    aside = f"{NAME}.636f6d706163746f722773206d6f7665-delete"
+    if stage == "staged":
+        (target / aside).mkdir()
+        (target / aside / "00000000000000000000.log").write_bytes(b"half")
+    else:
+        shutil.copytree(source / NAME, target / NAME)
+    if stage == "leaving":
+        (source / NAME).rename(source / aside)
+    ended = move(dirs, "--yes", "--format", "json")
+    assert ended.code == 0, ended.error
+    assert ("finishes" in json.loads(ended.out)["does"]) == (stage != "staged")
+    assert (of_log(target), of_log(source)) == (before, [])
+    assert [p.name for p in (*source.iterdir(), *target.iterdir()) if p.is_dir()] == [NAME]
+
+
+class TestRefusals:
+    def test_two_different_logs(self, dirs: tuple[Path, Path]) -> None:
+        source, target = dirs
+        shutil.copytree(source / NAME, target / NAME)
+        path = target / NAME / "00000000000000000000.log"
+        path.write_bytes(path.read_bytes()[:-1] + b"!")
+        before = [files_in(each) for each in dirs]
+        ended = move(dirs, "--yes")
+        assert (ended.code, [files_in(each) for each in dirs]) == (3, before)
+        assert "there is a log of that name with other files" in ended.error
+
+    @pytest.mark.parametrize("held", [0, 1])
+    def test_beside_a_broker(self, dirs: tuple[Path, Path], held: int) -> None:
+        with other_process(dirs[held] / ".lock") as said:
+            assert said == "locked"
+            ended = move(dirs, "--yes")
+        assert (ended.code, f"{dirs[held]}/.lock: locked" in ended.error) == (3, True)
+
+    def test_of_another_broker(self, dirs: tuple[Path, Path]) -> None:
+        meta_properties.write(str(dirs[1]), MetaProperties(1, "cluster", 2, "dir-1"))
+        ended = move(dirs, "--yes")
+        assert (ended.code, "is of another broker than" in ended.error) == (2, True)
+
+    def test_to_itself_and_to_nowhere(self, dirs: tuple[Path, Path], tmp_path: Path) -> None:
+        assert "given twice" in move((dirs[0], dirs[0]), "--yes").error
+        assert move((dirs[0], tmp_path / "none"), "--yes").code == 2
+
+    @pytest.mark.parametrize("which", [0, 1])
+    def test_that_a_broker_is_moving(self, dirs: tuple[Path, Path], which: int) -> None:
+        (dirs[which] / f"{NAME}.0123456789abcdef0123456789abcdef-future").mkdir()
+        ended = move(dirs, "--yes")
+        assert (ended.code, "a broker was moving" in ended.error) == (3, True)
+
+    def test_after_an_unclean_shutdown(self, dirs: tuple[Path, Path]) -> None:
+        """A target that no broker has used yet is none."""
+        (dirs[1] / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+        assert move(dirs, "--dry-run").code == 0
+        (dirs[0] / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+        ended = move(dirs, "--yes")
+        assert (ended.code, "did not stop cleanly" in ended.error) == (3, True)
+
+    def test_a_full_disk_leaves_all_where_it_was(
+        self, dirs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = [files_in(each) for each in dirs]
+        pwrite = os.pwrite
+
+        def full(descriptor: int, data: bytes, position: int) -> int:
+            if "00000000000000000004.log" in os.readlink(f"/proc/self/fd/{descriptor}"):
+                raise OSError(28, os.strerror(28))
+            return pwrite(descriptor, data, position)
+
+        monkeypatch.setattr(os, "pwrite", full)
+        ended = move(dirs, "--yes")
+        assert (ended.code, "No space left on device" in ended.error) == (1, True)
+        monkeypatch.undo()
+        assert [files_in(each) for each in dirs] == before
