@@ -113,9 +113,9 @@ def _batches(data: bytes) -> Line:
     found: list[list[int]] = []
     told: Line = {"batches": found}
     try:
-        found.extend(
-            [batch.base_offset, batch.last_offset, batch.size_bytes] for batch in in_memory(data)
-        )
+        for batch in in_memory(data):
+            found.append([])  # is left empty where the batch does not tell
+            found[-1] += [batch.base_offset, batch.last_offset, batch.size_bytes]
     except LogError as error:  # what was read is damaged: the reader finds that out, not the log
         told["batches_error"] = error.kafka_name
     return told

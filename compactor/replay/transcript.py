@@ -17,7 +17,12 @@ from storage.log.engine.time_index_file import ENTRY as TIME_ENTRY
 
 Json = dict[str, Any]
 
+_LINE_END = re.compile(r"\r\n|\n|\r")
 _UNIQUE = re.compile(r"\.[0-9a-f]{32}-")
+
+
+class MalformedInputError(LogError):
+    """A file of text that is none."""
 
 
 def state_of(log: Log) -> Json:
@@ -98,8 +103,17 @@ def _order(file: Json) -> tuple[str, int, int, str]:
 def _file(files: Files, root: str, name: str) -> Json:
     data = files.read_bytes(os.path.join(root, name))
     if name.endswith("checkpoint"):
-        return {"name": masked(name), "lines": sorted(data.decode().splitlines()[2:])}
+        return {"name": masked(name), "lines": sorted(_lines(data)[2:])}
     return {"name": masked(name), "size": len(data), "crc32": crc32(data)}
+
+
+def _lines(data: bytes) -> list[str]:
+    """As Java reads lines: what is not UTF-8 cannot be read."""
+    try:
+        lines = _LINE_END.split(data.decode())
+    except UnicodeDecodeError as error:
+        raise MalformedInputError(str(error)) from None
+    return lines if lines[-1] else lines[:-1]
 
 
 def described(error: Exception) -> Json:

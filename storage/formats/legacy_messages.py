@@ -41,6 +41,10 @@ MIN_BYTES = tuple(FRAMING.size + head.size + 2 * LENGTH.size for head in HEADS)
 assert MIN_BYTES == (26, 34)
 
 
+class LengthError(CorruptFileError):
+    """A key or value that is longer than its message."""
+
+
 def is_legacy(data: Bytes) -> bool:
     """Whether the entry at the start of data is of format v0 or v1."""
     return len(data) > MAGIC_AT and data[MAGIC_AT] in (0, 1)
@@ -179,5 +183,5 @@ def _nullable(message: Bytes, at: int, path: str, position: int) -> tuple[bytes 
         return None, start
     if start + length > len(message):
         problem = f"{length} bytes expected, {len(message) - start} left in the message"
-        raise CorruptFileError(path, position, problem)
+        raise LengthError(path, position, problem)
     return bytes(message[start : start + length]), start + length

@@ -45,12 +45,13 @@ from storage.log.engine.errors import (
     KafkaError,
     ZipError,
 )
-from storage.log.engine.strict_records import read_head, read_record
+from storage.log.engine.strict_records import read_head, read_record, read_unpacked
 
 Bytes = bytes | bytearray | memoryview
 _Read = Callable[[bytes, int, int, int], tuple[Record, int]]
 
 _V1_TIMESTAMP = Struct(">q")
+_MAX_SEQUENCE = 2**31 - 1
 _BUFFERED_BYTES = 64 * 1024
 
 
@@ -119,7 +120,7 @@ class Batch:
     def max_timestamp(self) -> int:
         if not self.is_legacy:
             return self.header.max_timestamp
-        if self.magic <= 0:
+        if self.magic == 0:  # below it there is none, and Kafka takes it for one with times
             return NO_TIMESTAMP
         at = self.position + LEGACY_TIMESTAMP_AT
         return int(_V1_TIMESTAMP.unpack(self._source.read_fully(at, _V1_TIMESTAMP.size))[0])
@@ -146,8 +147,13 @@ class Batch:
 
     @property
     def last_sequence(self) -> int:
-        last = self.header.last_sequence
-        return NO_SEQUENCE if last is None else last
+        """By Kafka's arithmetic of 32 bits, also of a header that cannot be one."""
+        first, more = self.header.base_sequence, self.header.last_offset_delta
+        if first == NO_SEQUENCE:
+            return NO_SEQUENCE
+        if first > _int32(_MAX_SEQUENCE - more):
+            return _int32(more - _int32(_MAX_SEQUENCE - first) - 1)
+        return _int32(first + more)
 
     @property
     def is_transactional(self) -> bool:
@@ -180,7 +186,11 @@ class Batch:
     def records(self) -> Iterator[Record]:
         """Yield the records, with their offsets and times. Raise InvalidRecordError at the first
         that cannot be one, and where there are fewer or more bytes than records."""
-        return self._legacy_records() if self.is_legacy else self._v2_records()
+        if self.is_legacy:
+            return self._legacy_records()
+        if self.codec is Codec.NONE:
+            return self._v2_records()
+        return iter(list(self._v2_records(read_unpacked)))  # Kafka reads them all before the first
 
     def _legacy_records(self) -> Iterator[Record]:
         with self._legacy_errors():
@@ -203,6 +213,8 @@ class Batch:
         try:
             yield
         except CorruptFileError as error:
+            if isinstance(error, legacy_messages.LengthError):
+                raise IllegalArgumentError(error.problem) from None
             if isinstance(error.__cause__, DecompressionError):
                 raise _cannot_decompress(self.codec, error) from error
             raise InvalidRecordError(error.problem) from None  # Kafka's has no cause either
@@ -244,6 +256,10 @@ class Batch:
             return None
         largest = self.max_timestamp
         return next((r.offset for r in self.records() if r.timestamp == largest), None)
+
+
+def _int32(number: int) -> int:
+    return (number + 2**31) % 2**32 - 2**31
 
 
 def _cannot_decompress(codec: Codec, error: Exception) -> KafkaError:

@@ -43,6 +43,22 @@ def read_record(data: Bytes, at: int, base_offset: int, base_time: int) -> tuple
     return record, end
 
 
+def read_unpacked(data: bytes, at: int, base_offset: int, base_time: int) -> tuple[Record, int]:
+    """As read_record, of bytes that were compressed: a record ends where its length says so, and
+    whatever is no number is an InvalidRecordError, too."""
+    try:
+        length, start = _decoded(decode_varint, data, at)
+    except (BufferUnderflowError, IllegalArgumentError) as error:
+        cause = IllegalArgumentError(str(error))  # past the end Kafka reads on
+        raise InvalidRecordError(f"a length that is none: {error}") from cause
+    if length < 0:
+        cause = IllegalArgumentError(f"{length} bytes")
+        raise InvalidRecordError(f"a record of {length} bytes") from cause
+    end = start + length
+    record, _ = read_record(data[at:end], 0, base_offset, base_time)
+    return record, end
+
+
 def read_head(data: bytes, at: int, base_offset: int, base_time: int) -> tuple[Record, int]:
     """As read_record, in a fifth of the time, for who asks for offset, time and whether there is a
     key: b"" stands for any key, and no value and no headers are given."""

@@ -65,7 +65,7 @@ def together(*batches: Line, **more: Any) -> Line:
     return {"op": "append", "as": "follower", "batches": [*batches], **more}
 
 
-def by(seq: int, pid: int = 1, **more: Any) -> Line:
+def by(seq: int | str, pid: int = 1, **more: Any) -> Line:
     """An append of a producer."""
     return one(**{"pid": pid, "epoch": 0, "seq": seq, **more})
 
