@@ -58,6 +58,7 @@ from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.kernels.xxh3_kernel import digest_between, digests_between
 
 WINDOW_BYTES = 4 << 20  # more would not stay in the cache between reading and checking
+LEGACY_WINDOW_BYTES = 1 << 20  # behind legacy messages: a row for each takes as much as it does
 WINDOW_BATCHES = 1 << 16
 PAYLOAD_BYTES = 4 << 20  # decompressed at once, unless a single batch holds more
 NO_RECORDS: ByteArray = np.empty(0, np.uint8)
@@ -129,6 +130,7 @@ class WindowReader:
         self.base_offset = base_offset
         self._buffers = buffers
         self.descriptor = open_file(path)
+        self._window_bytes = WINDOW_BYTES
 
     def __enter__(self) -> "WindowReader":
         return self
@@ -156,7 +158,7 @@ class WindowReader:
         """The batches from a place on, which is below end. Raise CorruptFileError as `windows`."""
         position, previous_offset = at
         rows = self._buffers.array("rows", WINDOW_BATCHES, np.int64, BATCH_COLUMNS)
-        window_bytes = WINDOW_BYTES
+        window_bytes = self._window_bytes
         while True:
             wanted = min(window_bytes, end - position)
             buffer = self._buffers.array("window", max(wanted, WINDOW_BYTES) + SLACK_BYTES)
@@ -170,6 +172,7 @@ class WindowReader:
         window = Window(self.path, buffer, position, rows[:count])
         if has_legacy(window.rows):
             window = self._upgraded(window, previous_offset)
+            self._window_bytes = min(WINDOW_BYTES, LEGACY_WINDOW_BYTES)
         self._check_offsets(window)
         return window
 

@@ -12,6 +12,8 @@ from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.codecs.compression import Codec, compress
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats.batch_columns import BASE_OFFSET, POSITION, SIZE
+from storage.formats.record import Record
+from tests.support.legacy_writer import encode_message_set
 from tests.support.made_log import batch, keyed, packed, record
 from tests.support.reference_batch import (
     HEADER,
@@ -60,6 +62,20 @@ def test_windows_of_every_size_hold_whole_batches(
         assert len(rows) <= window_batches
         assert len(data) <= window_bytes or len(rows) == 1
         assert sum(row[SIZE] for row in rows) == len(data)
+
+
+def test_windows_behind_legacy_messages_are_smaller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages = encode_message_set(1, [Record(i, i, b"k", b"v") for i in range(8)])
+    monkeypatch.setattr(batch_window, "LEGACY_WINDOW_BYTES", len(messages) // 4)
+    path = write(tmp_path / "0.log", [messages])
+    monkeypatch.setattr(batch_window, "WINDOW_BYTES", len(messages) // 2)
+    with WindowReader(path, 0, WorkerBuffers()) as reader:
+        found = [
+            window.rows[:, BASE_OFFSET].tolist() for window in reader.windows(0, len(messages))
+        ]
+    assert found == [[0, 1, 2, 3], [4, 5], [6, 7]]
 
 
 def test_a_stretch_begins_and_ends_between_batches(tmp_path: Path) -> None:
