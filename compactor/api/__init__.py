@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from compactor.api.log_reads import log_follow as log_follow
     from compactor.api.log_reads import log_read as log_read
     from compactor.api.log_reads import log_to_parquet as log_to_parquet
+    from compactor.api.managed_cleaning import Cleaner as Cleaner
     from compactor.api.plans import Plan as Plan
     from compactor.api.plans import plan as plan
     from compactor.api.record_lines import read_records as read_records
@@ -77,6 +78,7 @@ _NAMES = {
     "compactor.api.log_looks": "log_offsets",
     "compactor.api.log_moves": "log_move",
     "compactor.api.log_reads": "ReadOptions log_follow log_read log_to_parquet",
+    "compactor.api.managed_cleaning": "Cleaner",
     "compactor.api.plans": "Plan plan",
     "compactor.api.record_lines": "read_records",
     "compactor.api.recoveries": "recover",

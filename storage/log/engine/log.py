@@ -9,14 +9,14 @@ Source: Kafka, UnifiedLog; spec L-17 to L-25.
 """
 
 import threading
+from collections.abc import Sequence
 from typing import Self
 
 from storage.files.files import Files
 from storage.formats.txn_index import AbortedTxn
-from storage.log.engine import appending, partition_dir, parts, retention, truncation
+from storage.log.engine import appending, partition_dir, parts, retention, segment_swap, truncation
 from storage.log.engine.appending import BY_CLIENT, AppendRequest, LogAppendInfo
 from storage.log.engine.epochs import LeaderEpochs
-from storage.log.engine.errors import InvalidProducerEpochError
 from storage.log.engine.loading import LogLoader
 from storage.log.engine.local_log import LocalLog, ReadResult
 from storage.log.engine.log_config import LogConfig
@@ -26,9 +26,11 @@ from storage.log.engine.offsets import EndOffset, OffsetMetadata, OffsetSnapshot
 from storage.log.engine.parts import LogParts
 from storage.log.engine.producer_append import AppendOrigin
 from storage.log.engine.producer_manager import ProducerManager
-from storage.log.engine.producers import SENTINEL, Verification, VerificationGuard
+from storage.log.engine.producers import VerificationGuard
 from storage.log.engine.segment import LogPlace, LogSegment
+from storage.log.engine.segment_swap import CleanedGroup, LogView
 from storage.log.engine.segments import LogSegments
+from storage.log.engine.txn_verification import start_verification
 from storage.log.engine.watermarks import Watermarks
 
 
@@ -184,21 +186,8 @@ class Log:
         """Give what the append that begins a transaction has to hand in; SENTINEL if it needs
         nothing, as the transaction is going on."""
         with self._lock:
-            known = self.producers.producers.get(producer_id)
-            if known is not None and known.epoch > epoch:
-                raise InvalidProducerEpochError(
-                    f"producer {producer_id} has epoch {known.epoch}, asked for {epoch}"
-                )
-            if self.producers.has_ongoing(producer_id, epoch):
-                return SENTINEL
-            now_ms = self._parts.now_ms
-            new = Verification(
-                created_ms=now_ms,
-                lowest_sequence=sequence,
-                epoch=epoch,
-                supports_epoch_bump=supports_epoch_bump,
-            )
-            return self.producers.start_verification(producer_id, new)
+            asked = (sequence, epoch, supports_epoch_bump)
+            return start_verification(self._parts, producer_id, *asked)
 
     # ---- read and look up ---------------------------------------------------------------------
 
@@ -312,6 +301,25 @@ class Log:
         """Apply retention; give how many segments were selected."""
         with self._lock:
             return retention.delete_old_segments(self._parts)
+
+    def view(self) -> LogView:
+        """The log at one moment between two appends."""
+        with self._lock:
+            return segment_swap.view_of(self._parts)
+
+    def replace_segments(self, cleaned: CleanedGroup, were: Sequence[LogSegment]) -> bool:
+        """Put cleaned segments in the place of others, beside appends and reads.
+
+        were: the segments that were cleaned. Where the log has others by now, as it was truncated
+        or its retention has applied, nothing is done, and False given.
+        """
+        with self._lock:
+            if not segment_swap.is_unchanged(self._parts, were):
+                return False
+            self._local.directory.guarded(
+                "replacing segments", lambda: segment_swap.swap_in(self._parts, cleaned)
+            )
+            return True
 
     def truncate_to(self, offset: int) -> bool:
         """End the log at an offset; whether anything was cut off."""

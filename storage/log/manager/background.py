@@ -8,9 +8,30 @@ import traceback
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
-from storage.log.engine.scheduler import Task
+from storage.log.engine.scheduler import Scheduler, Task
 
 _NS_PER_MS = 1_000_000
+
+
+class OwnTasks:
+    """A scheduler of one user: what he has scheduled is not done any more once he has stopped."""
+
+    def __init__(self, scheduler: Scheduler | None) -> None:
+        """scheduler: None: a thread for this user, which ends with him."""
+        self._own: BackgroundScheduler | None = None
+        if scheduler is None:
+            scheduler = self._own = BackgroundScheduler()
+        self._scheduler = scheduler
+        self._is_stopped = False
+
+    def schedule_once(self, task: Task, delay_ms: int = 0) -> None:
+        self._scheduler.schedule_once(lambda: None if self._is_stopped else task(), delay_ms)
+
+    def stop(self) -> None:
+        """Wait for a task that is being done in a thread of the user's own; do no other."""
+        self._is_stopped = True
+        if self._own is not None:
+            self._own.close()
 
 
 class _Due(NamedTuple):

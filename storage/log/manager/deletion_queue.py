@@ -24,7 +24,6 @@ class DeletionQueue:
     def __init__(self, clock: Clock, scheduler: Scheduler, delay_ms: Callable[[], int]) -> None:
         self._clock, self._scheduler, self._delay_ms = clock, scheduler, delay_ms
         self._queue: deque[_Queued] = deque()
-        self._is_stopped = False
 
     def add(self, log: Log) -> None:
         self._queue.append(_Queued(log, self._clock()))
@@ -32,12 +31,7 @@ class DeletionQueue:
     def start(self, delay_ms: int) -> None:
         self._scheduler.schedule_once(self._run, delay_ms)
 
-    def stop(self) -> None:
-        self._is_stopped = True
-
     def _run(self) -> None:
-        if self._is_stopped:
-            return
         while (wait_ms := self._wait_ms()) <= 0:
             try:
                 self._queue.popleft().log.delete()

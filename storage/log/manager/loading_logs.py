@@ -113,6 +113,7 @@ def open_log(
     state: LoadingState,
 ) -> Log:
     """Open the log in a directory of a log directory."""
+    assert options.scheduler is not None, "given to every log"
     return Log.open(
         directory.place(name),
         LogOptions(

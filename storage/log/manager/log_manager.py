@@ -20,8 +20,9 @@ from storage.formats.checkpoint import TopicPartition
 from storage.log.engine.errors import IllegalStateError, KafkaError, KafkaStorageError, LogError
 from storage.log.engine.log import Log
 from storage.log.engine.log_config import LogConfig
-from storage.log.manager import creation, removal, upkeep
+from storage.log.manager import cleaning, creation, removal, upkeep
 from storage.log.manager.loading_logs import LogLoading
+from storage.log.manager.log_cleaner import LogCleaner
 from storage.log.manager.log_directory import LogDirectory
 from storage.log.manager.managed_logs import ManagedLogs
 from storage.log.manager.manager_options import BY_HAND as BY_HAND
@@ -44,8 +45,17 @@ class LogManager:
     methods raise IllegalStateError.
     """
 
-    def __init__(self, log_dirs: Sequence[str], options: ManagerOptions | None = None) -> None:
-        """options: without any, Kafka's defaults, with a thread for what is done on a schedule."""
+    def __init__(
+        self,
+        log_dirs: Sequence[str],
+        options: ManagerOptions | None = None,
+        cleaner: LogCleaner | None = None,
+    ) -> None:
+        """options: without any, Kafka's defaults, with a thread for what is done on a schedule.
+
+        cleaner: cleans the compacted logs; without one they stay as they are.
+        """
+        self._cleaner = cleaner
         self._options = ManagerOptions() if options is None else options
         self._paths = [os.path.abspath(path) for path in log_dirs]
         self._lock = threading.RLock()  # of creation, deletion, moves, and the checkpoints
@@ -97,11 +107,12 @@ class LogManager:
         self._repeat(self.checkpoint_recovery_points, intervals.recovery_points_ms)
         self._repeat(self.checkpoint_log_starts, intervals.log_starts_ms)
         self._repeat(self.handle_failed_directories, intervals.failures_ms)
+        self._repeat(self.clean_logs, intervals.cleaning_ms)
 
     def _repeat(self, task: Callable[[], object], interval_ms: int | None) -> None:
         if interval_ms is None:
             return
-        scheduler = self._options.scheduler
+        scheduler = self._managed.tasks
 
         def run() -> None:
             if not self._is_running:
@@ -157,7 +168,7 @@ class LogManager:
 
     def _stop(self) -> None:
         self._is_running = False
-        self._managed.deletions.stop()
+        self._managed.tasks.stop()
 
     def _release(self) -> None:
         """The next start begins with nothing."""
@@ -260,6 +271,15 @@ class LogManager:
     def apply_retention(self) -> int:
         """Delete old segments of the logs that are not compacted; give how many."""
         return upkeep.apply_retention(self._running())
+
+    def clean_logs(self) -> list[TopicPartition]:
+        """Have compacted logs cleaned, as far as they have closed segments; give which were.
+
+        Appends and reads go on meanwhile; what the manager itself would do to one of these logs
+        waits.
+        """
+        managed = self._running()
+        return [] if self._cleaner is None else cleaning.clean_logs(managed, self._cleaner)
 
     def flush_dirty_logs(self) -> None:
         """Sync the logs that were last synced flush.ms ago."""

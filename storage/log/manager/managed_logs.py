@@ -5,10 +5,12 @@ Source: Kafka, kafka.log.LogManager; spec L-26 to L-28.
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 from storage.formats.checkpoint import TopicPartition
 from storage.log.engine.log import Log
 from storage.log.engine.log_config import LogConfig
+from storage.log.manager.background import OwnTasks
 from storage.log.manager.cleaning_pauses import CleaningPauses
 from storage.log.manager.deletion_queue import DeletionQueue
 from storage.log.manager.found_logs import FoundLogs
@@ -20,14 +22,15 @@ class ManagedLogs:
     """Whoever changes what is here holds the manager's lock."""
 
     def __init__(self, options: ManagerOptions) -> None:
-        self.options = options
+        self.tasks = OwnTasks(options.scheduler)
+        self.options = replace(options, scheduler=self.tasks)
         self.settings = {topic: dict(s) for topic, s in options.topic_settings.items()}
         self.directories: list[LogDirectory] = []
         self.found = FoundLogs()
         self.preferred: dict[TopicPartition, str] = {}  # where a log is created next
         self.pauses = CleaningPauses()
         self.deletions = DeletionQueue(
-            options.clock, options.scheduler, lambda: options.config.file_delete_delay_ms
+            options.clock, self.tasks, lambda: options.config.file_delete_delay_ms
         )
 
     def config_of(self, topic: str) -> LogConfig:

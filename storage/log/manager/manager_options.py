@@ -13,7 +13,6 @@ from storage.log.engine.producer_manager import ProducerSettings
 from storage.log.engine.scheduler import Scheduler
 from storage.log.engine.segment import Clock
 from storage.log.log_dir_lock import lock_log_dir
-from storage.log.manager.background import BackgroundScheduler
 
 INITIAL_TASK_DELAY_MS = 30_000
 
@@ -51,7 +50,7 @@ class ManagerOptions:
     """
 
     clock: Clock = now_ms
-    scheduler: Scheduler = field(default_factory=BackgroundScheduler)
+    scheduler: Scheduler | None = None  # None: a thread of the manager's own
     files: Files = LOCAL
     lock: Callable[[str], AbstractContextManager[object]] = lock_log_dir
     config: LogConfig = field(default_factory=LogConfig)

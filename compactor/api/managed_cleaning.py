@@ -1,0 +1,177 @@
+"""The cleaner of a log manager: rounds beside appends and reads, in the manager's own process.
+
+    with LogManager(["/data/kafka"], cleaner=Cleaner("/data/compactor-work")) as manager: ...
+
+A round never works in the manager's log directories. The closed segments of each log get second
+names, by hard links, in a log directory of the round's own, and the active one is copied there.
+What the round leaves is given to the manager, which puts it in place as Kafka does. The files that
+the log has are only read.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from compactor.api.rules import ONE_ROUND, Rules, RunOptions
+from compactor.api.runs import run
+from compactor.errors import ConfigError
+from compactor.round_report import CleaningReport, LogReport, LogStatus
+from storage.file_names import (
+    INDEX,
+    LOG,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT,
+    TIME_INDEX,
+    TXN_INDEX,
+    file_name,
+    offset_of,
+)
+from storage.files.discarding import discard_directory
+from storage.files.local import LOCAL
+from storage.formats import checkpoint, clean_shutdown
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.log.engine.segment_swap import CleanedGroup
+from storage.log.manager.log_cleaner import CleanedLog, LogToClean
+
+COPIED_BYTES = 1024 * 1024  # at a time, of an active segment
+
+
+class Cleaner:
+    """Cleans the logs that a manager gives it, by rounds on Spark. One round at a time."""
+
+    def __init__(
+        self,
+        work_dir: str,
+        options: RunOptions = ONE_ROUND,
+        on_report: Callable[[CleaningReport], object] = lambda _: None,
+    ) -> None:
+        """work_dir: in no log directory, and on the file system of all of them.
+
+        options: as of `run`; a Spark session in it saves the start of one for each round.
+        on_report: is given the report of each round, with the logs that could not be cleaned.
+        """
+        if options.dry_run or options.keep_originals is not None:
+            raise ConfigError("a log manager's cleaner neither runs dry nor keeps originals")
+        self._work_dir, self._options, self._on_report = work_dir, options, on_report
+
+    @contextmanager
+    def cleaned(self, logs: Sequence[LogToClean], now_ms: int) -> Iterator[list[CleanedLog]]:
+        """One round over all of them. Raises what `run` does; then no log was changed."""
+        own = tempfile.mkdtemp(prefix="managed-", dir=self._work_dir)
+        try:
+            log_dir = os.path.join(own, "logs")
+            _lay_out(log_dir, logs)
+            topics = {log.partition[0]: _settings(log) for log in logs}
+            rules = Rules(topic_configs=topics, as_of=now_ms, any_clock=True)
+            report = run([log_dir], rules, replace(self._options, work_dir=own))
+            self._on_report(report)
+            reports = {(each.topic, each.partition): each for each in report.logs}
+            yield [
+                _result(log, log_dir, reports[log.partition])
+                for log in logs
+                if reports[log.partition].status is LogStatus.CLEANED
+            ]
+        finally:
+            discard_directory(own)
+
+
+def _settings(log: LogToClean) -> dict[str, str]:
+    """Retention is the manager's own affair: here the log is compacted, and nothing else."""
+    config = log.config
+    return {
+        "cleanup.policy": "compact",
+        "delete.retention.ms": str(config.delete_retention_ms),
+        "index.interval.bytes": str(config.index_interval_bytes),
+        "max.compaction.lag.ms": str(config.max_compaction_lag_ms),
+        "min.cleanable.dirty.ratio": str(config.min_cleanable_dirty_ratio),
+        "min.compaction.lag.ms": str(config.min_compaction_lag_ms),
+        "segment.bytes": str(config.segment_bytes),
+        "segment.index.bytes": str(config.segment_index_bytes),
+    }
+
+
+def _lay_out(log_dir: str, logs: Sequence[LogToClean]) -> None:
+    """A log directory as a broker would leave it that is shut down at this moment."""
+    LOCAL.make_directory(log_dir)
+    for log in logs:
+        _lay_out_log(os.path.join(log_dir, _name(log)), log)
+    known = {log.partition: log.first_dirty for log in logs if log.first_dirty is not None}
+    starts = {log.partition: log.view.log_start for log in logs}
+    ends = {log.partition: log.view.log_end for log in logs}
+    stable = {log.partition: log.view.last_stable for log in logs}
+    for name, entries in (
+        (checkpoint.CLEANER_OFFSET, known),
+        (checkpoint.LOG_START, starts),
+        (checkpoint.RECOVERY_POINT, ends),
+        (checkpoint.REPLICATION, stable),
+    ):
+        checkpoint.write(os.path.join(log_dir, name), entries)
+    clean_shutdown.write(log_dir)
+
+
+def _lay_out_log(path: str, log: LogToClean) -> None:
+    LOCAL.make_directory(path)
+    for base in log.bases:
+        for name in (file_name(base, kind) for kind in SEGMENT_SUFFIXES):
+            if LOCAL.exists(os.path.join(log.directory, name)):
+                LOCAL.link(os.path.join(log.directory, name), os.path.join(path, name))
+    _copy_active(path, log)
+    snapshot = os.path.join(path, file_name(log.view.log_end, SNAPSHOT))
+    LOCAL.replace_file(snapshot, log.view.producers)
+    epochs = LOCAL.read_bytes(os.path.join(log.directory, LEADER_EPOCH_CHECKPOINT))
+    LOCAL.replace_file(os.path.join(path, LEADER_EPOCH_CHECKPOINT), epochs)
+
+
+def _copy_active(path: str, log: LogToClean) -> None:
+    """As far as it was written at the time: whoever appends goes on. Its indexes stay empty."""
+    active, left = log.view.segments[-1], log.view.active_bytes
+    copy = LOCAL.open_to_change(os.path.join(path, file_name(log.active_base, LOG)), create=True)
+    try:
+        for position in range(0, left, COPIED_BYTES):
+            data = active.log.read(position, min(COPIED_BYTES, left - position))
+            copy.write(position, data)
+        copy.sync()
+    finally:
+        copy.close()
+    for kind in (INDEX, TIME_INDEX):
+        LOCAL.replace_file(os.path.join(path, file_name(log.active_base, kind)), b"")
+    name = file_name(log.active_base, TXN_INDEX)
+    if LOCAL.exists(os.path.join(log.directory, name)):
+        data = LOCAL.read_bytes(os.path.join(log.directory, name))
+        LOCAL.replace_file(os.path.join(path, name), data)
+
+
+def _name(log: LogToClean) -> str:
+    return f"{log.partition[0]}-{log.partition[1]}"
+
+
+def _result(log: LogToClean, log_dir: str, report: LogReport) -> CleanedLog:
+    """What the round has made anew: the segments whose `.log` is another file than before."""
+    path = os.path.join(log_dir, _name(log))
+    found = {entry.name: entry.inode for entry in LOCAL.list_directory(path)}
+    logs = [(offset_of(name), inode) for name, inode in found.items() if name.endswith(LOG)]
+    inodes = {base: inode for base, inode in logs if base is not None and base < log.active_base}
+    made = [base for base, inode in sorted(inodes.items()) if inode != _inode(log, base)]
+    assert report.end_offset is not None, "of a log that was cleaned"
+    groups = tuple(_groups(log, path, sorted(inodes), made))
+    return CleanedLog(log.partition, groups, report.end_offset)
+
+
+def _inode(log: LogToClean, base: int) -> int | None:
+    found = LOCAL.look_up(os.path.join(log.directory, file_name(base, LOG)))
+    return None if found is None else found.inode
+
+
+def _groups(
+    log: LogToClean, path: str, bases: Sequence[int], made: Sequence[int]
+) -> Iterator[CleanedGroup]:
+    """Each from one old base offset that there still is to the next."""
+    starts = [base for base in bases if base in log.bases]
+    for number, start in enumerate(starts):
+        end = starts[number + 1] if number + 1 < len(starts) else log.active_base
+        new = tuple(base for base in made if start <= base < end)
+        if new:
+            old = tuple(base for base in log.bases if start <= base < end)
+            yield CleanedGroup(path, old, new)

@@ -1,0 +1,88 @@
+"""Cleaned segments, put in the place of those that they were made of, while the log is in use.
+
+For each group of old segments and the new ones that replace it:
+
+1. The files of the new ones come into the log's directory with `.cleaned` at their end. A start
+   after a crash removes them.
+2. By falling base offset they get `.swap`. From the last of these renames on a start finishes the
+   swap; before it, it goes back to the old segments.
+3. The old files get `.deleted`, and are removed after file.delete.delay.ms.
+4. The new ones get their own names, and the directory is synced.
+5. Producer snapshots at base offsets that are no more are deleted likewise.
+
+Source: Kafka, LocalLog.replaceSegments, UnifiedLog.replaceSegments; spec C-15.1.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from storage.file_names import CLEANED, SEGMENT_SUFFIXES, SWAP, file_name
+from storage.formats import producer_snapshot
+from storage.log.engine.parts import LogParts
+from storage.log.engine.segment import LogSegment
+from storage.log.engine.snapshot_deletion import delete_snapshots
+
+
+class CleanedGroup(NamedTuple):
+    """Segments of a log, by base offset, and those that take their place."""
+
+    directory: str  # which has the files of the new ones, synced, on the log's file system
+    old_bases: tuple[int, ...]  # rising
+    new_bases: tuple[int, ...]  # rising; the first is that of the old ones
+
+
+class LogView(NamedTuple):
+    """A log at one moment, as far as a cleaning has to know it."""
+
+    segments: tuple[LogSegment, ...]  # rising; the last one is active
+    active_bytes: int  # of its `.log`, up to log_end
+    log_start: int
+    log_end: int
+    last_stable: int  # nothing at or past it is decided
+    producers: bytes  # as a snapshot at log_end
+
+
+def view_of(parts: LogParts) -> LogView:
+    segments = tuple(parts.local.segments)
+    return LogView(
+        segments=segments,
+        active_bytes=segments[-1].size_bytes,
+        log_start=parts.marks.log_start,
+        log_end=parts.local.end_offset,
+        last_stable=parts.marks.last_stable,
+        producers=producer_snapshot.encode(each.entry() for each in parts.producers.producers),
+    )
+
+
+def swap_in(parts: LogParts, group: CleanedGroup) -> None:
+    """Replace a group. The caller has made sure that the old ones are what was cleaned."""
+    local = parts.local
+    local.require_open()
+    old = [segment for segment in local.segments if segment.base_offset in group.old_bases]
+    new = [_brought(parts, group.directory, base) for base in group.new_bases]
+    for segment in reversed(new):
+        segment.change_suffix(CLEANED, SWAP)
+    gone = set(group.old_bases) - set(group.new_bases)
+    local.segments.exchange(gone, new)
+    local.delete_files(old)
+    for segment in new:
+        segment.change_suffix(SWAP, "")
+    local.files.sync_directory(local.place.path)
+    delete_snapshots(local, parts.producers, [s for s in old if s.base_offset in gone])
+
+
+def _brought(parts: LogParts, directory: str, base: int) -> LogSegment:
+    local = parts.local
+    for kind in SEGMENT_SUFFIXES:
+        name = file_name(base, kind)
+        source = os.path.join(directory, name)
+        if local.files.exists(source):
+            local.files.rename(source, os.path.join(local.place.path, name + CLEANED))
+    return LogSegment(local.place, base, local.config, suffix=CLEANED)
+
+
+def is_unchanged(parts: LogParts, old: Sequence[LogSegment]) -> bool:
+    """Whether a log still has the very segments that were cleaned."""
+    there = {segment.base_offset: segment for segment in parts.local.segments}
+    return all(there.get(segment.base_offset) is segment for segment in old)
