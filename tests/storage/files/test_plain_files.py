@@ -50,13 +50,14 @@ PLAIN: dict[str, dict[str, str]] = {
     "locks, and directories that are held; the table of mounts; room on a disk": {
         "compactor": "lock_support log_dir_lock refusals",
         "storage.log": "log_dir_lock",
+        "storage.log.manager": "log_manager",
         "compactor.cleaning": "cleaner_checkpoints",
         "compactor.originals": "kept_run_lock",
         "compactor.planning": "room",
     },
     "paths that a user gives, resolved, and checked for what this user may do": {
         "compactor": "survey",
-        "compactor.api": "dumps own_places places verifications",
+        "compactor.api": "dumps managed_cleaning own_places places record_lines verifications",
         "compactor.command_line": "arguments",
     },
     "originals: hard links into a directory outside of log directories, and what comes back": {
@@ -77,6 +78,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.command_line": "carry_out",
         "compactor.stopped_log": "record_tables",
         "compactor.host": "java output",
+        "compactor.stopped_log": "record_tables",
         "storage.kernels": "kernel",
     },
 }
