@@ -57,7 +57,7 @@ PLAIN: dict[str, dict[str, str]] = {
     },
     "paths that a user gives, resolved, and checked for what this user may do": {
         "compactor": "survey",
-        "compactor.api": "dumps managed_cleaning own_places places record_lines verifications",
+        "compactor.api": "dumps managed_cleaning own_places places verifications",
         "compactor.command_line": "arguments",
     },
     "originals: hard links into a directory outside of log directories, and what comes back": {
@@ -76,7 +76,6 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor": "config",
         "compactor.api": "record_lines",
         "compactor.command_line": "carry_out",
-        "compactor.stopped_log": "record_tables",
         "compactor.host": "java output",
         "compactor.stopped_log": "record_tables",
         "storage.kernels": "kernel",
