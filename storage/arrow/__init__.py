@@ -14,6 +14,7 @@ metadata says where and why (`STOPPED_AT`).
 """
 
 from storage.arrow.incoming import BadTableError as BadTableError
+from storage.arrow.log_view import LogView as LogView
 from storage.arrow.log_view import NotALogError as NotALogError
 from storage.arrow.reading import STOPPED_AT as STOPPED_AT
 from storage.arrow.reading import RecordStream as RecordStream
@@ -21,7 +22,9 @@ from storage.arrow.reading import read as read
 from storage.arrow.selection import COLUMNS as COLUMNS
 from storage.arrow.selection import SCHEMA as SCHEMA
 from storage.arrow.selection import BadSelectionError as BadSelectionError
+from storage.arrow.selection import Isolation as Isolation
 from storage.arrow.selection import Selection as Selection
+from storage.arrow.splits import splits_of as splits_of
 from storage.arrow.writing import Appended as Appended
 from storage.arrow.writing import Batching as Batching
 from storage.arrow.writing import append as append

@@ -66,7 +66,7 @@ def view_of_log(log: Log, selection: Selection) -> LogView:
             if selection.start_offset is not None and selection.start_offset > segment.base_offset:
                 start = min(size, segment.offset_index.lookup(selection.start_offset).position)
             path = os.path.join(log.path, file_name(segment.base_offset, LOG))
-            stretches.append((segment.base_offset, Stretch(path, start, size)))
+            stretches.append((segment.base_offset, Stretch(path=path, start=start, end=size)))
     aborted = txn_index.columns_of(())
     if selection.is_committed:
         found = log.aborted_transactions(log.log_start_offset, end.offset)
@@ -183,29 +183,42 @@ def _stretch(
     listing: PartitionListing, segment: Segment, selection: Selection
 ) -> tuple[int, Stretch]:
     path = os.path.join(listing.path, file_name(segment.base_offset, LOG))
-    start = 0
+    whole = Stretch(path=path, start=0, end=segment.log_bytes)
     first = selection.start_offset
     if first is not None and first > segment.base_offset and segment.index_bytes:
-        start = _indexed_position(listing, segment, first)
-    return segment.base_offset, Stretch(path, start, segment.log_bytes)
+        start = indexed_position(whole, segment.base_offset, first, listing.access)
+        whole = whole._replace(start=start)
+    return segment.base_offset, whole
 
 
-def _indexed_position(listing: PartitionListing, segment: Segment, offset: int) -> int:
-    """A position at or before the batch that holds an offset; 0 where the index is of no use."""
-    stem = os.path.join(listing.path, file_name(segment.base_offset, ""))
+def indexed_position(stretch: Stretch, base_offset: int, offset: int, files: Files) -> int:
+    """A position at or before the batch that holds an offset; the start of the stretch where the
+    index is of no use."""
     try:
-        entries = offset_index.read(stem + INDEX, listing.access)
-        offset_index.check(entries, segment.log_bytes, stem + INDEX)
-        position = offset_index.search(entries, segment.base_offset, offset).position
-        if not position:
-            return 0
-        head = listing.access.read_range(stem + LOG, position, BATCH_HEADER_BYTES)
-        header = decode_header(head, position, stem + LOG)
-        batch = listing.access.read_range(stem + LOG, position, header.size_bytes)
-        check_crc(batch, header, stem + LOG, position)
+        position = offset_index.search(entries_of(stretch, files), base_offset, offset).position
+        if position <= stretch.start:
+            return stretch.start
+        head = files.read_range(stretch.path, position, BATCH_HEADER_BYTES)
+        header = decode_header(head, position, stretch.path)
+        batch = files.read_range(stretch.path, position, header.size_bytes)
+        check_crc(batch, header, stretch.path, position)
     except CorruptFileError:
-        return 0
-    return position if header.base_offset <= offset else 0
+        return stretch.start
+    return position if header.base_offset <= offset else stretch.start
+
+
+def entries_of(stretch: Stretch, files: Files) -> offset_index.Entries:
+    """The entries of the index of a segment; none where there is no such file.
+
+    Raise CorruptFileError where they cannot be those of the segment.
+    """
+    path = stretch.path.removesuffix(LOG) + INDEX
+    try:
+        entries = offset_index.read(path, files)
+    except FileNotFoundError:
+        return np.empty(0, offset_index.ENTRY)
+    offset_index.check(entries, stretch.end, path)
+    return entries
 
 
 def _within(stretches: Iterable[tuple[int, Stretch]], selection: Selection) -> tuple[Stretch, ...]:

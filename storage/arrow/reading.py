@@ -16,7 +16,7 @@ from storage.log.engine.log import Log
 
 STOPPED_AT = b"stopped_at"  # in the metadata of a table: where until_damage has ended it, and why
 
-Source = Log | str | os.PathLike[str]
+Source = Log | LogView | str | os.PathLike[str]
 
 
 class RecordStream:
@@ -50,7 +50,7 @@ def read(source: Source, selection: Selection = EVERYTHING) -> pa.Table:
     """Give the records of a log, of one partition, as a table.
 
     source: an open Log, or the directory of a partition that no broker has open, of which nothing
-    is changed. Raise what RecordStream raises.
+    is changed; or a LogView of either. Raise what RecordStream raises.
     """
     stream = RecordStream(source, selection)
     table = pa.Table.from_batches(list(stream), stream.schema)
@@ -60,6 +60,8 @@ def read(source: Source, selection: Selection = EVERYTHING) -> pa.Table:
 
 
 def _view(source: Source, selection: Selection) -> LogView:
+    if isinstance(source, LogView):
+        return source
     if isinstance(source, Log):
         return view_of_log(source, selection)
     return view_of_directory(os.fspath(source), selection)
@@ -69,7 +71,8 @@ def _batches(view: LogView, selection: Selection) -> Iterator[pa.RecordBatch]:
     wanted = _narrowed(selection.range, view)
     maker = BatchMaker(view.topic, view.partition, selection, wanted)
     refused_bits = 0 if selection.control else CONTROL
-    reader = RunReader(Wanted(wanted, refused_bits, view.aborted), selection.max_bytes)
+    chosen = Wanted(range=wanted, refused_bits=refused_bits, aborted=view.aborted)
+    reader = RunReader(chosen, selection.max_bytes)
     for stretch in view.stretches:
         if reader.is_done:
             return

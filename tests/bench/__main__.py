@@ -23,6 +23,7 @@ from tests.bench import (
     recover_side,
     swap_side,
     table,
+    tables_side,
 )
 from tests.bench.errors import BenchError
 from tests.bench.results import FleetResult, Results, from_json, merged, to_json
@@ -34,6 +35,7 @@ from tests.bench.workloads import (
     PLAN,
     RECOVER,
     SWAP,
+    TABLES,
     Fleet,
     ManyLogs,
     choose,
@@ -134,6 +136,11 @@ def _measure(wanted: argparse.Namespace) -> Results:
             _keep(results, wanted.json)
         if wanted.only is None or MANY_LOGS in wanted.only:
             results = replace(results, many_logs=_many_logs(setup, wanted.quick))
+            _keep(results, wanted.json)
+        if wanted.only is None or TABLES in wanted.only:
+            tell(f"{TABLES}: records appended from a table, and read into one")
+            records = 200_000 if wanted.quick else 3_000_000
+            results = replace(results, tables=tables_side.measure(scratch, records, repetitions))
             _keep(results, wanted.json)
     return results
 

@@ -56,6 +56,7 @@ SPEED_GOALS = {  # times faster than Kafka's cleaner: at least, aim
     MANY_KEYS: (15, 25),
 }
 GROWTH_PAIRS = (GROWTH_LONG, GROWTH_SHORT), (MANY_KEYS, GROWTH_LONG)
+TABLE_SPEED = 2, 4  # at least, aim
 MANY_LOGS_SECONDS = 12, 6  # at most, aim: of a dry run, and of a run
 
 
@@ -82,6 +83,9 @@ def goals(results: Results) -> Iterator[Goal]:
         if side != KAFKA:
             what = f"{found.partitions:,} small logs: {side}"
             yield Goal(what, found.seconds(), *MANY_LOGS_SECONDS, "s")
+    for what, speed in results.tables.items():
+        name = f"tables: {what}, million records of 100 bytes a CPU second"
+        yield Goal(name, speed, *TABLE_SPEED, "M/s", more_is_better=True)
     times = segments_ratio(results)
     if times is not None:
         what = f"CPU seconds, {MANY_SEGMENTS} against {FEW_SEGMENTS}"

@@ -120,6 +120,8 @@ class Results:
     recovery: FleetResult | None = None
     swaps: tuple[SwapResult, ...] = ()
     many_logs: dict[str, FleetResult] = field(default_factory=dict)  # by side
+    # million records a CPU second, by what was done with them
+    tables: dict[str, float] = field(default_factory=dict)
 
     def log(self, name: str) -> LogResult | None:
         return next((log for log in self.logs if log.name == name), None)
@@ -145,6 +147,7 @@ def merged(runs: Sequence[Results]) -> Results:
             recovery=run.recovery or first.recovery,
             swaps=run.swaps or first.swaps,
             many_logs=run.many_logs or first.many_logs,
+            tables=run.tables or first.tables,
         )
     return first
 
@@ -169,6 +172,7 @@ def from_json(text: str) -> Results:
             side: FleetResult(**_with_samples(fields))
             for side, fields in document.get("many_logs", {}).items()
         },
+        document.get("tables", {}),
     )
 
 

@@ -49,4 +49,6 @@ def results(*logs: LogResult, quick: bool = False) -> Results:
     log_results = logs or (log_result(),)
     sides = {"kafka": 40, "dry run": 9, "run": 13}
     many = {side: FleetResult(2_000, 4_000, [Sample(n, n)] * 3, MIB) for side, n in sides.items()}
-    return Results({"machine": "two cores"}, quick, log_results, plan, recovery, swaps, many)
+    tables = {"append, none": 2.5, "read, none": 1.5}
+    machine = {"machine": "two cores"}
+    return Results(machine, quick, log_results, plan, recovery, swaps, many, tables)

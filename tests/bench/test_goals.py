@@ -40,6 +40,8 @@ def test_goals_are_those_for_which_there_are_results() -> None:
         ("recovery o", 8),
         ("2,000 smal", 9),
         ("2,000 smal", 13),
+        ("tables", 2.5),
+        ("tables", 1.5),
         ("swap, 1 a ", 0),
         ("largest Py", 300),
         ("driver, re", 200),

@@ -16,6 +16,7 @@ from tests.bench import (
     recover_side,
     scratch,
     swap_side,
+    tables_side,
     turns,
     warm_side,
 )
@@ -155,3 +156,15 @@ def test_a_full_disk_is_noticed_before_it_is_full(tmp_path: Path) -> None:
     huge = Workload("huge", 10**9, 1000, 1, 1000)
     with scratch.open_scratch(tmp_path) as opened, pytest.raises(BenchError, match="huge needs"):
         built_logs.log_dir_of(opened, huge)
+
+
+def test_tables_are_appended_and_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables_side, "CHUNK", 500)
+    folder = Scratch(tmp_path)
+    folder.copies.mkdir()
+    speeds = tables_side.measure(folder, 1500, 1)
+    assert list(speeds) == ["append, none", "read, none", "append, lz4", "read, lz4"]
+    assert all(speed > 0 for speed in speeds.values())
+    assert list(folder.copies.iterdir()) == []

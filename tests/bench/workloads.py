@@ -20,6 +20,7 @@ SIDES = (KAFKA, COPY, COLD, WARM)  # in the order of a turn
 
 MAIN, SMALL = "100b-none", "small"
 PLAN, RECOVER, SWAP, MANY_LOGS = "plan", "recover", "swap", "many-logs"
+TABLES = "tables"
 TXN, MANY_TXN = "100b-txn", "100k-txn"
 GROWTH_SHORT, GROWTH_LONG = "100b-0.8gb", "100b-4gb"
 FEW_SEGMENTS, MANY_SEGMENTS = "7-segments", "7000-segments"
@@ -175,7 +176,7 @@ WORKLOADS: tuple[Workload, ...] = (
         *(MANY_KEYS, 900_000, 110, 60_000_000, 100), sides=(KAFKA, COLD, WARM), by_name_only=True
     ),
 )
-NAMES = (*(workload.name for workload in WORKLOADS), PLAN, RECOVER, SWAP, MANY_LOGS)
+NAMES = (*(workload.name for workload in WORKLOADS), PLAN, RECOVER, SWAP, MANY_LOGS, TABLES)
 
 
 def choose(names: Sequence[str] | None, quick: bool) -> list[Workload]:

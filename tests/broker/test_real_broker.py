@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from storage import arrow
 from tests.broker import story, views, workload
 from tests.broker.broker import Broker
+from tests.broker.tables import read_tables
 from tests.broker.views import ISOLATIONS, Latest, Views
 
 pytestmark = pytest.mark.broker
@@ -86,6 +88,17 @@ def test_every_kind_of_log_was_written(written: story.Written) -> None:
     seen = [written.views["transactions", isolation].values() for isolation in ISOLATIONS]
     assert undecided.isdisjoint(seen[0])
     assert undecided <= seen[1]
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_tables_of_the_stopped_brokers_logs_hold_what_its_consumers_were_given(
+    broker: Broker, written: story.Written, isolation: arrow.Isolation
+) -> None:
+    """Of topics that clients write to; every record with key, value, time and headers."""
+    partitions = {topic: range(count) for topic, count in workload.TOPICS.items()}
+    found = read_tables(Path(broker.data), partitions, isolation)
+    for topic in workload.TOPICS:
+        assert found[topic] == written.views[topic, isolation].records, topic
 
 
 def test_the_run_ends_well(compacted: story.Compacted) -> None:

@@ -1,0 +1,258 @@
+"""Kafka's log directories as a data source of Spark: `spark.read.format("kafka-log")`.
+
+    spark.dataSource.register(KafkaLogDataSource)
+    spark.read.format("kafka-log").option("topics", "orders").load("/data/kafka")
+
+The path is a log directory that no broker has open, or that of one partition, and is the same one
+wherever tasks run; nothing is changed. Options, whose names have no case:
+
+| option | |
+|---|---|
+| topics | names, by commas; none: all |
+| startOffset, endOffset | the first offset that is wanted, and the first that is not |
+| startTime, endTime | likewise, in ms since 1970 or as `2026-05-01T00:00:00+00:00` |
+| isolation | `read_uncommitted`, or `read_committed` as of a consumer |
+| includeControl | `true`: with the markers of transactions |
+| splitBytes | of a segment, about so much to a task; 128 MiB |
+| pushFilters | `true`: filters on topic, partition, offset and timestamp decide what is read. Spark
+  asks for `spark.sql.python.filterPushdown.enabled` then |
+
+The columns are those of `storage.arrow`, dictionaries as strings and times in microseconds. Only
+what a schema names is built: `.schema("key binary, value binary")`. Tasks send Arrow batches.
+A log that is damaged fails the task with file and byte.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from storage.arrow import LogView, RecordStream, Selection, splits_of
+from storage.errors import LogCompactionError
+from storage.file_names import parse_partition_dir
+from storage.log.log_dir import list_log_dir
+
+_HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+SCHEMA = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("timestamp_type", StringType()),
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("headers", ArrayType(_HEADER)),
+        StructField("leader_epoch", IntegerType()),
+        StructField("producer_id", LongType()),
+        StructField("producer_epoch", ShortType()),
+        StructField("sequence", IntegerType()),
+        StructField("is_transactional", BooleanType()),
+        StructField("is_control", BooleanType()),
+    ]
+)
+SPLIT_BYTES = 128 << 20
+_TYPES = {field.name: field.dataType for field in SCHEMA}
+_OPTIONS = frozenset(
+    name.lower()
+    for name in (
+        *("path", "topics", "startOffset", "endOffset", "startTime", "endTime", "isolation"),
+        *("includeControl", "splitBytes", "pushFilters"),
+    )
+)
+
+
+class BadOptionError(LogCompactionError):
+    """An option or a schema of a read that makes no sense. Nothing was read."""
+
+
+class KafkaLogDataSource(DataSource):
+    """See above."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafka-log"
+
+    def schema(self) -> StructType:
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> "KafkaLogReader":
+        """Raise BadOptionError."""
+        options = {name.lower(): value for name, value in self.options.items()}
+        pushes = _flag(options, "pushFilters")
+        return (FilteredKafkaLogReader if pushes else KafkaLogReader)(schema, options)
+
+
+class KafkaLogReader(DataSourceReader):
+    """Reads what the options say."""
+
+    def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
+        """Raise BadOptionError."""
+        unknown = sorted(options.keys() - _OPTIONS)
+        if unknown:
+            raise BadOptionError(f"there is no option {', '.join(unknown)} of kafka-log")
+        if not options.get("path"):
+            raise BadOptionError("kafka-log needs the path of a log directory: load(path)")
+        for field in schema:
+            if _TYPES.get(field.name) != field.dataType:
+                given = f"{field.name} {field.dataType.simpleString()}"
+                raise BadOptionError(
+                    f"kafka-log has no column {given}; it has {SCHEMA.simpleString()}"
+                )
+        self._path, self._schema = options["path"], schema
+        self._topics = _names(options.get("topics"))
+        self._partitions: frozenset[int] | None = None
+        split_bytes = _integer(options, "splitBytes")
+        self._split_bytes = SPLIT_BYTES if split_bytes is None else split_bytes
+        if self._split_bytes <= 0:
+            raise BadOptionError(f"option splitBytes of kafka-log: {self._split_bytes}")
+        self._selection = _selection(schema, options)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """A part of a segment each. Raise OSError, NotALogError or CorruptFileError."""
+        return [
+            InputPartition(part)
+            for path in self._partition_dirs()
+            for part in splits_of(path, self._selection, self._split_bytes)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Yield Arrow batches. Raise OSError or CorruptFileError."""
+        if not isinstance(partition.value, LogView):  # Spark's, where there is no part at all
+            return
+        target = to_arrow_schema(self._schema, timezone="UTC")
+        for batch in RecordStream(partition.value, self._selection):
+            yield batch.cast(target)
+
+    def _partition_dirs(self) -> list[str]:
+        if parse_partition_dir(self._path.rstrip("/").rpartition("/")[2]) is not None:
+            return [self._path]
+        return [
+            listing.path
+            for listing in list_log_dir(self._path).partitions
+            if (self._topics is None or listing.topic in self._topics)
+            and (self._partitions is None or listing.partition in self._partitions)
+        ]
+
+
+class FilteredKafkaLogReader(KafkaLogReader):
+    """And what filters leave of it."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Read no more than what they let through, as far as they are known here; Spark goes by all
+        of them once more."""
+        for each in filters:
+            column = getattr(each, "attribute", ())
+            if isinstance(each, EqualTo | In) and column in (("topic",), ("partition",)):
+                values = frozenset(each.value if isinstance(each, In) else (each.value,))
+                self._only(column[0], values)
+            elif column == ("offset",):
+                self._bound(each, "offset", 1)
+            elif column == ("timestamp",):
+                self._bound(each, "ms", 1000)
+        return filters
+
+    def _only(self, column: str, values: frozenset[Any]) -> None:
+        if column == "topic":
+            self._topics = values if self._topics is None else self._topics & values
+        else:
+            known = self._partitions
+            self._partitions = values if known is None else known & values
+
+    def _bound(self, each: Filter, what: str, units: int) -> None:
+        """Narrow a range. units: in which a value is given, of those in which the range is."""
+        if not isinstance(
+            each, EqualTo | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual
+        ):
+            return
+        value = _microseconds(each.value) if isinstance(each.value, datetime) else each.value
+        start, end = (
+            getattr(self._selection, f"start_{what}"),
+            getattr(self._selection, f"end_{what}"),
+        )
+        if isinstance(each, GreaterThan | GreaterThanOrEqual | EqualTo):
+            first = value // units
+            start = first if start is None else max(start, first)
+        if isinstance(each, LessThan | LessThanOrEqual | EqualTo):
+            behind = value // units + 1
+            end = behind if end is None else min(end, behind)
+        self._selection = replace(self._selection, **{f"start_{what}": start, f"end_{what}": end})
+
+
+def _selection(schema: StructType, options: Mapping[str, str]) -> Selection:
+    isolation = options.get("isolation", "read_uncommitted")
+    if isolation not in ("read_uncommitted", "read_committed"):
+        raise BadOptionError(f"option isolation of kafka-log: {isolation!r}")
+    return Selection(
+        columns=schema.names,
+        start_offset=_integer(options, "startOffset"),
+        end_offset=_integer(options, "endOffset"),
+        start_ms=_time(options, "startTime"),
+        end_ms=_time(options, "endTime"),
+        isolation="read_committed" if isolation == "read_committed" else "read_uncommitted",
+        control=_flag(options, "includeControl"),
+    )
+
+
+def _names(value: str | None) -> frozenset[str] | None:
+    return None if value is None else frozenset(name.strip() for name in value.split(","))
+
+
+def _flag(options: Mapping[str, str], name: str) -> bool:
+    value = options.get(name.lower(), "false").lower()
+    if value not in ("true", "false"):
+        raise BadOptionError(f"option {name} of kafka-log: {value!r}, expected true or false")
+    return value == "true"
+
+
+def _integer(options: Mapping[str, str], name: str) -> int | None:
+    value = options.get(name.lower())
+    try:
+        return None if value is None else int(value)
+    except ValueError as error:
+        raise BadOptionError(f"option {name} of kafka-log: {value!r} is no integer") from error
+
+
+def _time(options: Mapping[str, str], name: str) -> int | None:
+    value = options.get(name.lower())
+    if value is None or value.lstrip("-").isdigit():
+        return None if value is None else int(value)
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError as error:
+        problem = f"option {name} of kafka-log: {value!r} is neither ms nor a date and time"
+        raise BadOptionError(problem) from error
+    return -(-_microseconds(moment) // 1000)
+
+
+def _microseconds(moment: datetime) -> int:
+    """Since 1970; of a time without a zone as one of UTC."""
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

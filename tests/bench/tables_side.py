@@ -1,0 +1,76 @@
+"""Records of 100 bytes appended to a log from a table, and read into one: processor time.
+
+In this process and on one thread. The kernels are loaded before the clock starts.
+"""
+
+import shutil
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from storage import arrow
+from storage.codecs.compression import Codec
+from storage.log import Log, LogOptions
+from storage.log.engine.scheduler import ManualScheduler
+from tests.bench.errors import BenchError
+from tests.bench.scratch import Scratch
+from tests.bench.workloads import NOW_MS
+
+KEY_BYTES, VALUE_BYTES = 16, 75  # which makes records of 100 bytes
+CHUNK = 100_000
+
+
+def measure(scratch: Scratch, records: int, repetitions: int) -> dict[str, float]:
+    """Millions of records a second of processor time, by what was done with them."""
+    table = pa.Table.from_batches([_chunk(seed) for seed in range(records // CHUNK)])
+    found: dict[str, list[float]] = {}
+    for codec in (Codec.NONE, Codec.LZ4):
+        for turn in range(repetitions + 1):
+            speeds = _turn(scratch, table, codec)
+            for what, speed in speeds.items() if turn else ():  # the first one loads the kernels
+                found.setdefault(f"{what}, {codec.name.lower()}", []).append(speed)
+    return {what: median(speeds) for what, speeds in found.items()}
+
+
+def _chunk(seed: int) -> pa.RecordBatch:
+    """Keys by chance, and values of which half is."""
+    chance = np.random.default_rng(seed)
+    values = np.full((CHUNK, VALUE_BYTES), ord("v"), np.uint8)
+    values[:, : VALUE_BYTES // 2] = chance.integers(0, 256, (CHUNK, VALUE_BYTES // 2), np.uint8)
+    keys = chance.integers(0, 256, (CHUNK, KEY_BYTES), np.uint8)
+    columns = {"key": keys, "value": values}
+    return pa.record_batch({name: _binary(cells) for name, cells in columns.items()})
+
+
+def _binary(cells: "np.typing.NDArray[np.uint8]") -> pa.Array:
+    fixed = pa.binary(cells.shape[1])
+    buffers = [None, pa.py_buffer(cells.tobytes())]
+    return pa.Array.from_buffers(fixed, len(cells), buffers).cast(pa.binary())
+
+
+def _turn(scratch: Scratch, table: pa.Table, codec: Codec) -> dict[str, float]:
+    path = scratch.copies / "bench-0"
+    options = LogOptions(clock=lambda: NOW_MS, scheduler=ManualScheduler(lambda: NOW_MS))
+    columns = ["offset", "timestamp", "key", "value"]
+    try:
+        with Log.open(str(path), options) as log:
+            batching = arrow.Batching(codec=codec)
+            append_seconds, done = _timed(lambda: arrow.append(log, table, batching))
+        selection = arrow.Selection(columns=columns)
+        read_seconds, read = _timed(lambda: arrow.read(path, selection))
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+    if not done.records == read.num_rows == table.num_rows:
+        raise BenchError(f"{done.records} of {table.num_rows} records, {read.num_rows} read")
+    millions = table.num_rows / 1e6
+    return {"append": millions / append_seconds, "read": millions / read_seconds}
+
+
+def _timed(action: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.process_time()
+    done = action()
+    return time.process_time() - began, done
