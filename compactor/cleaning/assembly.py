@@ -6,11 +6,12 @@ segment, as in Kafka; where it is too long for one, at which Kafka's cleaner sto
 one is begun at a batch and named after that batch's base offset.
 """
 
-import contextlib
 import errno
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext, suppress
+from io import FileIO
 from itertools import chain
 from typing import NamedTuple
 
@@ -35,11 +36,12 @@ from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
 from storage.files.file_attributes import FileAttributes, attributes_of
-from storage.files.filesystem import naming, private, read_from, sync_file
+from storage.files.filesystem import naming, private, sync_file
 from storage.formats import segment_indexes, txn_index
 from storage.formats.txn_index import Entries
 
 COPY_BYTES = 8 << 20  # at once
+HASHED_BYTES = 256 << 10  # at once: they stay in the cache of one core
 CANNOT_SHARE = (errno.EXDEV, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
@@ -103,7 +105,7 @@ def join_pieces(
     try:
         digest = xxhash.xxh3_64()
         for segment, staged, own in zip(segments, names, aborted, strict=True):
-            _join(staged.log_file, _spans(rewritten, segment), digest, model)
+            _join(staged.log_file, list(_spans(rewritten, segment)), digest, model)
             write_like(staged.index_file, segment.indexes.offset_index, model)
             write_like(staged.time_index_file, segment.indexes.time_index, model)
             if len(own):
@@ -113,7 +115,7 @@ def join_pieces(
                     sync_file(name)
     except BaseException:
         for name in (name for staged in names for name in staged.files.values()):
-            with contextlib.suppress(OSError):  # the first error counts; the round sweeps it
+            with suppress(OSError):  # the first error counts; the round sweeps it
                 filesystem.remove(name)
         raise
     return StagedGroup(plan.path, sources, tuple(names))
@@ -156,39 +158,74 @@ def _spans(rewritten: Sequence[Rewritten], segment: JoinedSegment) -> Iterator[_
         piece_start += piece.log_bytes
 
 
-def _join(path: str, spans: Iterator[_Span], digest: xxhash.xxh3_64, model: FileAttributes) -> None:
+def _join(path: str, spans: list[_Span], digest: xxhash.xxh3_64, model: FileAttributes) -> None:
     """Write a `.log`. digest: of the piece that goes on from the segment before.
 
-    What was copied is hashed, and on its way to the disk, while the next bytes are copied.
+    The file of the first piece becomes that of the segment, where it can. What stands there is
+    hashed, and on its way to the disk, while the next bytes are copied.
     """
+    is_taken_over = bool(spans) and _take_over(spans[0], path, model)
     with (
         naming(path),
-        open(path, "x+b", buffering=0, opener=private) as out,
+        open(path, "r+b" if is_taken_over else "x+b", buffering=0, opener=private) as out,
         ThreadPoolExecutor(1) as behind,
     ):
-        position = 0
-        for piece, start, log_bytes in spans:
-            if not start:
-                digest.reset()
-            hashed, end = [], position + log_bytes
-            with open(piece.log_file, "rb", buffering=0) as source:
-                source.seek(start)
-                while position < end:
-                    count = min(COPY_BYTES, end - position)
-                    if not _append(source.fileno(), out.fileno(), count):
-                        raise WorkFileError(piece.log_file, piece.log_bytes, "cut short")
-                    hashed.append(behind.submit(_add_to, digest, out.fileno(), position, count))
-                    position += count
-            for part in hashed:
-                part.result()
-            is_whole = start + log_bytes == piece.log_bytes
-            if is_whole and digest.intdigest() != piece.log_checksum:
-                raise WorkFileError(
-                    path, position - log_bytes, "a joined piece is not what was written"
-                )
+        position, hashed = 0, list[Future[None]]()
+        for span in spans:
+            if not span.start:
+                hashed.append(behind.submit(digest.reset))
+            stands = is_taken_over and not position
+            for count in _copied(span, None if stands else out):
+                hashed.append(behind.submit(_add_to, digest, out.fileno(), position, count))
+                position += count
+            hashed.append(behind.submit(_check_whole, digest, path, position, span))
+        for step in hashed:
+            step.result()
         finish_like(out.fileno(), model)
         # by this descriptor: another one may not see an error from before it was opened
         os.fsync(out.fileno())
+
+
+def _take_over(span: _Span, path: str, model: FileAttributes) -> bool:
+    """Rename the file of a piece to that of a segment that begins with the whole of it.
+
+    Where nothing of another directory would stay with it: attributes that a file is born with.
+    """
+    piece = span.piece
+    if span.log_bytes != piece.log_bytes or os.path.getsize(piece.log_file) != piece.log_bytes:
+        return False
+    if attributes_of(piece.log_file).extended != model.extended or filesystem.exists(path):
+        return False
+    try:
+        filesystem.rename(piece.log_file, path)
+    except OSError as error:  # for one, the work directory is on another file system
+        if error.errno not in (*CANNOT_SHARE, errno.EPERM, errno.EACCES):
+            raise
+        return False
+    return True
+
+
+def _copied(span: _Span, out: FileIO | None) -> Iterator[int]:
+    """Append the bytes of a span; yield how many more are there. None: all are there already."""
+    left = span.log_bytes
+    with open(span.piece.log_file, "rb", buffering=0) if out else nullcontext() as source:
+        if source and out:
+            source.seek(span.start)
+            out.seek(0, os.SEEK_END)
+        while left:
+            count = min(COPY_BYTES, left)
+            if source and out and not _append(source.fileno(), out.fileno(), count):
+                raise WorkFileError(span.piece.log_file, span.piece.log_bytes, "cut short")
+            yield count
+            left -= count
+
+
+def _check_whole(digest: xxhash.xxh3_64, path: str, position: int, span: _Span) -> None:
+    """Where a piece ends, the digest must be its own."""
+    is_whole = span.start + span.log_bytes == span.piece.log_bytes
+    if is_whole and digest.intdigest() != span.piece.log_checksum:
+        problem = "a joined piece is not what was written"
+        raise WorkFileError(path, position - span.log_bytes, problem)
 
 
 def _append(source: int, target: int, log_bytes: int) -> bool:
@@ -212,7 +249,10 @@ def _append(source: int, target: int, log_bytes: int) -> bool:
 
 
 def _add_to(digest: xxhash.xxh3_64, descriptor: int, position: int, count: int) -> None:
-    data = read_from(descriptor, position, count)  # cut short: the digest is another
-    digest.update(data)
+    buffer = memoryview(bytearray(min(HASHED_BYTES, count)))
+    end = position + count
+    while position < end and (got := os.preadv(descriptor, [buffer[: end - position]], position)):
+        digest.update(buffer[:got])  # cut short: the digest is another
+        position += got
     # has the kernel begin to write them, or all would wait for the sync at the end
-    os.posix_fadvise(descriptor, position, count, os.POSIX_FADV_DONTNEED)
+    os.posix_fadvise(descriptor, end - count, count, os.POSIX_FADV_DONTNEED)

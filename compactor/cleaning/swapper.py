@@ -244,7 +244,9 @@ class GroupSwapper:
             swap_group(self._files, staged, remove, names)
             for piece in rewritten:
                 if piece.facts_file:  # of the work directory: they are joined
-                    queue.removals.begin(piece.log_bytes, (piece.log_file, piece.facts_file))
+                    own = piece.log_file, piece.facts_file
+                    left = [path for path in own if self._files.exists(path)]  # one was taken over
+                    queue.removals.begin(piece.log_bytes, left)
         queue.swapped = queue.swapped._replace(groups=queue.swapped.groups + 1)
 
     def _require_unchanged(self, queue: _Queue, group: FinishedGroup) -> None:

@@ -13,7 +13,8 @@ from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Files
 from storage.files.filesystem import naming, open_file, open_known, private
 
-READ_BYTES, SMALL_BYTES = 8 << 20, 16 << 10  # at once, at most and at least
+READ_BYTES = 8 << 20  # at once
+HASHED_BYTES, SMALL_BYTES = 256 << 10, 16 << 10  # likewise: in the cache of a core; at least
 WHOLE = 1 << 63
 # another file system; one without links; another user's file, where links to it are forbidden
 CANNOT_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -27,8 +28,8 @@ def mark_of(path: str, name: str | None = None, up_to: int = WHOLE) -> FileMark:
     digest, size_bytes = xxhash.xxh3_64(), 0
     descriptor, found = open_known(path)
     try:
-        # room for a whole READ_BYTES takes longer to get than a small file takes to read
-        at_once = min(READ_BYTES, max(found.size_bytes, SMALL_BYTES))
+        # room for a whole HASHED_BYTES takes longer to get than a small file takes to read
+        at_once = min(HASHED_BYTES, max(found.size_bytes, SMALL_BYTES))
         with naming(path):
             while data := os.read(descriptor, min(at_once, up_to - size_bytes)):
                 digest.update(data)

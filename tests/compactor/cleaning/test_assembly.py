@@ -13,10 +13,13 @@ import xxhash
 from cleaner_jobs.task_values import Rewritten, Source
 from cleaner_jobs.tasks.cleaned_segment import BATCH_FACTS
 from cleaner_jobs.work_file import write_checked
+from compactor.cleaning import assembly
 from compactor.cleaning.assembly import join_pieces, joined_segments
 from compactor.finalizer import StagedSegment
 from compactor.planning.layout import sources_of
 from storage.errors import CorruptFileError
+from storage.files import filesystem
+from storage.files.file_attributes import attributes_of
 from storage.formats import segment_indexes
 from tests.support.made_log import (
     INTERVAL_BYTES,
@@ -95,6 +98,48 @@ def assert_joined(group: Group) -> None:
 def test_pieces_are_joined_with_indexes_over_their_edges(group: Group) -> None:
     """C-13.3: bytes since the last entry, and the largest timestamp, go on across pieces."""
     assert_joined(group)
+
+
+def test_the_file_of_the_first_piece_becomes_the_joined_one(group: Group) -> None:
+    inode = os.stat(group.pieces[0].log_file).st_ino
+    (staged,) = joined(group)
+    assert os.stat(staged.log_file).st_ino == inode
+    left = [Path(each.log_file).exists() for each in group.pieces]
+    assert left == [False, True, True, True]
+
+
+@pytest.mark.parametrize("why", ["another file system", "longer", "an attribute"])
+def test_or_it_is_copied(group: Group, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    """It cannot be renamed; it is not what was written; it was born with what the log's lack."""
+    path = Path(group.pieces[0].log_file)
+    if why == "another file system":
+
+        def refuse(*_: object) -> None:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+        monkeypatch.setattr(filesystem, "rename", refuse)
+    elif why == "longer":
+        path.write_bytes(path.read_bytes() + b"x")
+    else:
+        own = attributes_of(str(path))._replace(extended=(("user.own", b"1"),))
+        monkeypatch.setattr(
+            assembly, "attributes_of", lambda f: own if f == str(path) else attributes_of(f)
+        )
+    assert_joined(group)
+    assert path.exists()
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_a_bit_that_flips_in_any_piece_is_noticed(group: Group, number: int) -> None:
+    """In that whose file is taken over, too."""
+    before = files_of(group.partition)
+    path = Path(group.pieces[number].log_file)
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CorruptFileError, match="not what was written"):
+        joined(group)
+    assert files_of(group.partition) == before
 
 
 def with_aborted(group: Group, *last_offsets: int) -> list[bytes]:
