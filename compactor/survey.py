@@ -38,7 +38,7 @@ class LogDirSurvey:
         return self.listing.path
 
 
-class LogOffsets(NamedTuple):
+class CheckpointOffsets(NamedTuple):
     """What the checkpoints of its log directory say of one log."""
 
     cleaner: int | None  # None: no entry
@@ -92,14 +92,14 @@ def survey_log_dir(path: str, files: Files = LOCAL) -> LogDirSurvey:
 
 def offsets_of(
     partition: PartitionListing, survey: LogDirSurvey, assume_fully_replicated: bool
-) -> LogOffsets:
+) -> CheckpointOffsets:
     """Put together what the checkpoints say of a log that has segments."""
     key = partition.topic, partition.partition
     log_start = max(survey.log_start_offsets.get(key, 0), partition.segments[0].base_offset)
     high_watermark, cause = _high_watermark(key, survey, assume_fully_replicated)
     if high_watermark is not None:
         high_watermark = max(high_watermark, log_start)
-    return LogOffsets(survey.cleaner_offsets.get(key), log_start, high_watermark, cause)
+    return CheckpointOffsets(survey.cleaner_offsets.get(key), log_start, high_watermark, cause)
 
 
 def _high_watermark(

@@ -56,6 +56,7 @@ from pyspark.sql.types import (
 from storage.arrow import LogView, RecordStream, Selection, splits_of
 from storage.errors import LogCompactionError
 from storage.file_names import parse_partition_dir
+from storage.files.local import LOCAL
 from storage.log.log_dir import list_log_dir
 
 _HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -155,7 +156,7 @@ class KafkaLogReader(DataSourceReader):
             return [self._path]
         return [
             listing.path
-            for listing in list_log_dir(self._path).partitions
+            for listing in list_log_dir(self._path, LOCAL).partitions
             if (self._topics is None or listing.topic in self._topics)
             and (self._partitions is None or listing.partition in self._partitions)
         ]

@@ -14,7 +14,7 @@ from compactor.config import Config
 from compactor.planning import selection
 from compactor.planning.clock_check import YOUNGER_RECORDS, has_younger_records
 from compactor.planning.selection import Bound, BoundName, CleanableRange, FirstDirty
-from compactor.survey import LogOffsets, first_batch_timestamp_ms, largest_timestamp_ms
+from compactor.survey import CheckpointOffsets, first_batch_timestamp_ms, largest_timestamp_ms
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, DELETED, LOG, file_name
@@ -51,7 +51,7 @@ class Judgement:
     partition: PartitionListing
     log_dir: str
     config: TopicConfig
-    offsets: LogOffsets
+    offsets: CheckpointOffsets
     first_dirty: FirstDirty
     bounds: tuple[Bound, ...]
     cleanable: CleanableRange
@@ -106,7 +106,7 @@ def judge(
     partition: PartitionListing,
     log_dir: str,
     config: TopicConfig,
-    offsets: LogOffsets,
+    offsets: CheckpointOffsets,
     now_ms: int,
 ) -> Judgement:
     """Compute the cleanable range but for open transactions. The log has a segment or more.

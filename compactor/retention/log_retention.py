@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 
 from compactor.retention.rules import Deletion, RetentionLimits, decide
-from compactor.survey import LogOffsets, largest_timestamp_ms
+from compactor.survey import CheckpointOffsets, largest_timestamp_ms
 from compactor.topic_config import TopicConfig
 from storage.file_names import TIME_INDEX, file_name
 from storage.formats import time_index
@@ -30,7 +30,7 @@ class LogRetention:
     estimate: Deletion  # of the segments as they were when the round was planned
 
 
-def limits_of(config: TopicConfig, offsets: LogOffsets, now_ms: int) -> RetentionLimits:
+def limits_of(config: TopicConfig, offsets: CheckpointOffsets, now_ms: int) -> RetentionLimits:
     """Give the limits of a compacted topic: of time and size only if its policy has delete too."""
     by_time = config.has_retention and config.retention_ms >= 0
     by_size = config.has_retention and config.retention_bytes >= 0

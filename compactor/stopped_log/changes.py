@@ -55,12 +55,12 @@ def carried_out(change: Change, work: LogAtWork) -> Outcome:
 
 def ends_of(log: Log) -> Ends:
     return Ends(
-        log.log_start_offset,
-        log.log_end_offset,
-        log.high_watermark,
-        log.last_stable_offset,
-        len(log.segments),
-        log.size_bytes,
+        log_start=log.log_start_offset,
+        log_end=log.log_end_offset,
+        high_watermark=log.high_watermark,
+        last_stable=log.last_stable_offset,
+        segments=len(log.segments),
+        size_bytes=log.size_bytes,
     )
 
 

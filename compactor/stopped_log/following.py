@@ -83,12 +83,12 @@ class LogTail:
         if not batch.is_control:
             yield [
                 ReadRecord(
-                    record.offset,
-                    None if record.timestamp < 0 else record.timestamp,
-                    kind if batch.magic else None,
-                    record.key,
-                    record.value,
-                    tuple((key.decode(errors="replace"), v) for key, v in record.headers),
+                    offset=record.offset,
+                    timestamp_ms=None if record.timestamp < 0 else record.timestamp,
+                    timestamp_type=kind if batch.magic else None,
+                    key=record.key,
+                    value=record.value,
+                    headers=tuple((key.decode(errors="replace"), v) for key, v in record.headers),
                 )
                 for record in batch.records()
                 if record.offset >= self.next_offset

@@ -58,9 +58,16 @@ def rows_of(view: ViewedLog, wanted: Wanted) -> Iterator[list[ReadRecord]]:
             ]
             yield [
                 ReadRecord(
-                    offset, ms, kind, key, value, tuple((h["key"], h["value"]) for h in headers)
+                    offset=offset,
+                    timestamp_ms=timestamp_ms,
+                    timestamp_type=timestamp_type,
+                    key=key,
+                    value=value,
+                    headers=tuple((h["key"], h["value"]) for h in headers),
                 )
-                for offset, ms, kind, key, value, headers in zip(*columns, strict=True)
+                for offset, timestamp_ms, timestamp_type, key, value, headers in zip(
+                    *columns, strict=True
+                )
             ]
 
 

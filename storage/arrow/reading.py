@@ -11,6 +11,7 @@ from storage.arrow.record_batches import BatchMaker
 from storage.arrow.record_kernel import Range
 from storage.arrow.selection import EVERYTHING, Selection
 from storage.errors import CorruptFileError
+from storage.files.local import LOCAL
 from storage.formats.batch_header import CONTROL
 from storage.log.engine.log import Log
 
@@ -64,7 +65,7 @@ def _view(source: Source, selection: Selection) -> LogView:
         return source
     if isinstance(source, Log):
         return view_of_log(source, selection)
-    return view_of_directory(os.fspath(source), selection)
+    return view_of_directory(os.fspath(source), selection, LOCAL)
 
 
 def _batches(view: LogView, selection: Selection) -> Iterator[pa.RecordBatch]:

@@ -159,11 +159,11 @@ class OverlayFiles:
 
     def open_to_change(self, path: str, create: bool = False) -> ChangingFile:
         if create and not self.exists(path):
-            self._files[os.path.abspath(path)] = _Layered(self._below, "")
+            self._files[os.path.abspath(path)] = _Layered(below=self._below, path="")
         return _Changing(self._file(path))
 
     def replace_file(self, path: str, data: bytes) -> None:
-        file = _Layered(self._below, "")
+        file = _Layered(below=self._below, path="")
         file.write(0, data)
         self._files[os.path.abspath(path)] = file
 
@@ -203,7 +203,11 @@ class OverlayFiles:
             if found.is_dir:
                 _fail(errno.EISDIR, path)
             file = _Layered(
-                self._below, path, kept=found.size_bytes, entry=found, mtime_ns=found.mtime_ns
+                below=self._below,
+                path=path,
+                kept=found.size_bytes,
+                entry=found,
+                mtime_ns=found.mtime_ns,
             )
             self._files[os.path.abspath(path)] = file
         return file

@@ -14,7 +14,7 @@ from compactor.config import CLOCKS_DIFFER_MS
 from compactor.planning.candidate import Judgement, RoundClock, defect, judge, prepare
 from compactor.planning.clock_check import YOUNGER_RECORDS
 from compactor.planning.selection import BoundName
-from compactor.survey import LogOffsets
+from compactor.survey import CheckpointOffsets
 from compactor.topic_config import TopicConfig, topic_config
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
@@ -25,7 +25,7 @@ from tests.compactor.plan_logs import BATCH_BYTES, NOW_MS, Shape, build, open_tr
 WEEK_MS = 7 * 24 * 60 * 60 * 1000
 CLOCK = RoundClock(NOW_MS, WEEK_MS)
 CONFIG = topic_config({}, "a test", "a test")
-NEVER_CLEANED = LogOffsets(None, 0, None, "")
+NEVER_CLEANED = CheckpointOffsets(None, 0, None, "")
 
 
 THREE_SEGMENTS = Shape()
@@ -44,7 +44,7 @@ def again(partition: PartitionListing) -> PartitionListing:
 
 def judged(
     partition: PartitionListing,
-    offsets: LogOffsets = NEVER_CLEANED,
+    offsets: CheckpointOffsets = NEVER_CLEANED,
     config: TopicConfig = CONFIG,
     now_ms: int = NOW_MS,
 ) -> Judgement:
@@ -109,7 +109,7 @@ class TestJudge:
         cleanable_bytes: int,
         to_rewrite: list[int],
     ) -> None:
-        found = judged(listed(tmp_path / "d"), LogOffsets(cleaner, 0, None, ""))
+        found = judged(listed(tmp_path / "d"), CheckpointOffsets(cleaner, 0, None, ""))
         assert found.cleanable.clean_bytes == clean_bytes
         assert found.cleanable.cleanable_bytes == cleanable_bytes
         assert found.cleanable.first_uncleanable_offset == 4
@@ -117,7 +117,7 @@ class TestJudge:
         assert found.is_eligible is (clean_bytes <= cleanable_bytes and cleaner is None)
 
     def test_the_high_watermark_bounds_the_range(self, tmp_path: Path) -> None:
-        found = judged(listed(tmp_path / "d"), LogOffsets(None, 0, 3, "a checkpoint"))
+        found = judged(listed(tmp_path / "d"), CheckpointOffsets(None, 0, 3, "a checkpoint"))
         high_watermark = (BoundName.HIGH_WATERMARK, 3, "a checkpoint")
         assert found.bounds == ((BoundName.ACTIVE_SEGMENT, 4, ""), high_watermark)
         assert found.cleanable.first_uncleanable_offset == 2, "the segment that holds it"
@@ -140,7 +140,7 @@ class TestJudge:
     ) -> None:
         """Likewise. C-4.7: the oldest of what is dirty and not active."""
         config = replace(CONFIG, max_compaction_lag_ms=max_lag_ms)
-        offsets = LogOffsets(cleaner, 0, None, "")
+        offsets = CheckpointOffsets(cleaner, 0, None, "")
         found = judged(listed(tmp_path / "d"), offsets, config, now_ms=5000)
         assert found.compaction_delay_ms == expected
 
@@ -157,17 +157,17 @@ class TestJudge:
     ) -> None:
         """A checkpoint past the end is no checkpoint (C-4.1)."""
         partition = listed(tmp_path / "d")
-        at_end, past_it = (judged(partition, LogOffsets(at, 0, None, "")) for at in (6, 7))
+        at_end, past_it = (judged(partition, CheckpointOffsets(at, 0, None, "")) for at in (6, 7))
         assert (at_end.log_end_offset, at_end.first_dirty.offset) == (6, 6)
         assert (past_it.log_end_offset, past_it.first_dirty.offset) == (6, 0)
         assert past_it.first_dirty.rewrites_checkpoint
 
     def test_a_log_that_ends_before_it_starts_is_corrupt(self, tmp_path: Path) -> None:
         partition = listed(tmp_path / "d")
-        assert judged(partition, LogOffsets(None, 6, None, "")).first_dirty.offset == 6
+        assert judged(partition, CheckpointOffsets(None, 6, None, "")).first_dirty.offset == 6
         problem = f"byte {BATCH_BYTES}: log ends at offset 6, before its log start offset 7"
         with pytest.raises(CorruptFileError, match=problem):
-            judged(partition, LogOffsets(None, 7, None, ""))
+            judged(partition, CheckpointOffsets(None, 7, None, ""))
 
 
 class TestPrepare:
@@ -200,7 +200,7 @@ class TestPrepare:
     ) -> None:
         partition = listed(tmp_path / "d")
         open_transaction(Path(partition.path), 7, first_offset=3, end_offset=6)
-        judgement = judged(again(partition), LogOffsets(None, 0, 2, ""))
+        judgement = judged(again(partition), CheckpointOffsets(None, 0, 2, ""))
         found = prepare(judgement, CLOCK, clean_shutdown=True)
         assert BoundName.OPEN_TRANSACTION not in bounds_of(found.judgement)
         assert found.judgement.last_stable_offset == 2
