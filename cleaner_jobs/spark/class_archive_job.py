@@ -7,13 +7,8 @@ import os
 import tempfile
 
 from cleaner_jobs.spark.class_archive import archive_path, forget_older
-from cleaner_jobs.spark.spark_session import (
-    JAVA_OPTIONS,
-    end_spark,
-    kill_java,
-    session_options,
-    start_spark,
-)
+from cleaner_jobs.spark.gateway import JAVA_OPTIONS
+from cleaner_jobs.spark.spark_session import end_spark, kill_java, session_options, start_spark
 from cleaner_jobs.spark.task_job import one_a_task
 
 MASTER = "local[2]"

@@ -10,24 +10,27 @@ Java writes to `spark.log` in the work directory, so that the terminal stays the
 
 import os
 import re
-import shlex
 import signal
 import sys
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from subprocess import TimeoutExpired
-from typing import IO, Any
+from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 
 from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, archive_path, spark_home
-from cleaner_jobs.spark.kept_launch import Launch, keep_launch, kept_launch, start_java
+from cleaner_jobs.spark.gateway import (
+    DRIVER_MEMORY,
+    JAVA_OPTIONS,
+    UNIX_SOCKETS_DIR,
+    end_early_daemon,
+    start_gateway,
+)
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
 from cleaner_jobs.undisturbed import undisturbed
 from storage.errors import LogCompactionError
@@ -35,8 +38,6 @@ from storage.errors import LogCompactionError
 LOG_NAME = "spark.log"
 DEFAULT_MASTER = "local[*]"
 DAEMON_MODULE = "cleaner_jobs.spark.worker_daemon"
-JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-DRIVER_MEMORY = "spark.driver.memory"
 JAVA_EXIT_SECONDS = 120  # half a second, but for one that dumps a class archive
 
 COMPLAINT = re.compile(r"error|exception|not found|unable", re.IGNORECASE)
@@ -56,7 +57,6 @@ ALWAYS = {
 }
 # Over TCP the answers of a worker wait 40 ms for an acknowledgement in every job (Nagle).
 UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
-UNIX_SOCKETS_DIR = "spark.python.unix.domain.socket.dir"
 MAX_SOCKETS_DIR_BYTES = 60  # Spark refuses more: with a name behind it the system would
 # With the cause in the line behind the first one, and before the second one.
 NO_MACHINE = "Error occurred during initialization of VM"
@@ -132,6 +132,7 @@ def kill_java() -> None:
     if java is not None:
         java.kill()
         java.wait()
+        end_early_daemon(SparkContext._gateway)
 
 
 def _end_java() -> bool:
@@ -147,6 +148,7 @@ def _end_java() -> bool:
     except TimeoutExpired:
         java.kill()
         java.wait()
+    end_early_daemon(gateway)
     return True
 
 
@@ -202,12 +204,15 @@ def is_local(master: str) -> bool:
 
 def _worker_options() -> dict[str, str]:
     """Workers fork from a daemon that has the kernels loaded, out of this very source."""
-    source = str(Path(__file__).resolve().parents[2])
-    paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [_source(), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "spark.python.daemon.module": DAEMON_MODULE,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
     }
+
+
+def _source() -> str:
+    return str(Path(__file__).resolve().parents[2])
 
 
 def _submitted_conf(master: str | None, app_name: str, extra: Mapping[str, str]) -> SparkConf:
@@ -232,62 +237,13 @@ def _start_java_and_context(
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK["spark.driver.host"])
     else:
         by_launcher = True
-    conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
     if SparkContext._gateway is None:
-        launch = None if by_launcher else kept_launch(os.environ)
         # Not to be cut off: of a Java that is half started nobody would know.
         with log_path.open("ab") as log, undisturbed():
-            gateway = _launch(conf, log) if launch is None else _start(launch, options, log)
-            _drop_numpy_converters(gateway)
+            gateway = start_gateway(options, _source(), log, by_launcher)
             SparkContext._ensure_initialized(gateway=gateway)
-        if launch is None and not by_launcher:
-            with suppress(OSError):  # then the next session asks again
-                keep_launch(os.environ, _launch_of(gateway))
+    conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
     return SparkContext(conf=conf)
-
-
-def _launch(conf: SparkConf, log: IO[bytes]) -> Any:  # untyped in pyspark, as py4j is
-    start: Any = launch_gateway
-    return start(conf, popen_kwargs={"stdout": log, "stderr": log})
-
-
-def _start(launch: Launch, options: Mapping[str, str], log: IO[bytes]) -> Any:
-    """Without the launcher: Java alone, to which pyspark connects as under spark-submit."""
-    ours = [f"-Xmx{options[DRIVER_MEMORY]}", *shlex.split(options[JAVA_OPTIONS])]
-    java = start_java(launch, ours, os.environ, log)
-    address = {SUBMITTED_VARIABLE: str(java.port), "PYSPARK_GATEWAY_SECRET": java.secret}
-    connect: Any = launch_gateway
-    try:
-        os.environ.update(address)
-        gateway = connect()
-    except BaseException:
-        java.process.kill()
-        java.process.wait()
-        raise
-    finally:
-        for name in address:
-            del os.environ[name]
-    gateway.proc = java.process
-    return gateway
-
-
-def _launch_of(gateway: Any) -> Launch:
-    """What the launcher has added to our options, as the Java knows that came of it."""
-    jvm = gateway.jvm
-    module_options = jvm.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptions()
-    return Launch(
-        jvm.java.lang.System.getProperty("java.class.path"), tuple(module_options.split())
-    )
-
-
-def _drop_numpy_converters(gateway: Any) -> None:
-    """Let py4j not ask of each argument whether numpy made it.
-
-    To find out, pyspark 4 imports its own tests, and with them pandas where it is installed: half a
-    second. No argument of ours is numpy's.
-    """
-    client = gateway._gateway_client
-    client.converters = [c for c in client.converters if "Numpy" not in type(c).__name__]
 
 
 def _log4j_file() -> Path:

@@ -121,5 +121,7 @@ def test_a_second_session_starts_without_the_launcher_and_is_the_same(tmp_path: 
             assert (probe.returncode, probe.stderr) == (0, ""), f"session {number}"
             told.append(json.loads(probe.stdout))
     assert ["SparkSubmit" in one.pop("java") for one in told] == [True, False]
+    daemons = [one["worker"].pop("daemon").split()[2] for one in told]
+    assert daemons == ["cleaner_jobs.spark.worker_daemon", "cleaner_jobs.spark.early_daemon"]
     assert told[0] == told[1]
     assert told[0]["alive"] == 0

@@ -72,7 +72,8 @@ PLAIN: dict[str, dict[str, str]] = {
         "storage.log": "log_writer segment_writer",
     },
     "files that are in no log directory: configuration, reports, caches, Java, the terminal": {
-        "cleaner_jobs.spark": "class_archive class_archive_job first_use kept_launch spark_session",
+        "cleaner_jobs.spark": "class_archive class_archive_job early_daemon first_use gateway "
+        "kept_launch spark_session",
         "compactor": "config",
         "compactor.api": "record_lines",
         "compactor.command_line": "carry_out",

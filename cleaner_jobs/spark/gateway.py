@@ -1,0 +1,121 @@
+"""Java for a session, started here and connected to by pyspark, and the early daemon beside it.
+
+The first session of a machine goes through Spark's launcher, and so does one with options that are
+not ours; the others start Java with what the launcher added then.
+"""
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from pyspark import SparkConf
+from pyspark.java_gateway import launch_gateway
+
+from cleaner_jobs.spark import early_daemon
+from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE
+from cleaner_jobs.spark.early_daemon import SOCKET_VARIABLE, EarlyDaemon
+from cleaner_jobs.spark.first_use import FEWEST_CORES, cores
+from cleaner_jobs.spark.kept_launch import (
+    Launch,
+    StartedJava,
+    keep_launch,
+    kept_launch,
+    start_java,
+)
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+DRIVER_MEMORY = "spark.driver.memory"
+UNIX_SOCKETS_DIR = "spark.python.unix.domain.socket.dir"
+
+
+def start_gateway(
+    options: Mapping[str, str], source: str, log: IO[bytes], by_launcher: bool
+) -> Any:  # untyped in pyspark, as py4j is
+    """Start Java for the options of a session; what pyspark calls it by.
+
+    source: where this package is. by_launcher: ask Spark's launcher in any case.
+    """
+    launch = None if by_launcher else kept_launch(os.environ)
+    if launch is not None:
+        gateway = _started(launch, options, source, log)
+    else:
+        launched: Any = launch_gateway
+        conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
+        gateway = launched(conf, popen_kwargs={"stdout": log, "stderr": log})
+        if not by_launcher:
+            with suppress(OSError):  # then the next session asks again
+                keep_launch(os.environ, _launch_of(gateway))
+    _drop_numpy_converters(gateway)
+    return gateway
+
+
+def end_early_daemon(gateway: Any) -> None:
+    """After Java, whose daemon it may be."""
+    daemon: EarlyDaemon | None = getattr(gateway, "early_daemon", None)
+    if daemon is not None:
+        daemon.end()
+
+
+def _started(launch: Launch, options: Mapping[str, str], source: str, log: IO[bytes]) -> Any:
+    """Without the launcher: Java alone, to which pyspark connects as under spark-submit."""
+    ours = [f"-Xmx{options[DRIVER_MEMORY]}", *shlex.split(options[JAVA_OPTIONS])]
+    environ, daemon = dict(os.environ), _early_daemon(options, source, log)
+    if daemon is not None:
+        environ[SOCKET_VARIABLE] = str(daemon.socket_path)
+    try:
+        java = start_java(launch, ours, environ, log)
+        try:
+            gateway = _connected(java)
+        except BaseException:
+            java.process.kill()
+            java.process.wait()
+            raise
+    except BaseException:
+        if daemon is not None:
+            daemon.end()
+        raise
+    gateway.proc, gateway.early_daemon = java.process, daemon
+    return gateway
+
+
+def _early_daemon(options: Mapping[str, str], source: str, log: IO[bytes]) -> EarlyDaemon | None:
+    """None where its socket has no place, or where it would have no core to itself."""
+    directory = options.get(UNIX_SOCKETS_DIR)
+    is_ours = os.environ["PYSPARK_PYTHON"] == sys.executable
+    if directory is None or not is_ours or cores() < FEWEST_CORES:
+        return None
+    return early_daemon.start(Path(directory), source, os.environ, log)
+
+
+def _connected(java: StartedJava) -> Any:
+    address = {SUBMITTED_VARIABLE: str(java.port), "PYSPARK_GATEWAY_SECRET": java.secret}
+    connect: Any = launch_gateway
+    os.environ.update(address)
+    try:
+        return connect()
+    finally:
+        for name in address:
+            del os.environ[name]
+
+
+def _launch_of(gateway: Any) -> Launch:
+    """What the launcher has added to our options, as the Java knows that came of it."""
+    jvm = gateway.jvm
+    module_options = jvm.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptions()
+    return Launch(
+        jvm.java.lang.System.getProperty("java.class.path"), tuple(module_options.split())
+    )
+
+
+def _drop_numpy_converters(gateway: Any) -> None:
+    """Let py4j not ask of each argument whether numpy made it.
+
+    To find out, pyspark 4 imports its own tests, and with them pandas where it is installed: half a
+    second. No argument of ours is numpy's.
+    """
+    client = gateway._gateway_client
+    client.converters = [c for c in client.converters if "Numpy" not in type(c).__name__]
