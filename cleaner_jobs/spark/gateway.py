@@ -46,16 +46,17 @@ def start_gateway(
         launched: Any = launch_gateway
         conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
         gateway = launched(conf, popen_kwargs={"stdout": log, "stderr": log})
+        gateway.early_daemon = None
+        _drop_numpy_converters(gateway)
         if not by_launcher:
             with suppress(OSError):  # then the next session asks again
                 keep_launch(os.environ, _launch_of(gateway))
-    _drop_numpy_converters(gateway)
     return gateway
 
 
 def end_early_daemon(gateway: Any) -> None:
     """After Java, whose daemon it may be."""
-    daemon: EarlyDaemon | None = getattr(gateway, "early_daemon", None)
+    daemon: EarlyDaemon | None = gateway.early_daemon  # py4j makes something up of what is not set
     if daemon is not None:
         daemon.end()
 
@@ -79,6 +80,7 @@ def _started(launch: Launch, options: Mapping[str, str], source: str, log: IO[by
             daemon.end()
         raise
     gateway.proc, gateway.early_daemon = java.process, daemon
+    _drop_numpy_converters(gateway)
     return gateway
 
 

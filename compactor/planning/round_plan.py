@@ -225,10 +225,10 @@ class _Planner:
             return _Refusal(LogStatus.PASSED_OVER, "it has no segment, so no records")
         if key in self._moves:
             return _Refusal(LogStatus.PASSED_OVER, self._moves[key])
+        if not self._clock.is_checked:
+            return None
         behind = why_clock_is_behind(partition, self._clock.now_ms, self._clock.machine_ms)
-        if behind is not None and self._clock.is_checked:
-            return _Refusal(LogStatus.PASSED_OVER, behind)
-        return None
+        return None if behind is None else _Refusal(LogStatus.PASSED_OVER, behind)
 
     def _judged(self, partition: PartitionListing, survey: LogDirSurvey) -> _Outcome:
         config = self._topic(partition.topic)
