@@ -167,11 +167,15 @@ class Recorder:
             if old is None and new is None:
                 original(source, target, **named)
                 return
-            assert old is not None and new is not None, (source, target)
+            assert new is not None, (source, target)
             with self._operating():
                 original(source, target, **named)
-                file = self._names[new] = self._names.pop(old)
-                self._add(Rename(old, new, file))
+                if old is not None:
+                    file = self._names[new] = self._names.pop(old)
+                    self._add(Rename(old, new, file))
+                else:  # a file from elsewhere: nothing says that its bytes are on disk
+                    self._new(new)
+                    self._written.add(self._names[new])
 
         return renaming
 

@@ -71,6 +71,25 @@ def test_bytes_that_no_write_call_brought_are_seen(log_dir: Path, tmp_path: Path
     assert second == Write(1, Content(b"012345678", 5))
 
 
+def test_a_file_from_elsewhere_is_written_in_the_log_directory(
+    log_dir: Path, tmp_path: Path
+) -> None:
+    """As the first piece of a joined segment: a power cut may leave its name without its bytes."""
+    piece, new = tmp_path / "piece", log_dir / "t-0" / "new"
+    piece.write_bytes(b"0123")
+    recorder = Recorder(log_dir)
+    with recorder.recording():
+        os.replace(piece, new)
+        with open(new, "r+b") as out:
+            out.seek(0, os.SEEK_END)
+            out.write(b"45")
+            out.flush()
+            os.fsync(out.fileno())
+    create, first, second, sync = recorder.record.operations
+    assert (create, sync) == (Create(NEW, 1), Sync(1))
+    assert (data_of(first), data_of(second)) == (b"0123", b"012345")
+
+
 def test_names_are_followed_through_links_and_removals(log_dir: Path, tmp_path: Path) -> None:
     old, new = log_dir / "t-0" / "old", log_dir / "t-0" / "new"
     recorder = Recorder(log_dir)
