@@ -54,5 +54,5 @@ def test_a_fetch_that_fails_leaves_nothing_behind(bare: Path) -> None:
 
 def test_the_ivy_module_names_what_the_pom_names() -> None:
     module = jars.ivy_module(kafka.POM)
-    assert 'org="org.apache.kafka" name="kafka-storage" rev="4.3.1"' in module
+    assert 'org="org.apache.kafka" name="kafka_2.13" rev="4.3.1"' in module
     assert module.count("<dependency ") == kafka.POM.read_text().count("<dependency>")
