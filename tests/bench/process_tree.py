@@ -19,7 +19,11 @@ from tests.bench.results import ALL, DRIVER, JVM, WORKERS, Peak
 
 PROC = Path("/proc")
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
-DAEMON_MODULES = (b"cleaner_jobs.spark.worker_daemon", b"pyspark.daemon")
+DAEMON_MODULES = (
+    b"cleaner_jobs.spark.worker_daemon",
+    b"cleaner_jobs.spark.early_daemon",  # a child of the driver
+    b"pyspark.daemon",
+)
 POLL_SECONDS = 0.02
 KIB = 1024
 # of the fields after the name: state, ppid, and from the twelfth on utime, stime, cutime, cstime
@@ -117,12 +121,12 @@ class MemoryWatch:
 
 
 def _kind(pid: int, name: str, kind_above: str) -> str:
-    if kind_above == DRIVER:
-        return JVM if name == "java" else DRIVER
-    if kind_above == JVM:
-        command = _read(pid, "cmdline")
-        return WORKERS if any(module in command for module in DAEMON_MODULES) else JVM
-    return kind_above
+    if kind_above == WORKERS:
+        return WORKERS
+    if kind_above == DRIVER and name == "java":
+        return JVM
+    command = _read(pid, "cmdline")
+    return WORKERS if any(module in command for module in DAEMON_MODULES) else kind_above
 
 
 def _all_stats() -> Iterator[tuple[int, Stat]]:

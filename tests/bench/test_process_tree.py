@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.bench.process_tree import (
+    DAEMON_MODULES,
     TICKS_A_SECOND,
     MemoryWatch,
     cpu_seconds,
@@ -14,7 +15,7 @@ from tests.bench.process_tree import (
     parse_stat,
     processes,
 )
-from tests.bench.results import ALL, DRIVER
+from tests.bench.results import ALL, DRIVER, WORKERS
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
@@ -66,6 +67,21 @@ def test_descendants_are_found(family: "subprocess.Popen[bytes]") -> None:
         pids = {process.pid for process in processes(os.getpid())}
     assert {os.getpid(), family.pid} <= pids
     assert os.getppid() not in pids
+
+
+@pytest.mark.parametrize("module", DAEMON_MODULES)
+def test_workers_are_told_by_their_daemon(module: bytes) -> None:
+    """One that loads beside Java is a child of the driver, and no part of it."""
+    waits = "import sys; print(flush=True); sys.stdin.read()"
+    starts = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {waits!r}])"
+    daemon = subprocess.Popen(
+        [sys.executable, "-c", starts, module], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with daemon:
+        assert daemon.stdout is not None
+        daemon.stdout.readline()
+        found = [p for p in processes(os.getpid()) if p.kind == WORKERS]
+    assert [(p.pid == daemon.pid, p.is_daemon) for p in found] == [(True, True), (False, False)]
 
 
 def test_memory_is_seen(family: "subprocess.Popen[bytes]") -> None:
