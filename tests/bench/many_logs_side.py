@@ -18,6 +18,7 @@ from tests.bench.measured import Measured
 from tests.bench.results import FleetResult
 from tests.bench.scratch import Scratch, fresh_copy, kept, settle
 from tests.bench.workloads import (
+    KAFKA,
     NOW_MS,
     TOPIC_CONFIG,
     TOPIC_PARTITION,
@@ -25,7 +26,7 @@ from tests.bench.workloads import (
 )
 from tests.oracle import kafka
 
-KAFKA, DRY_RUN, RUN = "Kafka", "dry run", "run"
+DRY_RUN, RUN = "dry run", "run"
 TOPIC = TOPIC_PARTITION.partition("-")[0]
 
 

@@ -1,5 +1,6 @@
 """Made-up results for the tests, with numbers that are easily reckoned with."""
 
+from tests.bench.many_logs_side import DRY_RUN, RUN
 from tests.bench.results import (
     ALL,
     DRIVER,
@@ -13,6 +14,7 @@ from tests.bench.results import (
     Sample,
     SwapResult,
 )
+from tests.bench.workloads import KAFKA
 
 MIB = 1024 * 1024
 
@@ -47,7 +49,7 @@ def results(*logs: LogResult, quick: bool = False) -> Results:
     recovery = FleetResult(9_000, 54_000, [Sample(8, 5), Sample(7, 6), Sample(9, 7)], 90 * MIB)
     swaps = tuple(SwapResult(n, 1, [Sample(n / 100, n / 500)] * 3) for n in (1_000, 4_000))
     log_results = logs or (log_result(),)
-    sides = {"kafka": 40, "dry run": 9, "run": 13}
+    sides = {KAFKA: 40, DRY_RUN: 9, RUN: 13}
     many = {side: FleetResult(2_000, 4_000, [Sample(n, n)] * 3, MIB) for side, n in sides.items()}
     tables = {"append, none": 2.5, "read, none": 1.5}
     machine = {"machine": "two cores"}
