@@ -12,29 +12,19 @@ from storage.formats.batch_columns import ATTRIBUTES, BASE_TIMESTAMP, ByteArray,
 from storage.formats.batch_header import (
     ATTRIBUTES_AT,
     ATTRIBUTES_BYTES,
-    BASE_SEQUENCE_AT,
     BASE_TIMESTAMP_AT,
     BATCH_HEADER_BYTES,
     CODEC_MASK,
     CONTROL,
     DELETE_HORIZON,
-    LAST_OFFSET_DELTA_AT,
-    LEADER_EPOCH_AT,
     LENGTH_AT,
     LOG_APPEND_TIME,
     LOG_OVERHEAD_BYTES,
-    MAGIC,
-    MAGIC_AT,
     MAX_TIMESTAMP_AT,
-    NO_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
-    PRODUCER_EPOCH_AT,
-    PRODUCER_ID_AT,
     RECORDS_COUNT_AT,
     TRANSACTIONAL,
 )
+from storage.formats.header_kernel import write_new_header
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import copy_bytes, store_be_int16, store_be_int32, store_be_int64
 
@@ -77,23 +67,12 @@ def write_converted_header(
 
     times: base timestamp, max timestamp, whether the base is a delete horizon.
     """
-    first_offset, last_offset = offsets
     base_timestamp, max_timestamp, has_horizon = times
     attributes = row[ATTRIBUTES] & PRESERVED_ATTRIBUTES
     if has_horizon:
         attributes |= DELETE_HORIZON
-    store_be_int64(out, at, first_offset)
-    store_be_int32(out, at + LENGTH_AT, size - LOG_OVERHEAD_BYTES)
-    store_be_int32(out, at + LEADER_EPOCH_AT, NO_LEADER_EPOCH)
-    out[at + MAGIC_AT] = np.uint8(MAGIC)
-    store_be_int16(out, at + ATTRIBUTES_AT, attributes)
-    store_be_int32(out, at + LAST_OFFSET_DELTA_AT, last_offset - first_offset)
-    store_be_int64(out, at + BASE_TIMESTAMP_AT, base_timestamp)
-    store_be_int64(out, at + MAX_TIMESTAMP_AT, max_timestamp)
-    store_be_int64(out, at + PRODUCER_ID_AT, NO_PRODUCER_ID)
-    store_be_int16(out, at + PRODUCER_EPOCH_AT, NO_PRODUCER_EPOCH)
-    store_be_int32(out, at + BASE_SEQUENCE_AT, NO_SEQUENCE)
-    store_be_int32(out, at + RECORDS_COUNT_AT, count)
+    new_times = (base_timestamp, max_timestamp)
+    write_new_header(out, (at, at + size), attributes, offsets, new_times, count)
 
 
 @kernel

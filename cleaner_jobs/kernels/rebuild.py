@@ -41,7 +41,6 @@ from storage.formats.batch_columns import (
     SIZE,
     ByteArray,
     Int64Array,
-    read_varint,
 )
 from storage.formats.batch_header import (
     BATCH_HEADER_BYTES,
@@ -51,7 +50,7 @@ from storage.formats.batch_header import (
 )
 from storage.kernels.kernel import kernel
 from storage.kernels.memory_access import copy_bytes
-from storage.kernels.varint_kernel import varint_bytes, write_varint
+from storage.kernels.varint_kernel import read_varint, varint_bytes, write_varint
 
 # a batch that is not rebuilt by the kernel: its fields are not in the form that Kafka writes, or it
 # does not parse any more, so that it has to be rebuilt slowly, or refused

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from storage.formats.batch_columns import ByteArray, read_varint, read_varlong
+from storage.formats.batch_columns import ByteArray
 from storage.kernels.kernel import inlined
-from storage.kernels.varint_kernel import varint_bytes
+from storage.kernels.varint_kernel import read_varint, read_varlong, varint_bytes
 
 NO_SUCH_RECORD = -1  # where the body of a record would begin
 MAX_VARINT_BYTES = 5  # of 32 bits, of which the last byte holds four

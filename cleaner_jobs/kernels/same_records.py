@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from cleaner_jobs.kernels.record_form import NO_SUCH_RECORD, record_end, record_time_delta
-from storage.formats.batch_columns import LEGACY, REASON_MASK, ByteArray, Int64Array, read_varint
+from storage.formats.batch_columns import LEGACY, REASON_MASK, ByteArray, Int64Array
 from storage.formats.batch_header import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import same_bytes
+from storage.kernels.varint_kernel import read_varint
 
 # what of a batch is not as it should be
 SAME, ITS_SIZE, ITS_HEADER, ITS_RECORDS, A_TIMESTAMP, AN_OFFSET, A_CONTENT, ITS_HORIZON = range(8)

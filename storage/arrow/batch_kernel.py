@@ -13,38 +13,11 @@ from numpy.typing import NDArray
 from storage.arrow.record_kernel import Int32Array
 from storage.codecs.payload_kernels import NOT_TAKEN, compress_payload, max_payload_bytes
 from storage.formats.batch_columns import ByteArray, Int64Array
-from storage.formats.batch_header import (
-    ATTRIBUTES_AT,
-    BASE_OFFSET_AT,
-    BASE_SEQUENCE_AT,
-    BASE_TIMESTAMP_AT,
-    BATCH_HEADER_BYTES,
-    CHECKED_AT,
-    CRC_AT,
-    LAST_OFFSET_DELTA_AT,
-    LEADER_EPOCH_AT,
-    LENGTH_AT,
-    LOG_OVERHEAD_BYTES,
-    MAGIC,
-    MAGIC_AT,
-    MAX_TIMESTAMP_AT,
-    NO_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
-    NO_TIMESTAMP,
-    PRODUCER_EPOCH_AT,
-    PRODUCER_ID_AT,
-    RECORDS_COUNT_AT,
-)
+from storage.formats.batch_header import BATCH_HEADER_BYTES, CHECKED_AT, CRC_AT, NO_TIMESTAMP
+from storage.formats.header_kernel import write_new_header
 from storage.kernels.crc32c_kernel import crc32c_between
 from storage.kernels.kernel import inlined, kernel
-from storage.kernels.memory_access import (
-    copy_bytes,
-    store_be_int16,
-    store_be_int32,
-    store_be_int64,
-)
+from storage.kernels.memory_access import copy_bytes, store_be_int32
 from storage.kernels.varint_kernel import varint_bytes, write_varint
 
 BoolArray = NDArray[np.bool_]
@@ -168,26 +141,6 @@ def write_records(
     return number, at, largest
 
 
-@inlined
-def _write_header(
-    out: ByteArray, at: Any, end: Any, attributes: Any, count: Any, times: Any
-) -> None:
-    """Of a batch in out[at:end], with its checksum. times: base, and largest."""
-    store_be_int64(out, at + BASE_OFFSET_AT, np.int64(0))
-    store_be_int32(out, at + LENGTH_AT, end - at - LOG_OVERHEAD_BYTES)
-    store_be_int32(out, at + LEADER_EPOCH_AT, np.int64(NO_LEADER_EPOCH))
-    out[at + MAGIC_AT] = MAGIC
-    store_be_int16(out, at + ATTRIBUTES_AT, attributes)
-    store_be_int32(out, at + LAST_OFFSET_DELTA_AT, count - 1)
-    store_be_int64(out, at + BASE_TIMESTAMP_AT, times[0])
-    store_be_int64(out, at + MAX_TIMESTAMP_AT, times[1])
-    store_be_int64(out, at + PRODUCER_ID_AT, np.int64(NO_PRODUCER_ID))
-    store_be_int16(out, at + PRODUCER_EPOCH_AT, np.int64(NO_PRODUCER_EPOCH))
-    store_be_int32(out, at + BASE_SEQUENCE_AT, np.int64(NO_SEQUENCE))
-    store_be_int32(out, at + RECORDS_COUNT_AT, count)
-    store_be_int32(out, at + CRC_AT, np.int64(crc32c_between(out, at + CHECKED_AT, end)))
-
-
 @kernel
 def make_batches(
     records: Records,
@@ -232,9 +185,10 @@ def make_batches(
                 behind = body + size
                 made[count, COMPRESSED] = 0
         attributes: Any = np.int64(codec if made[count, COMPRESSED] else 0)
-        _write_header(
-            out, at, behind, attributes, np.int64(number - first), (base, np.int64(largest))
-        )
+        its: Any = np.int64(number - first)
+        offsets = (np.int64(0), its - 1)
+        write_new_header(out, (at, behind), attributes, offsets, (base, np.int64(largest)), its)
+        store_be_int32(out, at + CRC_AT, np.int64(crc32c_between(out, at + CHECKED_AT, behind)))
         made[count, START], made[count, END] = at, behind
         made[count, FIRST], made[count, COUNT] = first, number - first
         at = behind

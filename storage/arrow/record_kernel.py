@@ -26,13 +26,12 @@ from storage.formats.batch_columns import (
     RECORDS_LEFT_OVER,
     ByteArray,
     Int64Array,
-    read_varint,
-    read_varlong,
     skip_headers,
 )
 from storage.formats.batch_header import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import copy_bytes, load_byte
+from storage.kernels.varint_kernel import read_varint, read_varlong
 
 Int32Array = NDArray[np.int32]
 

@@ -49,6 +49,7 @@ from storage.kernels.key_hash_lanes import (
     put_key,
 )
 from storage.kernels.memory_access import load_be_int16, load_be_int32, load_be_int64, load_byte
+from storage.kernels.varint_kernel import read_varint, read_varlong
 
 SLACK_BYTES = 64  # readable bytes that every buffer has behind its last batch
 MIN_MESSAGE_BYTES = 26  # of format v0; v1 has eight more
@@ -195,51 +196,6 @@ def _fill_legacy_row(buffer: ByteArray, at: int, magic: Any, row: Int64Array) ->
     row[RECORDS_COUNT] = 1 if row[ATTRIBUTES] & CODEC_MASK == 0 else 0
     row[CHECKSUM] = load_be_int32(buffer, at + LEGACY_CRC_AT) & 0xFFFFFFFF
     row[TXN_FLAGS] = row[RECORDS_START] = row[RECORDS_END] = 0
-
-
-@inlined
-def read_varint(buffer: ByteArray, position: int) -> tuple[Any, Any]:
-    """Return a zig-zag varint and the position behind it; one far out of range if malformed."""
-    byte = load_byte(buffer, position)
-    if byte < np.uint64(0x80):  # nearly all are one byte or two
-        return _unzigzag(byte), position + 1
-    value = byte & np.uint64(0x7F)
-    byte = load_byte(buffer, position + 1)
-    if byte < np.uint64(0x80):
-        return _unzigzag(value | byte << np.uint64(7)), position + 2
-    value |= (byte & np.uint64(0x7F)) << np.uint64(7)
-    position += 2
-    shift = np.uint64(14)
-    while byte >= np.uint64(0x80):
-        if shift > np.uint64(28):
-            return np.int64(0), np.int64(1) << np.int64(60)
-        byte = load_byte(buffer, position)
-        position += 1
-        value |= (byte & np.uint64(0x7F)) << shift
-        shift += np.uint64(7)
-    return _unzigzag(value & np.uint64(0xFFFFFFFF)), position
-
-
-@inlined
-def read_varlong(buffer: ByteArray, position: int) -> tuple[Any, Any]:
-    """As read_varint, for 64 bits."""
-    byte = load_byte(buffer, position)
-    position += 1
-    value = byte & np.uint64(0x7F)
-    shift = np.uint64(7)
-    while byte >= np.uint64(0x80):
-        if shift > np.uint64(63):
-            return np.int64(0), np.int64(1) << np.int64(60)
-        byte = load_byte(buffer, position)
-        position += 1
-        value |= (byte & np.uint64(0x7F)) << shift
-        shift += np.uint64(7)
-    return _unzigzag(value), position
-
-
-@inlined
-def _unzigzag(value: Any) -> Any:
-    return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1))
 
 
 @inlined
