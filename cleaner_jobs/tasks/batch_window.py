@@ -8,7 +8,6 @@ full. Source of the framing: log-format F-3; of the growth: compaction C-12.6.
 
 import os
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,21 +16,15 @@ from numpy.typing import NDArray
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import check_open
-from storage.codecs.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
-from storage.codecs.payload_kernels import Tools, tools_of_thread
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.filesystem import look_at, naming, open_file
 from storage.formats.batch_checksums import first_wrong_checksum
 from storage.formats.batch_columns import (
     ATTRIBUTES,
-    BAD_CODEC,
-    BAD_MAGIC,
     BASE_OFFSET,
     BATCH_COLUMNS,
-    CHECKSUM,
     LAST_OFFSET,
     LEGACY,
-    MIN_RECORD_BYTES,
     OK,
     POSITION,
     RECORDS_COUNT,
@@ -43,28 +36,35 @@ from storage.formats.batch_columns import (
     UNREAD,
     ByteArray,
     Int64Array,
-    problem_text,
     walk_batches,
 )
 from storage.formats.batch_header import (
-    BATCH_HEADER_BYTES,
     CODEC_MASK,
     FRAME_BYTES,
     entry_bytes,
 )
-from storage.formats.batch_payloads import UInt64Array, decompress_batches
+from storage.formats.batch_payloads import UInt64Array
+from storage.formats.framed_batches import (
+    PLAIN,
+    UPGRADED,
+    checksum_error,
+    count_error,
+    decompress,
+    fill_plain_bounds,
+    framing_error,
+    impossible_counts,
+    runs_by_place,
+)
 from storage.formats.legacy_upgrade import Entries, has_legacy, upgrade
 from storage.formats.segment import MAX_RELATIVE_OFFSET
-from storage.kernels.xxh3_kernel import digest_between, digests_between
+from storage.kernels.xxh3_kernel import digests_between
 
 WINDOW_BYTES = 4 << 20  # more would not stay in the cache between reading and checking
 LEGACY_WINDOW_BYTES = 1 << 20  # behind legacy messages: a row for each takes as much as it does
 WINDOW_BATCHES = 1 << 16
-PAYLOAD_BYTES = 4 << 20  # decompressed at once, unless a single batch holds more
 NO_RECORDS: ByteArray = np.empty(0, np.uint8)
 ALL: NDArray[np.bool_] = np.empty(0, np.bool_)  # of batches
 NO_DIGESTS: UInt64Array = np.empty(0, np.uint64)
-PLAIN, COMPRESSED, UPGRADED = range(3)  # where the records of a batch are found
 
 
 class Place(NamedTuple):
@@ -112,16 +112,6 @@ class Payloads(NamedTuple):
     digests: UInt64Array = NO_DIGESTS  # of what was decompressed, at once, if they are asked for
 
 
-class _Compressed(NamedTuple):
-    """Compressed batches of a window, and where what is found of them goes."""
-
-    window: Window
-    rows: Int64Array
-    is_read: NDArray[np.bool_]
-    found: tuple[Int64Array, UInt64Array]  # bounds, digests
-    tools: Tools
-
-
 class WindowReader:
     """Reads runs of whole batches from one open segment file."""
 
@@ -167,7 +157,7 @@ class WindowReader:
             if count:
                 break
             if code != OK:
-                raise _framing_error(self.path, position, code, detail)
+                raise framing_error(self.path, position, code, detail)
             window_bytes = self._larger_window(buffer, position, got, end)
         window = Window(self.path, buffer, position, rows[:count])
         if has_legacy(window.rows):
@@ -223,12 +213,6 @@ class WindowReader:
             raise UnsupportedFormatError(self.path, int(row[POSITION]), problem)
 
 
-def _framing_error(path: str, position: int, code: int, detail: int) -> CorruptFileError:
-    unsupported = code in (BAD_MAGIC, BAD_CODEC)
-    kind = UnsupportedFormatError if unsupported else CorruptFileError
-    return kind(path, position, problem_text(code, detail))
-
-
 def check_checksums(window: Window, chosen: NDArray[np.bool_] | None = None) -> None:
     """Raise CorruptFileError at the first batch whose CRC is not the one it carries.
 
@@ -239,8 +223,7 @@ def check_checksums(window: Window, chosen: NDArray[np.bool_] | None = None) -> 
     its = ALL if chosen is None else chosen
     wrong, computed = first_wrong_checksum(window.buffer, window.file_position, rows, its)
     if wrong >= 0:
-        problem = f"checksum {rows[wrong, CHECKSUM]:08x} is stored, {computed:08x} computed"
-        raise CorruptFileError(window.path, int(rows[wrong, POSITION]), problem)
+        raise checksum_error(window.path, rows[wrong], computed)
 
 
 def digests_of(buffer: ByteArray, bounds: Int64Array) -> UInt64Array:
@@ -252,20 +235,13 @@ def digests_of(buffer: ByteArray, bounds: Int64Array) -> UInt64Array:
 
 def payloads(window: Window, buffers: WorkerBuffers, digested: bool = False) -> Iterator[Payloads]:
     """Yield the records of all batches of the window, in runs that share a buffer."""
-    attributes = window.rows[:, ATTRIBUTES]
-    places = np.where(attributes & CODEC_MASK != 0, COMPRESSED, PLAIN)
-    places[attributes & LEGACY != 0] = UPGRADED
-    changes = np.flatnonzero(places[1:] != places[:-1]) + 1
-    edges = [0, *changes.tolist(), len(places)] if len(places) else []
-    for first, end in pairwise(edges):
-        if places[first] == UPGRADED:
+    for first, end, place in runs_by_place(window.rows):
+        if place == UPGRADED:
             bounds = np.ascontiguousarray(window.rows[first:end, RECORDS_START : RECORDS_END + 1])
             yield Payloads(first, end, window.upgraded, bounds)
-        elif places[first] == PLAIN:
+        elif place == PLAIN:
             bounds = buffers.array("bounds", WINDOW_BATCHES, np.int64, 2)[: end - first]
-            bounds[:, 1] = window.rows[first:end, POSITION] - window.file_position
-            bounds[:, 0] = bounds[:, 1] + BATCH_HEADER_BYTES
-            bounds[:, 1] += window.rows[first:end, SIZE]
+            fill_plain_bounds(window.rows[first:end], window.file_position, bounds)
             run = Payloads(first, end, window.buffer, bounds)
             check_counts(window, run)
             yield run
@@ -281,12 +257,10 @@ def _decompressed(
     digests = buffers.array("digests", WINDOW_BATCHES, np.uint64) if digested else NO_DIGESTS
     while start < end:
         rows = window.rows[start:end]
-        buffer = buffers.array("payload", PAYLOAD_BYTES + SLACK_BYTES)
-        compressed = _Compressed(window, rows, is_read(rows), (bounds, digests), tools_of_thread())
-        done = _fill(compressed, buffer)
-        if not done:
-            buffer = _fill_with_one(compressed, buffers)
-            done = 1
+        entries = Entries(window.path, window.buffer, window.file_position, rows)
+        done, buffer, problem = decompress(entries, is_read(rows), (bounds, digests), buffers.array)
+        if problem is not None:
+            raise problem
         run = Payloads(start, start + done, buffer, bounds[:done], digests[:done])
         check_counts(window, run)
         yield run
@@ -304,68 +278,9 @@ def is_read(rows: Int64Array) -> NDArray[np.bool_]:
     return found
 
 
-def _fill(compressed: _Compressed, out: ByteArray) -> int:
-    """Decompress one batch behind the other, as long as there is room; return how many.
-
-    The digest of each is taken while nothing else has happened to it. Of a batch without records
-    nothing is read, as Kafka reads nothing of it; nor of an aborted one.
-    """
-    window, rows, is_read, found, tools = compressed
-    bounds, digests = found
-    room, done, at = out[: len(out) - SLACK_BYTES], 0, 0
-    while True:
-        done, at = decompress_batches(
-            (window.buffer, window.file_position, rows, is_read),
-            (done, at),
-            (out, len(room)),
-            found,
-            tools,
-        )
-        if done == len(rows):
-            return done
-        end = _decompress_one(window, rows[done], room, at)  # what the kernels do not take
-        if end is None:
-            return done
-        bounds[done] = at, end
-        if len(digests):
-            digests[done] = digest_between(out, at, end)
-        done, at = done + 1, end
-
-
-def _decompress_one(window: Window, row: Int64Array, room: ByteArray, at: int) -> int | None:
-    position, size, attributes = row[[POSITION, SIZE, ATTRIBUTES]].tolist()
-    start = position - window.file_position
-    payload = window.buffer.data[start + BATCH_HEADER_BYTES : start + size]
-    try:
-        return decompress_into(attributes & CODEC_MASK, payload, room, at)
-    except DecompressionError as error:
-        raise CorruptFileError(window.path, position, str(error)) from error
-
-
-def _fill_with_one(compressed: _Compressed, buffers: WorkerBuffers) -> ByteArray:
-    """For a batch that is larger than the buffer: one that grows with what comes out."""
-    buffer = buffers.array("payload", 0)
-    one = compressed._replace(rows=compressed.rows[:1])
-    while True:
-        buffer = _grow(one, buffers, len(buffer))
-        if _fill(one, buffer):
-            return buffer
-
-
-def _grow(compressed: _Compressed, buffers: WorkerBuffers, room: int) -> ByteArray:
-    if room >= MAX_DECOMPRESSED_BYTES:
-        problem = f"the batch decompresses to more than {MAX_DECOMPRESSED_BYTES} bytes"
-        position = int(compressed.rows[0, POSITION])
-        raise CorruptFileError(compressed.window.path, position, problem)
-    return buffers.array("payload", min(2 * room, MAX_DECOMPRESSED_BYTES) + SLACK_BYTES)
-
-
 def check_counts(window: Window, run: Payloads) -> None:
     """Raise CorruptFileError where a batch claims more records than its bytes can hold."""
-    room = (run.bounds[:, 1] - run.bounds[:, 0]) // MIN_RECORD_BYTES
     rows = window.rows[run.first : run.end]
-    lies = (rows[:, RECORDS_COUNT] > room) & is_read(rows)
+    lies = impossible_counts(rows, run.bounds) & is_read(rows)
     if lies.any():
-        row = window.rows[run.first + int(lies.argmax())]
-        problem = f"records count {row[RECORDS_COUNT]} is more than the batch has room for"
-        raise CorruptFileError(window.path, int(row[POSITION]), problem)
+        raise count_error(window.path, rows[int(lies.argmax())])

@@ -22,6 +22,7 @@ from storage.formats.batch_columns import (
     LAST_OFFSET,
     LEGACY,
     MAX_TIMESTAMP,
+    MIN_RECORD_BYTES,
     POSITION,
     RECORDS_COUNT,
     RECORDS_END,
@@ -47,7 +48,6 @@ from storage.kernels.crc32c import crc32c
 CHUNK_BYTES = 8 * 1024 * 1024
 ROWS = CHUNK_BYTES // BATCH_HEADER_BYTES + 1
 MAX_FINDINGS = 20  # of one file; then the rest is not looked at
-MIN_RECORD_BYTES = 7  # length, attributes, two deltas, two lengths, count of headers
 _FRAMED = (  # problems of a batch whose length is all right
     batch_columns.NEGATIVE_COUNT,
     batch_columns.BAD_CODEC,

@@ -177,7 +177,7 @@ def make_batches(
         if number == first or room > out.shape[0]:
             return first, count, NO_ROOM
         made[count, COMPRESSED] = 1
-        behind = np.int64(end)
+        behind: Any = np.int64(end)
         if codec:
             behind = np.int64(compress_payload(codec, scratch, (0, end), out, body, tools))
             if behind == NOT_TAKEN:

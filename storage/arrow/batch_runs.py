@@ -7,49 +7,46 @@ use than both buffers have, and the largest batch needs.
 """
 
 from collections.abc import Callable, Generator, Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from storage.arrow.record_kernel import Range, choose_batches
-from storage.codecs.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
-from storage.codecs.payload_kernels import tools_of_thread
-from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.errors import CorruptFileError
 from storage.formats.batch_checksums import first_wrong_checksum
 from storage.formats.batch_columns import (
-    ATTRIBUTES,
-    BAD_CODEC,
-    BAD_MAGIC,
     BASE_OFFSET,
     BATCH_COLUMNS,
-    CHECKSUM,
     LAST_OFFSET,
-    LEGACY,
     OK,
     POSITION,
-    RECORDS_COUNT,
     RECORDS_END,
     RECORDS_START,
     SIZE,
     SLACK_BYTES,
     ByteArray,
     Int64Array,
-    problem_text,
     walk_batches,
 )
-from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK, FRAME_BYTES, entry_bytes
-from storage.formats.batch_payloads import decompress_batches
+from storage.formats.batch_header import FRAME_BYTES, entry_bytes
+from storage.formats.framed_batches import (
+    COMPRESSED,
+    PLAIN,
+    checksum_error,
+    count_error,
+    decompress,
+    fill_plain_bounds,
+    framing_error,
+    impossible_counts,
+    runs_by_place,
+)
 from storage.formats.legacy_upgrade import Entries, has_legacy, upgrade
 
 WINDOW_BYTES = 4 << 20
 WINDOW_BATCHES = 1 << 15
-PAYLOAD_BYTES = 4 << 20  # decompressed at once, unless a single batch holds more
-MIN_RECORD_BYTES = 7
 _NO_DIGESTS = np.empty(0, np.uint64)
 _NO_BYTES: ByteArray = np.empty(0, np.uint8)
-_PLAIN, _COMPRESSED, _UPGRADED = range(3)  # where the records of a batch are found
 
 BoolArray = NDArray[np.bool_]
 ReadRange = Callable[[int, int], bytes]  # position, length; fewer where the file ends
@@ -121,7 +118,7 @@ class RunReader:
                 window, size, position, self._previous_offset, rows
             )
             if code != OK and not count:
-                raise _framing_error(stretch.path, position, code, detail)
+                raise framing_error(stretch.path, position, code, detail)
             if not count:
                 window_bytes = _larger_window(stretch, window, position, size)
                 continue
@@ -143,9 +140,7 @@ class RunReader:
         )
         wrong, computed = first_wrong_checksum(entries.buffer, entries.file_position, rows, chosen)
         if wrong >= 0:
-            stored, position = rows[wrong, [CHECKSUM, POSITION]].tolist()
-            text = f"checksum {stored:08x} is stored, {computed:08x} computed"
-            problem = CorruptFileError(entries.path, position, text)
+            problem = checksum_error(entries.path, rows[wrong], computed)
             rows, chosen = rows[:wrong], chosen[:wrong]
         yield from self._of_places(entries._replace(rows=rows), chosen, upgraded)
         if problem is not None and (wrong >= 0 or not self.is_done):
@@ -178,23 +173,17 @@ class RunReader:
 
     def _of_places(self, entries: Entries, chosen: BoolArray, upgraded: ByteArray) -> Iterator[Run]:
         """Yield runs of batches whose records are found in one and the same buffer."""
-        rows = entries.rows
-        attributes = rows[:, ATTRIBUTES]
-        places = np.where(attributes & CODEC_MASK != 0, _COMPRESSED, _PLAIN)
-        places[attributes & LEGACY != 0] = _UPGRADED
-        changes = np.flatnonzero(places[1:] != places[:-1]) + 1
-        edges = [0, *changes.tolist(), len(rows)] if chosen.any() else []
-        for first, end in pairwise(edges):
-            its = entries._replace(rows=rows[first:end])
-            if places[first] == _COMPRESSED:
+        if not chosen.any():
+            return
+        for first, end, place in runs_by_place(entries.rows):
+            its = entries._replace(rows=entries.rows[first:end])
+            if place == COMPRESSED:
                 yield from self._decompressed(its, chosen[first:end])
                 continue
-            payloads, bounds = upgraded, its.rows[:, RECORDS_START : RECORDS_END + 1]
-            if places[first] == _PLAIN:
-                ends = its.rows[:, POSITION] + its.rows[:, SIZE] - its.file_position
-                starts = its.rows[:, POSITION] + BATCH_HEADER_BYTES - its.file_position
-                payloads, bounds = its.buffer, np.stack([starts, ends], axis=1)
-            bounds = np.ascontiguousarray(bounds)
+            payloads = its.buffer if place == PLAIN else upgraded
+            bounds = np.ascontiguousarray(its.rows[:, RECORDS_START : RECORDS_END + 1])
+            if place == PLAIN:
+                fill_plain_bounds(its.rows, its.file_position, bounds)
             yield from _plausible(its, chosen[first:end], payloads, bounds)
 
     def _decompressed(self, entries: Entries, chosen: BoolArray) -> Iterator[Run]:
@@ -202,21 +191,13 @@ class RunReader:
         while first < len(entries.rows):
             its = entries._replace(rows=entries.rows[first:])
             bounds = np.empty((len(its.rows), 2), np.int64)
-            out, done = self._buffers.take("payloads", PAYLOAD_BYTES + SLACK_BYTES), 0
-            while not done:
-                done = _decompress(its, chosen[first:], out, bounds)
-                if not done:
-                    out = self._larger(its, len(out))
+            found = bounds, _NO_DIGESTS
+            done, out, problem = decompress(its, chosen[first:], found, self._buffers.take)
+            if problem is not None and not done:  # else it is told behind what stands before it
+                raise problem
             its = its._replace(rows=its.rows[:done])
             yield from _plausible(its, chosen[first : first + done], out, bounds[:done])
             first += done
-
-    def _larger(self, entries: Entries, room: int) -> ByteArray:
-        """For a batch that is larger than the buffer: one that grows with what comes out."""
-        if room >= MAX_DECOMPRESSED_BYTES:
-            problem = f"the batch decompresses to more than {MAX_DECOMPRESSED_BYTES} bytes"
-            raise CorruptFileError(entries.path, int(entries.rows[0, POSITION]), problem)
-        return self._buffers.take("payloads", min(2 * room, MAX_DECOMPRESSED_BYTES) + SLACK_BYTES)
 
 
 def _read_into(window: ByteArray, path: str, read: ReadRange, position: int, size: int) -> None:
@@ -225,11 +206,6 @@ def _read_into(window: ByteArray, path: str, read: ReadRange, position: int, siz
         problem = f"the file ends here, {size - len(data)} bytes before its listed size"
         raise CorruptFileError(path, position + len(data), problem)
     window.data[:size] = data
-
-
-def _framing_error(path: str, position: int, code: int, detail: int) -> CorruptFileError:
-    kind = UnsupportedFormatError if code in (BAD_MAGIC, BAD_CODEC) else CorruptFileError
-    return kind(path, position, problem_text(code, detail))
 
 
 def _larger_window(stretch: Stretch, window: ByteArray, position: int, got: int) -> int:
@@ -242,47 +218,12 @@ def _larger_window(stretch: Stretch, window: ByteArray, position: int, got: int)
     return size
 
 
-def _decompress(entries: Entries, chosen: BoolArray, out: ByteArray, bounds: Int64Array) -> int:
-    """Decompress batches, one behind the other, as long as there is room; how many."""
-    rows, limit, done, at = entries.rows, len(out) - SLACK_BYTES, 0, 0
-    while True:
-        done, at = decompress_batches(
-            (entries.buffer, entries.file_position, rows, chosen),
-            (done, at),
-            (out, limit),
-            (bounds, _NO_DIGESTS),
-            tools_of_thread(),
-        )
-        if done == len(rows):
-            return done
-        try:  # what the kernels do not take
-            end = _decompress_one(entries, done, out[:limit], at)
-        except CorruptFileError:
-            if done:  # it is told behind what stands before it
-                return done
-            raise
-        if end is None:
-            return done
-        bounds[done] = at, end
-        done, at = done + 1, end
-
-
-def _decompress_one(entries: Entries, row: int, out: ByteArray, at: int) -> int | None:
-    position, size, attributes = entries.rows[row, [POSITION, SIZE, ATTRIBUTES]].tolist()
-    start = position - entries.file_position
-    payload = entries.buffer.data[start + BATCH_HEADER_BYTES : start + size]
-    try:
-        return decompress_into(attributes & CODEC_MASK, payload, out, at)
-    except DecompressionError as error:
-        raise CorruptFileError(entries.path, position, str(error)) from error
-
-
 def _plausible(
     entries: Entries, chosen: BoolArray, payloads: ByteArray, bounds: Int64Array
 ) -> Iterator[Run]:
     """A run of batches, up to one that claims more records than its bytes can hold: an error."""
     rows = entries.rows
-    lies = (rows[:, RECORDS_COUNT] > (bounds[:, 1] - bounds[:, 0]) // MIN_RECORD_BYTES) & chosen
+    lies = impossible_counts(rows, bounds) & chosen
     sound = int(lies.argmax()) if lies.any() else len(rows)
     yield Run(
         path=entries.path,
@@ -294,6 +235,4 @@ def _plausible(
         window_position=entries.file_position,
     )
     if sound < len(rows):
-        row = rows[sound]
-        problem = f"records count {row[RECORDS_COUNT]} is more than the batch has room for"
-        raise CorruptFileError(entries.path, int(row[POSITION]), problem)
+        raise count_error(entries.path, rows[sound])

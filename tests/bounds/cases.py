@@ -36,7 +36,7 @@ from storage.errors import LogCompactionError
 from storage.file_names import LOG, file_name
 from storage.files.files import entry_of
 from storage.files.local import LOCAL
-from storage.formats import legacy_upgrade
+from storage.formats import framed_batches, legacy_upgrade
 from storage.formats.batch_columns import ABORTED_FOR_CLEANING, UNREAD
 from storage.formats.segment import Segment
 from tests.bounds.lying_batches import lie
@@ -48,7 +48,7 @@ NOW_MS = 1_700_000_000_000
 SMALL = {  # so that a buffer has no more room than what is in it
     (batch_window, "WINDOW_BYTES"): 64,
     (batch_window, "WINDOW_BATCHES"): 8,
-    (batch_window, "PAYLOAD_BYTES"): 64,
+    (framed_batches, "PAYLOAD_BYTES"): 64,
     (plain_source, "CHUNK_BYTES"): 400,
     (plain_source, "RUN_BATCHES"): 3,
     (packed_batches, "PACKED_BYTES"): 64,

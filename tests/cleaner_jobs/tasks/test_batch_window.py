@@ -11,6 +11,7 @@ from cleaner_jobs.tasks.batch_window import Window, WindowReader, check_checksum
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.codecs.compression import Codec, compress
 from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.formats import framed_batches
 from storage.formats.batch_columns import BASE_OFFSET, POSITION, SIZE
 from storage.formats.record import Record
 from tests.support.legacy_writer import encode_message_set
@@ -241,7 +242,7 @@ def test_runs_share_a_buffer_between_codec_and_none(tmp_path: Path) -> None:
 def test_records_that_do_not_fit_the_buffer_grow_it_or_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    monkeypatch.setattr(batch_window, "PAYLOAD_BYTES", room)
+    monkeypatch.setattr(framed_batches, "PAYLOAD_BYTES", room)
     path = write(tmp_path / "0.log", [packed(*item) for item in MIXED])
     runs = records_of(path)
     assert [records for run in runs for records in run] == MIXED_RECORDS
@@ -263,8 +264,8 @@ def test_a_bomb_is_refused_before_it_fills_memory(
 ) -> None:
     """A batch that decompresses to more than a task has room for; here 1 MiB."""
     limit = 1 << 20
-    monkeypatch.setattr(batch_window, "MAX_DECOMPRESSED_BYTES", limit)
-    monkeypatch.setattr(batch_window, "PAYLOAD_BYTES", 1 << 16)
+    monkeypatch.setattr(framed_batches, "MAX_DECOMPRESSED_BYTES", limit)
+    monkeypatch.setattr(framed_batches, "PAYLOAD_BYTES", 1 << 16)
     bomb = encode_parts(batch(record(0, b"a"), attributes=codec), compress(codec, bytes(8 * limit)))
     path = write(tmp_path / "0.log", [bomb])
     tracemalloc.start()

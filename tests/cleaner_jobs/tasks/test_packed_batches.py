@@ -15,13 +15,14 @@ from cleaner_jobs.kernels.packed_runs import filter_batches
 from cleaner_jobs.kernels.rebuild import rebuild_payloads
 from cleaner_jobs.kernels.same_records import COMPARED, EXPECTED_COLUMNS, KEPT, LATEST
 from cleaner_jobs.problems import MiswrittenError
-from cleaner_jobs.tasks import batch_window, packed_batches
+from cleaner_jobs.tasks import packed_batches
 from cleaner_jobs.tasks.batch_window import Window, digests_of
 from cleaner_jobs.tasks.packed_batches import rebuild_packed
 from cleaner_jobs.tasks.same_as_source import Decided
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.codecs.compression import Codec
 from storage.codecs.payload_kernels import tools_of_thread
+from storage.formats import framed_batches
 from storage.formats.batch_columns import KEEP, SUPERSEDED
 from tests.cleaner_jobs.kernels.framed import framed, padded
 from tests.support.kernel_steps import uncompiled
@@ -228,7 +229,7 @@ def test_the_same_bytes_where_libraries_cannot_be_called_by_address(
     expected = rebuild_all(cases, numbers).batches
     nothing = np.zeros(5, np.int64)
     tools = tools_of_thread()._replace(addresses=nothing, zlib_functions=nothing)
-    for module in (packed_batches, batch_window):
+    for module in (packed_batches, framed_batches):
         monkeypatch.setattr(module, "tools_of_thread", lambda: tools)
     assert rebuild_all(cases, numbers).batches == expected
 

@@ -24,7 +24,7 @@ from compactor.planning import layout
 from compactor.round_report import Counts, LogStatus
 from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
-from storage.formats import checkpoint
+from storage.formats import checkpoint, framed_batches
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import (
     MTIME_NS,
@@ -141,7 +141,7 @@ def logs(draw: st.DrawFn) -> MadeLog:
 CRAMPED: list[tuple[object, str, int]] = [
     (batch_window, "WINDOW_BYTES", 80),
     (batch_window, "WINDOW_BATCHES", 2),
-    (batch_window, "PAYLOAD_BYTES", 40),
+    (framed_batches, "PAYLOAD_BYTES", 40),
     (plain_source, "CHUNK_BYTES", 250),
     (plain_source, "RUN_BATCHES", 2),
     (packed_batches, "PACKED_BYTES", 40),

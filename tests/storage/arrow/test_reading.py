@@ -10,6 +10,7 @@ from storage import arrow
 from storage.arrow import batch_runs
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
+from storage.formats import framed_batches
 from storage.log import Log, LogOptions
 from storage.log.engine.scheduler import ManualScheduler
 from tests.golden import corpora
@@ -73,7 +74,7 @@ def test_windows_of_every_size_give_the_same_table(
     assert read(path) == expected
     for window_bytes, window_batches in ((1, 100), (500, 3), (4096, 1)):
         monkeypatch.setattr(batch_runs, "WINDOW_BYTES", window_bytes)
-        monkeypatch.setattr(batch_runs, "PAYLOAD_BYTES", window_bytes)
+        monkeypatch.setattr(framed_batches, "PAYLOAD_BYTES", window_bytes)
         monkeypatch.setattr(batch_runs, "WINDOW_BATCHES", window_batches)
         assert read(path) == expected
 
