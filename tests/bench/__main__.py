@@ -16,6 +16,7 @@ from compactor.errors import CleaningFailedError
 from compactor.host.java import use_java
 from tests.bench import (
     docs,
+    engine_side,
     machine,
     many_logs_side,
     measured,
@@ -26,10 +27,11 @@ from tests.bench import (
     tables_side,
 )
 from tests.bench.errors import BenchError
-from tests.bench.results import FleetResult, Results, from_json, merged, to_json
+from tests.bench.results import EngineResult, FleetResult, Results, from_json, merged, to_json
 from tests.bench.scratch import Scratch, default_root, open_scratch
 from tests.bench.turns import Setup, measure
 from tests.bench.workloads import (
+    ENGINE,
     MANY_LOGS,
     NAMES,
     PLAN,
@@ -142,6 +144,9 @@ def _measure(wanted: argparse.Namespace) -> Results:
             records = 200_000 if wanted.quick else 3_000_000
             results = replace(results, tables=tables_side.measure(scratch, records, repetitions))
             _keep(results, wanted.json)
+        if wanted.only is None or ENGINE in wanted.only:
+            results = replace(results, engine=_engine(setup, wanted.quick))
+            _keep(results, wanted.json)
     return results
 
 
@@ -164,6 +169,12 @@ def _many_logs(setup: Setup, quick: bool) -> dict[str, FleetResult]:
     shape = ManyLogs().quick() if quick else ManyLogs()
     setup.tell(f"{MANY_LOGS}: {shape.logs:,} logs of 75 KB")
     return many_logs_side.measure(setup.scratch, shape, setup.master, setup.repetitions)
+
+
+def _engine(setup: Setup, quick: bool) -> tuple[EngineResult, ...]:
+    setup.tell(f"{ENGINE}: append, read, look up, load")
+    size = (4, 2_000) if quick else (300, engine_side.LOOKUPS)
+    return tuple(engine_side.measure(setup.scratch, *size, setup.repetitions))
 
 
 def _keep(results: Results, path: Path | None) -> None:

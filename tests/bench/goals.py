@@ -14,6 +14,7 @@ from tests.bench.workloads import (
     MANY_KEYS,
     MANY_SEGMENTS,
     MANY_TXN,
+    OURS,
     SMALL,
     TXN,
     WARM,
@@ -57,6 +58,18 @@ SPEED_GOALS = {  # times faster than Kafka's cleaner: at least, aim
 }
 GROWTH_PAIRS = (GROWTH_LONG, GROWTH_SHORT), (MANY_KEYS, GROWTH_LONG)
 TABLE_SPEED = 2, 4  # at least, aim
+ENGINE_GOALS = {  # times faster than Kafka's engine, by the beginning of log and operation
+    "16 KB batches of 100-byte records: append": (1, 1.2),
+    "1 KB batches: append": (1 / 3, 1),
+    "1 KB batches: read": (1, 1.5),
+    "16 KB batches of 100-byte records: read": (1, 1.5),
+    "1 KB batches: offset lookup": (1 / 3, 1),
+    "16 KB batches of 100-byte records: offset lookup": (1 / 3, 1),
+    "1 KB batches: timestamp lookup": (1 / 3, 1),
+    "16 KB batches of 100-byte records: timestamp lookup": (1 / 3, 1),
+    "1 KB batches: load after a crash": (2, 4),
+    "16 KB batches of 100-byte records: load after a crash": (2, 4),
+}
 MANY_LOGS_SECONDS = 12, 6  # at most, aim: of a dry run, and of a run
 
 
@@ -86,6 +99,12 @@ def goals(results: Results) -> Iterator[Goal]:
     for what, speed in results.tables.items():
         name = f"tables: {what}, million records of 100 bytes a CPU second"
         yield Goal(name, speed, *TABLE_SPEED, "M/s", more_is_better=True)
+    for operation in results.engine:
+        name = f"{operation.log}: {operation.what}"
+        for beginning, bounds in ENGINE_GOALS.items():
+            if name.startswith(beginning):
+                faster = operation.ratio(KAFKA, OURS).of_medians
+                yield Goal(f"engine, {name}", faster, *bounds, "× faster", more_is_better=True)
     times = segments_ratio(results)
     if times is not None:
         what = f"CPU seconds, {MANY_SEGMENTS} against {FEW_SEGMENTS}"

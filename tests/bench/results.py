@@ -110,6 +110,25 @@ class SwapResult:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineResult:
+    """One operation of the storage engine on one log, by both sides."""
+
+    log: str
+    what: str
+    # of processor time for each operation; of a side, a turn each
+    microseconds: dict[str, list[float]] = field(default_factory=dict)
+
+    def each(self, side: str) -> float:
+        return median(self.microseconds[side])
+
+    def ratio(self, slower: str, faster: str) -> Ratio:
+        """How many times faster."""
+        turns = zip(self.microseconds[slower], self.microseconds[faster], strict=True)
+        of_turns = [slow / fast for slow, fast in turns]
+        return Ratio(self.each(slower) / self.each(faster), min(of_turns), max(of_turns))
+
+
+@dataclass(frozen=True, slots=True)
 class Results:
     """Everything of a run."""
 
@@ -122,6 +141,7 @@ class Results:
     many_logs: dict[str, FleetResult] = field(default_factory=dict)  # by side
     # million records a CPU second, by what was done with them
     tables: dict[str, float] = field(default_factory=dict)
+    engine: tuple[EngineResult, ...] = ()
 
     def log(self, name: str) -> LogResult | None:
         return next((log for log in self.logs if log.name == name), None)
@@ -148,6 +168,7 @@ def merged(runs: Sequence[Results]) -> Results:
             swaps=run.swaps or first.swaps,
             many_logs=run.many_logs or first.many_logs,
             tables=run.tables or first.tables,
+            engine=run.engine or first.engine,
         )
     return first
 
@@ -173,6 +194,7 @@ def from_json(text: str) -> Results:
             for side, fields in document.get("many_logs", {}).items()
         },
         document.get("tables", {}),
+        tuple(EngineResult(**fields) for fields in document.get("engine", ())),
     )
 
 

@@ -6,6 +6,7 @@ from tests.bench.results import (
     DRIVER,
     JVM,
     WORKERS,
+    EngineResult,
     FleetResult,
     LogResult,
     Outcome,
@@ -14,7 +15,7 @@ from tests.bench.results import (
     Sample,
     SwapResult,
 )
-from tests.bench.workloads import KAFKA
+from tests.bench.workloads import KAFKA, OURS
 
 MIB = 1024 * 1024
 
@@ -53,4 +54,5 @@ def results(*logs: LogResult, quick: bool = False) -> Results:
     many = {side: FleetResult(2_000, 4_000, [Sample(n, n)] * 3, MIB) for side, n in sides.items()}
     tables = {"append, none": 2.5, "read, none": 1.5}
     machine = {"machine": "two cores"}
-    return Results(machine, quick, log_results, plan, recovery, swaps, many, tables)
+    engine = (EngineResult("1 KB batches", "append", {KAFKA: [3, 4, 5], OURS: [2, 8, 10]}),)
+    return Results(machine, quick, log_results, plan, recovery, swaps, many, tables, engine)

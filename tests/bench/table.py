@@ -8,6 +8,7 @@ from tests.bench.results import (
     DRIVER,
     JVM,
     WORKERS,
+    EngineResult,
     FleetResult,
     LogResult,
     Peak,
@@ -16,7 +17,7 @@ from tests.bench.results import (
     SwapResult,
     medians,
 )
-from tests.bench.workloads import COLD, COPY, KAFKA, SIDES, WARM
+from tests.bench.workloads import COLD, COPY, KAFKA, OURS, SIDES, WARM
 
 NOTHING = "–"
 LABELS = {KAFKA: "Kafka", COPY: "`cp -r`", COLD: "ours cold", WARM: "ours warm"}
@@ -67,6 +68,10 @@ def _sections(results: Results) -> Iterator[str]:
         yield "### Many small logs, whole commands\n\n" + _many_logs(results.many_logs)
     if results.swaps:
         yield "### Swap of one log\n\n" + _swaps(results.swaps)
+    if results.engine:
+        yield "### The storage engine, microseconds of processor time each\n\n" + _engine(
+            results.engine
+        )
 
 
 def _speed(logs: Sequence[LogResult]) -> str:
@@ -162,6 +167,16 @@ def _swaps(swaps: Sequence[SwapResult]) -> str:
     for swap in swaps:
         numbers = map(_number, (swap.seconds(), swap.cpu_ms_a_segment()))
         rows.append([f"{swap.segments:,}", str(swap.segments_a_group), *numbers])
+    return markdown(head, rows)
+
+
+def _engine(operations: Sequence[EngineResult]) -> str:
+    head = ["log: operation", "Kafka", "ours", "Kafka ÷ ours"]
+    rows = []
+    for found in operations:
+        each = [_number(found.each(side)) for side in (KAFKA, OURS)]
+        ratio = _ratio(found.ratio(KAFKA, OURS))
+        rows.append([f"{found.log}: {found.what}", *each, ratio])
     return markdown(head, rows)
 
 

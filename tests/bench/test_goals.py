@@ -42,6 +42,7 @@ def test_goals_are_those_for_which_there_are_results() -> None:
         ("2,000 smal", 13),
         ("tables", 2.5),
         ("tables", 1.5),
+        ("engine, 1 ", 0.5),
         ("swap, 1 a ", 0),
         ("largest Py", 300),
         ("driver, re", 200),

@@ -1,6 +1,7 @@
 """What the sides answered is read and held against each other; nobody cleans anything here."""
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from compactor.recovery.log_dir_recovery import recover_log_dir
 from tests.bench import (
     built_logs,
     cold_side,
+    engine_side,
     kafka_side,
     recover_side,
     scratch,
@@ -25,7 +27,15 @@ from tests.bench.plan_side import SEGMENT_BYTES, write_fleet
 from tests.bench.results import JVM, Outcome, Peak, Sample
 from tests.bench.scratch import Scratch
 from tests.bench.turns import Setup, measure
-from tests.bench.workloads import NOW_MS, TOPIC_CONFIG, Fleet, SwapShape, Workload
+from tests.bench.workloads import (
+    KAFKA,
+    NOW_MS,
+    TOPIC_CONFIG,
+    Fleet,
+    SwapShape,
+    Workload,
+)
+from tests.oracle import kafka
 
 KAFKAS = {
     "cleaned": True, "end_offset": 50, "first_uncleanable_offset": 50, "messages_read": 50,
@@ -168,3 +178,39 @@ def test_tables_are_appended_and_read_whole(
     assert list(speeds) == ["append, none", "read, none", "append, lz4", "read, lz4"]
     assert all(speed > 0 for speed in speeds.values())
     assert list(folder.copies.iterdir()) == []
+
+
+def engine_bench(batches: dict[str, int]) -> str:
+    """What the oracle tells of a megabyte, as far as it is read; so many microseconds each."""
+    return "".join(
+        json.dumps(
+            {"log": log, "what": what, "operations": operations, "cpu_seconds": operations / 1e6}
+        )
+        + "\n"
+        for log, times in batches.items()
+        for what, operations in (
+            *((what, times) for what in (*IN_ORDER, "read of one batch, random")),
+            *((what, 100_000) for what in (engine_side.OFFSET, engine_side.TIMESTAMP)),
+        )
+    )
+
+
+IN_ORDER = (engine_side.APPEND, engine_side.READ, engine_side.UNCLEAN, engine_side.CLEAN)
+
+
+def test_the_engine_does_as_often_what_kafka_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = engine_bench({shape.name: 1 for shape in engine_side.SHAPES})
+    batches = {"1 KB batches": 1029, "16 KB batches of 100-byte records": 66}  # as Kafka tells
+    monkeypatch.setattr(kafka, "run", lambda *_: told)
+    with pytest.raises(BenchError, match=r"1 KB batches.* is nothing that Kafka did as often"):
+        engine_side.measure(Scratch(tmp_path), 1, 5, 1)
+    monkeypatch.setattr(kafka, "run", lambda *_: engine_bench(batches))
+    found = engine_side.measure(Scratch(tmp_path), 1, 5, 1)
+    assert len(found) == 12
+    for operation in found:
+        assert operation.microseconds[KAFKA] == [pytest.approx(1)]
+        (ours,) = operation.microseconds["ours"]
+        assert operation.ratio(KAFKA, "ours").of_medians == pytest.approx(1 / ours)
+    assert list(tmp_path.rglob("*.log")) == []

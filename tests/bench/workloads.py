@@ -16,11 +16,12 @@ NOW_MS = 1_700_086_400_000  # a day after the clock of a script begins; for both
 TOPIC_CONFIG = {"cleanup.policy": "compact"}  # for both cleaners; everything else as by default
 
 KAFKA, COPY, COLD, WARM = "kafka", "cp", "cold", "warm"
+OURS = "ours"  # where there is neither cold nor warm
 SIDES = (KAFKA, COPY, COLD, WARM)  # in the order of a turn
 
 MAIN, SMALL = "100b-none", "small"
 PLAN, RECOVER, SWAP, MANY_LOGS = "plan", "recover", "swap", "many-logs"
-TABLES = "tables"
+TABLES, ENGINE = "tables", "engine"
 TXN, MANY_TXN = "100b-txn", "100k-txn"
 GROWTH_SHORT, GROWTH_LONG = "100b-0.8gb", "100b-4gb"
 FEW_SEGMENTS, MANY_SEGMENTS = "7-segments", "7000-segments"
@@ -176,7 +177,7 @@ WORKLOADS: tuple[Workload, ...] = (
         *(MANY_KEYS, 900_000, 110, 60_000_000, 100), sides=(KAFKA, COLD, WARM), by_name_only=True
     ),
 )
-NAMES = (*(workload.name for workload in WORKLOADS), PLAN, RECOVER, SWAP, MANY_LOGS, TABLES)
+NAMES = (*(workload.name for workload in WORKLOADS), PLAN, RECOVER, SWAP, MANY_LOGS, TABLES, ENGINE)
 
 
 def choose(names: Sequence[str] | None, quick: bool) -> list[Workload]:
