@@ -10,7 +10,7 @@ ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reord
 PAGES := tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-damage test-histories test-lies test-errors test-writer broker-test bench lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer broker-test bench lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -63,6 +63,9 @@ test-engine: $(STAMP) ## replay 1,000 random scripts, or SCRIPTS=N, by Kafka's s
 
 test-engine-damage: $(STAMP) ## open small logs with every byte changed and cut at every length, by Kafka's storage engine and by ours; EVERY=N for a sample
 	$(PYTHON_OF_VENV) -m tests.engine.damage $(if $(EVERY),--every $(EVERY))
+
+test-engine-threads: $(STAMP) ## one writer and four readers of a log, in threads, against a model, for an hour or MINUTES=N
+	$(PYTHON_OF_VENV) -m tests.engine.threads --minutes $(if $(MINUTES),$(MINUTES),60)
 
 test-undo: $(STAMP) ## undo runs after every short sequence of what can happen meanwhile, and hold each undoing against a model
 	$(PYTHON_OF_VENV) -m tests.undo $(if $(UNDO_SEEDS),--count $(UNDO_SEEDS))

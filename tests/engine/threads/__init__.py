@@ -1,0 +1,1 @@
+"""One writer and four readers of one log, in threads, held against a model."""
