@@ -3,16 +3,15 @@
 Source: Kafka, AlterReplicaLogDirsRequest.json (key 34, version 1), BrokerConfigHandler.
 """
 
-import socket
 import struct
 import time
 from pathlib import Path
 
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from tests.broker import clients
+from tests.broker import clients, requests
 
-KEY, VERSION, CORRELATION_ID = 34, 1, 1
+KEY, VERSION = 34, 1
 THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
@@ -32,14 +31,10 @@ def throttle(bootstrap: str, bytes_per_second: int) -> None:
 
 def begin_move(port: int, topic: str, partition: int, to: Path) -> None:
     """Order it; the broker copies in the background."""
-    body = struct.pack(">hhihi", KEY, VERSION, CORRELATION_ID, -1, 1) + _string(str(to))
-    body += struct.pack(">i", 1) + _string(topic) + struct.pack(">ii", 1, partition)
-    with socket.create_connection(("127.0.0.1", port), timeout=clients.SECONDS) as connection:
-        connection.sendall(struct.pack(">i", len(body)) + body)
-        with connection.makefile("rb") as reply:
-            (length,) = struct.unpack(">i", reply.read(4))
-            answer = reply.read(length)
-    (error,) = struct.unpack(">h", answer[-2:])  # the last field of the only partition
+    body = struct.pack(">i", 1) + requests.string(str(to))
+    body += struct.pack(">i", 1) + requests.string(topic) + struct.pack(">ii", 1, partition)
+    told = requests.answer(port, KEY, VERSION, body)
+    (error,) = struct.unpack(">h", told[-2:])  # the last field of the only partition
     if error:
         raise MoveError(f"{topic}-{partition} to {to}: error {error}")
 
@@ -68,8 +63,3 @@ def wait_for_end_of_move(log_dir: Path, name: str) -> None:
             return
         time.sleep(0.1)
     raise MoveError(f"{name} does not come to stand in {log_dir}")
-
-
-def _string(text: str) -> bytes:
-    data = text.encode()
-    return struct.pack(">h", len(data)) + data
