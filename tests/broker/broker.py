@@ -1,4 +1,4 @@
-"""Apache Kafka's own broker on loopback: KRaft, one node, its jars fetched as the oracle's are.
+"""Apache Kafka's own broker on loopback: KRaft, its jars fetched as the oracle's are.
 
 Logs are under `home/data`, what the broker says is in `home/broker.log`. The settings are written
 anew by each start. Its own log cleaner is off unless a start turns it on.
@@ -59,7 +59,9 @@ class BrokerError(Exception):
 class Broker:
     """A broker and its home directory. At most one process of it runs, on the same ports always."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, cluster_id: str | None = None) -> None:
+        """cluster_id: of the brokers that it works with; without one it is alone."""
+        self._cluster_id = new_cluster_id() if cluster_id is None else cluster_id
         self.home, self.data, self.log = home, home / "data", home / "broker.log"
         self.port, self.controller = _free_ports()
         self.bootstrap = f"127.0.0.1:{self.port}"
@@ -123,9 +125,8 @@ class Broker:
         return path
 
     def _format(self, properties: Path) -> None:
-        cluster = urlsafe_b64encode(b"\x01" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         tool = "kafka.tools.StorageTool"
-        if self._run(tool, "format", "-t", cluster, "-c", properties).wait():
+        if self._run(tool, "format", "-t", self._cluster_id, "-c", properties).wait():
             raise BrokerError(f"formatting failed:\n{self._end_of_log()}")
 
     def _run(self, main: str, *arguments: str | Path) -> subprocess.Popen[bytes]:
@@ -145,6 +146,10 @@ class Broker:
         return "\n".join([*self.complaints()[:10], "…", *self.said()[-10:]])
 
 
+def new_cluster_id() -> str:
+    return urlsafe_b64encode(b"\x01" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+
+
 def _free_ports() -> tuple[int, int]:
     with socket.socket() as one, socket.socket() as other:
         one.bind(("127.0.0.1", 0))
@@ -153,7 +158,7 @@ def _free_ports() -> tuple[int, int]:
 
 
 def _answers(port: int) -> bool:
-    """Ask for metadata (api 3, version 1, no topics): ready when the reply names one broker."""
+    """Ask for metadata (api 3, version 1, no topics): ready when the reply names a broker."""
     body = struct.pack(">hhihi", 3, 1, 1, -1, 0)
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
@@ -162,4 +167,4 @@ def _answers(port: int) -> bool:
                 head = reply.read(12)  # length, correlation id, count of brokers
     except OSError:
         return False
-    return len(head) == 12 and struct.unpack(">iii", head)[2] == 1
+    return len(head) == 12 and struct.unpack(">iii", head)[2] >= 1
