@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from storage.file_names import DELETED, SEGMENT_SUFFIXES, file_name
-from storage.files.files import Files
+from storage.files.file_pool import FilePool
 from storage.formats.offset_index import OffsetPosition
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine.batches import Batch, Bytes
@@ -77,7 +77,7 @@ class LocalLog:
         self.flushed_ms = place.clock()
 
     @property
-    def files(self) -> Files:
+    def files(self) -> FilePool:
         return self.place.files
 
     @property

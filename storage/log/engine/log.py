@@ -12,7 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import Self
 
-from storage.files.files import Files
+from storage.files.file_pool import FilePool, pooled
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine import appending, partition_dir, parts, retention, segment_swap, truncation
 from storage.log.engine.appending import BY_CLIENT, AppendRequest, LogAppendInfo
@@ -38,7 +38,8 @@ class Log:
     """One writer at a time, by a lock of its own; any number of readers beside it.
 
     Bytes are on disk after `flush`, `close`, and, up to the new segment, after a roll. A reader is
-    given whole appends: what is being written is not seen before it is.
+    given whole appends: what is being written is not seen before it is. At most
+    LogOptions.max_open_files of its files are open, and one more for each call that is under way.
     """
 
     def __init__(self, made: LogParts) -> None:
@@ -53,7 +54,7 @@ class Log:
 
         Of a directory that was to be deleted nothing is recovered (L-25.4).
         """
-        files, config = options.files, options.config
+        files, config = pooled(options.files, options.max_open_files), options.config
         if not files.is_directory(path):
             files.make_directory(path)
         place = LogPlace(files, path, options.clock)
@@ -106,7 +107,7 @@ class Log:
         return self._parts.now_ms
 
     @property
-    def files(self) -> Files:
+    def files(self) -> FilePool:
         """By which its files are reached."""
         return self._local.files
 

@@ -14,12 +14,18 @@ from storage.log.engine.segment import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
-    """`directory` and `producer_settings` are shared by the logs of one log directory."""
+    """`directory` and `producer_settings` are shared by the logs of one log directory.
+
+    max_open_files: of the log, however many segments it has; None: 500, or half of what the process
+    may have open where that is less. files may be a FilePool, which logs that share it share with
+    its own number.
+    """
 
     clock: Clock
     scheduler: Scheduler
     config: LogConfig = field(default_factory=LogConfig)
     files: Files = LOCAL
+    max_open_files: int | None = None
     state: LoadingState = field(default_factory=LoadingState)
     producer_settings: ProducerSettings = field(default_factory=ProducerSettings)
     directory: LogDirState = field(default_factory=LogDirState)

@@ -18,7 +18,7 @@ from storage.file_names import (
     file_name,
     parse_future_dir,
 )
-from storage.files.files import Files
+from storage.files.file_pool import FilePool
 from storage.formats.batch_header import NO_TIMESTAMP
 from storage.formats.offset_index import OffsetPosition
 from storage.formats.segment import MAX_RELATIVE_OFFSET
@@ -46,7 +46,7 @@ Clock = Callable[[], int]  # ms since 1970
 class LogPlace:
     """Where a log is, and what it works with."""
 
-    files: Files
+    files: FilePool
     path: str  # of the partition's directory
     clock: Clock
 
@@ -387,7 +387,7 @@ class LogSegment:
             remove_if_there(self._files, _moved_meanwhile(self._files, self._path(kind)))
 
 
-def _moved_meanwhile(files: Files, path: str) -> str:
+def _moved_meanwhile(files: FilePool, path: str) -> str:
     """Where a file that was to be deleted is now: the directory of a log that was on its way to
     another log directory may have got its final name since (L-11.8)."""
     directory, name = os.path.split(path)

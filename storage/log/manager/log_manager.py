@@ -41,6 +41,9 @@ class LogManager:
     """Any number of threads may ask for logs and have them created, moved and deleted; each log has
     one writer and any number of readers, as `Log` says.
 
+    All logs together have at most ManagerOptions.max_open_files files open, and at most one more
+    for each call that is under way.
+
     It is started by `start` or `with`, which loads all logs; until then there are none, and most
     methods raise IllegalStateError.
     """

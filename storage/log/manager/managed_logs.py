@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
+from storage.files.file_pool import pooled
 from storage.formats.checkpoint import TopicPartition
 from storage.log.engine.log import Log
 from storage.log.engine.log_config import LogConfig
@@ -23,7 +24,8 @@ class ManagedLogs:
 
     def __init__(self, options: ManagerOptions) -> None:
         self.tasks = OwnTasks(options.scheduler)
-        self.options = replace(options, scheduler=self.tasks)
+        files = pooled(options.files, options.max_open_files)
+        self.options = replace(options, scheduler=self.tasks, files=files)
         self.settings = {topic: dict(s) for topic, s in options.topic_settings.items()}
         self.directories: list[LogDirectory] = []
         self.found = FoundLogs()

@@ -47,11 +47,14 @@ class ManagerOptions:
     """config: of every topic, but for the settings that topic_settings has of it, by its name.
 
     is_stray: whether a log is none of those that there ought to be; it is kept aside, and not used.
+    max_open_files: of all logs together, however many segments they have; None: 500, or half of
+    what the process may have open where that is less.
     """
 
     clock: Clock = now_ms
     scheduler: Scheduler | None = None  # None: a thread of the manager's own
     files: Files = LOCAL
+    max_open_files: int | None = None
     lock: Callable[[str], AbstractContextManager[object]] = lock_log_dir
     config: LogConfig = field(default_factory=LogConfig)
     topic_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

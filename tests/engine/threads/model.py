@@ -27,6 +27,7 @@ from storage.log.engine.scheduler import ManualScheduler
 from tests.storage.log.engine.batches_for_tests import batch
 
 READERS = 4
+MOST_OPEN = 3
 FIRST_MS = 1_700_000_000_000
 MAX_BYTES = (1, 300, 5_000)
 BY_RETENTION_BYTES = (12_000, 60_000, 600_000)
@@ -78,7 +79,11 @@ class Model:
 
     def opened(self) -> Log:
         options = LogOptions(
-            clock=lambda: self._clock_ms, scheduler=self.scheduler, config=self.config, files=LOCAL
+            clock=lambda: self._clock_ms,
+            scheduler=self.scheduler,
+            config=self.config,
+            files=LOCAL,
+            max_open_files=MOST_OPEN,  # of many more: they are closed and opened all the time
         )
         return Log.open(self.path, options)
 

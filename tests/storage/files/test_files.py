@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from storage.errors import CorruptFileError
+from storage.files.file_pool import FilePool
 from storage.files.files import Entry, Files
 from storage.files.local import LocalFiles
 from storage.files.memory import MemoryFiles
@@ -39,12 +40,16 @@ def in_memory() -> MemoryFiles:
     return files
 
 
-@pytest.fixture(params=["local", "memory", "watched local", "watched memory"])
+@pytest.fixture(
+    params=["local", "memory", "watched local", "watched memory", "pooled local", "pooled memory"]
+)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     kind: str = request.param
     found = Place(in_memory(), "/logs")
     if kind.endswith("local"):
         found = Place(LocalFiles(), str(tmp_path))
+    if "pooled" in kind:
+        return found._replace(files=FilePool(found.files, 1))
     return found._replace(files=WatchedFiles(found.files)) if "watched" in kind else found
 
 

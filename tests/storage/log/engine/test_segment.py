@@ -8,6 +8,7 @@ import os
 
 import pytest
 
+from storage.files.file_pool import pooled
 from storage.files.memory import MemoryFiles
 from storage.formats.offset_index import OffsetPosition
 from storage.log.engine.batches import in_memory
@@ -34,7 +35,7 @@ def files() -> MemoryFiles:
 
 
 def opened(files: MemoryFiles, config: LogConfig, base: int = 0, is_new: bool = True) -> LogSegment:
-    return LogSegment(LogPlace(files, "/t-0", lambda: NOW_MS), base, config, is_new)
+    return LogSegment(LogPlace(pooled(files), "/t-0", lambda: NOW_MS), base, config, is_new)
 
 
 def append(segment: LogSegment, data: bytes) -> None:

@@ -1,0 +1,283 @@
+"""Files of which a bounded number is open: who works on one does not notice that it was closed.
+
+A log of thousands of segments has more files than a process may have open. The pool closes the one
+that was not used for longest, and opens it again when it is next used, wherever it stands by then.
+"""
+
+import contextlib
+import errno
+import os
+import resource
+import threading
+from collections import OrderedDict
+
+from storage.files.files import ChangingFile, Entry, Files, OpenFile
+
+MOST_OPEN = 500
+
+
+def most_by_default() -> int:
+    """How many files a pool has open: 500, or half of what the process may where that is less."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_OPEN if allowed == resource.RLIM_INFINITY else max(1, min(MOST_OPEN, allowed // 2))
+
+
+def pooled(files: Files, most: int | None = None) -> "FilePool":
+    """Files with a pool: those that are given, if they have one. most: None for the default."""
+    if isinstance(files, FilePool):
+        return files
+    return FilePool(files, most_by_default() if most is None else most)
+
+
+class FilePool:
+    """`Files` that keep at most so many of the files open that were opened to be changed.
+
+    Any number of threads may use them. A file that a call is working on is closed when that call
+    has ended: so many calls as are under way may keep one more each. One without a name (removed,
+    or replaced) stays open until it is closed, and counts. What was written to a file is synced
+    before the pool closes it, since an error of the disk is told to those who have it open; what
+    goes wrong there is raised by the next sync of that very file.
+
+    Names are followed through `rename`, of files and of directories, by this pool only.
+    """
+
+    def __init__(self, files: Files, most: int) -> None:
+        """most: how many may be open, one or more."""
+        if most < 1:
+            raise ValueError(f"at most {most} files open: one is needed at least")
+        self._files, self.most = files, most
+        self._lock = threading.RLock()  # of all that is below
+        self._open: OrderedDict[_PooledFile, None] = OrderedDict()  # the oldest first
+        self._nameless: set[_PooledFile] = set()  # open as well, and to stay so
+        self._named: dict[str, dict[str, list[_PooledFile]]] = {}  # by directory, then name
+
+    @property
+    def open_count(self) -> int:
+        """How many files it has open."""
+        return len(self._open) + len(self._nameless)
+
+    # ---- files that are open to be changed ----------------------------------------------------
+
+    def open_to_change(self, path: str, create: bool = False) -> "_PooledFile":
+        """See Files. A file is opened at once, so that what is wrong with it is told."""
+        with self._lock:
+            self._make_room()
+            file = _PooledFile(self, path, _Opened(self._files.open_to_change(path, create)))
+            self._open[file] = None
+            self._register(file)
+        return file
+
+    def _register(self, file: "_PooledFile") -> None:
+        directory, name = os.path.split(file.path)
+        self._named.setdefault(directory, {}).setdefault(name, []).append(file)
+
+    def _unregister(self, file: "_PooledFile") -> None:
+        directory, name = os.path.split(file.path)
+        of_directory = self._named[directory]
+        of_directory[name].remove(file)
+        if not of_directory[name]:
+            del of_directory[name]
+            if not of_directory:
+                del self._named[directory]
+
+    def opened(self, file: "_PooledFile") -> "_Opened":
+        """What a file is open by; it is opened if it is not."""
+        with self._lock:
+            if file.is_closed:
+                raise OSError(errno.EBADF, "the file was closed", file.path)
+            if file.opened is None:
+                self._make_room()
+                file.opened = _Opened(self._files.open_to_change(file.path))
+                self._open[file] = None
+            return file.opened
+
+    def _make_room(self) -> None:
+        """Close files that were not used since they were last passed over, until one more may be
+        open; one that was written to only where there is no other."""
+        while self._open and self.open_count >= self.most:
+            self._close(self._oldest())
+
+    def _oldest(self) -> "_PooledFile":
+        for _ in range(2 * len(self._open)):  # after one turn, all were passed over
+            file = next(iter(self._open))
+            if not file.was_used and not file.is_dirty:
+                return file
+            file.was_used = False
+            self._open.move_to_end(file)
+        return next(iter(self._open))
+
+    def _close(self, file: "_PooledFile") -> None:
+        opened, file.opened = file.opened, None
+        del self._open[file]
+        if opened is None or not file.is_dirty:
+            return
+        file.is_dirty = False
+        try:
+            opened.file.sync()
+        except OSError as error:
+            file.sync_error = error
+
+    def forget(self, file: "_PooledFile") -> None:
+        """Close a file for good."""
+        with self._lock:
+            if file.is_closed:
+                return
+            file.is_closed = True
+            file.opened = None
+            self._open.pop(file, None)
+            if file in self._nameless:
+                self._nameless.remove(file)
+            else:
+                self._unregister(file)
+
+    # ---- names --------------------------------------------------------------------------------
+
+    def rename(self, source: str, target: str) -> None:
+        with self._lock:
+            self._keep_open(target)
+            self._files.rename(source, target)
+            for file in self._taken(source):
+                file.path = target
+                self._register(file)
+            of_directory = self._named.pop(source, None)
+            if of_directory is not None:
+                self._named[target] = of_directory
+                for name, files in of_directory.items():
+                    for file in files:
+                        file.path = os.path.join(target, name)
+
+    def remove(self, path: str) -> None:
+        with self._lock:
+            self._keep_open(path)
+            self._files.remove(path)
+
+    def replace_file(self, path: str, data: bytes) -> None:
+        with self._lock:
+            self._keep_open(path)
+        self._files.replace_file(path, data)
+
+    def _keep_open(self, path: str) -> None:
+        """What has this name is about to lose it: it can be reached by being open alone."""
+        for file in self._found(path):
+            self.opened(file)
+        for file in self._taken(path):
+            self._open.pop(file, None)
+            self._nameless.add(file)
+
+    def _found(self, path: str) -> "list[_PooledFile]":
+        directory, name = os.path.split(path)
+        return self._named.get(directory, {}).get(name, [])
+
+    def _taken(self, path: str) -> "list[_PooledFile]":
+        taken = list(self._found(path))
+        for file in taken:
+            self._unregister(file)
+        return taken
+
+    # ---- everything else ----------------------------------------------------------------------
+
+    def list_directory(self, path: str) -> list[Entry]:
+        return self._files.list_directory(path)
+
+    def list_names(self, path: str) -> tuple[list[str], list[str]]:
+        return self._files.list_names(path)
+
+    def look_up(self, path: str) -> Entry | None:
+        return self._files.look_up(path)
+
+    def exists(self, path: str) -> bool:
+        return self._files.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return self._files.is_directory(path)
+
+    def read_bytes(self, path: str) -> bytes:
+        return self._files.read_bytes(path)
+
+    def read_range(self, path: str, position: int, length: int) -> bytes:
+        return self._files.read_range(path, position, length)
+
+    def open(self, path: str) -> OpenFile:
+        return self._files.open(path)
+
+    def truncate_file(self, path: str, size_bytes: int) -> None:
+        self._files.truncate_file(path, size_bytes)
+
+    def link(self, source: str, target: str) -> None:
+        self._files.link(source, target)
+
+    def make_directory(self, path: str) -> None:
+        self._files.make_directory(path)
+
+    def remove_directory(self, path: str) -> None:
+        self._files.remove_directory(path)
+
+    def set_modified(self, path: str, time_ms: int) -> None:
+        self._files.set_modified(path, time_ms)
+
+    def sync_file(self, path: str) -> None:
+        self._files.sync_file(path)
+
+    def sync_directory(self, path: str) -> None:
+        self._files.sync_directory(path)
+
+
+class _Opened:
+    """An open file, which the last one to let go of it closes.
+
+    A call keeps what it works on by a name of its own. So a file that the pool lets go of meanwhile
+    is closed behind the call, without a lock for each read.
+    """
+
+    __slots__ = ("file",)
+
+    def __init__(self, file: ChangingFile) -> None:
+        self.file = file
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError):  # nothing unsynced is in it
+            self.file.close()
+
+
+class _PooledFile:
+    """A ChangingFile of a pool. `opened` and what follows it are the pool's to change."""
+
+    __slots__ = ("_pool", "is_closed", "is_dirty", "opened", "path", "sync_error", "was_used")
+
+    def __init__(self, pool: FilePool, path: str, opened: _Opened) -> None:
+        self._pool, self.path = pool, path
+        self.opened: _Opened | None = opened
+        self.is_closed = self.is_dirty = self.was_used = False
+        self.sync_error: OSError | None = None  # of a sync that the pool did by itself
+
+    def read(self, position: int, length: int) -> bytes:
+        opened = self.opened or self._pool.opened(self)
+        self.was_used = True
+        return opened.file.read(position, length)
+
+    def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        opened = self.opened or self._pool.opened(self)
+        self.was_used = self.is_dirty = True
+        opened.file.write(position, data)
+        if self.opened is not opened:  # the pool let go of it, and may have synced it before
+            opened.file.sync()
+
+    def truncate(self, size_bytes: int) -> None:
+        opened = self.opened or self._pool.opened(self)
+        self.was_used = True
+        opened.file.truncate(size_bytes)
+
+    def size(self) -> int:
+        opened = self.opened or self._pool.opened(self)
+        return opened.file.size()
+
+    def sync(self) -> None:
+        opened = self.opened or self._pool.opened(self)
+        error, self.sync_error = self.sync_error, None
+        if error is not None:
+            raise error
+        self.is_dirty = False  # before: what is written meanwhile is not synced
+        opened.file.sync()
+
+    def close(self) -> None:
+        self._pool.forget(self)

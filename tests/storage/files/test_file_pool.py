@@ -1,0 +1,186 @@
+"""A pool of open files: how many are open, which is closed, and what outlives that."""
+
+import contextlib
+import errno
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from storage.files.file_pool import FilePool, most_by_default, pooled
+from storage.files.files import ChangingFile
+from storage.files.local import LOCAL
+from storage.files.memory import MemoryFiles
+from storage.files.watched import Operation, WatchedFiles
+
+
+def descriptors_below(path: Path) -> int:
+    """How many descriptors of this process lead to files below a directory."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            found.append(os.readlink(f"/proc/self/fd/{name}"))
+    return sum(target.startswith(f"{path}/") for target in found)
+
+
+def made(pool: FilePool, directory: Path, count: int) -> list[ChangingFile]:
+    files: list[ChangingFile] = []
+    for number in range(count):
+        file = pool.open_to_change(str(directory / f"{number}"), create=True)
+        file.write(0, bytes([number]) * 10)
+        files.append(file)
+    return files
+
+
+def test_no_more_are_open_than_may_be(tmp_path: Path) -> None:
+    pool = FilePool(LOCAL, 5)
+    files = made(pool, tmp_path, 50)
+    for turn in range(3):
+        for number, file in enumerate(files):
+            assert file.read(0, 100) == bytes([number]) * 10 + bytes(range(turn))
+            file.write(10 + turn, bytes([turn]))
+            assert pool.open_count == descriptors_below(tmp_path) <= 5
+    for file in files:
+        file.close()
+        file.close()
+    assert pool.open_count == descriptors_below(tmp_path) == 0
+
+
+def test_what_is_used_again_and_again_stays_open(tmp_path: Path) -> None:
+    watched = WatchedFiles(LOCAL)
+    pool = FilePool(watched, 5)
+    files = made(pool, tmp_path, 40)
+    for file in files:
+        file.sync()
+    opening = Operation("open_to_change", (str(tmp_path / "0"),))
+    before = watched.operations.count(opening)
+    for file in files[1:]:
+        files[0].read(0, 1)
+        file.read(0, 1)
+    assert watched.operations.count(opening) - before <= 3  # and ten times if it went by age alone
+
+
+def test_one_that_was_synced_is_closed_before_one_that_was_not(tmp_path: Path) -> None:
+    watched = WatchedFiles(LOCAL)
+    pool = FilePool(watched, 3)
+    for number, file in enumerate(made(pool, tmp_path, 3)):
+        if number == 1:
+            file.sync()
+    pool.open_to_change(str(tmp_path / "more"), create=True)
+    assert watched.counts["sync"] == 1
+    pool.open_to_change(str(tmp_path / "yet another"), create=True)
+    assert watched.counts["sync"] == 1  # "more" has nothing to be synced
+
+
+def test_what_was_written_is_synced_before_its_file_is_closed(tmp_path: Path) -> None:
+    watched = WatchedFiles(LOCAL)
+    pool = FilePool(watched, 1)
+    first, *_ = made(pool, tmp_path, 2)
+    sync = Operation("sync", (str(tmp_path / "0"),))
+    assert watched.operations.count(sync) == 1
+    first.truncate(3)  # of which no disk tells an error
+    pool.open_to_change(str(tmp_path / "1"))
+    assert watched.operations.count(sync) == 1
+    first.write(3, b"more")
+    pool.open_to_change(str(tmp_path / "1"))
+    assert watched.operations.count(sync) == 2
+
+
+def test_an_error_of_that_sync_is_told_to_whom_it_concerns(tmp_path: Path) -> None:
+    def fail(operation: Operation) -> None:
+        if operation == Operation("sync", (str(tmp_path / "0"),)) and fails:
+            raise OSError(errno.EIO, "broken", operation.paths[0])
+
+    fails = True
+    pool = FilePool(WatchedFiles(LOCAL, fail), 1)
+    first, second = made(pool, tmp_path, 2)  # no error: it is not of the second file
+    second.sync()
+    assert first.read(0, 1) == b"\0"
+    fails = False
+    with pytest.raises(OSError, match="broken"):
+        first.sync()
+    first.sync()
+
+
+def test_names_are_followed(tmp_path: Path) -> None:
+    pool = FilePool(LOCAL, 1)
+    (tmp_path / "t-0").mkdir()
+    first, second, third = made(pool, tmp_path / "t-0", 3)
+    pool.rename(str(tmp_path / "t-0" / "0"), str(tmp_path / "t-0" / "0.deleted"))
+    pool.rename(str(tmp_path / "t-0"), str(tmp_path / "t-0.abc-delete"))
+    (tmp_path / "t-0").mkdir()
+    for name in "012":
+        (tmp_path / "t-0" / name).write_bytes(b"another log of that name")
+    assert [file.read(0, 1) for file in (first, second, third)] == [b"\0", b"\1", b"\2"]
+
+
+def test_a_file_without_a_name_stays_open(tmp_path: Path) -> None:
+    pool = FilePool(LOCAL, 2)
+    removed, below, replaced, last = made(pool, tmp_path, 4)
+    pool.remove(str(tmp_path / "0"))
+    pool.rename(str(tmp_path / "3"), str(tmp_path / "1"))
+    pool.replace_file(str(tmp_path / "2"), b"new")
+    (tmp_path / "others").mkdir()
+    others = made(pool, tmp_path / "others", 3)
+    read = [file.read(0, 1) for file in (removed, below, replaced, last)]
+    assert read == [b"\0", b"\1", b"\2", b"\3"]
+    for file in (removed, below, replaced, last, *others):
+        file.close()
+    assert pool.open_count == descriptors_below(tmp_path) == 0
+
+
+def test_a_file_that_was_closed_is_not_opened_again(tmp_path: Path) -> None:
+    file, *_ = made(FilePool(LOCAL, 1), tmp_path, 1)
+    file.close()
+    with pytest.raises(OSError, match="closed") as error:
+        file.read(0, 1)
+    assert (error.value.errno, error.value.filename) == (errno.EBADF, str(tmp_path / "0"))
+
+
+def test_what_a_name_leads_to_is_told_when_it_is_opened() -> None:
+    pool = FilePool(MemoryFiles(), 1)
+    with pytest.raises(FileNotFoundError):
+        pool.open_to_change("/missing")
+    assert pool.open_count == 0
+
+
+def test_a_reader_is_never_left_without_its_file(tmp_path: Path) -> None:
+    """Each thread reads and writes files of which the others' use closes all but two."""
+    pool = FilePool(LOCAL, 2)
+    files = made(pool, tmp_path, 12)
+    errors: list[BaseException] = []
+    most = 0
+
+    def work(own: int) -> None:
+        nonlocal most
+        try:
+            for turn in range(2_000):
+                number = (turn * 7 + own * 3) % 12
+                assert files[number].read(0, 10) == bytes([number]) * 10
+                if turn % 20 == 0:
+                    files[own].write(10, turn.to_bytes(4))
+                    assert files[own].read(10, 4) == turn.to_bytes(4)
+                    most = max(most, descriptors_below(tmp_path))
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(own,)) for own in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert most <= 2 + 4  # and one more for each call that is under way
+    for file in files:
+        file.close()
+    assert descriptors_below(tmp_path) == 0
+
+
+def test_how_many_is_asked_for_once() -> None:
+    pool = pooled(MemoryFiles(), 7)
+    assert pool.most == 7
+    assert pooled(pool, 3) is pool
+    assert 1 <= most_by_default() <= 500
+    with pytest.raises(ValueError, match="one is needed"):
+        FilePool(MemoryFiles(), 0)
