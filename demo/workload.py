@@ -7,16 +7,20 @@ The topics' segments were smaller once than `segment.bytes` says now: so cleanin
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
+import pyarrow as pa
+
+from storage import arrow
 from storage.codecs.compression import Codec
-from storage.log.log_writer import LogDirWriter, LogSettings, LogWriter, Message
+from storage.log import Log, LogConfig
+from storage.log.manager.new_log_dir import new_log_dir
 
 WRITTEN_SEGMENT_BYTES = 512 * 1024
 SEGMENT_BYTES = 4 * 1024 * 1024
 BATCH_RECORDS = 100
 SPAN_MS = 3 * 24 * 60 * 60 * 1000
 CLUSTER_ID = "demo"
+_COLUMNS = pa.schema({"key": pa.binary(), "value": pa.binary(), "timestamp": pa.int64()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +50,13 @@ TOPICS = (
 
 def write_log_dir(path: str, records: int, end_ms: int, seed: int = 1) -> None:
     """Write about so many records, the last of them at end_ms."""
-    with LogDirWriter(path, CLUSTER_ID) as log_dir:
+    config = LogConfig(segment_bytes=WRITTEN_SEGMENT_BYTES)
+    with new_log_dir(path, CLUSTER_ID, config, lambda: end_ms) as manager:
         for topic in TOPICS:
             for partition in range(topic.partitions):
-                log = log_dir.create(
-                    topic.name, partition, LogSettings(segment_bytes=WRITTEN_SEGMENT_BYTES)
-                )
+                log = manager.create((topic.name, partition))
                 count = int(records * topic.share / topic.partitions)
-                _fill(log, topic, count, end_ms, random.Random(f"{seed} {topic.name} {partition}"))
+                _fill(log, topic, count, random.Random(f"{seed} {topic.name} {partition}"))
 
 
 def topic_configs() -> dict[str, dict[str, str]]:
@@ -65,19 +68,26 @@ def topic_configs() -> dict[str, dict[str, str]]:
     }
 
 
-def _fill(log: LogWriter, topic: Topic, count: int, end_ms: int, chance: random.Random) -> None:
-    messages = _messages(topic, count, end_ms, chance)
-    while batch := list(islice(messages, BATCH_RECORDS)):
-        log.append(batch, topic.codec)
+def _fill(log: Log, topic: Topic, count: int, chance: random.Random) -> None:
+    """Append records up to the time of the log's clock; each chunk becomes a batch."""
+    chunks = _chunks(topic, count, log.now_ms, chance)
+    table = pa.RecordBatchReader.from_batches(_COLUMNS, chunks)
+    arrow.append(log, table, arrow.Batching(codec=topic.codec))
 
 
-def _messages(topic: Topic, count: int, end_ms: int, chance: random.Random) -> Iterator[Message]:
+def _chunks(
+    topic: Topic, count: int, end_ms: int, chance: random.Random
+) -> Iterator[pa.RecordBatch]:
     """Some keys change all the time, most seldom, as it is."""
-    for number in range(count):
-        key = int(topic.keys * chance.random() ** 2)
-        timestamp = end_ms - SPAN_MS + SPAN_MS * (number + 1) // count
-        value = None if chance.random() < topic.tombstones else _value(topic, number, chance)
-        yield Message(b"%s-%d" % (topic.name.encode(), key), value, timestamp)
+    name = topic.name.encode()
+    for first in range(0, count, BATCH_RECORDS):
+        keys, values, times = [], [], []
+        for number in range(first, min(first + BATCH_RECORDS, count)):
+            keys.append(b"%s-%d" % (name, int(topic.keys * chance.random() ** 2)))
+            is_deleted = chance.random() < topic.tombstones
+            values.append(None if is_deleted else _value(topic, number, chance))
+            times.append(end_ms - SPAN_MS + SPAN_MS * (number + 1) // count)
+        yield pa.record_batch([keys, values, times], _COLUMNS)
 
 
 def _value(topic: Topic, number: int, chance: random.Random) -> bytes:

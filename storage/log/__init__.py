@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from storage.log.engine.log import Log as Log
     from storage.log.engine.log import LogOptions as LogOptions
+    from storage.log.engine.log_config import LogConfig as LogConfig
     from storage.log.manager.log_manager import LogManager as LogManager
     from storage.log.manager.log_manager import ManagerOptions as ManagerOptions
 
 _ROOMS = {
     "Log": "storage.log.engine.log",
     "LogOptions": "storage.log.engine.log",
+    "LogConfig": "storage.log.engine.log_config",
     "LogManager": "storage.log.manager.log_manager",
     "ManagerOptions": "storage.log.manager.log_manager",
 }

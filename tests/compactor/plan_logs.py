@@ -14,8 +14,7 @@ from compactor.planning.round_plan import plan_round
 from storage.file_names import SNAPSHOT, file_name
 from storage.formats import checkpoint, producer_snapshot
 from storage.formats.producer_snapshot import ProducerEntry
-from storage.log.log_writer import Message, Producer
-from tests.support.log_builder import Batch, BuiltLog, build_log_dir
+from tests.support.log_builder import Batch, BuiltLog, Message, Producer, build_log_dir
 
 BATCH_BYTES = 79
 NOW_MS = 1_000_000

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from storage.codecs.compression import Codec
 from storage.formats import clean_shutdown
-from storage.log.log_writer import Message
-from tests.support.log_builder import Batch, BuiltLog, build_log_dir
+from tests.support.log_builder import Batch, BuiltLog, Message, build_log_dir
 
 TOPIC, PARTITION = "orders", 0
 RECORDS_A_BATCH = 3

@@ -1,15 +1,14 @@
-"""python -m tests.conformance: random logs, logs of our own writer, retention, and recovery.
+"""python -m tests.conformance: random logs, retention, and recovery.
 
 With options only the first, see random_logs. The others alone: python -m
-tests.conformance.written_logs, tests.conformance.retained_logs, tests.conformance.recovered_logs.
+tests.conformance.retained_logs, tests.conformance.recovered_logs.
 """
 
 import sys
 
-from tests.conformance import recovered_logs, retained_logs, written_logs
+from tests.conformance import recovered_logs, retained_logs
 from tests.conformance.random_logs import run_from_shell
 
-WRITTEN_LOGS = ("--count", "25")
 CRASHES = ("--seeds", "1")
 
 
@@ -17,7 +16,7 @@ def main(arguments: list[str]) -> int | str:
     code = run_from_shell(arguments)
     if code or arguments:
         return code
-    return written_logs.main(WRITTEN_LOGS) or retained_logs.main() or recovered_logs.main(CRASHES)
+    return retained_logs.main() or recovered_logs.main(CRASHES)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from storage.formats import checkpoint, clean_shutdown
-from storage.log.log_writer import Message
 from tests.support.file_states import State
-from tests.support.log_builder import Batch, BuiltLog, build_log_dir
+from tests.support.log_builder import Batch, BuiltLog, Message, build_log_dir
 from tests.support.reference_batch import split
 
 TIME_MS = 1_700_000_000_000

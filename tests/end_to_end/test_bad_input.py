@@ -25,7 +25,8 @@ from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
 from compactor.host.java import use_java
 from storage.formats import checkpoint
-from storage.log.log_writer import LogDirWriter, Message
+from storage.log import LogManager
+from storage.log.manager.new_log_dir import new_log_dir
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_logs import (
     INDEX,
@@ -43,7 +44,9 @@ from tests.end_to_end.bad_input_tasks import (
     RunOutOfSpace,
     misbehaving,
 )
+from tests.support import log_builder
 from tests.support.file_states import State, state_of
+from tests.support.log_builder import Batch, Message
 
 pytestmark = pytest.mark.spark
 
@@ -201,25 +204,27 @@ def test_a_file_that_changes_during_the_run_fails_its_log_alone(
 # disks
 
 
-def write_large(log_dir: LogDirWriter, topic: str) -> None:
+def write_large(manager: LogManager, topic: str) -> None:
     """A log of which 40,000 bytes stay."""
-    log = log_dir.create(topic, 0)
+    log = manager.create((topic, 0))
     for i in range(200):
-        log.append([Message(b"%d" % i, b"v" * 200, 1000), Message(b"x", b"", 1000)])
+        log_builder.append(
+            log, Batch([Message(b"%d" % i, b"v" * 200, 1000), Message(b"x", b"", 1000)])
+        )
     log.roll()
-    log.append([Message(b"x", b"", 1000)])
+    log_builder.append(log, Batch([Message(b"x", b"", 1000)]))
 
 
 @pytest.fixture
 def uneven(tmp_path: Path) -> Path:
     """A small log and a large one."""
-    with LogDirWriter(str(tmp_path / "logs"), "uneven") as log_dir:
+    with new_log_dir(str(tmp_path / "logs"), "uneven") as manager:
         for topic, records in (("small", 2), ("small-too", 3)):
-            log = log_dir.create(topic, 0)
-            log.append([Message(b"x", b"", 1000)] * records)
+            log = manager.create((topic, 0))
+            log_builder.append(log, Batch([Message(b"x", b"", 1000)] * records))
             log.roll()
-            log.append([Message(b"x", b"", 1000)])
-        write_large(log_dir, "large")
+            log_builder.append(log, Batch([Message(b"x", b"", 1000)]))
+        write_large(manager, "large")
     return tmp_path / "logs"
 
 

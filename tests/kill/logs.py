@@ -12,8 +12,10 @@ from pathlib import Path
 
 from storage.codecs.compression import Codec
 from storage.formats import checkpoint
-from storage.log.log_writer import LogDirWriter, LogSettings, Message, Producer
+from storage.log import LogConfig, LogManager
+from storage.log.manager.new_log_dir import new_log_dir
 from tests.golden import corpora
+from tests.support.log_builder import Batch, Message, Producer, append
 
 STABLE = {"plain": Codec.NONE, "zstd": Codec.ZSTD, "lz4": Codec.LZ4}
 PARTITIONS = 2
@@ -29,10 +31,11 @@ NOW_MS = corpora.now_ms()
 
 def write(log_dir: Path, topic_configs: Path) -> None:
     """Write the directory, and the topics' configurations beside it."""
-    with LogDirWriter(str(log_dir), "kill") as writer:
+    config = LogConfig(segment_bytes=SEGMENT_BYTES)
+    with new_log_dir(str(log_dir), "kill", config) as manager:
         for topic, codec in STABLE.items():
             for partition in range(PARTITIONS):
-                _fill(writer, topic, partition, codec)
+                _fill(manager, topic, partition, codec)
     fleet = corpora.extracted()
     known = json.loads(fleet.topic_configs.read_text())
     configs = {topic: known[topic] | LATER for topic in TRANSACTIONAL}
@@ -52,12 +55,12 @@ def is_stable(partition: str) -> bool:
     return partition.rpartition("-")[0] in STABLE
 
 
-def _fill(writer: LogDirWriter, topic: str, partition: int, codec: Codec) -> None:
+def _fill(manager: LogManager, topic: str, partition: int, codec: Codec) -> None:
     chance = random.Random(f"{topic} {partition}")
-    log = writer.create(topic, partition, LogSettings(segment_bytes=SEGMENT_BYTES))
+    log = manager.create((topic, partition))
     keys: list[bytes] = []
     batch = 0
-    while len(list(Path(log.path).glob("*.log"))) <= SEGMENTS:
+    while len(log.segments) <= SEGMENTS:
         messages = []
         for _ in range(BATCH_RECORDS):
             if not keys or chance.random() < NEW_KEYS:
@@ -67,5 +70,5 @@ def _fill(writer: LogDirWriter, topic: str, partition: int, codec: Codec) -> Non
                 key = chance.choice(keys)
             value = None if chance.random() < 0.05 else chance.randbytes(VALUE_BYTES)
             messages.append(Message(key, value, NOW_MS - 10**9 + batch))
-        log.append(messages, codec, Producer(partition, 0, batch * BATCH_RECORDS))
+        append(log, Batch(messages, codec, Producer(partition, 0, batch * BATCH_RECORDS)))
         batch += 1

@@ -61,7 +61,7 @@ EMPTIED_ABORT = bytes.fromhex(
 )
 
 # A partition as Kafka 4.3.1 left it, with segment.bytes 330 and index.interval.bytes 0; what was
-# appended is in test_log_writer.py. Without partition.metadata.
+# appended is in test_golden_files.py. Without partition.metadata.
 KAFKAS_FILES = {
     "00000000000000000000.log": (
         "00000000000000000000004300000000024b57ecc00000000000010000018bcfe568000000018bcf"

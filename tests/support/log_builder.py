@@ -1,7 +1,6 @@
 """Builds log directories of small logs: one says what was appended, and where it rolled.
 
-What the bytes are is left to what writes logs in this project, today the log writer: a storage
-engine takes its place here, in `_write`. Logs that may not be of our own making are those of
+The bytes are those of the storage engine. Logs that may not be of our own making are those of
 `made_log`, laid out by hand, and of `tests/golden`, written by Kafka.
 """
 
@@ -9,17 +8,39 @@ import atexit
 import functools
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from storage.codecs.compression import Codec
-from storage.log.log_writer import LogDirWriter, LogSettings, Message, Producer
+from storage.formats.record import Record
+from storage.formats.record_batch import BatchOptions, encode_batch
+from storage.log import Log
+from storage.log.engine.appending import AppendRequest
+from storage.log.manager.new_log_dir import new_log_dir
 
 INTERVAL_BYTES = 4096
 
 
+class Message(NamedTuple):
+    """A record that has no offset yet."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int  # ms
+    headers: tuple[tuple[bytes, bytes | None], ...] = ()
+
+
+class Producer(NamedTuple):
+    """Who sent a batch, if it is an idempotent producer."""
+
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+
+
 class Batch(NamedTuple):
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
     codec: Codec = Codec.NONE
     producer: Producer | None = None
 
@@ -31,6 +52,17 @@ class BuiltLog(NamedTuple):
     partition: int
     segments: tuple[tuple[Batch, ...], ...]
     index_interval_bytes: int = INTERVAL_BYTES
+
+
+def append(log: Log, batch: Batch, leader_epoch: int = 0) -> None:
+    """Append one batch as a leader does."""
+    records = [
+        Record(offset, message.timestamp, message.key, message.value, message.headers)
+        for offset, message in enumerate(batch.messages)
+    ]
+    sent_by = {} if batch.producer is None else batch.producer._asdict()
+    data = encode_batch(records, batch.codec, BatchOptions(**sent_by))
+    log.append_as_leader(data, AppendRequest(leader_epoch=leader_epoch))
 
 
 def build_log_dir(root: Path, *logs: BuiltLog) -> None:
@@ -48,11 +80,13 @@ def _template(logs: tuple[BuiltLog, ...]) -> Path:
 
 
 def _write(root: Path, logs: tuple[BuiltLog, ...]) -> None:
-    with LogDirWriter(str(root), "built") as log_dir:
+    with new_log_dir(str(root), "built") as manager:
         for built in logs:
-            settings = LogSettings(index_interval_bytes=built.index_interval_bytes)
-            log = log_dir.create(built.topic, built.partition, settings)
-            for segment in built.segments:
-                log.roll()
-                for messages, codec, producer in segment:
-                    log.append(messages, codec, producer)
+            interval = str(built.index_interval_bytes)
+            manager.configure_topic(built.topic, {"index.interval.bytes": interval})
+            log = manager.create((built.topic, built.partition))
+            for batches in built.segments:
+                if log.segments[-1].size_bytes:
+                    log.roll()
+                for batch in batches:
+                    append(log, batch)

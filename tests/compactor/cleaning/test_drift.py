@@ -16,9 +16,8 @@ from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file
 from storage.files.files import Files
 from storage.formats import checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.log.log_writer import Message
 from tests.support.local_round import LocalRound, Rows
-from tests.support.log_builder import Batch, BuiltLog, build_log_dir
+from tests.support.log_builder import Batch, BuiltLog, Message, build_log_dir
 from tests.support.made_log import files_of
 
 NOW_MS = 1_700_000_100_000

@@ -68,9 +68,6 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.verification": "cleaning_clock reader_bounds reader_log reader_proof "
         "rewritten_indexes verify verify_batches verify_segment",
     },
-    "writing logs batch by batch, for tests and the demo": {
-        "storage.log": "log_writer segment_writer",
-    },
     "files that are in no log directory: configuration, reports, caches, Java, the terminal": {
         "cleaner_jobs.spark": "class_archive class_archive_job early_daemon first_use gateway "
         "kept_launch spark_session",
