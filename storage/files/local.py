@@ -110,11 +110,14 @@ class _LocalChangingFile:
             raise
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        with filesystem.naming(self._path):
+        try:
             written = os.pwrite(self._descriptor, data, position)
             while written < len(data):  # a signal, or a limit of the system
                 rest = memoryview(data)[written:]
                 written += os.pwrite(self._descriptor, rest, position + written)
+        except OSError as error:
+            error.filename = self._path
+            raise
 
     def truncate(self, size_bytes: int) -> None:
         with filesystem.naming(self._path):

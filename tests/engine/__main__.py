@@ -15,7 +15,7 @@ from pathlib import Path
 from compactor.host.output import print_line
 from storage.files.local import LOCAL
 from tests.engine import random_engine_script, random_manager_script
-from tests.engine.replays import replayed
+from tests.engine.replays import kernels_used, replayed
 from tests.engine.script_values import Options
 from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
 from tests.oracle import kafka
@@ -31,7 +31,7 @@ def main() -> None:
         kept = wanted.kept or Path(scratch) / "kafka"
         if not kept.exists():
             _ask_kafka(wanted, Path(scratch) / "scripts", kept)
-        found = list(_differences(kept, Path(scratch) / "logs"))
+        found = list(_differences(kept, Path(scratch) / "logs", not wanted.without_kernels))
     total = len(list(kept.glob(f"*{SUFFIX}"))) if wanted.kept else wanted.scripts
     for name, difference in found:
         print_line(f"{name}: {difference}")
@@ -45,6 +45,7 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--manager", action="store_true", help="several logs and their manager")
     parser.add_argument("--kept", type=Path, help="Kafka's answers: used if there, else made")
+    parser.add_argument("--without-kernels", action="store_true", help="batch by batch")
     return parser.parse_args()
 
 
@@ -57,12 +58,13 @@ def _ask_kafka(wanted: argparse.Namespace, scripts: Path, kept: Path) -> None:
     kafka.run("engine-all", scripts, kept, "--hex", "true")
 
 
-def _differences(kept: Path, logs: Path) -> Iterator[tuple[str, str]]:
+def _differences(kept: Path, logs: Path, with_kernels: bool) -> Iterator[tuple[str, str]]:
     for expected in sorted(kept.glob(f"*{SUFFIX}")):
         name = expected.name.removesuffix(SUFFIX)
         lines = lines_of((kept / f"{name}.hex.jsonl").read_text())
         logs.mkdir(exist_ok=True)
-        actual = replayed(LOCAL, str(logs / name), lines)
+        with kernels_used(with_kernels):
+            actual = replayed(LOCAL, str(logs / name), lines)
         difference = first_difference(lines_of(expected.read_text()), actual, AS_BYTES)
         if difference is not None:
             yield name, difference

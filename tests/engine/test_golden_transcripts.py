@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from storage.files.local import LOCAL
-from tests.engine.replays import replayed
+from tests.engine.replays import kernels_used, replayed
 from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "engine"
@@ -22,9 +22,11 @@ def lines(name: str, kind: str) -> list[dict[str, Any]]:
     return lines_of(gzip.decompress((GOLDEN / f"{name}.{kind}.jsonl.gz").read_bytes()).decode())
 
 
+@pytest.mark.parametrize("with_kernels", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_replay_tells_what_kafka_tells(name: str, tmp_path: Path) -> None:
-    actual = replayed(LOCAL, str(tmp_path / "log"), lines(name, "script"))
+def test_a_replay_tells_what_kafka_tells(name: str, with_kernels: bool, tmp_path: Path) -> None:
+    with kernels_used(with_kernels):
+        actual = replayed(LOCAL, str(tmp_path / "log"), lines(name, "script"))
     assert first_difference(lines(name, "transcript"), actual, AS_BYTES) is None
 
 

@@ -14,7 +14,8 @@ L-18.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from storage.codecs.compression import Codec
 from storage.formats.batch_header import MAGIC, NO_LEADER_EPOCH, NO_TIMESTAMP
@@ -70,14 +71,13 @@ class AppendRequest:
 BY_CLIENT = AppendRequest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogAppendInfo:
+class LogAppendInfo(NamedTuple):
     """What came of an append. Of a duplicate: the offsets of the first time."""
 
     first_offset: int  # -1: not known, or nothing was appended
     last_offset: int
     max_timestamp: int
-    log_append_time: int = NO_TIMESTAMP
+    log_append_time: int
     log_start_offset: int
     last_leader_epoch: int | None
     source_codec: Codec
@@ -115,8 +115,7 @@ def append(
     producers = _check_producers(parts, batches, place, how)
     duplicate = producers.duplicate
     if duplicate is not None:
-        return replace(
-            info,
+        return info._replace(
             first_offset=duplicate.first_offset,
             last_offset=duplicate.last_offset,
             log_append_time=duplicate.timestamp,
@@ -162,6 +161,7 @@ def analyze(parts: LogParts, data: bytes | bytearray, how: AppendRequest) -> Log
         first_offset=seen.first_offset,
         last_offset=seen.last_offset,
         max_timestamp=seen.max_timestamp,
+        log_append_time=NO_TIMESTAMP,
         log_start_offset=parts.marks.log_start,
         last_leader_epoch=None if seen.leader_epoch == NO_LEADER_EPOCH else seen.leader_epoch,
         source_codec=seen.codec,
@@ -242,8 +242,7 @@ def _validated(
         for batch in in_memory(done.data):
             if batch.size_bytes > parts.config.max_message_bytes:
                 raise _too_large(batch, parts)
-    info = replace(
-        info,
+    info = info._replace(
         first_offset=first,
         last_offset=done.next_offset - 1,
         max_timestamp=done.max_timestamp,

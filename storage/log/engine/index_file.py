@@ -61,8 +61,9 @@ class IndexFile:
         """Put an entry behind the others."""
         if self.entries >= self.max_entries:
             raise BufferOverflowError(f"{self.path} has no room left")
-        self._file.write(self.size_bytes, packed)
-        self.data[self.size_bytes :] = packed
+        data = self.data
+        self._file.write(len(data), packed)
+        data += packed
         self.entries += 1
 
     def keep(self, entries: int) -> None:

@@ -41,8 +41,12 @@ class LogDirState:
         try:
             return action()
         except OSError as error:
-            self.is_offline = True
-            raise KafkaStorageError(f"{what}: {error}") from error
+            raise self.failed(what, error) from error
+
+    def failed(self, what: str, error: OSError) -> KafkaStorageError:
+        """The directory is offline from now on; what to raise."""
+        self.is_offline = True
+        return KafkaStorageError(f"{what}: {error}")
 
 
 class ReadResult(NamedTuple):
@@ -91,8 +95,9 @@ class LocalLog:
     def set_end(self, offset: int) -> None:
         """The log ends there, in the active segment as it is now."""
         active = self.segments.active
-        self.end = OffsetMetadata(offset, active.base_offset, active.size_bytes)
-        self.recovery_point = min(self.recovery_point, offset)
+        self.end = OffsetMetadata(offset, active.base_offset, active.log.size_bytes)
+        if offset < self.recovery_point:
+            self.recovery_point = offset
 
     def append(self, last_offset: int, data: Bytes, batches: Iterable[Batch]) -> None:
         """Put batches at the end; the log ends behind them."""

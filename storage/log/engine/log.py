@@ -24,6 +24,7 @@ from storage.log.engine.log_options import LogOptions as LogOptions
 from storage.log.engine.lookup import Isolation, offset_by_timestamp
 from storage.log.engine.offsets import EndOffset, OffsetMetadata, OffsetSnapshot, TimestampAndOffset
 from storage.log.engine.parts import LogParts
+from storage.log.engine.plain_append import PlainAppends
 from storage.log.engine.producer_append import AppendOrigin
 from storage.log.engine.producer_manager import ProducerManager
 from storage.log.engine.producers import VerificationGuard
@@ -47,6 +48,7 @@ class Log:
         self._parts, self._lock = made, threading.RLock()
         self._local, self._marks = made.local, made.marks
         self.producers, self.epochs = made.producers, made.epochs
+        self._plain_appends = PlainAppends(made)
 
     @classmethod
     def open(cls, path: str, options: LogOptions) -> Self:
@@ -164,7 +166,9 @@ class Log:
     def append_as_leader(self, data: bytes, request: AppendRequest = BY_CLIENT) -> LogAppendInfo:
         """Give batches offsets, and append them. Raise a LogError where they are refused; what the
         append had done by then stays done (`appending`)."""
-        return self._append(data, request)
+        with self._lock:
+            done = self._plain_appends.append(data, request)
+        return self._append(data, request) if done is None else done
 
     def append_as_follower(self, data: bytes, leader_epoch: int) -> LogAppendInfo:
         """Append batches with the offsets that they have."""

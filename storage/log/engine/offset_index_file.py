@@ -43,8 +43,10 @@ class OffsetIndexFile:
     @property
     def last_offset(self) -> int:
         """Of the last entry; the base offset if there is none."""
-        entries = self.entries
-        return self._at(entries - 1).offset if entries else self._base_offset
+        file = self.opened()
+        if not file.entries:
+            return self._base_offset
+        return self._base_offset + int(ENTRY.unpack_from(file.data, -ENTRY.size)[0])
 
     def _at(self, number: int) -> OffsetPosition:
         relative, position = ENTRY.unpack_from(self.file.data, number * ENTRY.size)
@@ -53,7 +55,7 @@ class OffsetIndexFile:
     def append(self, offset: int, position: int) -> None:
         """Add an entry behind the others."""
         file = self.opened()
-        if self.is_full:
+        if file.entries >= file.max_entries:
             raise IllegalArgumentError(f"{file.path} is full, with {file.entries} entries")
         if file.entries and offset <= self.last_offset:
             raise InvalidOffsetError(

@@ -232,6 +232,8 @@ class ProducerManager:
     @property
     def first_unstable(self) -> OffsetMetadata | None:
         """Of the oldest transaction that is open, or not replicated yet."""
+        if not self._unreplicated and not self._ongoing:  # as nearly always
+            return None
         found = [self._unreplicated[min(self._unreplicated)]] if self._unreplicated else []
         if self._ongoing:
             found.append(self._ongoing[min(self._ongoing)])

@@ -131,27 +131,28 @@ class LogSegment:
         largest = self.largest_so_far.timestamp_ms
         return largest if largest >= 0 else self.last_modified_ms
 
-    def _waited_ms(self, now_ms: int, timestamp_ms: int) -> int:
+    def _waited_ms(self, timestamp_ms: int) -> int:
         """By the times of records, where the first batch has one; else by the clock."""
-        if self._first_timestamp is None:
+        first_ms = self._first_timestamp
+        if first_ms is None:
             first = next(self.log.batches(), None)
-            self._first_timestamp = None if first is None else first.max_timestamp
-        if self._first_timestamp is not None and self._first_timestamp >= 0:
-            return timestamp_ms - self._first_timestamp
-        return now_ms - self._created_ms
+            first_ms = self._first_timestamp = None if first is None else first.max_timestamp
+        if first_ms is not None and first_ms >= 0:
+            return timestamp_ms - first_ms
+        return self._clock() - self._created_ms
 
     # ---- append -------------------------------------------------------------------------------
 
     def should_roll(self, incoming: IncomingBytes, config: LogConfig) -> bool:
         """Whether a new segment has to take what comes. Opens both indexes."""
-        waited = self._waited_ms(self._clock(), incoming.max_timestamp)
-        size = self.size_bytes
+        size_bytes, timestamp_ms, last_offset = incoming
+        size, waited_ms = self.log.size_bytes, self._waited_ms(timestamp_ms)
         return (
-            size > config.segment_bytes - incoming.size_bytes
-            or (size > 0 and waited > config.max_segment_ms - self._jitter_ms)
+            size > config.segment_bytes - size_bytes
+            or (size > 0 and waited_ms > config.max_segment_ms - self._jitter_ms)
             or self.offset_index.is_full
             or self.time_index.is_full
-            or not self._holds(incoming.last_offset)
+            or not self._holds(last_offset)
         )
 
     def _holds(self, offset: int) -> bool:
@@ -170,13 +171,31 @@ class LogSegment:
             raise LogSegmentOffsetOverflowError(self.base_offset, largest_offset)
         self.log.append(data)
         for batch in batches:
-            self._note_time(batch)
-            if self._bytes_since_entry > self._interval_bytes:
-                self.offset_index.append(batch.last_offset, position)
-                self.time_index.maybe_append(*self.largest_so_far)
-                self._bytes_since_entry = 0
-            position += batch.size_bytes
-            self._bytes_since_entry += batch.size_bytes
+            size = batch.size_bytes
+            incoming = IncomingBytes(size, batch.max_timestamp, batch.last_offset)
+            self._put_in_indexes(incoming, position)
+            position += size
+
+    def append_one(self, incoming: IncomingBytes, data: Bytes) -> None:
+        """As append, of a single batch."""
+        log = self.log
+        position = log.size_bytes
+        if not self._holds(incoming.last_offset):
+            raise LogSegmentOffsetOverflowError(self.base_offset, incoming.last_offset)
+        log.append(data)
+        self._put_in_indexes(incoming, position)
+
+    def _put_in_indexes(self, batch: IncomingBytes, position: int) -> None:
+        """Note the time of a batch, and put it in the indexes where its turn has come."""
+        size_bytes, timestamp_ms, last_offset = batch
+        largest = self._largest or self.largest_so_far
+        if timestamp_ms > largest.timestamp_ms:
+            largest = self._largest = LargestTimestamp(timestamp_ms, last_offset)
+        if self._bytes_since_entry > self._interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(*largest)
+            self._bytes_since_entry = 0
+        self._bytes_since_entry += size_bytes
 
     def _note_time(self, batch: Batch) -> None:
         timestamp = batch.max_timestamp

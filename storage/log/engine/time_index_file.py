@@ -58,17 +58,18 @@ class TimeIndexFile:
         """Add an entry if its time is above the last one's. A full index refuses even what it
         would not write; skip_full_check: the entry at the end of a segment may take its slot."""
         file = self.opened()
-        if not skip_full_check and self.is_full:
+        if not skip_full_check and file.entries >= file.max_entries - 1:
             raise IllegalArgumentError(f"{file.path} is full, with {file.entries} entries")
-        if file.entries and offset < self.last.offset:
+        last_ms, last_offset = self.last
+        if file.entries and offset < last_offset:
             raise InvalidOffsetError(
-                f"offset {offset} is below {self.last.offset}, the last one of {file.path}"
+                f"offset {offset} is below {last_offset}, the last one of {file.path}"
             )
-        if file.entries and timestamp_ms < self.last.timestamp_ms:
+        if file.entries and timestamp_ms < last_ms:
             raise IllegalStateError(
-                f"time {timestamp_ms} is below {self.last.timestamp_ms}, the last of {file.path}"
+                f"time {timestamp_ms} is below {last_ms}, the last of {file.path}"
             )
-        if timestamp_ms > self.last.timestamp_ms:
+        if timestamp_ms > last_ms:
             relative = offset - self._base_offset
             if not fits(relative):
                 raise IndexOffsetOverflowError(f"offset {offset} does not fit {file.path}")

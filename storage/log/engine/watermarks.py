@@ -57,7 +57,7 @@ class Watermarks:
 
     def follow_end(self) -> None:
         """Take the place of the log end, where the high watermark has got there."""
-        if self.high_watermark >= self._local.end_offset:
+        if self._high_watermark.offset >= self._local.end.offset:
             self._set_high_watermark(self._local.end)
 
     def _set_high_watermark(self, to: OffsetMetadata) -> None:

@@ -1,0 +1,126 @@
+"""With the kernels the engine does what it does without them: answers, errors, bytes.
+
+The modules that go batch by batch are the reference; they are held against Kafka by themselves.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from storage.codecs.compression import Codec
+from storage.files.memory import MemoryFiles
+from storage.formats.batch_header import CHECKED_AT, CRC_AT
+from storage.formats.record import Record
+from storage.formats.record_batch import BatchOptions, encode_batch
+from storage.kernels.crc32c import crc32c
+from storage.log import Log, LogOptions
+from storage.log.engine.errors import LogError
+from storage.log.engine.log_config import LogConfig
+from storage.log.engine.scheduler import ManualScheduler
+from tests.engine.replays import kernels_used
+
+NOW_MS = 1_700_000_000_000
+PLAIN = (
+    Record(0, NOW_MS, b"k", b"v"),
+    Record(1, NOW_MS + 100_000, None, b"v" * 200),
+    Record(2, NOW_MS - 3, b"key" * 30, None, ((b"name", b"content"), (b"", None))),
+)
+CONFIGS = (
+    LogConfig(),
+    LogConfig(cleanup_policy="compact"),
+    LogConfig(message_timestamp_before_max_ms=2),
+    LogConfig(message_timestamp_after_max_ms=99_999),
+    LogConfig(message_timestamp_type="LogAppendTime"),
+    LogConfig(compression_type="lz4"),
+    LogConfig(max_message_bytes=200),
+    LogConfig(segment_bytes=700),
+)
+
+
+def clock() -> int:
+    return NOW_MS
+
+
+def appended(with_kernels: bool, config: LogConfig, batches: list[bytes]) -> list[object]:
+    """What each append told, or raised; and at last the bytes of all files."""
+    files = MemoryFiles()
+    told: list[object] = []
+    with kernels_used(with_kernels):
+        options = LogOptions(
+            config=config, clock=clock, scheduler=ManualScheduler(clock), files=files
+        )
+        log = Log.open("/t-0", options)
+        for data in batches:
+            try:
+                told.append(str(log.append_as_leader(data)))
+            except LogError as error:
+                told.append(f"{type(error).__name__} {error}")
+        told += [log.log_end_offset, log.last_stable_offset, log.high_watermark]
+        names = sorted(entry.name for entry in files.list_directory("/t-0"))
+    return [*told, *((name, files.read_bytes(f"/t-0/{name}")) for name in names)]
+
+
+def mutated(data: bytes, chance: Random) -> bytes:
+    """With some bytes changed, mostly under a checksum that is right; or cut short."""
+    changed = bytearray(data)
+    for _ in range(chance.randrange(4)):
+        at = chance.choice([chance.randrange(len(data)), chance.randrange(61)])
+        changed[at] = chance.choice([changed[at] ^ 1 << chance.randrange(8), 0, 0xFF, 0x7F, 0x80])
+    if chance.random() < 0.9:
+        changed[CRC_AT:CHECKED_AT] = crc32c(changed[CHECKED_AT:]).to_bytes(4, "big")
+    if chance.random() < 0.1:
+        del changed[chance.randrange(len(data)) :]
+    return bytes(changed)
+
+
+def batches(chance: Random) -> Iterator[bytes]:
+    for _ in range(30):
+        records = [
+            PLAIN[chance.randrange(3)]._replace(offset=n) for n in range(chance.choice((1, 3, 9)))
+        ]
+        options = BatchOptions(
+            producer_id=chance.choice((-1, -1, -1, 7)), producer_epoch=0, base_sequence=0
+        )
+        codec = chance.choice((Codec.NONE, Codec.NONE, Codec.NONE, Codec.LZ4))
+        data = encode_batch(records, codec, options)
+        yield chance.choice([data, mutated(data, chance), data + data])
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_appends_end_alike_with_kernels_and_without(config: LogConfig) -> None:
+    """L-13, L-18."""
+    for seed in range(8):
+        some = list(batches(Random(seed)))
+        assert appended(True, config, some) == appended(False, config, some)
+
+
+def test_a_plain_batch_takes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Log, "_append", None)
+    told = appended(True, LogConfig(), [encode_batch(PLAIN)] * 3)
+    assert told[3] == 9
+
+
+def test_without_numba_the_engine_works(tmp_path: Path) -> None:
+    program = f"""
+import sys
+sys.modules["numba"] = None
+from storage.log import Log, LogOptions
+from storage.log.engine.compiled import COMPILED
+from storage.log.engine.scheduler import ManualScheduler
+from storage.formats.record import Record
+from storage.formats.record_batch import encode_batch
+COMPILED.left_bytes = 0
+batch = encode_batch([Record(0, 5, b"k", b"v")])
+options = LogOptions(clock=int, scheduler=ManualScheduler(int))
+with Log.open({str(tmp_path / "t-0")!r}, options) as log:
+    for _ in range(3):
+        log.append_as_leader(batch)
+    assert log.offset_by_timestamp(5).offset == 0
+    assert len(log.read(0).read()) == 3 * len(batch)
+assert COMPILED.kernels is None and "numba.core" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
