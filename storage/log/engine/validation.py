@@ -141,7 +141,7 @@ def _converted(batches: list[Batch], how: Validation) -> Validated:
         _check_batch(batch, first, how)
         checks = _RecordChecks(batch, how)
         for record in _records_of(batch):
-            if checks.check(record):
+            if checks.check(record) and checks.all_passed:  # behind a bad one, nothing is written
                 require_encodable(record, how.target_magic)
                 kept.append(record._replace(offset=offset))
                 offset += 1
@@ -287,6 +287,10 @@ class _RecordChecks:
         elif self._batch.is_log_append_time:
             return InvalidTimestampError("a batch with a time that only the log may give")
         return None
+
+    @property
+    def all_passed(self) -> bool:
+        return not self._errors
 
     def finish(self) -> None:
         """Raise what was wrong with any record."""

@@ -10,9 +10,18 @@ import pytest
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.files.memory import MemoryFiles
+from storage.formats.record import Record
+from storage.formats.record_batch import encode_batch
 from storage.log import Log, LogOptions
 from storage.log.engine import parts
-from storage.log.engine.errors import KafkaError, KafkaStorageError, OffsetOutOfRangeError
+from storage.log.engine.appending import AppendRequest
+from storage.log.engine.errors import (
+    IllegalArgumentError,
+    KafkaError,
+    KafkaStorageError,
+    OffsetOutOfRangeError,
+    RecordValidationError,
+)
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.lookup import Isolation
 from storage.log.engine.scheduler import ManualScheduler
@@ -55,6 +64,21 @@ def test_a_reader_sees_as_far_as_it_asked_for(log: Log) -> None:
     for start, place in ((4, (4, 0, 158)), (5, (4, 0, 158)), (6, (6, 0, 237))):
         found = log.read(start, 1000, Isolation.HIGH_WATERMARK)
         assert (found.read(), found.metadata) == (b"", place)
+
+
+def test_behind_a_refused_record_none_is_converted() -> None:
+    """L-13: a record with headers, which format 1 does not have, is none of the records refused."""
+    config = LogConfig(message_timestamp_before_max_ms=600)
+    log = Log.open("/t-0", options(MemoryFiles(), config))
+    late = Record(0, NOW_MS - 601, b"k", b"v")
+    with_headers = Record(1, NOW_MS, b"k", b"v", ((b"h", None),))
+    with pytest.raises(RecordValidationError) as refused:
+        log.append_as_leader(encode_batch([late, with_headers]), AppendRequest(target_magic=1))
+    assert refused.value.positions == (0,)
+    with pytest.raises(IllegalArgumentError, match="headers"):
+        log.append_as_leader(
+            encode_batch([with_headers._replace(offset=0)]), AppendRequest(target_magic=1)
+        )
 
 
 def test_an_offset_outside_of_the_log_is_refused(log: Log) -> None:
