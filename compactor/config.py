@@ -1,7 +1,9 @@
-"""Settings of a round: Kafka's defaults, a TOML file, `--topic-configs`, flags; the later wins.
+"""Settings of a round: the broker's, a TOML file, `--topic-configs`, flags; the later wins.
 
-But for cleanup.policy: what `--topic-configs` says of a topic stands, so that no flag compacts a
-topic that is not compacted by its own word.
+But for cleanup.policy: what `--topic-configs` says of a topic stands, and what the topic itself
+says in the metadata log gives way to that alone if it is not compacted by it: so no flag compacts
+a topic that is not compacted by its own word. `[defaults]` of the TOML file are for topics that
+say nothing themselves.
 
 The TOML file is laid out as conf/compactor.toml, which explains every setting. Nothing needs a
 file: the defaults are in the code (`compactor.topic_config`, and here).
@@ -10,13 +12,16 @@ file: the defaults are in the code (`compactor.topic_config`, and here).
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from compactor.broker_settings import Layer
+from compactor.cluster_settings import PRODUCER_ID_EXPIRATION, ClusterSettings
 from compactor.errors import ConfigError
 from compactor.topic_config import (
     BROKER_TOPICS,
+    COMPACT,
     MAX_INT,
     SETTINGS,
     Setting,
@@ -30,7 +35,7 @@ from storage.formats.producer_snapshot import EXPIRATION_MS
 
 CLOCKS_DIFFER_MS = 5 * 60_000  # those of two hosts, at most
 BROKER_SETTINGS: Mapping[str, Setting] = {
-    "producer.id.expiration.ms": Setting(EXPIRATION_MS, 1, MAX_INT),
+    PRODUCER_ID_EXPIRATION: Setting(EXPIRATION_MS, 1, MAX_INT),
 }
 _ROUND_KEYS = ("include", "exclude", "assume_fully_replicated")
 _TABLES = ("defaults", "topics", "broker", "round")
@@ -49,6 +54,7 @@ class TopicPattern:
 class Config:
     """All settings of a round, checked. Topic values are in the order in which the later wins."""
 
+    cluster: ClusterSettings | None = None  # what the broker's own files say
     defaults: Mapping[str, Value] = field(default_factory=dict)
     defaults_place: str = "[defaults]"
     patterns: tuple[TopicPattern, ...] = ()
@@ -66,7 +72,7 @@ class Config:
         """Give the configuration of one topic; ConfigError where its values do not go together."""
         values: dict[str, Value] = {}
         policy_source = ""
-        for place, layer in self._layers(name):
+        for place, layer in self.layers(name):
             values.update(layer)
             if "cleanup.policy" in layer:
                 policy_source = place
@@ -74,31 +80,44 @@ class Config:
 
     def values(self, name: str) -> dict[str, Value]:
         """Give what the layers say of one topic, by Kafka's names; nothing for a default."""
-        return {key: value for _, layer in self._layers(name) for key, value in layer.items()}
+        return {key: value for _, layer in self.layers(name) for key, value in layer.items()}
 
-    def _layers(self, topic: str) -> Iterator[tuple[str, Mapping[str, Value]]]:
+    def layers(self, topic: str) -> Iterator[Layer]:
         """Yield place and values of every layer that says something of a topic; the last wins."""
-        yield self.defaults_place, self.defaults
-        yield "Kafka's own for this topic", BROKER_TOPICS.get(topic, {})
+        own = self.topics.get(topic, {})
+        policies_that_stand = [own]
+        if self.cluster is not None:
+            yield from self.cluster.layers
+        yield Layer(self.defaults_place, self.defaults)
+        if self.cluster is None or self.cluster.metadata is None:
+            yield Layer("Kafka's own for this topic", BROKER_TOPICS.get(topic, {}))
+        else:
+            set_itself = self.cluster.topic_layer(topic)
+            yield set_itself
+            policy = set_itself.values.get("cleanup.policy")
+            if isinstance(policy, tuple) and COMPACT not in policy:
+                policies_that_stand.append(set_itself.values)
         for pattern in self.patterns:
             if pattern.match.fullmatch(topic):
-                yield pattern.place, pattern.values
-        own = self.topics.get(topic, {})
-        yield "--topic-configs", own
-        yield (
-            "--set",
-            {
-                name: value
-                for name, value in self.overrides.items()
-                if not (name == "cleanup.policy" and name in own)
-            },
-        )
+                yield Layer(pattern.place, _beside(pattern.values, policies_that_stand[1:]))
+        yield Layer("--topic-configs", own)
+        yield Layer("--set", _beside(self.overrides, policies_that_stand))
+
+
+def _beside(
+    values: Mapping[str, Value], standing: Sequence[Mapping[str, Value]]
+) -> Mapping[str, Value]:
+    """Leave out the policy where one of these has one, which stands."""
+    if "cleanup.policy" in values and any("cleanup.policy" in each for each in standing):
+        return {name: value for name, value in values.items() if name != "cleanup.policy"}
+    return values
 
 
 def load_config(
     config_path: str | None = None,
     topic_configs: str | Mapping[str, Mapping[str, Any]] | None = None,
     settings: Mapping[str, str] | None = None,
+    cluster: ClusterSettings | None = None,
 ) -> Config:
     """Read the files that are given and put the settings of the command line on top.
 
@@ -106,7 +125,12 @@ def load_config(
     settings: names of topic configurations, then set for every topic, or of the broker's settings.
     Raise ConfigError, with file and name, for whatever is unreadable, unknown or impossible.
     """
-    config = Config() if config_path is None else parse_toml(_read(config_path), config_path)
+    config = Config()
+    if cluster is not None:
+        expiration_ms = cluster.producer_id_expiration_ms
+        config = Config(cluster=cluster, producer_id_expiration_ms=expiration_ms)
+    if config_path is not None:
+        config = parse_toml(_read(config_path), config_path, config)
     if isinstance(topic_configs, str):
         topics = parse_topic_configs(_read(topic_configs), topic_configs)
         config = replace(config, topics=topics)
@@ -134,8 +158,8 @@ def with_filters(config: Config, include: str | None, exclude: str | None) -> Co
     return config
 
 
-def parse_toml(text: str, path: str) -> Config:
-    """Parse and check the TOML file."""
+def parse_toml(text: str, path: str, config: Config = Config()) -> Config:
+    """Parse and check the TOML file; put what it says into a Config."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -143,7 +167,8 @@ def parse_toml(text: str, path: str) -> Config:
     _refuse_unknown(tables, _TABLES, path, "table")
     broker = _flat(_table(tables, "broker", path))
     place = f"[defaults] of {path}"
-    return Config(
+    return replace(
+        config,
         defaults=check_values(_flat(_table(tables, "defaults", path)), place),
         defaults_place=place,
         patterns=tuple(_patterns(tables.get("topics", []), path)),

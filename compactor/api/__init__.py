@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from compactor.api.changes import OnProgress as OnProgress
     from compactor.api.changes import Progress as Progress
     from compactor.api.changes import what_was_changed as what_was_changed
+    from compactor.api.configurations import configs as configs
     from compactor.api.dumps import dump as dump
     from compactor.api.explanations import explain as explain
     from compactor.api.log_changes import ChangeOptions as ChangeOptions
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from compactor.errors import LockLostError as LockLostError
     from compactor.errors import RefusedError as RefusedError
     from compactor.inspect.explain import Explanation as Explanation
+    from compactor.inspect.topic_settings import ConfigEntry as ConfigEntry
+    from compactor.inspect.topic_settings import TopicConfiguration as TopicConfiguration
     from compactor.originals.undo import UndoReport as UndoReport
     from compactor.originals.undo import UndoStatus as UndoStatus
     from compactor.recovery.log_dir_recovery import LogDirRecovery as LogDirRecovery
@@ -71,6 +74,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "compactor.api.as_of": "as_of_ms",
     "compactor.api.changes": "Event OnProgress Progress what_was_changed",
+    "compactor.api.configurations": "configs",
     "compactor.api.dumps": "dump",
     "compactor.api.explanations": "explain",
     "compactor.api.log_changes": "ChangeOptions log_abort log_append log_delete_records log_roll "
@@ -90,6 +94,7 @@ _NAMES = {
     "compactor.errors": "CleaningFailedError ConfigError CorruptLogError LockLostError "
     "RefusedError",
     "compactor.inspect.explain": "Explanation",
+    "compactor.inspect.topic_settings": "ConfigEntry TopicConfiguration",
     "compactor.originals.undo": "UndoReport UndoStatus",
     "compactor.recovery.log_dir_recovery": "LogDirRecovery LogRecovery",
     "compactor.recovery.recovery_account": "problems_of",

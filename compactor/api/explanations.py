@@ -18,7 +18,7 @@ def explain(
     Reads metadata and the end of the log. Raise ConfigError if there is no such log.
     """
     paths = places.log_dirs(log_dirs, to_write=False)
-    premises = premises_of(rules)
+    premises = premises_of(rules, paths)
     config = explaining.only_topic_of(topic_partition, premises.config)
     premises = premises._replace(config=config)
     remembered = RememberedLogs(paths, files=premises.files)

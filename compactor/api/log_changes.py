@@ -125,7 +125,7 @@ def change_log(
     if change.makes_replicas_differ and not options.only_replica:
         raise RefusedError(f"{topic_partition}: {change.command} {ONLY_REPLICA}")
     (path,) = places.log_dirs([log_dir], to_write=not options.dry_run)
-    premises = premises_of(options.rules)
+    premises = premises_of(options.rules, [path])
     locks = lock_log_dirs([path], options.allowed_file_systems, options.recover_first)
     with nullcontext() if options.dry_run else locks:
         at = find_log(path, topic_partition, LOCAL)

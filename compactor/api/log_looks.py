@@ -28,6 +28,6 @@ def log_offsets(
     """
     (path,) = places.log_dirs([log_dir], to_write=False)
     at = find_log(path, topic_partition, LOCAL)
-    settings = settings_of(at.topic, premises_of(rules))
+    settings = settings_of(at.topic, premises_of(rules, [path]))
     with viewed(at, known_offsets(at, LOCAL), settings, LOCAL) as view:
         return offsets_of(at.name, view, times_ms)

@@ -36,7 +36,7 @@ def log_move(
     (target,) = places.log_dirs([to_dir], to_write=not options.dry_run)
     places.log_dirs([log_dir, to_dir], to_write=False)  # not the same one
     _require_one_broker(source, target)
-    premises = premises_of(options.rules)
+    premises = premises_of(options.rules, [source, target])
     locks = lock_log_dirs([source, target], options.allowed_file_systems, True)
     with locks:
         _require_clean(source, target)

@@ -122,7 +122,7 @@ def _find(log_dir: str, topic_partition: str) -> LogAt:
 
 @contextmanager
 def _viewed(at: LogAt, options: ReadOptions, on_hidden: OnHidden | None) -> Iterator[ViewedLog]:
-    settings = settings_of(at.topic, premises_of(options.rules))
+    settings = settings_of(at.topic, premises_of(options.rules, [at.log_dir]))
     with viewed(at, known_offsets(at, LOCAL), settings, LOCAL) as view:
         if on_hidden is not None and view.hidden:
             on_hidden(view.hidden)

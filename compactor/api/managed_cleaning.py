@@ -64,7 +64,7 @@ class Cleaner:
             log_dir = os.path.join(own, "logs")
             _lay_out(log_dir, logs)
             topics = {log.partition[0]: _settings(log) for log in logs}
-            rules = Rules(topic_configs=topics, as_of=now_ms, any_clock=True)
+            rules = Rules(topic_configs=topics, as_of=now_ms, any_clock=True, no_metadata=True)
             report = run([log_dir], rules, replace(self._options, work_dir=own))
             self._on_report(report)
             reports = {(each.topic, each.partition): each for each in report.logs}

@@ -5,7 +5,12 @@ from functools import partial
 from typing import NamedTuple
 
 from compactor.api import places
-from compactor.api.premises import Premises, plan_of, premises_of_round
+from compactor.api.premises import (
+    Premises,
+    plan_of,
+    premises_of_round,
+    require_known_log_dirs,
+)
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.planning.room import cores_of, places_of, require_room
 from compactor.planning.round_plan import RoundPlan
@@ -33,7 +38,9 @@ def plan(log_dirs: Sequence[str], rules: Rules = KAFKAS_DEFAULTS) -> Plan:
     remembered = RememberedLogs(paths, files=premises.files)
     found = plan_of(premises, paths, remembered.problems)
     space = _space(found) if found.logs else None
-    refused = tuple(_refusals(log_dirs, premises, found, space))
+    refused = tuple(_refusals(log_dirs, rules, premises, found))
+    if space is not None:
+        refused += tuple(messages_of(partial(require_room, found, space[1])))
     return Plan(found, space, refused, (*premises.warnings, *remembered.warnings))
 
 
@@ -43,11 +50,12 @@ def _space(found: RoundPlan) -> SpaceFacts:
 
 
 def _refusals(
-    log_dirs: Sequence[str], premises: Premises, found: RoundPlan, space: SpaceFacts | None
+    log_dirs: Sequence[str], rules: Rules, premises: Premises, found: RoundPlan
 ) -> list[str]:
     refused = messages_of(partial(places.log_dirs, log_dirs, to_write=True))
     refused += refusals(
         [log_dir.path for log_dir in found.log_dirs],
         assume_fully_replicated=premises.config.assume_fully_replicated,
     )
-    return refused + (messages_of(partial(require_room, found, space[1])) if space else [])
+    given = [log_dir.path for log_dir in found.log_dirs]
+    return refused + messages_of(partial(require_known_log_dirs, rules, premises, given))

@@ -6,12 +6,17 @@ logs of which nobody says how far they are replicated. The clock is read once, s
 `compactor.host.clock`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from compactor.api.as_of import as_of_ms, why_as_of_is_doubtful
 from compactor.api.rules import Rules
+from compactor.cluster_settings import (
+    MetadataSource,
+    read_cluster_settings,
+    require_all_log_dirs,
+)
 from compactor.config import Config, load_config, with_filters
 from compactor.exit_codes import UsageError
 from compactor.high_watermarks import require_high_watermarks
@@ -36,9 +41,15 @@ class Premises(NamedTuple):
     files: Files = LOCAL  # by which log directories are read, and changed by the driver
 
 
-def premises_of(rules: Rules) -> Premises:
-    """Read configuration and clock. Raise ConfigError, with file and name, if one is not valid."""
-    config = load_config(rules.config, rules.topic_configs, rules.settings)
+def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
+    """Read configuration and clock, and what the broker's own files in the log directories say.
+
+    Raise ConfigError, with file and name, if one is not valid, CorruptFileError for a metadata log
+    that is damaged.
+    """
+    source = MetadataSource(rules.metadata, rules.no_metadata, rules.server_properties)
+    cluster = read_cluster_settings(log_dirs, source, LOCAL)
+    config = load_config(rules.config, rules.topic_configs, rules.settings, cluster)
     config = with_filters(config, rules.include, rules.exclude)
     config = replace(config, checks_clock=not rules.any_clock)
     if rules.assume_fully_replicated:
@@ -57,9 +68,10 @@ def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -
 
     Raise UsageError where data would be lost by mistake (a doubtful clock is only a warning if
     nothing is written), ConfigError if topics are asked for and none of them exists, and
-    RefusedError if something is to be written and nothing says how far the logs are replicated.
+    RefusedError if something is to be written and nothing says how far the logs are replicated, or
+    not all log directories of the broker were given.
     """
-    premises = premises_of(rules)
+    premises = premises_of(rules, log_dirs)
     _require_named_topics(premises.config)
     doubt = None if rules.any_clock or rules.as_of is None else _doubt_of_clock(rules, premises)
     if doubt is not None and to_write:
@@ -69,8 +81,16 @@ def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -
     if to_write:
         replicated = premises.config.assume_fully_replicated
         require_high_watermarks(log_dirs, replicated, premises.files)
+        require_known_log_dirs(rules, premises, log_dirs)
     warnings = [doubt] if doubt is not None else []
     return premises._replace(warnings=(*warnings, *unmatched(premises.config, topics)))
+
+
+def require_known_log_dirs(rules: Rules, premises: Premises, log_dirs: Sequence[str]) -> None:
+    """Raise RefusedError where the broker has log directories that were not given."""
+    cluster = premises.config.cluster
+    if cluster is not None and not rules.all_log_dirs_given:
+        require_all_log_dirs(cluster, log_dirs, premises.files)
 
 
 def plan_of(

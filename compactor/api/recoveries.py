@@ -29,7 +29,7 @@ def recover(
     paths = places.log_dirs(log_dirs, to_write=True)
     locks = lock_log_dirs(paths, allowed_file_systems, after_unclean_shutdown=True)
     with watched(on_progress) as progress, locks:
-        return recover_log_dirs(paths, premises_of(rules), progress)
+        return recover_log_dirs(paths, premises_of(rules, paths), progress)
 
 
 def recover_log_dirs(

@@ -24,6 +24,10 @@ class Rules:
     as_of: str | int | None = None  # epoch milliseconds or ISO 8601; None: the present
     any_clock: bool = False  # accept a doubtful as_of, and logs written after it
     assume_fully_replicated: bool = False  # the end of each log is its high watermark
+    metadata: str | None = None  # a metadata log, or a directory with one; None: as given
+    no_metadata: bool = False  # take no notice of a metadata log
+    server_properties: str | None = None  # file of the broker's static settings
+    all_log_dirs_given: bool = False  # even if the metadata log knows of more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from compactor.host.output import (
 from compactor.host.printable import one_line
 from compactor.views.report_json import summary, to_line
 
+COMMANDS = ("plan", "run", "recover", "undo", "explain", "configs", "dump", "verify", "log")
 _ClickUsageError: type[Exception] = typer.BadParameter.__bases__[0]  # newer typers bring their own
 
 
@@ -70,7 +71,7 @@ def _parse(words: list[str]) -> Request | int | None:
 def _end_of_usage_error(words: list[str], error: Exception) -> int:
     message = one_line(str(getattr(error, "format_message", error.__str__)())).rstrip(".")
     command = next((word for word in words if not word.startswith("-")), "compactor")
-    known = command in ("plan", "run", "recover", "undo", "explain", "dump", "verify", "log")
+    known = command in COMMANDS
     complain(message, f"{NOTHING_CHANGED} See: compactor{f' {command}' if known else ''} --help")
     if known and command not in ("dump", "log"):
         print_line(to_line(summary(command, ExitCode.USAGE, message)))

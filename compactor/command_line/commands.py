@@ -1,32 +1,29 @@
 """What may be said to each command, as typer learns of it; the Request that is made of the words.
 
 Nothing is done here. A request holds what carries it out; the module of the command, and all that
-it needs, is loaded when it begins (`_begin`): `--version`, `--help` and `plan` never load Spark
+it needs, is loaded when it begins (`begin`): `--version`, `--help` and `plan` never load Spark
 or a kernel.
 """
 
 import os
-from collections.abc import Callable
-from importlib import import_module
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
-from compactor.command_line import log_commands
+from compactor.command_line import log_commands, look_commands
+from compactor.command_line.begin import begin
 from compactor.command_line.given_once import GivenOnce
 from compactor.command_line.options import (
-    Against,
+    AllLogDirsGiven,
     AllowFileSystem,
     AnyClock,
     AsOf,
-    AsOfCleaning,
     AssumeFullyReplicated,
     Config,
     CorruptPolicy,
     Debug,
     DropNullKeys,
     DryRun,
-    DumpLines,
     Exclude,
     Include,
     KeepFor,
@@ -34,26 +31,24 @@ from compactor.command_line.options import (
     LogDirs,
     MapCapacity,
     Master,
+    Metadata,
+    NoMetadata,
     OutputFormat,
     RecoverFirst,
     Report,
     Retry,
-    RunReport,
+    ServerProperties,
     Setting,
     TopicConfigs,
     WorkDir,
 )
 from compactor.command_line.requests import (
-    DumpArguments,
-    DumpFormat,
-    ExplainArguments,
+    ConfigurationArguments,
     Format,
     OnCorrupt,
     Request,
-    Result,
     RoundArguments,
     UndoArguments,
-    VerifyArguments,
 )
 from compactor.host.output import print_line
 from compactor.host.version import version
@@ -117,10 +112,14 @@ def plan(  # one parameter an option: this is how typer learns of them
     topic_configs: TopicConfigs = None,
     config: Config = None,
     set_: Setting = None,
+    metadata: Metadata = None,
+    no_metadata: NoMetadata = False,
+    server_properties: ServerProperties = None,
     include: Include = None,
     exclude: Exclude = None,
     as_of: AsOf = None,
     any_clock: AnyClock = False,
+    all_log_dirs_given: AllLogDirsGiven = False,
     assume_fully_replicated: AssumeFullyReplicated = False,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
@@ -130,19 +129,26 @@ def plan(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor plan /data/kafka --topic-configs topics.json[/]
     """
-    wanted = RoundArguments(
-        log_dirs=tuple(log_dir),
+    given = ConfigurationArguments(
         topic_configs=topic_configs,
         config=config,
         settings=tuple(set_ or ()),
+        metadata=metadata,
+        no_metadata=no_metadata,
+        server_properties=server_properties,
+    )
+    wanted = RoundArguments(
+        log_dirs=tuple(log_dir),
+        configuration=given,
         include=include,
         exclude=exclude,
         as_of=as_of,
         any_clock=any_clock,
+        all_log_dirs_given=all_log_dirs_given,
         assume_fully_replicated=assume_fully_replicated,
         format=format_,
     )
-    return Request("plan", _begin("plan", wanted), format_, report, debug)
+    return Request("plan", begin("plan", wanted), format_, report, debug)
 
 
 @app.command(cls=GivenOnce)
@@ -152,10 +158,14 @@ def run(  # one parameter an option: this is how typer learns of them
     topic_configs: TopicConfigs = None,
     config: Config = None,
     set_: Setting = None,
+    metadata: Metadata = None,
+    no_metadata: NoMetadata = False,
+    server_properties: ServerProperties = None,
     include: Include = None,
     exclude: Exclude = None,
     as_of: AsOf = None,
     any_clock: AnyClock = False,
+    all_log_dirs_given: AllLogDirsGiven = False,
     assume_fully_replicated: AssumeFullyReplicated = False,
     map_capacity: MapCapacity = None,
     recover_first: RecoverFirst = False,
@@ -175,16 +185,23 @@ def run(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor run /data/kafka --topic-configs topics.json --dry-run[/]
     """
-    wanted = RoundArguments(
-        log_dirs=tuple(log_dir),
-        dry_run=dry_run,
+    given = ConfigurationArguments(
         topic_configs=topic_configs,
         config=config,
         settings=tuple(set_ or ()),
+        metadata=metadata,
+        no_metadata=no_metadata,
+        server_properties=server_properties,
+    )
+    wanted = RoundArguments(
+        log_dirs=tuple(log_dir),
+        dry_run=dry_run,
+        configuration=given,
         include=include,
         exclude=exclude,
         as_of=as_of,
         any_clock=any_clock,
+        all_log_dirs_given=all_log_dirs_given,
         assume_fully_replicated=assume_fully_replicated,
         work_dir=work_dir,
         master=master,
@@ -198,7 +215,7 @@ def run(  # one parameter an option: this is how typer learns of them
         keep_for=keep_for,
         format=format_,
     )
-    return Request("run", _begin("run", wanted), format_, report, debug)
+    return Request("run", begin("run", wanted), format_, report, debug)
 
 
 @app.command(cls=GivenOnce)
@@ -207,6 +224,9 @@ def recover(  # one parameter an option: this is how typer learns of them
     topic_configs: TopicConfigs = None,
     config: Config = None,
     set_: Setting = None,
+    metadata: Metadata = None,
+    no_metadata: NoMetadata = False,
+    server_properties: ServerProperties = None,
     allow_file_system: AllowFileSystem = None,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
@@ -218,16 +238,22 @@ def recover(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor recover /data/kafka --topic-configs topics.json[/]
     """
-    wanted = RoundArguments(
-        log_dirs=tuple(log_dir),
+    given = ConfigurationArguments(
         topic_configs=topic_configs,
         config=config,
         settings=tuple(set_ or ()),
+        metadata=metadata,
+        no_metadata=no_metadata,
+        server_properties=server_properties,
+    )
+    wanted = RoundArguments(
+        log_dirs=tuple(log_dir),
+        configuration=given,
         allowed_file_systems=tuple(allow_file_system or ()),
         recover_first=True,
         format=format_,
     )
-    return Request("recover", _begin("recover", wanted), format_, report, debug)
+    return Request("recover", begin("recover", wanted), format_, report, debug)
 
 
 @app.command(cls=GivenOnce)
@@ -254,97 +280,10 @@ def undo(
     [dim]compactor undo /data/originals/3f9c2b1a[/]
     """
     wanted = UndoArguments(run_dir, discard, format_, tuple(allow_file_system or ()))
-    return Request("undo", _begin("undo", wanted), format_, report, debug)
+    return Request("undo", begin("undo", wanted), format_, report, debug)
 
 
-@app.command(cls=GivenOnce)
-def explain(  # one parameter an option: this is how typer learns of them
-    log_dir: LogDirs,
-    topic_partition: Annotated[
-        str, typer.Argument(metavar="TOPIC-PARTITION", help="the log, for example orders-7")
-    ],
-    topic_configs: TopicConfigs = None,
-    config: Config = None,
-    set_: Setting = None,
-    as_of: AsOf = None,
-    any_clock: AnyClock = False,
-    assume_fully_replicated: AssumeFullyReplicated = False,
-    report: Report = None,
-    format_: OutputFormat = Format.TABLE,
-    debug: Debug = False,
-) -> Request:
-    """Show every bound of what may be cleaned of one log, what set it, and why the log is cleaned
-    or not. Reads metadata and the end of the log.
-
-    [dim]compactor explain /data/kafka orders-7 --topic-configs topics.json[/]
-    """
-    wanted = RoundArguments(
-        log_dirs=tuple(log_dir),
-        topic_configs=topic_configs,
-        config=config,
-        settings=tuple(set_ or ()),
-        as_of=as_of,
-        any_clock=any_clock,
-        assume_fully_replicated=assume_fully_replicated,
-        format=format_,
-    )
-    asked = ExplainArguments(wanted, topic_partition)
-    return Request("explain", _begin("explain", asked), format_, report, debug)
-
-
-@app.command(cls=GivenOnce)
-def dump(
-    path: Annotated[
-        str, typer.Argument(metavar="PATH", help="a file of a log directory, or a partition")
-    ],
-    format_: DumpLines = DumpFormat.TEXT,
-    debug: Debug = False,
-) -> Request:
-    """Show the batches and records of a file or a partition, or the entries of an index.
-
-    [dim]compactor dump /data/kafka/orders-7/00000000000000000000.log --format json[/]
-    """
-    wanted = DumpArguments(path, format_)
-    return Request("dump", _begin("dump", wanted), Format.TABLE, None, debug)
-
-
-@app.command(cls=GivenOnce)
-def verify(
-    log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR", help="a log directory (log.dirs)")],
-    topic_partition: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TOPIC-PARTITION]",
-            help="only this partition, for example orders-7",
-            show_default=False,
-        ),
-    ] = None,
-    against: Against = None,
-    as_of: AsOfCleaning = None,
-    run_report: RunReport = None,
-    report: Report = None,
-    format_: OutputFormat = Format.TABLE,
-    debug: Debug = False,
-) -> Request:
-    """Check every checksum, the order of offsets, every index, snapshot and checkpoint; with
-    --against, compare every record with a copy from before. Reads only.
-
-    [dim]compactor verify /data/kafka orders-7[/]
-
-    [dim]compactor verify /data/kafka --against /backup/kafka-before --run-report last.json[/]
-    """
-    wanted = VerifyArguments(
-        log_dir=log_dir,
-        topic_partition=topic_partition,
-        against=against,
-        as_of=as_of,
-        run_report=run_report,
-        format=format_,
-    )
-    return Request("verify", _begin("verify", wanted), format_, report, debug)
-
-
-def _begin(command: str, wanted: object) -> Callable[[], Result | None]:
-    """What carries a command out. Its module, and all that it needs, is loaded when it begins."""
-    module = f"compactor.command_line.{command}_command"
-    return lambda: cast(Result | None, import_module(module).result_of(wanted))
+app.command(cls=GivenOnce)(look_commands.explain)
+app.command(cls=GivenOnce)(look_commands.configs)
+app.command(cls=GivenOnce)(look_commands.dump)
+app.command(cls=GivenOnce)(look_commands.verify)

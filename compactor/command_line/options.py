@@ -40,6 +40,39 @@ Setting = Annotated[
         "cleanup.policy needs --include, and changes no topic that has one in --topic-configs",
     ),
 ]
+Metadata = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        rich_help_panel=CONFIGURATION,
+        help="the cluster's metadata log (__cluster_metadata-0), or a directory that it stands in; "
+        "by default that of the log directories, if one has it",
+    ),
+]
+NoMetadata = Annotated[
+    bool,
+    typer.Option(
+        "--no-metadata",
+        rich_help_panel=CONFIGURATION,
+        help="take no notice of a metadata log: what is not said by the other options is unknown",
+    ),
+]
+ServerProperties = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        rich_help_panel=CONFIGURATION,
+        help="the broker's server.properties, for its defaults of topics",
+    ),
+]
+AllLogDirsGiven = Annotated[
+    bool,
+    typer.Option(
+        "--all-log-dirs-given",
+        rich_help_panel=LOGS,
+        help="run even if the metadata log knows of more log directories of this broker",
+    ),
+]
 Include = Annotated[
     str | None,
     typer.Option(

@@ -1,7 +1,7 @@
 """What a command is asked and what it leaves behind: the values between the command line and it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -25,15 +25,25 @@ class OnCorrupt(StrEnum):
     FAIL = "fail"
 
 
+class ConfigurationArguments(NamedTuple):
+    """Where the settings of topics come from, as it was given."""
+
+    topic_configs: str | None = None
+    config: str | None = None
+    settings: tuple[str, ...] = ()
+    metadata: str | None = None
+    no_metadata: bool = False
+    server_properties: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundArguments:
     """The words of `plan`, `run` and `recover`, as they were given."""
 
     log_dirs: tuple[str, ...]
+    configuration: ConfigurationArguments
+    all_log_dirs_given: bool = False
     dry_run: bool = False
-    topic_configs: str | None = None
-    config: str | None = None
-    settings: tuple[str, ...] = ()
     include: str | None = None
     exclude: str | None = None
     as_of: str | None = None
@@ -54,16 +64,34 @@ class RoundArguments:
 
 def rules_of(wanted: RoundArguments) -> api.Rules:
     """By what a round goes, as these words say it."""
-    return api.Rules(
-        config=wanted.config,
-        topic_configs=wanted.topic_configs,
-        settings=dict(arguments.setting(text) for text in wanted.settings),
+    return replace(
+        rules_of_settings(wanted.configuration),
+        all_log_dirs_given=wanted.all_log_dirs_given,
         include=wanted.include,
         exclude=wanted.exclude,
         as_of=wanted.as_of,
         any_clock=wanted.any_clock,
         assume_fully_replicated=wanted.assume_fully_replicated,
     )
+
+
+def rules_of_settings(given: ConfigurationArguments) -> api.Rules:
+    """The settings alone."""
+    return api.Rules(
+        config=given.config,
+        topic_configs=given.topic_configs,
+        settings=dict(arguments.setting(text) for text in given.settings),
+        metadata=given.metadata,
+        no_metadata=given.no_metadata,
+        server_properties=given.server_properties,
+    )
+
+
+class ConfigsArguments(NamedTuple):
+    log_dir: str
+    topic: str | None
+    configuration: ConfigurationArguments
+    format: Format
 
 
 class ExplainArguments(NamedTuple):

@@ -16,4 +16,5 @@ def notices_of(plan: RoundPlan) -> tuple[str, ...]:
         for log_dir in plan.log_dirs
         if log_dir.partitions and not log_dir.has_high_watermarks
     )
-    return (ALL_LOG_DIRS, *ends) if plan.log_dirs else ()
+    unknown = () if plan.are_all_log_dirs_known else (ALL_LOG_DIRS,)
+    return (*unknown, *ends) if plan.log_dirs else ()

@@ -13,7 +13,7 @@ def why_not_compacted(config: TopicConfig) -> str:
     if config.cleanup_policy is None:
         return (
             "cleanup.policy is not known: no configuration was given for this topic "
-            "(--topic-configs FILE, or [[topics]] in --config FILE)"
+            "(--metadata DIR, --topic-configs FILE, or [[topics]] in --config FILE)"
         )
     policy = ",".join(config.cleanup_policy) or "empty"
     reason = f"cleanup.policy is {policy}, so it is not compacted (set by {config.policy_source})"

@@ -5,11 +5,12 @@ wrong with one log or one directory sets it aside, and the others go on. Source:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cleaner_jobs.plan import LogPlan
 from compactor import survey as log_dir_survey
+from compactor.cluster_settings import registered_log_dirs
 from compactor.config import Config
 from compactor.host.collector import collector_paused
 from compactor.planning.candidate import Judgement, Prepared, RoundClock, defect, judge, prepare
@@ -77,6 +78,7 @@ class RoundPlan:
     log_dirs: tuple[LogDirFacts, ...]
     stray_entries: tuple[StrayEntries, ...] = ()  # of logs that are not set aside
     retention: tuple[LogRetention, ...] = ()  # of the logs that it may take segments from
+    are_all_log_dirs_known: bool = False  # by the cluster's metadata log
 
 
 class _Refusal(NamedTuple):
@@ -136,7 +138,8 @@ def plan_by(
             for survey in surveys
             for partition in survey.listing.partitions
         ]
-        return _round_plan(clock.now_ms, surveys, outcomes)
+        plan = _round_plan(clock.now_ms, surveys, outcomes)
+        return replace(plan, are_all_log_dirs_known=bool(registered_log_dirs(config.cluster)))
 
 
 def _round_plan(
@@ -177,6 +180,7 @@ class _Planner:
         self._moves = log_dir_survey.moves(surveys)
         self._stray_entries = log_dir_survey.stray_entries(surveys)
         self._topics: dict[str, TopicConfig] = {}
+        self._cluster = config.cluster
 
     def outcome(self, partition: PartitionListing, survey: LogDirSurvey) -> _Outcome:
         """Take a log or say why not. Only what concerns more than this log is raised."""
@@ -208,6 +212,8 @@ class _Planner:
             reason = f"left out: not among the topics to include, {include.pattern!r}"
         elif exclude is not None and exclude.fullmatch(topic):
             reason = f"left out: among the topics to exclude, {exclude.pattern!r}"
+        elif self._cluster is not None and self._cluster.is_deleted(topic):
+            reason = "its topic was deleted: the cluster's metadata log does not have it"
         elif not self._topic(topic).is_compacted:
             reason = why_not_compacted(self._topic(topic))
         else:
@@ -231,6 +237,10 @@ class _Planner:
         return None if behind is None else _Refusal(LogStatus.PASSED_OVER, behind)
 
     def _judged(self, partition: PartitionListing, survey: LogDirSurvey) -> _Outcome:
+        another = self._cluster.why_of_another_topic(partition) if self._cluster else None
+        if another is not None:
+            refusal = _Refusal(LogStatus.PASSED_OVER, another)
+            return _Outcome(partition=partition, log_dir=survey.path, refusal=refusal)
         config = self._topic(partition.topic)
         offsets = offsets_of(partition, survey, self._config.assume_fully_replicated)
         if offsets.cleaner is None:  # Kafka takes it from wherever it stands

@@ -107,6 +107,11 @@ class Broker:
             self._process.wait()
             self._process = None
 
+    def tool(self, main: str, *arguments: str) -> None:
+        """Run one of Kafka's own tools against it; BrokerError if that fails."""
+        if self._run(main, "--bootstrap-server", self.bootstrap, *arguments).wait(STOP_SECONDS):
+            raise BrokerError(f"{main} {' '.join(arguments)}:\n{self._end_of_log()}")
+
     def said(self) -> list[str]:
         """The lines of its log since the last start began."""
         with self.log.open("rb") as log:

@@ -1,5 +1,6 @@
 """`explain` looks at a log by the files of its premises, like every other command."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,8 @@ def test_a_log_is_explained_by_the_files_that_are_handed_in(
     files = in_memory(tmp_path)
     (tmp_path / "d" / "cleaner-offset-checkpoint").unlink()
 
-    def premises(rules: Rules) -> Premises:
-        return premises_of(rules)._replace(files=files)
+    def premises(rules: Rules, log_dirs: Sequence[str]) -> Premises:
+        return premises_of(rules, log_dirs)._replace(files=files)
 
     assert bound(api.explain([log_dir], "t-0", COMPACTED), "cleaner checkpoint") is None
     monkeypatch.setattr(explanations, "premises_of", premises)

@@ -44,7 +44,7 @@ def test_a_topic_of_unknown_policy_is_passed_over(tmp_path: Path) -> None:
     assert (status, reason) == (
         PASSED_OVER,
         "cleanup.policy is not known: no configuration was given for this topic "
-        "(--topic-configs FILE, or [[topics]] in --config FILE)",
+        "(--metadata DIR, --topic-configs FILE, or [[topics]] in --config FILE)",
     )
 
 

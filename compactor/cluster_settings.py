@@ -1,0 +1,201 @@
+"""What a broker's own files say of its topics: the metadata log, and its static properties.
+
+The metadata log is that of a log directory that was given, unless another is named. A cluster that
+was run with ZooKeeper has none: then nothing is known here but the static properties.
+Source: Kafka, KafkaConfig, DynamicBrokerConfig (precedence), LogManager.isStrayReplica.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from compactor.broker_settings import Layer, known_values, layers_of
+from compactor.errors import ConfigError, RefusedError
+from compactor.topic_config import DELETE, MAX_INT, Setting, check_value
+from storage.errors import CorruptFileError
+from storage.files.files import Files
+from storage.formats import java_properties, meta_properties
+from storage.formats.meta_properties import MetaProperties
+from storage.formats.partition_metadata import PARTITION_METADATA, decode_uuid, encode_uuid
+from storage.formats.partition_metadata import read as read_partition_metadata
+from storage.formats.producer_snapshot import EXPIRATION_MS
+from storage.log.cluster_metadata import (
+    CLUSTER_DEFAULT,
+    METADATA_DIR,
+    ClusterMetadata,
+    read_cluster_metadata,
+)
+from storage.log.log_dir import PartitionListing
+
+PRODUCER_ID_EXPIRATION = "producer.id.expiration.ms"
+KAFKAS_DEFAULT, TOPICS_OWN = "Kafka's default", "the topic's own"
+_RESERVED_IDS = 100  # of directories: no directory has such a small number
+
+
+class MetadataSource(NamedTuple):
+    """Where to look for what a broker knows of its topics."""
+
+    metadata: str | None = None  # a metadata log, or a directory with one; None: as given
+    is_ignored: bool = False  # of any metadata log
+    server_properties: str | None = None  # file
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """What is known of the topics of one broker."""
+
+    metadata: ClusterMetadata | None  # None: of a broker with ZooKeeper, or ignored
+    node_id: int | None  # of the broker whose log directories these are
+    layers: tuple[Layer, ...]  # of all topics; the later counts
+    producer_id_expiration_ms: int = EXPIRATION_MS
+
+    def topic_layer(self, topic: str) -> Layer:
+        """What was set for a topic by itself."""
+        raw = self.metadata.topic_configs.get(topic, {}) if self.metadata else {}
+        return Layer(TOPICS_OWN, known_values(raw, f"topic {topic}"))
+
+    def is_deleted(self, topic: str) -> bool:
+        """Say whether the cluster is known to have no such topic."""
+        return self.metadata is not None and topic not in self.metadata.topics
+
+    def why_of_another_topic(self, partition: PartitionListing) -> str | None:
+        """Say why a log is not that of the topic that has its name today; None if it is.
+
+        Raise CorruptFileError where the log's own note of its topic is damaged.
+        """
+        if self.metadata is None:
+            return None
+        today = self.metadata.topics[partition.topic].topic_id
+        try:
+            path = os.path.join(partition.path, PARTITION_METADATA)
+            found = read_partition_metadata(path, partition.access).topic_id
+        except FileNotFoundError:
+            return f"it has no {PARTITION_METADATA}: a broker would set it aside as a stray log"
+        if found == today:
+            return None
+        ids = f"{encode_uuid(found)}, and that of today's {encode_uuid(today)}"
+        return f"its topic was deleted, and one of the same name was created since: its id is {ids}"
+
+
+def read_cluster_settings(
+    log_dirs: Sequence[str], source: MetadataSource, files: Files
+) -> ClusterSettings | None:
+    """Read what is known; None where there is neither a metadata log nor a file of properties.
+
+    Raise ConfigError where the metadata log cannot be told or is not there, and for a setting that
+    Kafka would not take; CorruptFileError where a file is damaged.
+    """
+    path = None if source.is_ignored else _metadata_dir(log_dirs, source.metadata, files)
+    metadata = None if path is None else read_cluster_metadata(path, files)
+    identity = _identity(log_dirs, files)
+    node_id = identity.node_id if identity else None
+    sources: list[tuple[str, Mapping[str, str]]] = []
+    if source.server_properties is not None:
+        sources.append((source.server_properties, _properties(source.server_properties, files)))
+    if metadata is not None:
+        configs = metadata.broker_configs
+        sources.append(("the cluster's brokers", configs.get(CLUSTER_DEFAULT, {})))
+        if node_id is not None:
+            sources.append((f"broker {node_id}", configs.get(str(node_id), {})))
+    if not sources:
+        return None
+    kafkas = () if metadata is None else (Layer(KAFKAS_DEFAULT, {"cleanup.policy": (DELETE,)}),)
+    return ClusterSettings(
+        metadata=metadata,
+        node_id=node_id,
+        layers=(*kafkas, *layers_of(sources)),
+        producer_id_expiration_ms=_producer_id_expiration_ms(sources),
+    )
+
+
+def registered_log_dirs(cluster: ClusterSettings | None) -> tuple[UUID, ...]:
+    """Give the ids of the broker's log directories; none where that is not known."""
+    if cluster is None or cluster.metadata is None or cluster.node_id is None:
+        return ()
+    return cluster.metadata.broker_log_dirs.get(cluster.node_id, ())
+
+
+def require_all_log_dirs(cluster: ClusterSettings, log_dirs: Sequence[str], files: Files) -> None:
+    """Raise RefusedError where the broker has log directories that were not given.
+
+    A partition may be on its way into one of them: a broker's copy of its old records would then
+    follow what a cleaning left here.
+    """
+    registered = registered_log_dirs(cluster)
+    given = {_directory_id(log_dir, files) for log_dir in log_dirs}
+    absent = [encode_uuid(id_) for id_ in registered if id_ not in given and _is_real(id_)]
+    if absent:
+        raise RefusedError(
+            f"broker {cluster.node_id} has {len(registered)} log directories, and of these "
+            f"{len(absent)} were not given (directory.id {', '.join(absent)}): a partition may be "
+            "on its way into one of them. Give them all, or --all-log-dirs-given if the metadata "
+            "log is wrong about that. Nothing was changed"
+        )
+
+
+def _is_real(directory_id: UUID) -> bool:
+    return directory_id.int >= _RESERVED_IDS
+
+
+def _metadata_dir(log_dirs: Sequence[str], named: str | None, files: Files) -> str | None:
+    if named is not None:
+        inside = os.path.join(named, METADATA_DIR)
+        found = inside if _is_directory(inside, files) else named
+        if not _is_directory(found, files):
+            raise ConfigError(f"--metadata {named}: there is no such directory")
+        return found
+    found_in = [os.path.join(log_dir, METADATA_DIR) for log_dir in log_dirs]
+    found_in = [path for path in found_in if _is_directory(path, files)]
+    if len(found_in) > 1:
+        raise ConfigError(
+            f"{' and '.join(found_in)}: a broker has one metadata log; say with --metadata which"
+        )
+    return found_in[0] if found_in else None
+
+
+def _is_directory(path: str, files: Files) -> bool:
+    try:
+        files.list_names(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _identity(log_dirs: Sequence[str], files: Files) -> MetaProperties | None:
+    for log_dir in log_dirs:
+        try:
+            return meta_properties.read(log_dir, files)
+        except FileNotFoundError:
+            continue
+    return None
+
+
+def _directory_id(log_dir: str, files: Files) -> UUID | None:
+    try:
+        text = meta_properties.read(log_dir, files).directory_id
+    except FileNotFoundError:
+        return None
+    return decode_uuid(text) if text else None
+
+
+def _properties(path: str, files: Files) -> dict[str, str]:
+    try:
+        return java_properties.decode(files.read_bytes(path), path)
+    except (OSError, CorruptFileError) as error:
+        problem = error.strerror if isinstance(error, OSError) else error.problem
+        raise ConfigError(f"--server-properties {path}: {problem}") from error
+
+
+def _producer_id_expiration_ms(sources: Sequence[tuple[str, Mapping[str, str]]]) -> int:
+    setting = Setting(EXPIRATION_MS, 1, MAX_INT)
+    found = EXPIRATION_MS
+    for place, values in sources:
+        if PRODUCER_ID_EXPIRATION in values:
+            value = check_value(
+                PRODUCER_ID_EXPIRATION, setting, values[PRODUCER_ID_EXPIRATION], place
+            )
+            assert isinstance(value, int)
+            found = value
+    return found

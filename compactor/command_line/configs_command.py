@@ -1,0 +1,17 @@
+"""`configs`, from the words of the command line to a table and a result."""
+
+from compactor import api
+from compactor.command_line.console import show
+from compactor.command_line.requests import ConfigsArguments, Format, Result, rules_of_settings
+from compactor.exit_codes import ExitCode
+from compactor.views.configs_table import configs_document, configs_view
+from compactor.views.report_json import summary
+
+
+def result_of(wanted: ConfigsArguments) -> Result:
+    """Show the settings of one topic, or of all."""
+    found = api.configs(wanted.log_dir, wanted.topic, rules_of_settings(wanted.configuration))
+    if wanted.format is Format.TABLE:
+        show(lambda _: configs_view(found))
+    begin = summary("configs", ExitCode.OK)
+    return Result(begin | configs_document(found), begin)

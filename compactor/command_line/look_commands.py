@@ -1,0 +1,166 @@
+"""The commands that only read: configuration, one log's bounds, files, soundness."""
+
+from typing import Annotated
+
+import typer
+
+from compactor.command_line.begin import begin
+from compactor.command_line.options import (
+    Against,
+    AnyClock,
+    AsOf,
+    AsOfCleaning,
+    AssumeFullyReplicated,
+    Config,
+    Debug,
+    DumpLines,
+    LogDirs,
+    Metadata,
+    NoMetadata,
+    OutputFormat,
+    Report,
+    RunReport,
+    ServerProperties,
+    Setting,
+    TopicConfigs,
+)
+from compactor.command_line.requests import (
+    ConfigsArguments,
+    ConfigurationArguments,
+    DumpArguments,
+    DumpFormat,
+    ExplainArguments,
+    Format,
+    Request,
+    RoundArguments,
+    VerifyArguments,
+)
+
+
+def explain(  # one parameter an option: this is how typer learns of them
+    log_dir: LogDirs,
+    topic_partition: Annotated[
+        str, typer.Argument(metavar="TOPIC-PARTITION", help="the log, for example orders-7")
+    ],
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
+    metadata: Metadata = None,
+    no_metadata: NoMetadata = False,
+    server_properties: ServerProperties = None,
+    as_of: AsOf = None,
+    any_clock: AnyClock = False,
+    assume_fully_replicated: AssumeFullyReplicated = False,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Show every bound of what may be cleaned of one log, what set it, and why the log is cleaned
+    or not. Reads metadata and the end of the log.
+
+    [dim]compactor explain /data/kafka orders-7 --topic-configs topics.json[/]
+    """
+    given = ConfigurationArguments(
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        metadata=metadata,
+        no_metadata=no_metadata,
+        server_properties=server_properties,
+    )
+    wanted = RoundArguments(
+        log_dirs=tuple(log_dir),
+        configuration=given,
+        as_of=as_of,
+        any_clock=any_clock,
+        assume_fully_replicated=assume_fully_replicated,
+        format=format_,
+    )
+    asked = ExplainArguments(wanted, topic_partition)
+    return Request("explain", begin("explain", asked), format_, report, debug)
+
+
+def configs(  # one parameter an option: this is how typer learns of them
+    log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR", help="a log directory (log.dirs)")],
+    topic: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TOPIC]",
+            help="only this topic, with all that has Kafka's default",
+            show_default=False,
+        ),
+    ] = None,
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
+    metadata: Metadata = None,
+    no_metadata: NoMetadata = False,
+    server_properties: ServerProperties = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Show the effective configuration of every topic here, and where each value comes from.
+
+    [dim]compactor configs /data/kafka orders[/]
+    """
+    given = ConfigurationArguments(
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        metadata=metadata,
+        no_metadata=no_metadata,
+        server_properties=server_properties,
+    )
+    wanted = ConfigsArguments(log_dir, topic, given, format_)
+    return Request("configs", begin("configs", wanted), format_, report, debug)
+
+
+def dump(
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="a file of a log directory, or a partition")
+    ],
+    format_: DumpLines = DumpFormat.TEXT,
+    debug: Debug = False,
+) -> Request:
+    """Show the batches and records of a file or a partition, or the entries of an index.
+
+    [dim]compactor dump /data/kafka/orders-7/00000000000000000000.log --format json[/]
+    """
+    wanted = DumpArguments(path, format_)
+    return Request("dump", begin("dump", wanted), Format.TABLE, None, debug)
+
+
+def verify(
+    log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR", help="a log directory (log.dirs)")],
+    topic_partition: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TOPIC-PARTITION]",
+            help="only this partition, for example orders-7",
+            show_default=False,
+        ),
+    ] = None,
+    against: Against = None,
+    as_of: AsOfCleaning = None,
+    run_report: RunReport = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Check every checksum, the order of offsets, every index, snapshot and checkpoint; with
+    --against, compare every record with a copy from before. Reads only.
+
+    [dim]compactor verify /data/kafka orders-7[/]
+
+    [dim]compactor verify /data/kafka --against /backup/kafka-before --run-report last.json[/]
+    """
+    wanted = VerifyArguments(
+        log_dir=log_dir,
+        topic_partition=topic_partition,
+        against=against,
+        as_of=as_of,
+        run_report=run_report,
+        format=format_,
+    )
+    return Request("verify", begin("verify", wanted), format_, report, debug)

@@ -1,0 +1,40 @@
+"""The effective configuration of one topic, and where each value comes from. Pure."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from compactor.cluster_settings import KAFKAS_DEFAULT
+from compactor.config import Config
+from compactor.topic_config import SETTINGS, Value
+
+
+class ConfigEntry(NamedTuple):
+    """One setting of a topic."""
+
+    name: str  # as `kafka-configs` has it
+    value: Value  # a number, a text, true or false; of cleanup.policy its members
+    source: str  # what set it, for people
+
+
+class TopicConfiguration(NamedTuple):
+    """A topic that has partitions in the log directory."""
+
+    topic: str
+    is_deleted: bool  # the cluster's metadata log does not have it
+    entries: tuple[ConfigEntry, ...]  # by name
+
+
+def entries_of(config: Config, topic: str, everything: bool) -> Iterator[ConfigEntry]:
+    """Yield the settings that somebody set, by name; or all. Raise ConfigError where they clash."""
+    config.topic(topic)  # so that values that do not go together are told
+    found = {
+        name: ConfigEntry(name, value, layer.place)
+        for layer in config.layers(topic)
+        for name, value in layer.values.items()
+    }
+    for name in sorted(SETTINGS):
+        default = SETTINGS[name].default
+        if name in found:
+            yield found[name]
+        elif everything and default is not None:
+            yield ConfigEntry(name, default, KAFKAS_DEFAULT)

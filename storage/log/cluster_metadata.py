@@ -1,0 +1,252 @@
+"""What the metadata log of a KRaft cluster says: topics, configuration, brokers and their disks.
+
+Every KRaft broker keeps the log as `__cluster_metadata-0` in its metadata log directory: segments
+as in any log, and snapshots (`OFFSET-EPOCH.checkpoint`) that stand for all below their offset. What
+counts is the newest snapshot and the records from its offset on. A broker may be writing meanwhile:
+a batch that is not all there yet ends the reading, as it does where a broker was killed.
+
+What a broker's disk holds may be a little behind its cluster, and may end with records that the
+cluster never agreed on: which those are is not on disk.
+Source: Kafka, MetadataDelta, MetadataLoader, KafkaRaftLog, Snapshots.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID
+
+from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.file_names import LOG, OFFSET_DIGITS, is_offset
+from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.formats import metadata_records as records
+from storage.formats.control_record import ControlType, decode_type
+from storage.formats.metadata_records import MetadataRecord
+from storage.formats.record import MalformedRecordError, Record
+from storage.formats.record_batch import BatchHeader, decode_records
+from storage.formats.varint import Bytes
+from storage.log.segment_reader import read_batches
+from storage.log.sound_batches import first_sound_batch
+
+METADATA_DIR = "__cluster_metadata-0"
+TOPIC, BROKER = 2, 4  # resource types of configuration
+CLUSTER_DEFAULT = ""  # the name of the resource that stands for all brokers
+
+_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
+_READINGS = 5  # of a directory whose files a broker replaces meanwhile
+
+
+class TopicImage(NamedTuple):
+    """A topic that there is."""
+
+    topic_id: UUID
+    replicas: Mapping[int, tuple[int, ...]]  # broker ids, by partition
+    directories: Mapping[int, tuple[UUID, ...]]  # of these replicas; empty: not told
+
+
+class ClusterMetadata(NamedTuple):
+    """The state of a cluster as of an offset of its metadata log."""
+
+    path: str  # of the directory
+    end_offset: int  # of the first record that was not read
+    topics: Mapping[str, TopicImage]
+    topic_configs: Mapping[str, Mapping[str, str]]  # values as they were set, by topic
+    broker_configs: Mapping[str, Mapping[str, str]]  # by broker id as text; CLUSTER_DEFAULT
+    broker_log_dirs: Mapping[int, tuple[UUID, ...]]  # registered directories; empty: not told
+    unread: str | None  # why the log was not read to the end of its file
+
+
+def read_cluster_metadata(path: str, files: Files = LOCAL) -> ClusterMetadata:
+    """Read the directory of a metadata log; FileNotFoundError if it is not there.
+
+    Raise CorruptFileError where a record is damaged or of an unknown version, or where the log does
+    not go on where the newest snapshot ends.
+    """
+    for _ in range(_READINGS - 1):
+        try:
+            return _read(path, files)
+        except FileNotFoundError:  # a snapshot took the place of segments
+            files.list_directory(path)
+    return _read(path, files)
+
+
+def _read(path: str, files: Files) -> ClusterMetadata:
+    names = sorted(entry.name for entry in files.list_directory(path) if not entry.is_dir)
+    snapshots = [found for found in map(_SNAPSHOT.fullmatch, names) if found]
+    bases = [int(n[:OFFSET_DIGITS]) for n in names if is_offset(n[:-4]) and n.endswith(LOG)]
+    if not (snapshots or bases):
+        raise CorruptFileError(path, 0, "neither a segment nor a snapshot of a metadata log")
+    image = _Image()
+    end = 0
+    if snapshots:
+        newest = max(snapshots, key=lambda found: (int(found[1]), int(found[2])))
+        end = int(newest[1])
+        _apply_snapshot(image, os.path.join(path, newest[0]), files)
+    unread = None
+    for base, following in zip(bases, [*bases[1:], None], strict=False):
+        if following is not None and following <= end:
+            continue
+        if base > end:
+            problem = f"begins at offset {base}, and nothing tells of {end} to {base - 1}"
+            raise CorruptFileError(_log_path(path, base), 0, problem)
+        end, unread = _apply_segment(image, _log_path(path, base), end, following is None, files)
+    return image.frozen(path, end, unread)
+
+
+def _log_path(path: str, base: int) -> str:
+    return os.path.join(path, f"{base:0{OFFSET_DIGITS}}{LOG}")
+
+
+def _apply_snapshot(image: "_Image", path: str, files: Files) -> None:
+    """Apply all of a snapshot. A broker gives it its name when it is whole."""
+    ends = False
+    for position, header, batch in read_batches(path, files=files):
+        if header.is_control:
+            ends = _ends_snapshot(batch, header, path, position)
+        else:
+            _apply_batch(image, batch, header, path, position)
+    if not ends:
+        raise CorruptFileError(path, 0, "a snapshot without its end")
+
+
+def _ends_snapshot(batch: Bytes, header: BatchHeader, path: str, position: int) -> bool:
+    last = decode_records(batch, header, path, position)[-1]
+    try:
+        return decode_type(last.key) is ControlType.SNAPSHOT_FOOTER
+    except MalformedRecordError as error:
+        raise CorruptFileError(path, position, str(error)) from error
+
+
+def _apply_segment(
+    image: "_Image", path: str, start: int, is_last: bool, files: Files
+) -> tuple[int, str | None]:
+    """Apply the records from an offset on. Return the offset after them, and why no more are read.
+
+    Where a broker that starts would cut the last segment off, the reading ends; but not where
+    sound batches follow the damage, for these would be left out in silence.
+    """
+    end, batches = start, read_batches(path, files=files)
+    while True:
+        try:
+            found = next(batches, None)
+        except (CorruptFileError, UnsupportedFormatError) as error:
+            base = int(os.path.basename(path)[:OFFSET_DIGITS])
+            if not is_last or first_sound_batch(path, error.position + 1, base, files) is not None:
+                raise
+            return end, str(error)
+        if found is None:
+            return end, None
+        position, header, batch = found
+        if header.next_offset > end and not header.is_control:  # those are of the quorum's own
+            _apply_batch(image, batch, header, path, position, start)
+        end = max(end, header.next_offset)
+
+
+def _apply_batch(
+    image: "_Image", batch: Bytes, header: BatchHeader, path: str, position: int, start: int = 0
+) -> None:
+    for record in decode_records(batch, header, path, position):
+        if record.offset >= start:
+            image.apply(_decoded(record, path, position))
+
+
+def _decoded(record: Record, path: str, position: int) -> MetadataRecord | None:
+    try:
+        return records.decode(record.value)
+    except MalformedRecordError as error:
+        problem = f"offset {record.offset}: {error}"
+        raise CorruptFileError(path, position, problem) from error
+
+
+@dataclass(slots=True)
+class _Image:
+    """The state that records change one after the other."""
+
+    names: dict[UUID, str] = field(default_factory=dict)
+    ids: dict[str, UUID] = field(default_factory=dict)
+    replicas: dict[UUID, dict[int, tuple[int, ...]]] = field(default_factory=dict)
+    directories: dict[UUID, dict[int, tuple[UUID, ...]]] = field(default_factory=dict)
+    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
+    brokers: dict[int, tuple[UUID, ...]] = field(default_factory=dict)
+    transaction: list[MetadataRecord] | None = None  # records that wait for its end
+
+    def apply(self, record: MetadataRecord | None) -> None:
+        """Take a record in; those of a transaction all at once, when it ends, or never."""
+        if isinstance(record, records.BeginTransactionRecord):
+            self.transaction = []
+        elif isinstance(record, records.AbortTransactionRecord):
+            self.transaction = None
+        elif isinstance(record, records.EndTransactionRecord):
+            waiting, self.transaction = self.transaction or [], None
+            for each in waiting:
+                self._apply(each)
+        elif record is not None and self.transaction is not None:
+            self.transaction.append(record)
+        elif record is not None:
+            self._apply(record)
+
+    def _apply(self, record: MetadataRecord) -> None:
+        match record:
+            case records.ConfigRecord():
+                self._configure(record)
+            case records.TopicRecord(name, topic_id):
+                self.names[topic_id], self.ids[name] = name, topic_id
+                self.replicas[topic_id], self.directories[topic_id] = {}, {}
+            case records.RemoveTopicRecord(topic_id):
+                self._remove(topic_id)
+            case records.PartitionRecord(partition, topic_id, replicas, directories):
+                self.replicas.setdefault(topic_id, {})[partition] = replicas
+                self.directories.setdefault(topic_id, {})[partition] = directories
+            case records.PartitionChangeRecord(partition, topic_id, replicas, directories):
+                if replicas is not None:
+                    self.replicas.setdefault(topic_id, {})[partition] = replicas
+                if directories is not None:
+                    self.directories.setdefault(topic_id, {})[partition] = directories
+            case records.RegisterBrokerRecord(broker_id, _, log_dirs):
+                self.brokers[broker_id] = log_dirs
+            case records.BrokerRegistrationChangeRecord(broker_id, log_dirs):
+                if log_dirs:
+                    self.brokers[broker_id] = log_dirs
+            case records.UnregisterBrokerRecord(broker_id):
+                self.brokers.pop(broker_id, None)
+
+    def _configure(self, record: records.ConfigRecord) -> None:
+        resource = self.configs.setdefault((record.resource_type, record.resource_name), {})
+        if record.value is None:
+            resource.pop(record.name, None)
+        else:
+            resource[record.name] = record.value
+
+    def _remove(self, topic_id: UUID) -> None:
+        name = self.names.pop(topic_id, None)
+        self.replicas.pop(topic_id, None)
+        self.directories.pop(topic_id, None)
+        if name is not None:
+            self.ids.pop(name, None)
+            self.configs.pop((TOPIC, name), None)
+
+    def frozen(self, path: str, end_offset: int, unread: str | None) -> ClusterMetadata:
+        topics = {
+            name: TopicImage(
+                topic_id, self.replicas.get(topic_id, {}), self.directories.get(topic_id, {})
+            )
+            for topic_id, name in self.names.items()
+        }
+        return ClusterMetadata(
+            path=path,
+            end_offset=end_offset,
+            topics=topics,
+            topic_configs=self._of_type(TOPIC),
+            broker_configs=self._of_type(BROKER),
+            broker_log_dirs=self.brokers,
+            unread=unread,
+        )
+
+    def _of_type(self, resource_type: int) -> dict[str, Mapping[str, str]]:
+        return {
+            name: values
+            for (of_type, name), values in self.configs.items()
+            if of_type == resource_type and values
+        }

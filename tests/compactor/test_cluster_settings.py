@@ -1,0 +1,301 @@
+"""What a broker's own files say of its topics, and what comes before what."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from compactor import api
+from compactor.cluster_settings import (
+    ClusterSettings,
+    MetadataSource,
+    read_cluster_settings,
+    require_all_log_dirs,
+)
+from compactor.config import Config, load_config
+from compactor.errors import ConfigError, RefusedError
+from compactor.exit_codes import UsageError
+from compactor.topic_config import Value
+from storage.errors import CorruptFileError
+from storage.files.local import LOCAL
+from storage.formats import meta_properties, partition_metadata
+from storage.formats.meta_properties import MetaProperties
+from storage.formats.partition_metadata import PartitionMetadata, encode_uuid
+from storage.log.cluster_metadata import METADATA_DIR
+from tests.compactor.plan_logs import NOW_MS, Shape, build
+from tests.storage.log.test_cluster_metadata import A, B, batches, config, log, topic
+
+OTHER = UUID(int=5 << 64 | 6)
+
+
+def cluster(tmp_path: Path, *values: bytes, node_id: int = 1, properties: str = "") -> Path:
+    """A log directory with a metadata log that says this, and logs of topic t (id A)."""
+    data = tmp_path / "data"
+    build(data, Shape("t"))
+    identify(data, node_id, A)
+    partition_metadata.write(str(data / "t-0" / "partition.metadata"), PartitionMetadata(0, A))
+    (data / METADATA_DIR).mkdir()
+    log(data / METADATA_DIR, 0, batches(0, *values))
+    (tmp_path / "server.properties").write_text(properties)
+    return data
+
+
+def identify(log_dir: Path, node_id: int, directory_id: UUID) -> None:
+    properties = MetaProperties(1, "cluster", node_id, encode_uuid(directory_id))
+    meta_properties.write(str(log_dir), properties)
+
+
+AS_GIVEN = MetadataSource()
+
+
+def settings(data: Path, source: MetadataSource = AS_GIVEN) -> ClusterSettings:
+    found = read_cluster_settings([str(data)], source, LOCAL)
+    assert found is not None
+    return found
+
+
+def configured(data: Path, properties: bool = False) -> Config:
+    file = str(data.parent / "server.properties") if properties else None
+    return load_config(cluster=settings(data, MetadataSource(server_properties=file)))
+
+
+def values(config: Config, name: str) -> list[tuple[str, Value]]:
+    """Place and value of one setting of topic t, in the order in which the later counts."""
+    return [
+        (layer.place, layer.values[name]) for layer in config.layers("t") if name in layer.values
+    ]
+
+
+def registration(broker: int, *directories: UUID) -> bytes:
+    head = b"\1\0\3" + broker.to_bytes(4, "big") + b"\0" + bytes(16) + bytes(8) + b"\1\1\0\1\0"
+    listed = bytes([len(directories) + 1]) + b"".join(each.bytes for each in directories)
+    return head + b"\1\0" + bytes([len(listed)]) + listed
+
+
+def test_topic_comes_before_broker_before_cluster_before_file_before_default(
+    tmp_path: Path,
+) -> None:
+    name = "log.cleaner.delete.retention.ms"
+    data = cluster(
+        tmp_path,
+        topic("t", A),
+        config("delete.retention.ms", "5"),
+        config(name, "4", "1", 4),
+        config(name, "3", "", 4),
+        config(name, "9", "2", 4),  # another broker's
+        properties=f"{name}=2\n",
+    )
+    found = configured(data, properties=True)
+    assert values(found, "delete.retention.ms") == [("broker 1", 4), ("the topic's own", 5)]
+    assert found.topic("t").delete_retention_ms == 5
+    assert found.topic("other").delete_retention_ms == 4
+    assert settings(data).layers[1:] == (
+        ("the cluster's brokers", {}),
+        ("broker 1", {"delete.retention.ms": 4}),
+    )
+
+
+def test_the_clusters_default_counts_where_a_broker_says_nothing(tmp_path: Path) -> None:
+    data = cluster(
+        tmp_path,
+        topic("t", A),
+        config("log.retention.bytes", "3", "", 4),
+        properties="log.retention.bytes=2\nlog.index.interval.bytes=77\n",
+    )
+    found = configured(data, properties=True)
+    place = str(tmp_path / "server.properties")
+    assert values(found, "retention.bytes") == [("the cluster's brokers", 3)]
+    assert values(found, "index.interval.bytes") == [(place, 77)]
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected_ms"),
+    [
+        ("log.retention.hours=2", 7_200_000),
+        ("log.retention.hours=2\nlog.retention.minutes=3", 180_000),
+        ("log.retention.hours=2\nlog.retention.minutes=3\nlog.retention.ms=4", 4),
+        ("log.retention.hours=-1", -1),
+    ],
+)
+def test_the_finer_unit_decides(tmp_path: Path, properties: str, expected_ms: int) -> None:
+    data = cluster(tmp_path, topic("t", A), properties=properties)
+    assert configured(data, properties=True).topic("t").retention_ms == expected_ms
+
+
+def test_a_finer_unit_counts_wherever_it_was_set(tmp_path: Path) -> None:
+    """log.retention.ms of the cluster's default hides the hours of the broker itself."""
+    hours = config("log.retention.hours", "1", "1", 4)
+    data = cluster(tmp_path, topic("t", A), hours, config("log.retention.ms", "7", "", 4))
+    assert values(configured(data), "retention.ms") == [("the cluster's brokers", 7)]
+
+
+def test_a_topic_that_says_nothing_is_deleted_by_kafkas_default(tmp_path: Path) -> None:
+    found = configured(cluster(tmp_path, topic("t", A))).topic("t")
+    assert (found.cleanup_policy, found.policy_source) == (("delete",), "Kafka's default")
+
+
+def test_the_lifetime_of_producer_ids_is_the_brokers(tmp_path: Path) -> None:
+    data = cluster(tmp_path, config("producer.id.expiration.ms", "55", "", 4))
+    found = settings(data)
+    assert load_config(cluster=found).producer_id_expiration_ms == 55
+    told = {"producer.id.expiration.ms": "66"}
+    assert load_config(settings=told, cluster=found).producer_id_expiration_ms == 66
+
+
+COMPACT_EVERYTHING = {"cleanup.policy": "compact"}
+
+
+@pytest.mark.parametrize(
+    ("own", "is_compacted"),
+    [
+        ((), True),
+        ((config("cleanup.policy", "compact"),), True),
+        ((config("cleanup.policy", "delete"),), False),
+    ],
+)
+def test_no_flag_compacts_a_topic_that_says_delete(
+    tmp_path: Path, own: tuple[bytes, ...], is_compacted: bool
+) -> None:
+    found = settings(cluster(tmp_path, topic("t", A), *own))
+    pattern = tmp_path / "c.toml"
+    pattern.write_text('[[topics]]\nmatch = "t"\n"cleanup.policy" = "compact"\n')
+    by_set = load_config(settings=COMPACT_EVERYTHING, cluster=found)
+    by_pattern = load_config(str(pattern), cluster=found)
+    by_topic = load_config(topic_configs={"t": COMPACT_EVERYTHING}, cluster=found)
+    assert by_set.topic("t").is_compacted is is_compacted
+    assert by_pattern.topic("t").is_compacted is is_compacted
+    assert by_topic.topic("t").is_compacted
+
+
+def test_other_settings_of_a_topic_that_says_delete_are_overridden(tmp_path: Path) -> None:
+    own = config("cleanup.policy", "delete"), config("segment.bytes", "100")
+    found = settings(cluster(tmp_path, topic("t", A), *own))
+    changed = load_config(settings=COMPACT_EVERYTHING | {"segment.bytes": "5"}, cluster=found)
+    assert changed.topic("t").segment_bytes == 5
+
+
+def reason(data: Path, **rules: Any) -> str:
+    by = api.Rules(as_of=NOW_MS, any_clock=True, **rules)
+    left = api.plan([str(data)], by).round_plan.not_cleaned
+    (found,) = [each for each in left if each.topic == "t"]
+    return found.reason or ""
+
+
+POLICY = config("cleanup.policy", "compact")
+
+
+def test_a_compacted_topic_is_planned_without_any_configuration(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A), POLICY)
+    found = api.plan([str(data)], api.Rules(as_of=NOW_MS, any_clock=True))
+    assert [(log.topic, log.partition) for log in found.round_plan.logs] == [("t", 0)]
+
+
+def test_a_log_of_a_deleted_topic_is_passed_over(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("other", B))
+    said = "its topic was deleted: the cluster's metadata log does not have it"
+    assert reason(data) == said
+    assert reason(data, settings=COMPACT_EVERYTHING, include="t") == said
+
+
+def test_a_log_of_a_topic_that_was_created_anew_is_passed_over(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", OTHER), POLICY)
+    assert reason(data) == (
+        "its topic was deleted, and one of the same name was created since: its id is "
+        "AAAAAAAAAAEAAAAAAAAAAg, and that of today's AAAAAAAAAAUAAAAAAAAABg"
+    )
+
+
+def test_a_log_without_a_note_of_its_topic_is_passed_over(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A), POLICY)
+    (data / "t-0" / "partition.metadata").unlink()
+    assert reason(data).startswith("it has no partition.metadata: a broker would set it aside")
+
+
+def test_a_damaged_note_of_a_topic_sets_its_log_aside(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A), POLICY)
+    (data / "t-0" / "partition.metadata").write_text("version: 0\n")
+    assert "partition.metadata, byte 11: 1 lines" in reason(data)
+
+
+def test_without_the_metadata_log_nothing_is_known(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A), POLICY)
+    assert reason(data, no_metadata=True).startswith("cleanup.policy is not known")
+
+
+def test_the_metadata_log_may_stand_elsewhere(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A), POLICY)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (data / METADATA_DIR).rename(elsewhere / METADATA_DIR)
+    assert read_cluster_settings([str(data)], MetadataSource(), LOCAL) is None
+    by_parent = settings(data, MetadataSource(str(elsewhere)))
+    assert by_parent == settings(data, MetadataSource(str(elsewhere / METADATA_DIR)))
+    assert load_config(cluster=by_parent).topic("t").is_compacted
+    with pytest.raises(ConfigError, match=r"--metadata .*none: there is no such directory"):
+        settings(data, MetadataSource(str(tmp_path / "none")))
+
+
+def test_two_metadata_logs_are_one_too_many(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A))
+    other = tmp_path / "other"
+    (other / METADATA_DIR).mkdir(parents=True)
+    with pytest.raises(ConfigError, match="say with --metadata which"):
+        read_cluster_settings([str(data), str(other)], MetadataSource(), LOCAL)
+
+
+def test_a_log_directory_that_was_not_given_is_a_reason_to_refuse(tmp_path: Path) -> None:
+    """Ids below 100 stand for no directory: lost, or not yet assigned."""
+    data = cluster(tmp_path, topic("t", A), POLICY, registration(1, A, B, UUID(int=2)))
+    found = settings(data)
+    with pytest.raises(RefusedError) as raised:
+        require_all_log_dirs(found, [str(data)], LOCAL)
+    assert f"were not given (directory.id {encode_uuid(B)})" in str(raised.value)
+    rules = api.Rules(as_of=NOW_MS, any_clock=True)
+    said = [each for each in api.plan([str(data)], rules).refusals if "were not given" in each]
+    assert len(said) == 1
+    lifted = api.plan([str(data)], replace(rules, all_log_dirs_given=True)).refusals
+    assert not [each for each in lifted if "were not given" in each]
+    with pytest.raises(RefusedError, match="were not given"):
+        api.run([str(data)], replace(rules, assume_fully_replicated=True))
+    identify(build_empty(tmp_path / "second"), 1, B)
+    require_all_log_dirs(found, [str(data), str(tmp_path / "second")], LOCAL)
+
+
+def build_empty(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def test_directories_of_another_broker_are_not_missed(tmp_path: Path) -> None:
+    data = cluster(tmp_path, registration(2, A, B))
+    require_all_log_dirs(settings(data), [str(data)], LOCAL)
+
+
+def test_a_damaged_metadata_log_stops_everything(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A), b"\1\4\1")
+    with pytest.raises(CorruptFileError, match="ConfigRecord of version 1"):
+        api.plan([str(data)])
+    with pytest.raises(CorruptFileError):
+        api.configs(str(data))
+
+
+def test_properties_that_cannot_be_read(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A), properties="log.retention.hours=soon")
+    with pytest.raises(ConfigError, match=r"log.retention.hours = 'soon': expected a whole number"):
+        configured(data, properties=True)
+    with pytest.raises(ConfigError, match=r"--server-properties .*: No such file"):
+        settings(data, MetadataSource(server_properties=str(tmp_path / "none")))
+
+
+def test_configs_shows_every_topic_and_who_set_what(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A), POLICY, config("later.than.today", "x"))
+    (found,) = api.configs(str(data))
+    assert (found.topic, found.is_deleted) == ("t", False)
+    assert found.entries == (("cleanup.policy", ("compact",), "the topic's own"),)
+    (whole,) = api.configs(str(data), "t")
+    assert len(whole.entries) > 20
+    assert ("segment.bytes", 1 << 30, "Kafka's default") in whole.entries
+    with pytest.raises(UsageError, match="none: there is no such topic"):
+        api.configs(str(data), "none")
