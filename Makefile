@@ -10,7 +10,7 @@ ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reord
 PAGES := tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer broker-test bench lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer broker-test bench lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -60,6 +60,9 @@ test-histories: $(STAMP) ## random histories of logs under brokers and under us,
 test-engine: $(STAMP) ## replay 1,000 random scripts, or SCRIPTS=N, by Kafka's storage engine and by ours, and 300 (or N) of a log manager; compare transcripts
 	$(PYTHON_OF_VENV) -m tests.engine --scripts $(if $(SCRIPTS),$(SCRIPTS),1000)
 	$(PYTHON_OF_VENV) -m tests.engine --manager --scripts $(if $(SCRIPTS),$(SCRIPTS),300)
+
+test-engine-crash: $(STAMP) ## cut every operation of the storage engine short in every way, and open what is left by Kafka's and by ours; CRASH_STATES=N for a sample
+	$(PYTHON_OF_VENV) -m tests.engine.crash $(if $(CRASH_STATES),--states $(CRASH_STATES))
 
 test-engine-damage: $(STAMP) ## open small logs with every byte changed and cut at every length, by Kafka's storage engine and by ours; EVERY=N for a sample
 	$(PYTHON_OF_VENV) -m tests.engine.damage $(if $(EVERY),--every $(EVERY))

@@ -72,6 +72,7 @@ class OneLog:
         marker = os.path.join(self._log_dir, CLEAN_SHUTDOWN)
         is_clean = line.get("clean", self._files.exists(marker))
         remove_if_there(self._files, marker)
+        self._files.sync_directory(self._log_dir)
         options = LogOptions(
             clock=lambda: self._clock.now_ms,
             scheduler=self._clock.scheduler,

@@ -52,8 +52,9 @@ sys.addaudithook(_audit)  # stays for the life of the process, and does nothing 
 class Recorder:
     """One run. What it did is in `record`; what it did behind our back in `unseen`."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = os.path.realpath(root)
+    def __init__(self, root: Path, each_write: bool = False) -> None:
+        """each_write: files are open for writing already, and each write by position counts."""
+        self._root, self._each_write = os.path.realpath(root), each_write
         self.record = Record({}, {})
         self.unseen: list[str] = []
         self._names = self.record.names.copy()
@@ -69,6 +70,8 @@ class Recorder:
                 self._shadow[len(self._shadow)] = self._look(place)
         self.record.contents.update(self._shadow)
         self._names = self.record.names.copy()
+        if each_write:
+            self._written.update(self._names.values())
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
@@ -85,14 +88,23 @@ class Recorder:
             mock.patch.object(os, "fsync", self._syncing(os.fsync)),
             mock.patch.object(os, "fdatasync", self._syncing(os.fdatasync)),
         ]
+        if self._each_write:
+            patches += [
+                mock.patch.object(os, name, self._writing(getattr(os, name)))
+                for name in ("pwrite", "ftruncate")
+            ]
         with contextlib.ExitStack() as stack:
             for patch in patches:
                 stack.enter_context(patch)
             _watching.append(self._watch)
             stack.callback(_watching.remove, self._watch)
             yield
-            with self._operating():
-                pass
+            self.look()
+
+    def look(self) -> None:
+        """Record what was written since the last operation."""
+        with self._operating():
+            pass
 
     def _place(self, path: Any, relative_to: int | None = None) -> Place | None:
         """Where a path is in the log directory; None for one that is elsewhere.
@@ -159,6 +171,16 @@ class Recorder:
         file = len(self._shadow)
         self._shadow[file], self._names[place] = Content(b"", self._look(place).mtime_ns), file
         self._add(Create(place, file))
+
+    def _writing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Each by itself, where several files are written between two operations."""
+
+        def writing(*arguments: Any) -> Any:
+            written = original(*arguments)
+            self.look()
+            return written
+
+        return writing
 
     def _renaming(self, original: Callable[..., None]) -> Callable[..., None]:
         def renaming(source: Any, target: Any, **named: Any) -> None:

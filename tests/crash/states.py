@@ -152,17 +152,21 @@ def _torn(disk: _Disk, done: int) -> Iterator[CrashState]:
 
 
 def _variants(disk: _Disk, file: int) -> Iterator[Content]:
+    """What was synced and has not been written to since stays; the file is never shorter than it
+    has been since then."""
     if file not in disk.written:
         return
-    before, after = disk.on_disk(file).data, disk.now(file)
-    data, mtime_ns = after
-    size = len(data)
-    cuts = {1, size // 3, size - 1, size // BLOCK_BYTES * BLOCK_BYTES}
+    before, pending = disk.on_disk(file).data, [each.data for each in disk.written[file]]
+    data, mtime_ns = disk.now(file)
+    size, shortest = len(data), min(map(len, [before, *pending]))
+    kept = next((i for i in range(shortest) if any(p[i] != before[i] for p in pending)), shortest)
+    cuts = {kept + 1, kept + (size - kept) // 3, size - 1, size // BLOCK_BYTES * BLOCK_BYTES}
     for cut in sorted(cuts):
-        if 0 < cut < size:
-            yield Content(data[:cut], mtime_ns)
-            yield Content(data[:cut] + bytes(size - cut), mtime_ns)
-    yield Content(before[:size] + bytes(size - len(before[:size])), mtime_ns)
+        if kept < cut < size:
+            if cut >= shortest:
+                yield Content(data[:cut], mtime_ns)
+            yield Content(data[:cut] + before[cut:size].ljust(size - cut, b"\0"), mtime_ns)
+    yield Content(before[:size].ljust(size, b"\0"), mtime_ns)
 
 
 def _parts(pending: Sequence[Naming], seed: int) -> Iterator[list[Naming]]:

@@ -149,10 +149,10 @@ class FileRecords:
         self._file.sync()
 
     def close(self) -> None:
-        """Flush, trim and close. A second call does nothing."""
+        """Trim, flush and close. A second call does nothing."""
         if self._is_open:
-            self.flush()
             self.trim()
+            self.flush()
             self.close_handle()
 
     def close_handle(self) -> None:

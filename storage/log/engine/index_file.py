@@ -26,7 +26,7 @@ class IndexFile:
         self._files, self.path = files, path
         self.base_offset, self.max_bytes = base_offset, max_bytes
         self.entries = self.max_entries = 0
-        self.is_open = False
+        self.is_open = self._is_changed = False
 
     def open(self, entry: Struct) -> None:
         """Open the file, or create it with room for all the entries that it may get."""
@@ -49,7 +49,7 @@ class IndexFile:
         self._file: ChangingFile = file
         self._entry = entry
         self.entries, self.max_entries = used // entry.size, length // entry.size
-        self._length = length
+        self._length, self._is_changed = length, is_new
         self.is_open = True
 
     @property
@@ -62,6 +62,7 @@ class IndexFile:
         if self.entries >= self.max_entries:
             raise BufferOverflowError(f"{self.path} has no room left")
         data = self.data
+        self._is_changed = True
         self._file.write(len(data), packed)
         data += packed
         self.entries += 1
@@ -79,6 +80,7 @@ class IndexFile:
         file = self._files.open_to_change(self.path, create=True)
         self._file.close()
         self._file = file
+        self._is_changed = True
         self._file.truncate(rounded)
         self._length, self.max_entries = rounded, rounded // self._entry.size
         if self.size_bytes > rounded:
@@ -98,11 +100,17 @@ class IndexFile:
 
     def flush(self) -> None:
         self._file.sync()
+        self._is_changed = False
 
     def close(self) -> None:
-        """Trim and close it, if it was opened."""
+        """Trim, flush and close it, if it was opened.
+
+        Kafka trims it after its last flush; zeros that a power cut leaves count as entries then.
+        """
         if self.is_open:
             self.trim()
+            if self._is_changed:
+                self.flush()
             self.close_handle()
 
     def close_handle(self) -> None:

@@ -179,6 +179,8 @@ class LocalLog:
         for kind in SEGMENT_SUFFIXES:
             remove_if_there(self.files, os.path.join(self.place.path, file_name(offset, kind)))
         active.become_inactive()
+        if self.recovery_point >= offset:
+            active.flush()  # nobody would: all its records were flushed before
         made = LogSegment(self.place, offset, self.config, is_new=True)
         self.segments.add(made)
         self.set_end(self.end_offset)
@@ -187,7 +189,7 @@ class LocalLog:
     def replace(self, offset: int, gone: LogSegment) -> LogSegment:
         """Begin a new segment, and delete another, which may have the same base offset."""
         if offset == gone.base_offset:
-            gone.change_suffix("", DELETED)
+            self._mark_deleted([gone])
         made = LogSegment(self.place, offset, self.config, is_new=True)
         self.segments.add(made)
         if offset != gone.base_offset:
@@ -201,10 +203,19 @@ class LocalLog:
         if point > end:
             return
         flushed = self.segments.values(point, end)
+        has_new_names = any(
+            segment.base_offset >= point or segment.txn_index.is_new for segment in flushed
+        )
         for segment in flushed:
             segment.flush()
-        is_new = any(segment.base_offset >= point for segment in flushed)
-        if is_new and self.files.is_directory(self.place.path):
+        if has_new_names:
+            self.sync_names()
+            for segment in flushed:
+                segment.txn_index.is_new = False
+
+    def sync_names(self) -> None:
+        """Sync which files there are."""
+        if self.files.is_directory(self.place.path):
             self.files.sync_directory(self.place.path)
 
     # ---- deletion and truncation --------------------------------------------------------------
@@ -219,15 +230,23 @@ class LocalLog:
 
     def delete_files(self, segments: Sequence[LogSegment]) -> None:
         """Rename the files of segments now, and remove them after file.delete.delay.ms."""
-        for segment in segments:
-            if not segment.is_deleted:
-                segment.change_suffix("", DELETED)
+        self._mark_deleted([segment for segment in segments if not segment.is_deleted])
 
         def delete() -> None:
             for segment in segments:
                 segment.delete()
 
         self.schedule_deletion("deleting segments", delete)
+
+    def _mark_deleted(self, segments: Sequence[LogSegment]) -> None:
+        """Rename the files of segments. A power cut brings none of them back, and none without its
+        index of aborted transactions, as it might in Kafka, which does not sync."""
+        for segment in segments:
+            segment.rename_log("", DELETED)
+        if segments:
+            self.sync_names()
+        for segment in segments:
+            segment.rename_indexes()
 
     def schedule_deletion(self, what: str, delete: Callable[[], None]) -> None:
         """Remove files after file.delete.delay.ms, as it is set now."""
@@ -239,7 +258,9 @@ class LocalLog:
         """End the log at an offset; give the segments that this deletes."""
         gone = [segment for segment in self.segments if segment.base_offset > offset]
         self.remove(gone)
-        self.segments.active.truncate_to(offset)
+        active = self.segments.active
+        if active.truncate_to(offset):
+            active.log.flush()  # else a power cut would bring back what another epoch has written
         self.set_end(offset)
         return gone
 

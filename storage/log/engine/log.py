@@ -376,7 +376,8 @@ class Log:
             self._local.require_open()
 
             def action() -> None:
-                self.producers.take_snapshot()
+                if self.producers.take_snapshot() is not None:
+                    self.files.sync_directory(self.path)
                 self._local.segments.close()
 
             self._local.directory.guarded("closing", action)

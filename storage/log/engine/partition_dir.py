@@ -20,6 +20,7 @@ def rename(parts: LogParts, name: str, goes_on: bool) -> None:
     local = parts.local
     path = os.path.join(os.path.dirname(local.place.path), name)
     local.files.rename(local.place.path, path)
+    local.files.sync_directory(os.path.dirname(path))
     local.place = replace(local.place, path=path)
     local.segments.move_to(path)
     parts.producers.move_to(path)

@@ -357,10 +357,18 @@ class LogSegment:
 
     def change_suffix(self, old: str, new: str) -> None:
         """Rename all files, in Kafka's order."""
+        self.rename_log(old, new)
+        self.rename_indexes()
+
+    def rename_log(self, old: str, new: str) -> None:
+        """Rename the `.log`, which is the first; `rename_indexes` has to follow."""
         assert self._suffix == old, f"{self._stem} has the suffix {self._suffix!r}"
         before = self._path(LOG)
         self._suffix = new
         rename_if_there(self._files, before, self._path(LOG))
+
+    def rename_indexes(self) -> None:
+        """Give the indexes the suffix that the `.log` has got."""
         self.offset_index.file.rename(self._path(INDEX))
         self.time_index.file.rename(self._path(TIME_INDEX))
         self.txn_index.rename(self._path(TXN_INDEX))

@@ -26,6 +26,7 @@ def truncate_to(parts: LogParts, offset: int) -> bool:
     parts.epochs.truncate_from_end(offset)
     parts.marks.log_start = min(offset, parts.marks.log_start)
     rebuild(parts, offset)
+    local.sync_names()  # snapshots are gone that would say too much, once the log is as long again
     if parts.marks.high_watermark >= local.end_offset:
         parts.marks.set_high_watermark(local.end)
     return True
@@ -38,6 +39,7 @@ def truncate_fully(parts: LogParts, offset: int, log_start: int | None) -> None:
     parts.producers.truncate_fully(offset)
     parts.marks.log_start = offset if log_start is None else log_start
     rebuild(parts, offset)
+    parts.local.sync_names()
     parts.marks.set_high_watermark(parts.local.end)
 
 

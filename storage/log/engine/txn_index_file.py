@@ -20,6 +20,7 @@ class TxnIndexFile:
         self._files, self.path, self._base_offset = files, path, base_offset
         self._file: ChangingFile | None = None
         self._last_offset: int | None = None  # as far as this object knows
+        self.is_new = False  # its name may not be on disk yet
         if files.exists(path):
             self._file = files.open_to_change(path)
 
@@ -37,6 +38,7 @@ class TxnIndexFile:
         self._last_offset = txn.last_offset
         if self._file is None:
             self._file = self._files.open_to_change(self.path, create=True)
+            self.is_new = True
         self._file.write(self._file.size(), txn_index.encode(txn))
 
     def entries(self) -> Iterator[AbortedTxn]:

@@ -45,6 +45,7 @@ class LogDirectory:
         self.was_clean = self._files.exists(marker)
         if self.was_clean:
             self._files.remove(marker)
+            self._files.sync_directory(self.path)
 
     def leave_marker(self) -> None:
         """Say that all logs were closed in good order, if all were loaded."""

@@ -1,0 +1,1 @@
+"""Crash states of the engine's own operations, opened by Kafka's engine and by ours."""
