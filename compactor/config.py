@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compactor.broker_settings import Layer
+from compactor.broker_settings import Layer, known_values
 from compactor.cluster_settings import PRODUCER_ID_EXPIRATION, ClusterSettings
+from compactor.described_topics import described_topics, is_described
 from compactor.errors import ConfigError
 from compactor.topic_config import (
     BROKER_TOPICS,
@@ -178,11 +179,20 @@ def parse_toml(text: str, path: str, config: Config = Config()) -> Config:
 
 
 def parse_topic_configs(text: str, path: str) -> dict[str, dict[str, Value]]:
-    """Parse and check `{topic: {topic configuration name: value}}`."""
+    """Parse and check `{topic: {topic configuration name: value}}`, or what Kafka's tools print.
+
+    Names that only a later Kafka has are left out of what its tools print, and refused in JSON.
+    """
+    if is_described(text):
+        return {
+            topic: known_values(values, f"{path}: topic {topic}")
+            for topic, values in described_topics(text).items()
+        }
     try:
         topics = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, path))
     except ValueError as error:
-        raise ConfigError(f"{path}: not JSON: {error}") from error
+        problem = "neither JSON nor what kafka-configs or kafka-topics --describe prints"
+        raise ConfigError(f"{path}: {problem}: {error}") from error
     if not isinstance(topics, dict):
         raise ConfigError(f"{path}: expected an object of topics, found {topics!r:.40}")
     return _checked_topics(topics, path)

@@ -19,7 +19,8 @@ TopicConfigs = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=CONFIGURATION,
-        help="settings of topics, as JSON: {topic: {name: value}}, with the names of kafka-configs",
+        help="settings of topics: what kafka-configs --describe --all prints, or JSON: "
+        "{topic: {name: value}}, with its names",
     ),
 ]
 Config = Annotated[

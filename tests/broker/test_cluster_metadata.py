@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
 
 from compactor import api
 from compactor.api import Rules
+from compactor.config import parse_topic_configs
 from compactor.topic_config import SETTINGS
 from storage.formats import meta_properties, partition_metadata
 from storage.log.cluster_metadata import METADATA_DIR, read_cluster_metadata
@@ -60,6 +61,7 @@ class Told(NamedTuple):
     """What clients were told of each topic: values by name."""
 
     home: Path
+    described: str  # by kafka-configs --describe --all
     settings: dict[str, dict[str, str]]
     partitions: dict[str, int]
 
@@ -75,7 +77,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         _wait_for_snapshot(home)
         admin = clients.admin(broker.bootstrap)
         _alter(admin, ResourceType.TOPIC, TOPICS[7], {"retention.ms": "5000000"}, ())
-        yield Told(home, _described(admin), _partitions(admin))
+        settings = _described(admin)
+        broker.tool("kafka.admin.ConfigCommand", "--describe", "--all", "--entity-type", "topics")
+        yield Told(home, "\n".join(broker.said()), settings, _partitions(admin))
     finally:
         broker.kill()
 
@@ -189,6 +193,15 @@ def test_every_effective_value_is_the_brokers(told: Told, tmp_path: Path) -> Non
     shutil.copy(told.home / "data" / "meta.properties", tmp_path / "copy")
     found = _ours(told, tmp_path / "copy")
     assert {name: _comparable(values) for name, values in found.items()} == expected
+
+
+def test_what_kafkas_own_tool_prints_is_taken_as_it_is(told: Told) -> None:
+    """Beside the tool's own log, which stands in the same file here."""
+    found = parse_topic_configs(told.described, "configs.txt")
+    assert found.keys() == told.settings.keys()
+    for name, values in found.items():
+        as_text = {setting: _text(value) for setting, value in values.items()}
+        assert _comparable(as_text) == _comparable(told.settings[name])
 
 
 def test_topics_partitions_and_directories_are_the_brokers(told: Told) -> None:

@@ -193,8 +193,8 @@ def test_what_the_file_cannot_say_is_refused_by_name(text: str, problem: str) ->
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "t.json: not JSON: "),
-        ("{", "t.json: not JSON: "),
+        ("", "t.json: neither JSON nor what"),
+        ("{", "t.json: neither JSON nor what"),
         ("[]", "t.json: expected an object of topics, found []"),
         ('{"t": 5}', "t.json: topic t: expected an object, found 5"),
         ('{"t": {"x": 1}}', "t.json: topic t: no topic configuration is named 'x'"),

@@ -1,0 +1,41 @@
+"""Settings of topics in the text that Kafka's own tools print. Pure.
+
+kafka-configs --describe [--all]:
+
+    All configs for topic orders are:
+      cleanup.policy=compact sensitive=false synonyms={…}
+
+kafka-topics --describe:
+
+    Topic: orders  TopicId: …  PartitionCount: 3  Configs: cleanup.policy=compact,segment.ms=60000
+
+Source: Kafka, ConfigCommand.describeResourceConfig, TopicCommand.TopicDescription.
+"""
+
+import re
+from collections.abc import Mapping
+
+_HEADING = re.compile(r"(?:All|Dynamic) configs for topic (\S+) are:")
+_SETTING = re.compile(r"  (\S+?)=(.*?) sensitive=(?:true|false) synonyms=\{")
+_TOPIC = re.compile(r"Topic: (\S+)\s.*?\bConfigs: ?(.*)")
+_NEXT_SETTING = re.compile(r",(?=[a-z0-9.]+=)")  # a value may have a comma: compact,delete
+
+
+def is_described(text: str) -> bool:
+    """Say whether the text is of one of these tools."""
+    return any(_HEADING.match(line) or _TOPIC.match(line) for line in text.splitlines())
+
+
+def described_topics(text: str) -> Mapping[str, Mapping[str, str]]:
+    """Give the values of each topic by name; other lines of the tools are left out."""
+    topics: dict[str, dict[str, str]] = {}
+    settings: dict[str, str] = {}
+    for line in text.splitlines():
+        if heading := _HEADING.match(line):
+            settings = topics.setdefault(heading[1], {})
+        elif setting := _SETTING.match(line):
+            settings[setting[1]] = setting[2]
+        elif topic := _TOPIC.match(line):
+            pairs = filter(None, _NEXT_SETTING.split(topic[2].strip()))
+            topics.setdefault(topic[1], {}).update(pair.split("=", 1) for pair in pairs)
+    return topics
