@@ -4,9 +4,9 @@ from compactor import api
 from compactor.command_line.console import show, show_warnings
 from compactor.command_line.requests import Format, Result, RoundArguments, rules_of
 from compactor.exit_codes import exit_code_of_statuses
-from compactor.host.collector import collector_paused
 from compactor.views.plan_table import plan_document, plan_view
 from compactor.views.report_json import summary
+from storage.collector import collector_paused
 
 
 @collector_paused()  # from the first listing to the last line nothing becomes garbage

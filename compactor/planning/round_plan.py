@@ -12,7 +12,6 @@ from cleaner_jobs.plan import LogPlan
 from compactor import survey as log_dir_survey
 from compactor.cluster_settings import registered_log_dirs
 from compactor.config import Config
-from compactor.host.collector import collector_paused
 from compactor.planning.candidate import Judgement, Prepared, RoundClock, defect, judge, prepare
 from compactor.planning.clock_check import why_clock_is_behind
 from compactor.planning.log_plan import log_plan_of
@@ -23,6 +22,7 @@ from compactor.retention.log_retention import LogRetention, deletion_of, limits_
 from compactor.round_report import LogReport, LogStatus
 from compactor.survey import LogDirSurvey, offsets_of, survey_log_dirs
 from compactor.topic_config import TopicConfig
+from storage.collector import collector_paused
 from storage.errors import CorruptFileError
 from storage.file_names import parse_partition_dir
 from storage.files.files import Files

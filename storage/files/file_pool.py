@@ -10,8 +10,10 @@ import os
 import resource
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 
 from storage.files.files import ChangingFile, Entry, Files, OpenFile
+from storage.files.known_names import KnownNames
 
 MOST_OPEN = 500
 
@@ -50,6 +52,7 @@ class FilePool:
         self._open: OrderedDict[_PooledFile, None] = OrderedDict()  # the oldest first
         self._nameless: set[_PooledFile] = set()  # open as well, and to stay so
         self._named: dict[str, dict[str, list[_PooledFile]]] = {}  # by directory, then name
+        self._known = KnownNames()
 
     @property
     def open_count(self) -> int:
@@ -59,20 +62,33 @@ class FilePool:
     # ---- files that are open to be changed ----------------------------------------------------
 
     def open_to_change(self, path: str, create: bool = False) -> "_PooledFile":
-        """See Files. A file is opened at once, so that what is wrong with it is told."""
+        """See Files. A file is opened at once, so that what is wrong with it is told; but one that
+        is known to be there (`knowing`) only when it is first used, once the pool is full."""
         with self._lock:
-            self._make_room()
-            file = _PooledFile(self, path, _Opened(self._files.open_to_change(path, create)))
-            self._open[file] = None
+            file = _PooledFile(self, path)
+            if self.open_count < self.most or not self._known.has(path):
+                self._make_room()
+                file.opened = _Opened(self._files.open_to_change(path, create))
+                self._open[file] = None
+                self._known.added(path)
             self._register(file)
         return file
 
+    def size_of(self, file: "_PooledFile") -> int:
+        """The size of a file, which is not opened for that where its name tells it."""
+        if file.opened is None and not file.is_closed:
+            with self._lock:
+                found = self._files.look_up(file.path)
+            if found is not None and not found.is_dir and not found.special:
+                return found.size_bytes
+        return self.opened(file).file.size()
+
     def _register(self, file: "_PooledFile") -> None:
-        directory, name = os.path.split(file.path)
+        directory, name = _split(file.path)
         self._named.setdefault(directory, {}).setdefault(name, []).append(file)
 
     def _unregister(self, file: "_PooledFile") -> None:
-        directory, name = os.path.split(file.path)
+        directory, name = _split(file.path)
         of_directory = self._named[directory]
         of_directory[name].remove(file)
         if not of_directory[name]:
@@ -132,10 +148,24 @@ class FilePool:
 
     # ---- names --------------------------------------------------------------------------------
 
+    @contextlib.contextmanager
+    def knowing(self, directory: str) -> Iterator[None]:
+        """List a directory once, in which nothing changes meanwhile but by the caller.
+
+        A context: in it `list_names` and `exists` look at the listing, and at the changes since.
+        """
+        self._known.know(directory, self._files.list_names(directory))
+        try:
+            yield
+        finally:
+            self._known.forget(directory)
+
     def rename(self, source: str, target: str) -> None:
         with self._lock:
             self._keep_open(target)
             self._files.rename(source, target)
+            self._known.gone(source)
+            self._known.added(target)
             for file in self._taken(source):
                 file.path = target
                 self._register(file)
@@ -150,11 +180,13 @@ class FilePool:
         with self._lock:
             self._keep_open(path)
             self._files.remove(path)
+            self._known.gone(path)
 
     def replace_file(self, path: str, data: bytes) -> None:
         with self._lock:
             self._keep_open(path)
         self._files.replace_file(path, data)
+        self._known.added(path)
 
     def _keep_open(self, path: str) -> None:
         """What has this name is about to lose it: it can be reached by being open alone."""
@@ -165,7 +197,7 @@ class FilePool:
             self._nameless.add(file)
 
     def _found(self, path: str) -> "list[_PooledFile]":
-        directory, name = os.path.split(path)
+        directory, name = _split(path)
         return self._named.get(directory, {}).get(name, [])
 
     def _taken(self, path: str) -> "list[_PooledFile]":
@@ -180,13 +212,14 @@ class FilePool:
         return self._files.list_directory(path)
 
     def list_names(self, path: str) -> tuple[list[str], list[str]]:
-        return self._files.list_names(path)
+        return self._known.listed(path) or self._files.list_names(path)
 
     def look_up(self, path: str) -> Entry | None:
         return self._files.look_up(path)
 
     def exists(self, path: str) -> bool:
-        return self._files.exists(path)
+        known = self._known.has(path)
+        return self._files.exists(path) if known is None else known
 
     def is_directory(self, path: str) -> bool:
         return self._files.is_directory(path)
@@ -205,6 +238,7 @@ class FilePool:
 
     def link(self, source: str, target: str) -> None:
         self._files.link(source, target)
+        self._known.added(target)
 
     def make_directory(self, path: str) -> None:
         self._files.make_directory(path)
@@ -220,6 +254,12 @@ class FilePool:
 
     def sync_directory(self, path: str) -> None:
         self._files.sync_directory(path)
+
+
+def _split(path: str) -> tuple[str, str]:
+    """Directory and name, as who gives paths to the pool writes them."""
+    directory, _, name = path.rpartition("/")
+    return directory, name
 
 
 class _Opened:
@@ -244,9 +284,9 @@ class _PooledFile:
 
     __slots__ = ("_pool", "is_closed", "is_dirty", "opened", "path", "sync_error", "was_used")
 
-    def __init__(self, pool: FilePool, path: str, opened: _Opened) -> None:
+    def __init__(self, pool: FilePool, path: str) -> None:
         self._pool, self.path = pool, path
-        self.opened: _Opened | None = opened
+        self.opened: _Opened | None = None
         self.is_closed = self.is_dirty = self.was_used = False
         self.sync_error: OSError | None = None  # of a sync that the pool did by itself
 
@@ -268,8 +308,8 @@ class _PooledFile:
         opened.file.truncate(size_bytes)
 
     def size(self) -> int:
-        opened = self.opened or self._pool.opened(self)
-        return opened.file.size()
+        opened = self.opened
+        return self._pool.size_of(self) if opened is None else opened.file.size()
 
     def sync(self) -> None:
         opened = self.opened or self._pool.opened(self)

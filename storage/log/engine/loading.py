@@ -89,14 +89,15 @@ class LogLoader:
     # ---- half-done files ----------------------------------------------------------------------
 
     def _names(self) -> list[str]:
-        found = self._files.list_directory(self._place.path)
-        return sorted(entry.name for entry in found if not entry.is_dir)
+        return sorted(self._files.list_names(self._place.path)[1])
 
     def _path(self, name: str) -> str:
         return os.path.join(self._place.path, name)
 
     def _settle(self) -> None:
         swaps = self._remove_temporary()
+        if not swaps:
+            return
         lowest, highest = _MAX_LONG, -1
         for name in swaps:
             if not name.endswith(LOG + SWAP):
@@ -131,18 +132,19 @@ class LogLoader:
     # ---- segments -----------------------------------------------------------------------------
 
     def _load_segments(self) -> None:
-        for name in self._names():
-            if name.endswith(_INDEXES):
-                if not self._files.exists(self._path(file_name(_offset(name), LOG))):
-                    remove_if_there(self._files, self._path(name))
-            elif name.endswith(LOG):
-                self._load_segment(_offset(name))
+        names = self._names()
+        present = frozenset(names)
+        for name in names:
+            if name.endswith(LOG):
+                base = _offset(name)
+                self._load_segment(base, file_name(base, TIME_INDEX) not in present)
+            elif name.endswith(_INDEXES) and file_name(_offset(name), LOG) not in present:
+                remove_if_there(self._files, self._path(name))
 
-    def _load_segment(self, base: int) -> None:
-        is_missing = not self._files.exists(self._path(file_name(base, TIME_INDEX)))
+    def _load_segment(self, base: int, is_missing: bool) -> None:
         segment = LogSegment(self._place, base, self._local.config)
         try:
-            segment.check(is_missing)
+            segment.check(time_index_is_missing=is_missing)
         except (CorruptIndexError, FileNotFoundError):
             self._recover_segment(segment)
         self._local.segments.add(segment)

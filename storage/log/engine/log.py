@@ -81,7 +81,7 @@ class Log:
                 scheduler=options.scheduler,
             )
 
-        made = options.directory.reported(f"loading {path}", load)
+        made = options.directory.reported(f"loading {path}", files.knowing(path)(load))
         made.marks.set_log_start(made.marks.log_start)
         made.marks.update_first_unstable()
         return cls(made)

@@ -69,9 +69,9 @@ class ProducerManager:
 
     def _list_snapshots(self) -> set[int]:
         found = set()
-        for entry in self._files.list_directory(self._directory):
-            if not entry.is_dir and entry.name.endswith(SNAPSHOT):
-                offset = offset_of(entry.name)
+        for name in self._files.list_names(self._directory)[1]:
+            if name.endswith(SNAPSHOT):
+                offset = offset_of(name)
                 if offset is not None:
                     found.add(offset)
         return found

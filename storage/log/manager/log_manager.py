@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple, Self
 
+from storage.collector import collector_paused
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.log.engine.errors import IllegalStateError, KafkaError, KafkaStorageError, LogError
@@ -96,7 +97,8 @@ class LogManager:
             self._locks[path].enter_context(self._options.lock(path))
         managed.directories = [LogDirectory(files, path) for path in self._paths]
         loading = LogLoading(managed.options, managed.config_of, managed.found)
-        loading.load(managed.directories)
+        with collector_paused():
+            loading.load(managed.directories)
         for log in managed.found.deleted:
             managed.deletions.add(log)
         for directory in managed.directories:

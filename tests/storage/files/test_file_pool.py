@@ -184,3 +184,51 @@ def test_how_many_is_asked_for_once() -> None:
     assert 1 <= most_by_default() <= 500
     with pytest.raises(ValueError, match="one is needed"):
         FilePool(MemoryFiles(), 0)
+
+
+def test_a_directory_that_is_known_is_listed_once(tmp_path: Path) -> None:
+    watched = WatchedFiles(LOCAL)
+    pool = FilePool(watched, 2)
+    (tmp_path / "below").mkdir()
+    made(pool, tmp_path, 2)
+    with pool.knowing(str(tmp_path)):
+        looked = len(watched.operations)
+        assert sorted(pool.list_names(str(tmp_path))[1]) == ["0", "1"]
+        there = {name: pool.exists(str(tmp_path / name)) for name in ("0", "2", "below")}
+        assert there == {"0": True, "2": False, "below": True}
+        assert len(watched.operations) == looked
+        pool.remove(str(tmp_path / "0"))
+        pool.rename(str(tmp_path / "1"), str(tmp_path / "1.deleted"))
+        pool.open_to_change(str(tmp_path / "new"), create=True).close()
+        pool.replace_file(str(tmp_path / "written"), b"")
+        pool.link(str(tmp_path / "written"), str(tmp_path / "linked"))
+        known = pool.list_names(str(tmp_path))
+    assert [sorted(names) for names in known] == [
+        ["below"],
+        ["1.deleted", "linked", "new", "written"],
+    ]
+    assert [sorted(names) for names in pool.list_names(str(tmp_path))] == [
+        sorted(names) for names in known
+    ]
+    (tmp_path / "0").touch()
+    assert pool.exists(str(tmp_path / "0"))
+    assert not pool.exists(str(tmp_path / "1"))
+
+
+def test_a_known_file_is_opened_when_it_is_used_once_the_pool_is_full(tmp_path: Path) -> None:
+    watched = WatchedFiles(LOCAL)
+    pool = FilePool(watched, 1)
+    for number in range(3):
+        (tmp_path / f"{number}").write_bytes(bytes(number))
+    (tmp_path / "3").symlink_to("2")
+    with pool.knowing(str(tmp_path)):
+        files = [pool.open_to_change(str(tmp_path / f"{number}")) for number in range(4)]
+        assert [file.size() for file in files[:3]] == [0, 1, 2]
+        assert watched.counts["open_to_change"] == 1
+        with pytest.raises(OSError, match="symbolic links") as error:
+            files[3].size()
+        assert error.value.filename == str(tmp_path / "3")
+        with pytest.raises(FileNotFoundError):
+            pool.open_to_change(str(tmp_path / "4"))
+    assert files[2].read(0, 9) == bytes(2)
+    assert pool.open_count == 1
