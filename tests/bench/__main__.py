@@ -20,6 +20,7 @@ from tests.bench import (
     machine,
     many_logs_side,
     measured,
+    open_side,
     plan_side,
     recover_side,
     swap_side,
@@ -34,6 +35,7 @@ from tests.bench.workloads import (
     ENGINE,
     MANY_LOGS,
     NAMES,
+    OPEN,
     PLAN,
     RECOVER,
     SWAP,
@@ -130,6 +132,10 @@ def _measure(wanted: argparse.Namespace) -> Results:
         if wanted.only is None or RECOVER in wanted.only:
             recovered = _over_fleet(recover_side.measure, RECOVER, setup, wanted.quick)
             results = replace(results, recovery=recovered)
+            _keep(results, wanted.json)
+        if wanted.only is None or OPEN in wanted.only:
+            opening = _over_fleet(open_side.measure, OPEN, setup, wanted.quick)
+            results = replace(results, opening=opening)
             _keep(results, wanted.json)
         if wanted.only is None or SWAP in wanted.only:
             tell(f"{SWAP}: logs of many small segments")

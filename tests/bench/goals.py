@@ -92,6 +92,10 @@ def goals(results: Results) -> Iterator[Goal]:
     if results.recovery:
         what = f"recovery of {results.recovery.partitions:,} partitions after a kill"
         yield Goal(what, results.recovery.seconds(), 20, 10, "s")
+    if results.opening:
+        what = f"a log manager opens {results.opening.partitions:,} partitions"
+        yield Goal(what, results.opening.seconds(), 5, 4, "s")
+        yield Goal(f"{what}: resident", results.opening.peak_rss_bytes / MIB, 500, 300, "MiB")
     for side, found in results.many_logs.items():
         if side != KAFKA:
             what = f"{found.partitions:,} small logs: {side}"

@@ -137,6 +137,7 @@ class Results:
     logs: tuple[LogResult, ...] = ()
     plan: FleetResult | None = None
     recovery: FleetResult | None = None
+    opening: FleetResult | None = None  # by a log manager
     swaps: tuple[SwapResult, ...] = ()
     many_logs: dict[str, FleetResult] = field(default_factory=dict)  # by side
     # million records a CPU second, by what was done with them
@@ -165,6 +166,7 @@ def merged(runs: Sequence[Results]) -> Results:
             logs=(*kept, *later.values()),
             plan=run.plan or first.plan,
             recovery=run.recovery or first.recovery,
+            opening=run.opening or first.opening,
             swaps=run.swaps or first.swaps,
             many_logs=run.many_logs or first.many_logs,
             tables=run.tables or first.tables,
@@ -188,6 +190,7 @@ def from_json(text: str) -> Results:
         tuple(_log(fields) for fields in document["logs"]),
         _fleet(document["plan"]),
         _fleet(document.get("recovery")),
+        _fleet(document.get("opening")),
         tuple(SwapResult(**_with_samples(fields)) for fields in document.get("swaps", ())),
         {
             side: FleetResult(**_with_samples(fields))

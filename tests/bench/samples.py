@@ -48,6 +48,7 @@ def log_result(name: str = "100b-none", log_bytes: int = 500_000_000) -> LogResu
 def results(*logs: LogResult, quick: bool = False) -> Results:
     plan = FleetResult(10_000, 60_000, [Sample(4, 3), Sample(6, 5), Sample(5, 4)], 250 * MIB)
     recovery = FleetResult(9_000, 54_000, [Sample(8, 5), Sample(7, 6), Sample(9, 7)], 90 * MIB)
+    opening = FleetResult(8_000, 48_000, [Sample(3, 2), Sample(1, 1), Sample(2, 3)], 90 * MIB)
     swaps = tuple(SwapResult(n, 1, [Sample(n / 100, n / 500)] * 3) for n in (1_000, 4_000))
     log_results = logs or (log_result(),)
     sides = {KAFKA: 40, DRY_RUN: 9, RUN: 13}
@@ -55,4 +56,6 @@ def results(*logs: LogResult, quick: bool = False) -> Results:
     tables = {"append, none": 2.5, "read, none": 1.5}
     machine = {"machine": "two cores"}
     engine = (EngineResult("1 KB batches", "append", {KAFKA: [3, 4, 5], OURS: [2, 8, 10]}),)
-    return Results(machine, quick, log_results, plan, recovery, swaps, many, tables, engine)
+    return Results(
+        machine, quick, log_results, plan, recovery, opening, swaps, many, tables, engine
+    )

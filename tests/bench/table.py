@@ -64,6 +64,8 @@ def _sections(results: Results) -> Iterator[str]:
         yield "### `plan`\n\n" + _fleet(results.plan)
     if results.recovery:
         yield "### `recover`\n\n" + _fleet(results.recovery)
+    if results.opening:
+        yield "### Logs opened by a log manager\n\n" + _fleet(results.opening)
     if results.many_logs:
         yield "### Many small logs, whole commands\n\n" + _many_logs(results.many_logs)
     if results.swaps:

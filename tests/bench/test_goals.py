@@ -38,6 +38,8 @@ def test_goals_are_those_for_which_there_are_results() -> None:
         ("small log,", 10),
         ("plan over ", 5),
         ("recovery o", 8),
+        ("a log mana", 2),
+        ("a log mana", 90),
         ("2,000 smal", 9),
         ("2,000 smal", 13),
         ("tables", 2.5),

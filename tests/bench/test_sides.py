@@ -15,6 +15,7 @@ from tests.bench import (
     cold_side,
     engine_side,
     kafka_side,
+    open_side,
     recover_side,
     scratch,
     swap_side,
@@ -87,6 +88,14 @@ def test_what_a_killed_run_left_is_recovered(tmp_path: Path) -> None:
         logs = sorted(path.name for path in (tmp_path / "log" / name).glob("*.log"))
         assert logs == ["00000000000000000000.log", "00000000000002000000.log"]
     assert recover_log_dir(str(tmp_path / "log")).logs == ()
+
+
+def test_logs_are_opened_after_a_clean_shutdown(tmp_path: Path) -> None:
+    fleet = Fleet(partitions=3, segments_a_partition=4, partitions_a_topic=2)
+    (tmp_path / "logs").mkdir()
+    result = open_side.measure(Scratch(tmp_path), fleet, 1)
+    assert (result.partitions, result.segments, len(result.samples)) == (3, 12, 1)
+    assert result.samples[0].seconds > 0
 
 
 @pytest.mark.parametrize(("segments_a_group", "groups"), [(1, 7), (3, 3)])

@@ -76,6 +76,11 @@ def test_recovery() -> None:
     assert row == ["9,000", "54,000", "8.00", "6.00", "90"]
 
 
+def test_opening() -> None:
+    (_, row) = rows_of(document(results()), "Logs opened by a log manager")
+    assert row == ["8,000", "48,000", "2.00", "2.00", "90"]
+
+
 def test_swaps() -> None:
     assert rows_of(document(results()), "Swap of one log") == [
         ["segments", "in a group", "seconds", "CPU ms a segment"],

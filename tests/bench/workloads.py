@@ -20,7 +20,7 @@ OURS = "ours"  # where there is neither cold nor warm
 SIDES = (KAFKA, COPY, COLD, WARM)  # in the order of a turn
 
 MAIN, SMALL = "100b-none", "small"
-PLAN, RECOVER, SWAP, MANY_LOGS = "plan", "recover", "swap", "many-logs"
+PLAN, RECOVER, OPEN, SWAP, MANY_LOGS = "plan", "recover", "open", "swap", "many-logs"
 TABLES, ENGINE = "tables", "engine"
 TXN, MANY_TXN = "100b-txn", "100k-txn"
 GROWTH_SHORT, GROWTH_LONG = "100b-0.8gb", "100b-4gb"
@@ -177,7 +177,16 @@ WORKLOADS: tuple[Workload, ...] = (
         *(MANY_KEYS, 900_000, 110, 60_000_000, 100), sides=(KAFKA, COLD, WARM), by_name_only=True
     ),
 )
-NAMES = (*(workload.name for workload in WORKLOADS), PLAN, RECOVER, SWAP, MANY_LOGS, TABLES, ENGINE)
+NAMES = (
+    *(workload.name for workload in WORKLOADS),
+    PLAN,
+    RECOVER,
+    OPEN,
+    SWAP,
+    MANY_LOGS,
+    TABLES,
+    ENGINE,
+)
 
 
 def choose(names: Sequence[str] | None, quick: bool) -> list[Workload]:
