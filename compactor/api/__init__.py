@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from compactor.stopped_log.additions import NewRecord as NewRecord
     from compactor.stopped_log.changes import Outcome as Outcome
     from compactor.stopped_log.log_offsets import LogOffsets as LogOffsets
+    from compactor.stopped_log.wanted_records import Isolation as Isolation
     from compactor.stopped_log.wanted_records import ReadRecord as ReadRecord
     from compactor.verification.cleaning_clock import CleaningClock as CleaningClock
     from compactor.verification.cleaning_clock import read_run_report as read_run_report
@@ -102,7 +103,7 @@ _NAMES = {
     "compactor.stopped_log.additions": "NewRecord",
     "compactor.stopped_log.changes": "Outcome",
     "compactor.stopped_log.log_offsets": "LogOffsets",
-    "compactor.stopped_log.wanted_records": "ReadRecord",
+    "compactor.stopped_log.wanted_records": "Isolation ReadRecord",
     "compactor.verification.cleaning_clock": "CleaningClock read_run_report",
     "compactor.verification.verify": "Verification",
     "compactor.verification.verify_against": "Comparison",

@@ -9,8 +9,9 @@ from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.log_dir_lock import lock_log_dirs, require_clean_shutdown
 from compactor.stopped_log import log_move as moving
-from compactor.stopped_log.changes import Outcome, ends_of
+from compactor.stopped_log.changes import Outcome
 from compactor.stopped_log.log_move import Move
+from compactor.stopped_log.log_offsets import ends_of
 from compactor.stopped_log.log_place import LogAt, known_offsets, named_log, require_changeable
 from compactor.stopped_log.opened_log import viewed
 from storage.files.local import LOCAL

@@ -1,10 +1,8 @@
 """`log roll` and its like, from the words of the command line to a result."""
 
-from collections.abc import Callable, Mapping
-
 from compactor import api
 from compactor.command_line.consent import agrees
-from compactor.command_line.log_requests import ChangeArguments
+from compactor.command_line.log_requests import ChangeCall, SharedArguments
 from compactor.command_line.requests import Format, Result
 from compactor.exit_codes import ExitCode
 from compactor.host.output import print_line
@@ -12,34 +10,9 @@ from compactor.host.printable import printable
 from compactor.views.log_change import change_document, change_lines
 from compactor.views.report_json import summary
 
-Call = Callable[[str, str, ChangeArguments, api.ChangeOptions], api.Outcome]
 
-_CALLS: Mapping[str, Call] = {
-    "roll": lambda log_dir, log, _, options: api.log_roll(log_dir, log, options),
-    "delete-records": lambda log_dir, log, wanted, options: api.log_delete_records(
-        log_dir, log, wanted.before, options
-    ),
-    "truncate": lambda log_dir, log, wanted, options: api.log_truncate(
-        log_dir, log, wanted.to, options
-    ),
-    "append": lambda log_dir, log, wanted, options: api.log_append(
-        log_dir, log, api.read_records(wanted.records), wanted.codec, options
-    ),
-    "abort": lambda log_dir, log, wanted, options: api.log_abort(
-        log_dir, log, wanted.producer_id, options
-    ),
-    "move": lambda log_dir, log, wanted, options: api.log_move(
-        log_dir, log, wanted.to_dir, options
-    ),
-}
-
-
-def result_of(name: str, wanted: ChangeArguments) -> Result:
+def result_of(name: str, wanted: SharedArguments, change: ChangeCall) -> Result:
     """Change one log, once that is agreed to; show what came of it."""
-    return _done(name, wanted, _CALLS[name])
-
-
-def _done(name: str, wanted: ChangeArguments, call: Call) -> Result:
     log = f"{wanted.log.topic_partition} in {wanted.log.log_dir}"
 
     def confirm(outcome: api.Outcome) -> bool:
@@ -53,7 +26,7 @@ def _done(name: str, wanted: ChangeArguments, call: Call) -> Result:
         confirm=confirm,
         allowed_file_systems=wanted.allowed_file_systems,
     )
-    outcome = call(wanted.log.log_dir, wanted.log.topic_partition, wanted, options)
+    outcome = change(wanted.log.log_dir, wanted.log.topic_partition, options)
     if wanted.format is Format.TABLE:
         would = "would be done" if wanted.dry_run else "done"
         what = would if outcome.is_changed else "nothing was changed"

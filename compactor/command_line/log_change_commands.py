@@ -6,24 +6,12 @@ from typing import Annotated
 
 import typer
 
-from compactor.command_line.log_options import (
-    LogDir,
-    LogDryRun,
-    OnlyReplica,
-    RecoverLogFirst,
-    TopicPartition,
-    Yes,
-)
-from compactor.command_line.log_requests import ChangeArguments, LogArguments
-from compactor.command_line.options import (
-    AllowFileSystem,
-    Config,
-    Debug,
-    OutputFormat,
-    Setting,
-    TopicConfigs,
-)
+from compactor import api
+from compactor.command_line.log_options import LogDir, TopicPartition, Yes
+from compactor.command_line.log_requests import ChangeCall, LogArguments, SharedArguments
+from compactor.command_line.options import AllowFileSystem, Debug, OutputFormat
 from compactor.command_line.requests import Format, Request
+from compactor.command_line.shared_options import with_shared_options
 
 
 class CodecName(StrEnum):
@@ -34,19 +22,8 @@ class CodecName(StrEnum):
     ZSTD = "zstd"
 
 
-def roll(  # one parameter an option: this is how typer learns of them
-    log_dir: LogDir,
-    topic_partition: TopicPartition,
-    yes: Yes = False,
-    dry_run: LogDryRun = False,
-    recover_first: RecoverLogFirst = False,
-    topic_configs: TopicConfigs = None,
-    config: Config = None,
-    set_: Setting = None,
-    allow_file_system: AllowFileSystem = None,
-    format_: OutputFormat = Format.TABLE,
-    debug: Debug = False,
-) -> Request:
+@with_shared_options(may_make_replicas_differ=False)
+def roll(shared: SharedArguments) -> Request:
     """Begin a new segment, so that all records there are lie in closed ones, which can be cleaned.
 
     No record is changed, so other replicas do not mind. A log with an empty active segment is
@@ -54,20 +31,16 @@ def roll(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor log roll /data/kafka orders-0[/]
     """
-    wanted = ChangeArguments(
-        log=LogArguments(log_dir, topic_partition, topic_configs, config, tuple(set_ or ())),
-        yes=yes,
-        dry_run=dry_run,
-        recover_first=recover_first,
-        allowed_file_systems=tuple(allow_file_system or ()),
-        format=format_,
+    return _request(
+        "roll",
+        shared,
+        lambda log_dir, log, options: api.log_roll(log_dir, log, options),
     )
-    return _request("roll", wanted, debug)
 
 
-def delete_records(  # one parameter an option: this is how typer learns of them
-    log_dir: LogDir,
-    topic_partition: TopicPartition,
+@with_shared_options(may_make_replicas_differ=True)
+def delete_records(
+    shared: SharedArguments,
     before: Annotated[
         int | None,
         typer.Option(
@@ -77,16 +50,6 @@ def delete_records(  # one parameter an option: this is how typer learns of them
             help="the log begins here from now on; without it all records go",
         ),
     ] = None,
-    only_replica: OnlyReplica = False,
-    yes: Yes = False,
-    dry_run: LogDryRun = False,
-    recover_first: RecoverLogFirst = False,
-    topic_configs: TopicConfigs = None,
-    config: Config = None,
-    set_: Setting = None,
-    allow_file_system: AllowFileSystem = None,
-    format_: OutputFormat = Format.TABLE,
-    debug: Debug = False,
 ) -> Request:
     """Delete the records below an offset, as kafka-delete-records does.
 
@@ -96,38 +59,22 @@ def delete_records(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor log delete-records /data/kafka orders-0 --before 120000 --only-replica[/]
     """
-    wanted = ChangeArguments(
-        log=LogArguments(log_dir, topic_partition, topic_configs, config, tuple(set_ or ())),
-        only_replica=only_replica,
-        yes=yes,
-        dry_run=dry_run,
-        recover_first=recover_first,
-        allowed_file_systems=tuple(allow_file_system or ()),
-        format=format_,
-        before=before,
+    return _request(
+        "delete-records",
+        shared,
+        lambda log_dir, log, options: api.log_delete_records(log_dir, log, before, options),
     )
-    return _request("delete-records", wanted, debug)
 
 
-def truncate(  # one parameter an option: this is how typer learns of them
-    log_dir: LogDir,
-    topic_partition: TopicPartition,
+@with_shared_options(may_make_replicas_differ=True)
+def truncate(
+    shared: SharedArguments,
     to: Annotated[
         int,
         typer.Option(
             "--to", metavar="OFFSET", min=0, help="the log ends here: the first offset that goes"
         ),
     ],
-    only_replica: OnlyReplica = False,
-    yes: Yes = False,
-    dry_run: LogDryRun = False,
-    recover_first: RecoverLogFirst = False,
-    topic_configs: TopicConfigs = None,
-    config: Config = None,
-    set_: Setting = None,
-    allow_file_system: AllowFileSystem = None,
-    format_: OutputFormat = Format.TABLE,
-    debug: Debug = False,
 ) -> Request:
     """Delete the records from an offset on.
 
@@ -136,22 +83,16 @@ def truncate(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor log truncate /data/kafka orders-0 --to 98000 --only-replica[/]
     """
-    wanted = ChangeArguments(
-        log=LogArguments(log_dir, topic_partition, topic_configs, config, tuple(set_ or ())),
-        only_replica=only_replica,
-        yes=yes,
-        dry_run=dry_run,
-        recover_first=recover_first,
-        allowed_file_systems=tuple(allow_file_system or ()),
-        format=format_,
-        to=to,
+    return _request(
+        "truncate",
+        shared,
+        lambda log_dir, log, options: api.log_truncate(log_dir, log, to, options),
     )
-    return _request("truncate", wanted, debug)
 
 
-def append(  # one parameter an option: this is how typer learns of them
-    log_dir: LogDir,
-    topic_partition: TopicPartition,
+@with_shared_options(may_make_replicas_differ=True)
+def append(
+    shared: SharedArguments,
     records: Annotated[
         str,
         typer.Option(
@@ -165,16 +106,6 @@ def append(  # one parameter an option: this is how typer learns of them
         CodecName,
         typer.Option("--codec", help="of the batches; the topic's compression.type comes first"),
     ] = CodecName.NONE,
-    only_replica: OnlyReplica = False,
-    yes: Yes = False,
-    dry_run: LogDryRun = False,
-    recover_first: RecoverLogFirst = False,
-    topic_configs: TopicConfigs = None,
-    config: Config = None,
-    set_: Setting = None,
-    allow_file_system: AllowFileSystem = None,
-    format_: OutputFormat = Format.TABLE,
-    debug: Debug = False,
 ) -> Request:
     """Append records, as the leader of the log would: a tombstone for a key, or a whole test log.
 
@@ -185,23 +116,18 @@ def append(  # one parameter an option: this is how typer learns of them
     [dim]echo '{"key": "a", "value": null}' | compactor log append /data/kafka orders-0
     --records - --only-replica --yes[/]
     """
-    wanted = ChangeArguments(
-        log=LogArguments(log_dir, topic_partition, topic_configs, config, tuple(set_ or ())),
-        only_replica=only_replica,
-        yes=yes,
-        dry_run=dry_run,
-        recover_first=recover_first,
-        allowed_file_systems=tuple(allow_file_system or ()),
-        format=format_,
-        records=records,
-        codec=codec.value,
+    return _request(
+        "append",
+        shared,
+        lambda log_dir, log, options: api.log_append(
+            log_dir, log, api.read_records(records), codec.value, options
+        ),
     )
-    return _request("append", wanted, debug)
 
 
-def abort(  # one parameter an option: this is how typer learns of them
-    log_dir: LogDir,
-    topic_partition: TopicPartition,
+@with_shared_options(may_make_replicas_differ=True)
+def abort(
+    shared: SharedArguments,
     producer_id: Annotated[
         int,
         typer.Option(
@@ -211,16 +137,6 @@ def abort(  # one parameter an option: this is how typer learns of them
             help="whose transaction to end; compactor log offsets shows those that are open",
         ),
     ],
-    only_replica: OnlyReplica = False,
-    yes: Yes = False,
-    dry_run: LogDryRun = False,
-    recover_first: RecoverLogFirst = False,
-    topic_configs: TopicConfigs = None,
-    config: Config = None,
-    set_: Setting = None,
-    allow_file_system: AllowFileSystem = None,
-    format_: OutputFormat = Format.TABLE,
-    debug: Debug = False,
 ) -> Request:
     """End a hanging transaction by the abort marker that its coordinator would write.
 
@@ -232,17 +148,11 @@ def abort(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor log abort /data/kafka orders-0 --producer-id 4711 --only-replica[/]
     """
-    wanted = ChangeArguments(
-        log=LogArguments(log_dir, topic_partition, topic_configs, config, tuple(set_ or ())),
-        only_replica=only_replica,
-        yes=yes,
-        dry_run=dry_run,
-        recover_first=recover_first,
-        allowed_file_systems=tuple(allow_file_system or ()),
-        format=format_,
-        producer_id=producer_id,
+    return _request(
+        "abort",
+        shared,
+        lambda log_dir, log, options: api.log_abort(log_dir, log, producer_id, options),
     )
-    return _request("abort", wanted, debug)
 
 
 def move(  # one parameter an option: this is how typer learns of them
@@ -268,24 +178,27 @@ def move(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor log move /disk1/kafka orders-0 /disk2/kafka[/]
     """
-    wanted = ChangeArguments(
+    shared = SharedArguments(
         log=LogArguments(log_dir, topic_partition, None, None, ()),
         yes=yes,
         dry_run=dry_run,
-        recover_first=False,
         allowed_file_systems=tuple(allow_file_system or ()),
         format=format_,
-        to_dir=to_dir,
+        debug=debug,
     )
-    return _request("move", wanted, debug)
+    return _request(
+        "move",
+        shared,
+        lambda log_dir, log, options: api.log_move(log_dir, log, to_dir, options),
+    )
 
 
-def _request(name: str, wanted: ChangeArguments, debug: bool) -> Request:
+def _request(name: str, shared: SharedArguments, change: ChangeCall) -> Request:
     module = "compactor.command_line.log_change_command"
     return Request(
         f"log {name}",
-        lambda: import_module(module).result_of(name, wanted),
-        wanted.format,
+        lambda: import_module(module).result_of(name, shared, change),
+        shared.format,
         None,
-        debug,
+        shared.debug,
     )

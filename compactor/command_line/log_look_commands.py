@@ -1,11 +1,11 @@
 """The commands of `compactor log` that only read."""
 
-from enum import StrEnum
 from importlib import import_module
 from typing import Annotated
 
 import typer
 
+from compactor import api
 from compactor.command_line.log_options import LogDir, TopicPartition
 from compactor.command_line.log_requests import (
     LogArguments,
@@ -15,19 +15,7 @@ from compactor.command_line.log_requests import (
 )
 from compactor.command_line.options import Config, Debug, OutputFormat, Setting, TopicConfigs
 from compactor.command_line.requests import Format, Request
-
-
-class DataForm(StrEnum):
-    TEXT = "text"
-    HEX = "hex"
-    JSON = "json"
-    BASE64 = "base64"
-
-
-class IsolationName(StrEnum):
-    LOG_END = "log-end"
-    HIGH_WATERMARK = "high-watermark"
-    COMMITTED = "committed"
+from compactor.views.record_lines import Form
 
 
 def offsets(  # one parameter an option: this is how typer learns of them
@@ -83,13 +71,13 @@ def read(  # one parameter an option: this is how typer learns of them
         ),
     ] = None,
     isolation: Annotated[
-        IsolationName,
+        api.Isolation,
         typer.Option(
             help="how far: log-end: all there is, also records of aborted and open transactions; "
             "high-watermark: what is replicated; committed: of that what is decided, without "
             "aborted transactions"
         ),
-    ] = IsolationName.LOG_END,
+    ] = api.Isolation.LOG_END,
     key: Annotated[
         str | None,
         typer.Option(metavar="KEY", help="only records with this key, written as --keys says"),
@@ -104,9 +92,9 @@ def read(  # one parameter an option: this is how typer learns of them
         ),
     ] = None,
     keys: Annotated[
-        DataForm, typer.Option(help="how keys are written; json: as a value of its own in JSON")
-    ] = DataForm.TEXT,
-    values: Annotated[DataForm, typer.Option(help="how values are written")] = DataForm.TEXT,
+        Form, typer.Option(help="how keys are written; json: as a value of its own in JSON")
+    ] = Form.TEXT,
+    values: Annotated[Form, typer.Option(help="how values are written")] = Form.TEXT,
     format_: Annotated[
         ReadFormat,
         typer.Option(

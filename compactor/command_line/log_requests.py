@@ -1,5 +1,6 @@
 """What a command of `compactor log` is asked."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -34,22 +35,21 @@ class OffsetsArguments(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeArguments:
-    """A change of one log, and how it is agreed to."""
+class SharedArguments:
+    """Which log is changed, how that is agreed to, and how it is shown."""
 
     log: LogArguments
+    only_replica: bool = False
     yes: bool
     dry_run: bool
-    recover_first: bool
+    recover_first: bool = False
     allowed_file_systems: tuple[str, ...]
     format: Format
-    only_replica: bool = False
-    before: int | None = None  # of delete-records
-    to: int = 0  # of truncate
-    records: str = ""  # of append
-    codec: str = "none"
-    producer_id: int = -1  # of abort
-    to_dir: str = ""  # of move
+    debug: bool
+
+
+# a change of one log: by its log directory, its name, and how it is agreed to
+ChangeCall = Callable[[str, str, "api.ChangeOptions"], "api.Outcome"]
 
 
 class ReadFormat(StrEnum):

@@ -10,19 +10,8 @@ from typing import NamedTuple
 
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
+from compactor.stopped_log.log_offsets import Ends, ends_of
 from compactor.stopped_log.opened_log import LogAtWork
-from storage.log.engine.log import Log
-
-
-class Ends(NamedTuple):
-    """What a change may move."""
-
-    log_start: int
-    log_end: int
-    high_watermark: int
-    last_stable: int
-    segments: int
-    size_bytes: int
 
 
 class Outcome(NamedTuple):
@@ -51,17 +40,6 @@ def carried_out(change: Change, work: LogAtWork) -> Outcome:
     before = ends_of(work.log)
     does = change.act(work)
     return Outcome(does or change.nothing, before, ends_of(work.log), does is not None)
-
-
-def ends_of(log: Log) -> Ends:
-    return Ends(
-        log_start=log.log_start_offset,
-        log_end=log.log_end_offset,
-        high_watermark=log.high_watermark,
-        last_stable=log.last_stable_offset,
-        segments=len(log.segments),
-        size_bytes=log.size_bytes,
-    )
 
 
 def roll() -> Change:

@@ -8,6 +8,17 @@ from compactor.stopped_log.opened_log import ViewedLog
 from storage.log.engine.log import Log
 
 
+class Ends(NamedTuple):
+    """Where a log begins and ends, and how much it is."""
+
+    log_start: int
+    log_end: int
+    high_watermark: int
+    last_stable: int
+    segments: int
+    size_bytes: int
+
+
 class EpochRange(NamedTuple):
     epoch: int
     start_offset: int
@@ -52,21 +63,27 @@ class LogOffsets:
     hidden: tuple[str, ...]  # .log files of which a starting broker would cut off a part
 
 
+def ends_of(log: Log) -> Ends:
+    return Ends(
+        log_start=log.log_start_offset,
+        log_end=log.log_end_offset,
+        high_watermark=log.high_watermark,
+        last_stable=log.last_stable_offset,
+        segments=len(log.segments),
+        size_bytes=log.size_bytes,
+    )
+
+
 def offsets_of(name: str, viewed: ViewedLog, times_ms: Sequence[int] = ()) -> LogOffsets:
     """Read them off an open log."""
     log, known = viewed.log, viewed.known
     return LogOffsets(
         name=name,
-        log_start=log.log_start_offset,
-        high_watermark=log.high_watermark,
+        **ends_of(log)._asdict(),
         is_high_watermark_known=known.high_watermark is not None,
-        last_stable=log.last_stable_offset,
-        log_end=log.log_end_offset,
         recovery_point=known.recovery_point,
         cleaner=known.cleaner,
         has_clean_shutdown=known.is_clean,
-        segments=len(log.segments),
-        size_bytes=log.size_bytes,
         epochs=_epochs(log),
         open_transactions=open_transactions(log),
         times=tuple(_at_time(log, time_ms) for time_ms in times_ms),

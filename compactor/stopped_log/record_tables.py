@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,25 +51,20 @@ def rows_of(view: ViewedLog, wanted: Wanted) -> Iterator[list[ReadRecord]]:
         batch: pa.RecordBatch = each
         for start in range(0, batch.num_rows, ROWS_AT_ONCE):
             part = batch.slice(start, ROWS_AT_ONCE)
-            columns = [
-                part.column(name).cast(pa.int64()).to_pylist()
-                if name == "timestamp"
-                else part.column(name).to_pylist()
-                for name in _ROW_COLUMNS
-            ]
-            yield [
-                ReadRecord(
-                    offset=offset,
-                    timestamp_ms=timestamp_ms,
-                    timestamp_type=timestamp_type,
-                    key=key,
-                    value=value,
-                    headers=tuple((h["key"], h["value"]) for h in headers),
-                )
-                for offset, timestamp_ms, timestamp_type, key, value, headers in zip(
-                    *columns, strict=True
-                )
-            ]
+            yield list(map(ReadRecord._make, zip(*map(_values, part.columns), strict=True)))
+
+
+def _values(column: pa.Array) -> Any:
+    """The values of a column of rows. Those of numbers and bytes do not come one by one."""
+    if pa.types.is_list(column.type):
+        if not len(column.flatten()):
+            return ((),) * len(column)
+        return [tuple((h["key"], h["value"]) for h in headers) for headers in column.to_pylist()]
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    if pa.types.is_integer(column.type) and column.null_count:
+        return column.to_pylist()  # Numpy would make floats of them
+    return column.to_numpy(zero_copy_only=False).tolist()
 
 
 def write_parquet(view: ViewedLog, wanted: Wanted, path: str) -> int:

@@ -1,6 +1,7 @@
 """What a change of one log does, before and after: lines for a person, and a document."""
 
-from compactor.stopped_log.changes import Ends, Outcome
+from compactor.stopped_log.changes import Outcome
+from compactor.stopped_log.log_offsets import Ends
 from compactor.views.report_json import JsonObject
 
 _WORDS = {

@@ -12,6 +12,9 @@ from compactor.stopped_log.wanted_records import ReadRecord
 CSV_HEADER = "offset,timestamp,timestamp_type,key,value,headers"
 
 
+_json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 class Form(StrEnum):
     """How bytes are shown."""
 
@@ -36,17 +39,13 @@ def table_line(record: ReadRecord, key_form: Form, value_form: Form) -> str:
 
 def json_line(record: ReadRecord, key_form: Form, value_form: Form) -> str:
     """An object that `log append` takes: bytes that are no text stand as {"hex": …}."""
-    return json.dumps(
-        {
-            "offset": record.offset,
-            "timestamp": record.timestamp_ms,
-            "timestamp_type": record.timestamp_type,
-            "key": _in_json(record.key, key_form),
-            "value": _in_json(record.value, value_form),
-            "headers": [[name, _in_json(value, Form.TEXT)] for name, value in record.headers],
-        },
-        ensure_ascii=False,
-        separators=(",", ":"),
+    headers = [[name, _in_json(value, Form.TEXT)] for name, value in record.headers]
+    return (  # what is always a number or a word by hand: most of the time goes into such lines
+        f'{{"offset":{record.offset},"timestamp":{_json_text(record.timestamp_ms)},'
+        f'"timestamp_type":{_json_text(record.timestamp_type)},'
+        f'"key":{_json_text(_in_json(record.key, key_form))},'
+        f'"value":{_json_text(_in_json(record.value, value_form))},'
+        f'"headers":{_json_text(headers)}}}'
     )
 
 
