@@ -129,6 +129,10 @@ class _Fields:
         self._data, self._at = data, 0
 
     def uvarint(self) -> int:
+        at = self._at
+        if at < len(self._data) and self._data[at] < 0x80:  # nearly every one
+            self._at = at + 1
+            return self._data[at]
         number = 0
         for shift in range(0, _VARINT_BITS, 7):
             byte = self._bytes(1)[0]
