@@ -12,7 +12,7 @@ import typer
 
 from compactor.command_line import log_commands, look_commands
 from compactor.command_line.begin import begin
-from compactor.command_line.given_once import GivenOnce
+from compactor.command_line.given_once import Commands, GivenOnce
 from compactor.command_line.options import (
     AllLogDirsGiven,
     AllowFileSystem,
@@ -55,6 +55,7 @@ from compactor.host.version import version
 
 app = typer.Typer(
     name="compactor",
+    cls=Commands,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,

@@ -1,21 +1,31 @@
-"""A command of which an option that has one value is given once: else the last would silently win.
+"""Commands whose help shows no type for a flag, and whose options with one value are given once.
 
-Of two `--exclude` the topics of the first would be compacted.
+Else the last would silently win: of two `--exclude` the topics of the first would be compacted.
 """
 
 from collections import Counter
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # newer typers bring their own
 _EXPRESSION = "; one expression can match several topics, like 'a|b'"
 _HINTS = {"include": _EXPRESSION, "exclude": _EXPRESSION}
 
 
+class Commands(TyperGroup):
+    """A group of commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _with_plain_flags(super().get_params(ctx))
+
+
 class GivenOnce(TyperCommand):
     """Raises a usage error for the first option that is given more often than it may be."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _with_plain_flags(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _, _, in_order = self.make_parser(ctx).parse_args(list(args))
@@ -27,3 +37,11 @@ class GivenOnce(TyperCommand):
                     f"{parameter.opts[0]}: is given {times} times, and takes one{hint}"
                 )
         return super().parse_args(ctx, args)
+
+
+def _with_plain_flags(parameters: list[Any]) -> list[Any]:
+    """Flags take no value, so the help names none: typer would show `<bool>`."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters

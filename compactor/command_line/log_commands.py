@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from compactor.command_line import log_change_commands, log_look_commands
-from compactor.command_line.given_once import GivenOnce
+from compactor.command_line.given_once import Commands, GivenOnce
 from compactor.command_line.options import Debug
 from compactor.command_line.requests import Format, ReplayArguments, Request
 
 app = typer.Typer(
     name="log",
+    cls=Commands,
     rich_markup_mode="rich",
     help="Work with one log as Kafka's storage engine does.",
     no_args_is_help=True,

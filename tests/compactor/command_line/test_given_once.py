@@ -28,3 +28,13 @@ def test_what_may_be_repeated_is_no_problem(capsys: pytest.CaptureFixture[str]) 
     words = ["--allow-file-system", "a", "--allow-file-system", "b", "--dry-run", "--dry-run"]
     assert cli.main(["run", "/nowhere", *words, "--include", "--exclude"]) == 2
     assert "LOG_DIR /nowhere: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["log"], ["run"], ["explain"], ["log", "truncate"]])
+def test_no_help_shows_a_type_for_a_flag(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*words, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "--help" in shown
+    assert "bool" not in shown
