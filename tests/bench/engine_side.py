@@ -25,7 +25,7 @@ from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.kernels.crc32c import crc32c
 from storage.log import Log, LogOptions
-from storage.log.engine.batches import in_memory
+from storage.log.engine.file_records import next_offset
 from storage.log.engine.loading import LoadingState
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.scheduler import ManualScheduler
@@ -207,8 +207,9 @@ def _repeated(work: Callable[[], object]) -> float:
 def _read(log: Log) -> None:
     at, end = log.log_start_offset, log.log_end_offset
     while at < end:
-        for batch in in_memory(log.read(at, FETCH_BYTES).read()):
-            at = batch.last_offset + 1
+        after = next_offset(log.read(at, FETCH_BYTES).read())
+        assert after is not None, f"no whole batch at offset {at}"
+        at = after
 
 
 def _look_up_offsets(log: Log, offsets: list[int]) -> None:

@@ -9,9 +9,18 @@ from typing import NamedTuple, Self
 
 from storage.files.files import ChangingFile, Files
 from storage.formats.batch_header import NO_TIMESTAMP
-from storage.log.engine.batches import Batch, Bytes, in_file
+from storage.log.engine import quick_search
+from storage.log.engine.batches import Batch, Bytes, in_file, in_memory
+from storage.log.engine.compiled import COMPILED
 from storage.log.engine.errors import IllegalArgumentError, KafkaError
 from storage.log.engine.offsets import UNKNOWN, TimestampAndOffset
+from storage.log.engine.quick_search import (
+    NOT_KNOWN,
+    WINDOW_BYTES,
+    InUse,
+    find_offset,
+    find_time,
+)
 
 MAX_BYTES = 2**31 - 1
 
@@ -94,6 +103,11 @@ class FileRecords:
 
     def search_for_offset(self, target: int, start: int = 0) -> BatchPosition | None:
         """Find the first batch from a position on whose last offset is not below target."""
+        kernels = COMPILED.kernels or COMPILED.kernels_for(WINDOW_BYTES)
+        if kernels is not None:
+            found = find_offset(kernels, InUse(self._file, start, self.size_bytes), target)
+            if found is not NOT_KNOWN:
+                return None if found is None else BatchPosition(*found)
         before: Batch | None = None
         for batch in self.batches(start):
             base_offset = batch.base_offset
@@ -112,6 +126,12 @@ class FileRecords:
     ) -> TimestampAndOffset | None:
         """Find the first record from a position on that is not older than target, and not below
         from_offset."""
+        kernels = COMPILED.kernels or COMPILED.kernels_for(WINDOW_BYTES)
+        if kernels is not None:
+            in_use = InUse(self._file, start, self.size_bytes)
+            found = find_time(kernels, in_use, target_ms, from_offset)
+            if found is not NOT_KNOWN:
+                return found
         for batch in self.batches(start):
             if batch.max_timestamp < target_ms:
                 continue
@@ -160,6 +180,20 @@ class FileRecords:
         if self._is_open:
             self._is_open = False
             self._file.close()
+
+
+def next_offset(data: bytes) -> int | None:
+    """The offset behind the last whole batch of bytes that were read: where the next read begins.
+    None if no batch is whole. CorruptRecordError where they are no batches."""
+    kernels = COMPILED.kernels or COMPILED.kernels_for(len(data))
+    if kernels is not None:
+        found = quick_search.next_offset(kernels, data)
+        if found is not NOT_KNOWN:
+            return found
+    found = None
+    for batch in in_memory(data):
+        found = batch.last_offset + 1
+    return found
 
 
 class Slice(NamedTuple):

@@ -11,12 +11,17 @@ none. Source: Kafka, AbstractIndex, LazyIndex; spec L-4.
 from struct import Struct
 from typing import NamedTuple
 
+import numpy as np
+
 from storage.files.files import ChangingFile, Files
+from storage.log.engine.batches import Bytes
+from storage.log.engine.compiled import COMPILED
 from storage.log.engine.errors import BufferOverflowError, IllegalArgumentError
 from storage.log.engine.moves import rename_if_there
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 _WARM_BYTES = 8192  # at the end of an index
+_LEAST_ROOM_BYTES = 256  # for entries, in memory
 
 
 class IndexFile:
@@ -42,7 +47,7 @@ class IndexFile:
                 file.truncate(self.max_bytes - self.max_bytes % entry.size)
             length = file.size()
             used = 0 if is_new else length - length % entry.size
-            self.data = bytearray(file.read(0, used))
+            self._hold(bytearray(file.read(0, used)))
         except BaseException:
             file.close()
             raise
@@ -57,20 +62,26 @@ class IndexFile:
         """The bytes in use."""
         return self.entries * self._entry.size
 
-    def add(self, packed: bytes) -> None:
-        """Put an entry behind the others."""
-        if self.entries >= self.max_entries:
+    def _hold(self, data: bytearray) -> None:
+        """Take a buffer for the entries, and for more. It keeps its length, and who reads goes on
+        with the one that it has."""
+        self.data, self.array = data, np.frombuffer(data, np.uint8)
+
+    def add(self, packed: Bytes) -> None:
+        """Put one entry or more behind the others."""
+        at, end = self.size_bytes, self.size_bytes + len(packed)
+        if end > self.max_entries * self._entry.size:
             raise BufferOverflowError(f"{self.path} has no room left")
-        data = self.data
         self._is_changed = True
-        self._file.write(len(data), packed)
-        data += packed
-        self.entries += 1
+        self._file.write(at, packed)
+        if end > len(self.data):
+            self._hold(self.data[:at].ljust(max(2 * end, _LEAST_ROOM_BYTES), b"\0"))
+        self.data[at:end] = packed
+        self.entries = end // self._entry.size
 
     def keep(self, entries: int) -> None:
         """Forget the entries behind the first ones; the file stays as it is."""
         self.entries = entries
-        del self.data[self.size_bytes :]
 
     def resize(self, size_bytes: int) -> bool:
         """Give the file another length, in whole entries; tell whether it had another."""
@@ -139,6 +150,14 @@ def fits(relative_offset: int) -> bool:
     return 0 <= relative_offset <= MAX_RELATIVE_OFFSET
 
 
+class EntryField(NamedTuple):
+    """A big-endian number in each entry of an index."""
+
+    entry_bytes: int
+    at: int
+    number: Struct  # of 4 or 8 bytes
+
+
 class SlotSearch(NamedTuple):
     """A search among the entries of an index by one of their fields, as Kafka does it.
 
@@ -147,11 +166,11 @@ class SlotSearch(NamedTuple):
     """
 
     file: IndexFile
-    entry: Struct
-    field: int
+    field: EntryField
 
     def key(self, number: int) -> int:
-        return int(self.entry.unpack_from(self.file.data, number * self.entry.size)[self.field])
+        entry_bytes, at, numbers = self.field
+        return int(numbers.unpack_from(self.file.data, number * entry_bytes + at)[0])
 
     def lower_bound(self, target: int) -> int:
         """The number of the last entry not above target; -1 for none."""
@@ -174,7 +193,7 @@ class SlotSearch(NamedTuple):
         last = self.file.entries - 1
         if last < 0:
             return -1
-        first_warm = max(0, last - _WARM_BYTES // self.entry.size)
+        first_warm = max(0, last - _WARM_BYTES // self.field.entry_bytes)
         if self.key(first_warm) < target:
             return first_warm, last
         if self.key(0) > target:
@@ -182,6 +201,12 @@ class SlotSearch(NamedTuple):
         return 0, first_warm
 
     def _search(self, low: int, high: int, target: int) -> tuple[int, bool]:
+        kernels, index = COMPILED.kernels, self.file.array
+        entry_bytes, at, number = self.field
+        if kernels is not None and (high + 1) * entry_bytes <= len(index):
+            search = kernels.last_not_above
+            low, is_exact = search(index, entry_bytes, at, number.size, low, high, target)
+            return low, is_exact
         while low < high:
             middle = (low + high + 1) // 2
             found = self.key(middle)

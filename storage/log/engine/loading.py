@@ -27,7 +27,6 @@ from storage.file_names import (
     file_name,
     offset_of,
 )
-from storage.log.engine.batches import Batch
 from storage.log.engine.epochs import LeaderEpochs
 from storage.log.engine.errors import CorruptIndexError, InvalidOffsetError
 from storage.log.engine.local_log import LocalLog
@@ -155,14 +154,9 @@ class LogLoader:
         start, now_ms = self._state.log_start, self._place.clock()
         segments = self._local.segments
         rebuild_producers(producers, segments, start, segment.base_offset, now_ms, False)
-        cut = recover_segment(segment, producers, self._assign_epoch)
+        cut = recover_segment(segment, producers, self._epochs)
         producers.take_snapshot()
         return cut
-
-    def _assign_epoch(self, batch: Batch) -> None:
-        latest = self._epochs.latest
-        if batch.leader_epoch >= 0 and (latest is None or batch.leader_epoch > latest):
-            self._epochs.assign(batch.leader_epoch, batch.base_offset)
 
     def _recover(self) -> tuple[int, int]:
         """Cut off a damaged end after an unclean shutdown; recovery point and end of the log."""

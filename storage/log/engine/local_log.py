@@ -129,7 +129,12 @@ class LocalLog:
 
     def place_of(self, offset: int) -> OffsetMetadata:
         """The place of the batch that holds an offset. Raise OffsetOutOfRangeError."""
-        return self.read(offset, 1, False, self.end, False).metadata
+        end, segment = self.end, self.segments.floor(offset)
+        if segment is not None and offset < end.offset:  # as `read` finds it, without a range
+            found = segment.translate(offset)
+            if found is not None:
+                return OffsetMetadata(found.base_offset, segment.base_offset, found.position)
+        return self.read(offset, 1, False, end, False).metadata
 
     def _aborted_of(
         self, start: int, segment: LogSegment, found: SegmentRead

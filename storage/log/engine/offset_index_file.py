@@ -13,9 +13,11 @@ from storage.log.engine.errors import (
     IndexOffsetOverflowError,
     InvalidOffsetError,
 )
-from storage.log.engine.index_file import IndexFile, SlotSearch, fits
+from storage.log.engine.index_file import EntryField, IndexFile, SlotSearch, fits
 
 ENTRY = Struct(">ii")  # relative offset, position
+_OFFSET = EntryField(ENTRY.size, 0, Struct(">i"))
+_POSITION = EntryField(ENTRY.size, 4, Struct(">i"))
 
 
 class OffsetIndexFile:
@@ -46,7 +48,8 @@ class OffsetIndexFile:
         file = self.opened()
         if not file.entries:
             return self._base_offset
-        return self._base_offset + int(ENTRY.unpack_from(file.data, -ENTRY.size)[0])
+        at = (file.entries - 1) * ENTRY.size
+        return self._base_offset + int(ENTRY.unpack_from(file.data, at)[0])
 
     def _at(self, number: int) -> OffsetPosition:
         relative, position = ENTRY.unpack_from(self.file.data, number * ENTRY.size)
@@ -73,13 +76,13 @@ class OffsetIndexFile:
 
     def _slot(self, target: int) -> int:
         """The number of the entry with the greatest offset that is not above target."""
-        return SlotSearch(self.opened(), ENTRY, 0).lower_bound(target - self._base_offset)
+        return SlotSearch(self.opened(), _OFFSET).lower_bound(target - self._base_offset)
 
     def upper_bound(self, start: OffsetPosition, size_bytes: int) -> OffsetPosition | None:
         """Some entry at or behind the end of a range of the log, by Kafka's search: never the
         first one of a range that it equals; None if there is none."""
         target = (start.position + size_bytes + 2**31) % 2**32 - 2**31
-        number = SlotSearch(self.opened(), ENTRY, 1).upper_bound(target)
+        number = SlotSearch(self.opened(), _POSITION).upper_bound(target)
         return None if number < 0 else self._at(number)
 
     def truncate_to(self, offset: int) -> None:

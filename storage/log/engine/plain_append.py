@@ -5,10 +5,6 @@ no producer. All other appends, and all where the kernels are not loaded, are le
 which does the same step by step. Source: as there; spec L-13, L-18.
 """
 
-import threading
-
-import numpy as np
-
 from storage.codecs.compression import Codec
 from storage.formats.batch_header import MAGIC, NO_TIMESTAMP
 from storage.log.engine.appending import AppendRequest, LogAppendInfo
@@ -16,25 +12,11 @@ from storage.log.engine.compiled import COMPILED
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.parts import LogParts, flush, roll
 from storage.log.engine.producer_append import AppendOrigin
+from storage.log.engine.scratch import SCRATCH
 from storage.log.engine.segment import IncomingBytes
 
-_SLACK_BYTES = 64  # as kernels need behind a batch
 _MAX_INT = 2**31 - 1
 _AGES_MS = 2**62  # added to any time of today, a kernel's number can still hold it
-
-
-class _Scratch(threading.local):
-    """A buffer of each thread, which batches are copied to."""
-
-    def __init__(self) -> None:
-        self.make_room(1 << 16)
-
-    def make_room(self, size_bytes: int) -> None:
-        self.buffer = np.zeros(size_bytes + _SLACK_BYTES, np.uint8)
-        self.view, self.room = self.buffer.data, size_bytes
-
-
-_SCRATCH = _Scratch()
 
 
 class PlainAppends:
@@ -74,14 +56,10 @@ class PlainAppends:
             or not 0 <= how.leader_epoch <= _MAX_INT
         ):
             return None
-        scratch = _SCRATCH
-        if size > scratch.room:
-            scratch.make_room(2 * size)
-        view = scratch.view[:size]
-        view[:] = data
+        view = SCRATCH.put(data)
         now_ms, first = local.place.clock(), local.end.offset
         count, largest_ms = kernels.give_plain_offsets(
-            scratch.buffer,
+            SCRATCH.buffer,
             size,
             first,
             how.leader_epoch,

@@ -3,17 +3,17 @@
 Source: Kafka, UnifiedLog.rebuildProducerState, loadProducersFromRecords; spec L-14.15.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine.batches import Batch
+from storage.log.engine.epochs import LeaderEpochs
 from storage.log.engine.offsets import OffsetMetadata
 from storage.log.engine.producer_append import AppendOrigin, CompletedTxn, ProducerAppend
 from storage.log.engine.producer_manager import ProducerManager
+from storage.log.engine.recovering import recover
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.segments import LogSegments
-
-AssignEpoch = Callable[[Batch], object]
 
 _MAX_INT = 2**31 - 1
 _FIRST_VERSION = 0  # of a transaction
@@ -113,26 +113,39 @@ def update_producer(
     return completed
 
 
-def recover_segment(
-    segment: LogSegment, manager: ProducerManager, assign_epoch: AssignEpoch
-) -> int:
+def recover_segment(segment: LogSegment, manager: ProducerManager, epochs: LeaderEpochs) -> int:
     """Recover a segment with the producers that stand before it; give the bytes cut off."""
+    return recover(segment, _ProducersAndEpochs(segment, manager, epochs))
 
-    def on_batch(batch: Batch) -> None:
-        assign_epoch(batch)
+
+class _ProducersAndEpochs:
+    """What is recovered beside a segment."""
+
+    def __init__(self, segment: LogSegment, manager: ProducerManager, epochs: LeaderEpochs) -> None:
+        self._segment, self._manager, self._epochs = segment, manager, epochs
+
+    @property
+    def latest_epoch(self) -> int | None:
+        return self._epochs.latest
+
+    def take(self, batch: Batch) -> None:
+        epoch, latest = batch.leader_epoch, self.latest_epoch
+        if epoch >= 0 and (latest is None or epoch > latest):
+            self._epochs.assign(epoch, batch.base_offset)
         if batch.has_producer_id:
-            _apply(segment, manager, batch)
-        manager.map_end_offset = batch.last_offset + 1
+            self._apply(batch)
+        self._manager.map_end_offset = batch.last_offset + 1
 
-    return segment.recover(on_batch)
+    def _apply(self, batch: Batch) -> None:
+        manager = self._manager
+        append = manager.prepare(batch.producer_id, AppendOrigin.REPLICATION)
+        txn = append.append(batch, None, _FIRST_VERSION)
+        manager.update(append)
+        if txn is not None:
+            index_and_complete(self._segment, manager, txn)
 
-
-def _apply(segment: LogSegment, manager: ProducerManager, batch: Batch) -> None:
-    append = manager.prepare(batch.producer_id, AppendOrigin.REPLICATION)
-    txn = append.append(batch, None, _FIRST_VERSION)
-    manager.update(append)
-    if txn is not None:
-        index_and_complete(segment, manager, txn)
+    def pass_over(self, end_offset: int) -> None:
+        self._manager.map_end_offset = end_offset
 
 
 def index_and_complete(segment: LogSegment, manager: ProducerManager, txn: CompletedTxn) -> None:

@@ -25,9 +25,7 @@ from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.formats.txn_index import Aborted, AbortedTxn
 from storage.log.engine.batches import Batch, Bytes
 from storage.log.engine.errors import (
-    CorruptRecordError,
     IllegalArgumentError,
-    InvalidRecordError,
     LogError,
     LogSegmentOffsetOverflowError,
 )
@@ -88,7 +86,7 @@ class LogSegment:
         self.offset_index = OffsetIndexFile(files, self._path(INDEX), base_offset, room)
         self.time_index = TimeIndexFile(files, self._path(TIME_INDEX), base_offset, room)
         self.txn_index = TxnIndexFile(files, self._path(TXN_INDEX), base_offset)
-        self._interval_bytes = config.index_interval_bytes
+        self.index_interval_bytes = config.index_interval_bytes
         self._room, self._jitter_ms = room, config.drawn_jitter_ms()
         self._created_ms = place.clock()
         self._bytes_since_entry = 0
@@ -152,10 +150,11 @@ class LogSegment:
             or (size > 0 and waited_ms > config.max_segment_ms - self._jitter_ms)
             or self.offset_index.is_full
             or self.time_index.is_full
-            or not self._holds(last_offset)
+            or not self.holds(last_offset)
         )
 
-    def _holds(self, offset: int) -> bool:
+    def holds(self, offset: int) -> bool:
+        """Whether an offset is not too far from the base. Opens the offset index."""
         self.offset_index.opened()  # which Kafka asks
         return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
@@ -167,40 +166,42 @@ class LogSegment:
         if not len(data):
             return
         position = self.size_bytes
-        if not self._holds(largest_offset):
+        if not self.holds(largest_offset):
             raise LogSegmentOffsetOverflowError(self.base_offset, largest_offset)
         self.log.append(data)
         for batch in batches:
             size = batch.size_bytes
-            incoming = IncomingBytes(size, batch.max_timestamp, batch.last_offset)
-            self._put_in_indexes(incoming, position)
+            self._index(IncomingBytes(size, batch.max_timestamp, batch.last_offset), position)
             position += size
 
     def append_one(self, incoming: IncomingBytes, data: Bytes) -> None:
         """As append, of a single batch."""
         log = self.log
         position = log.size_bytes
-        if not self._holds(incoming.last_offset):
+        if not self.holds(incoming.last_offset):
             raise LogSegmentOffsetOverflowError(self.base_offset, incoming.last_offset)
         log.append(data)
-        self._put_in_indexes(incoming, position)
+        self._index(incoming, position)
 
-    def _put_in_indexes(self, batch: IncomingBytes, position: int) -> None:
+    def _index(self, batch: IncomingBytes, position: int) -> None:
         """Note the time of a batch, and put it in the indexes where its turn has come."""
         size_bytes, timestamp_ms, last_offset = batch
-        largest = self._largest or self.largest_so_far
-        if timestamp_ms > largest.timestamp_ms:
-            largest = self._largest = LargestTimestamp(timestamp_ms, last_offset)
-        if self._bytes_since_entry > self._interval_bytes:
-            self.offset_index.append(last_offset, position)
-            self.time_index.maybe_append(*largest)
+        self.note_time(timestamp_ms, last_offset)
+        if self._bytes_since_entry > self.index_interval_bytes:
+            self.put_in_indexes(last_offset, position)
             self._bytes_since_entry = 0
         self._bytes_since_entry += size_bytes
 
-    def _note_time(self, batch: Batch) -> None:
-        timestamp = batch.max_timestamp
-        if timestamp > self.largest_so_far.timestamp_ms:
-            self._largest = LargestTimestamp(timestamp, batch.last_offset)
+    def note_time(self, timestamp_ms: int, last_offset: int) -> None:
+        """Of a batch, by its last offset."""
+        largest = self._largest or self.largest_so_far
+        if timestamp_ms > largest.timestamp_ms:
+            self._largest = LargestTimestamp(timestamp_ms, last_offset)
+
+    def put_in_indexes(self, last_offset: int, position: int) -> None:
+        """An entry for the batch that begins there, and one of the largest time so far."""
+        self.offset_index.append(last_offset, position)
+        self.time_index.maybe_append(*self.largest_so_far)
 
     def become_inactive(self) -> None:
         """The last time entry, and the files as long as what is in use of them."""
@@ -290,37 +291,12 @@ class LogSegment:
             self.time_index.resize(0)
         self.txn_index.check()
 
-    def recover(self, on_batch: Callable[[Batch], object]) -> int:
-        """Check every batch, make the indexes anew, cut off what is damaged; give its bytes.
-
-        on_batch: is given each sound v2 batch.
-        """
+    def reset_indexes(self) -> None:
+        """Forget all that is known of the batches."""
         self.offset_index.opened().reset()
         self.time_index.reset()
         self.txn_index.reset()
         self._largest = None
-        valid = last_indexed = 0
-        try:
-            for batch in self.log.batches():
-                batch.require_valid()
-                if not self._holds(batch.last_offset):
-                    raise LogSegmentOffsetOverflowError(self.base_offset, batch.last_offset)
-                self._note_time(batch)
-                if valid - last_indexed > self._interval_bytes:
-                    self.offset_index.append(batch.last_offset, valid)
-                    self.time_index.maybe_append(*self.largest_so_far)
-                    last_indexed = valid
-                valid += batch.size_bytes
-                if not batch.is_legacy:
-                    on_batch(batch)
-        except (CorruptRecordError, InvalidRecordError):
-            pass  # the log ends before it
-        truncated = self.size_bytes - valid
-        self.log.truncate_to(valid)
-        self.offset_index.file.trim()
-        self.time_index.maybe_append(*self.largest_so_far, skip_full_check=True)
-        self.time_index.opened().trim()
-        return truncated
 
     def truncate_to(self, offset: int) -> int:
         """Cut off the batch that holds an offset and all behind it; give the bytes cut."""

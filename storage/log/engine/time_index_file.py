@@ -8,6 +8,7 @@ from struct import Struct
 
 from storage.files.files import Files
 from storage.formats.batch_header import NO_TIMESTAMP
+from storage.log.engine.batches import Bytes
 from storage.log.engine.errors import (
     IllegalArgumentError,
     IllegalStateError,
@@ -15,9 +16,11 @@ from storage.log.engine.errors import (
     InvalidOffsetError,
 )
 from storage.log.engine.file_records import LargestTimestamp
-from storage.log.engine.index_file import IndexFile, SlotSearch, fits
+from storage.log.engine.index_file import EntryField, IndexFile, SlotSearch, fits
 
 ENTRY = Struct(">qi")  # timestamp, relative offset
+_TIME = EntryField(ENTRY.size, 0, Struct(">q"))
+_OFFSET = EntryField(ENTRY.size, 8, Struct(">i"))
 
 
 class TimeIndexFile:
@@ -76,18 +79,24 @@ class TimeIndexFile:
             file.add(ENTRY.pack(timestamp_ms, relative))
             self._last = LargestTimestamp(timestamp_ms, offset)
 
+    def add(self, packed: Bytes) -> None:
+        """Put entries behind the others, of which is known that they may come there."""
+        if len(packed):
+            self.opened().add(packed)
+            self._last = None
+
     def lookup(self, target_ms: int) -> LargestTimestamp:
         """The entry with the greatest time that is not above target; else none, at the base."""
-        number = self._slot(target_ms, 0)
+        number = self._slot(_TIME, target_ms)
         return LargestTimestamp(NO_TIMESTAMP, self._base_offset) if number < 0 else self._at(number)
 
-    def _slot(self, target: int, field: int) -> int:
-        return SlotSearch(self.opened(), ENTRY, field).lower_bound(target)
+    def _slot(self, field: EntryField, target: int) -> int:
+        return SlotSearch(self.opened(), field).lower_bound(target)
 
     def truncate_to(self, offset: int) -> None:
         """Keep the entries below an offset."""
         file = self.opened()
-        number = self._slot(offset - self._base_offset, 1)
+        number = self._slot(_OFFSET, offset - self._base_offset)
         has_it = number >= 0 and self._at(number).offset == offset
         file.keep(number if has_it else number + 1)
         self._last = None

@@ -5,13 +5,14 @@ The modules that go batch by batch are the reference; they are held against Kafk
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from storage.codecs.compression import Codec
+from storage.file_names import file_name
 from storage.files.memory import MemoryFiles
 from storage.formats.batch_header import CHECKED_AT, CRC_AT
 from storage.formats.record import Record
@@ -19,7 +20,10 @@ from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.kernels.crc32c import crc32c
 from storage.log import Log, LogOptions
 from storage.log.engine.errors import LogError
+from storage.log.engine.file_records import next_offset
+from storage.log.engine.loading import LoadingState
 from storage.log.engine.log_config import LogConfig
+from storage.log.engine.message_sets import message_set
 from storage.log.engine.scheduler import ManualScheduler
 from tests.engine.replays import kernels_used
 
@@ -124,3 +128,74 @@ with Log.open({str(tmp_path / "t-0")!r}, options) as log:
 assert COMPILED.kernels is None and "numba.core" not in sys.modules
 """
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+
+
+def a_log(chance: Random, files: MemoryFiles) -> list[int]:
+    """Make one of several formats, codecs and epochs, damaged at times; where its batches are."""
+    places, data, offset = [], bytearray(), 0
+    for _ in range(60):
+        count = chance.choice((1, 1, 3, 40))
+        times = [NOW_MS + chance.randrange(500) for _ in range(count)]
+        records = [
+            Record(offset + n, time, b"k", b"v" * chance.randrange(99))
+            for n, time in enumerate(times)
+        ]
+        options = BatchOptions(
+            partition_leader_epoch=len(data) // 9000,
+            producer_id=chance.choice((-1, -1, -1, 7)),
+            producer_epoch=0,
+            base_sequence=0,
+        )
+        codec = chance.choice((Codec.NONE,) * 5 + (Codec.LZ4,))
+        kind = chance.random()
+        batch = encode_batch(records, codec, options)
+        if kind < 0.03:
+            batch = message_set(records, 1, Codec.NONE, None)
+        elif kind < 0.06:
+            batch = mutated(batch, chance)
+        places.append(len(data))
+        data += batch
+        offset += count + chance.choice((0, 0, 5))
+    del data[len(data) - chance.choice((0, 0, 20, 70)) :]
+    files.make_directory("/t-0")
+    files.replace_file(f"/t-0/{file_name(0, '.log')}", bytes(data))
+    return places
+
+
+def told_of_a_log(with_kernels: bool, seed: int) -> list[object]:
+    """What recovery, look-ups and reads tell of one log; and its files after that."""
+    chance, files = Random(seed), MemoryFiles()
+    told: list[object] = []
+    with kernels_used(with_kernels):
+        places = a_log(chance, files)
+        config = LogConfig(index_interval_bytes=chance.choice((1, 300, 4096)))
+        scheduler = ManualScheduler(clock)
+        state = LoadingState(is_clean=False)
+        options = LogOptions(
+            config=config, clock=clock, scheduler=scheduler, files=files, state=state
+        )
+        try:
+            log = Log.open("/t-0", options)
+        except LogError as error:  # as of an offset that does not fit
+            return [f"{type(error).__name__} {error}"]
+        told += [log.log_end_offset, log.epochs.entries, log.producers.map_end_offset]
+        whole = files.read_bytes(f"/t-0/{file_name(0, '.log')}")
+        asked: list[Callable[[], object]] = [
+            *(lambda o=offset: log.place_of(o) for offset in range(log.log_end_offset + 2)),
+            *(lambda t=time: log.offset_by_timestamp(NOW_MS + t) for time in range(-1, 502, 9)),
+            *(lambda a=at: next_offset(whole[a : a + 3000]) for at in places),
+        ]
+        for ask in asked:
+            try:
+                told.append(ask())
+            except LogError as error:
+                told.append(f"{type(error).__name__} {error}")
+        log.close()
+        names = sorted(entry.name for entry in files.list_directory("/t-0"))
+    return [*told, *((name, files.read_bytes(f"/t-0/{name}")) for name in names)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_recovery_and_look_ups_end_alike_with_kernels_and_without(seed: int) -> None:
+    """L-2, L-4, L-11, L-20."""
+    assert told_of_a_log(True, seed) == told_of_a_log(False, seed)

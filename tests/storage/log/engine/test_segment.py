@@ -5,13 +5,14 @@ expected of them was seen in Kafka 4.3.1.
 """
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
 from storage.files.file_pool import pooled
 from storage.files.memory import MemoryFiles
 from storage.formats.offset_index import OffsetPosition
-from storage.log.engine.batches import in_memory
+from storage.log.engine.batches import Batch, in_memory
 from storage.log.engine.errors import (
     CorruptIndexError,
     IllegalArgumentError,
@@ -20,7 +21,9 @@ from storage.log.engine.errors import (
     LogSegmentOffsetOverflowError,
 )
 from storage.log.engine.log_config import LogConfig
+from storage.log.engine.recovering import recover
 from storage.log.engine.segment import IncomingBytes, LogPlace, LogSegment
+from tests.engine.replays import kernels_used
 from tests.storage.log.engine.batches_for_tests import EDGE_BATCHES, batch
 
 SIZE = 237
@@ -272,8 +275,29 @@ def test_a_truncation_cuts_whole_batches(segment: LogSegment) -> None:
     assert segment.largest_so_far == (-1, 0)
 
 
+class Recovered:
+    """What a recovery tells beside the segment."""
+
+    latest_epoch = 0
+
+    def __init__(self) -> None:
+        self.end_offset = 0
+
+    def take(self, batch: Batch) -> None:
+        self.end_offset = batch.last_offset + 1
+
+    def pass_over(self, end_offset: int) -> None:
+        self.end_offset = end_offset
+
+
+@pytest.fixture(params=[False, True], ids=["batch by batch", "by kernels"])
+def recovery(request: pytest.FixtureRequest) -> Iterator[Recovered]:
+    with kernels_used(request.param):
+        yield Recovered()
+
+
 def test_a_recovery_makes_indexes_anew_and_cuts_off_what_is_damaged(
-    files: MemoryFiles, segment: LogSegment
+    files: MemoryFiles, segment: LogSegment, recovery: Recovered
 ) -> None:
     """L-11.1, L-11.2: a torn tail and a wrong checksum end the log before them."""
     segment.close()
@@ -283,31 +307,34 @@ def test_a_recovery_makes_indexes_anew_and_cuts_off_what_is_damaged(
     files.replace_file(path, bytes(data))
     files.remove("/t-0/00000000000000000000.index")
     again = opened(files, LogConfig(index_interval_bytes=1), is_new=False)
-    seen: list[int] = []
-    assert again.recover(lambda each: seen.append(each.last_offset)) == 149
-    assert (again.size_bytes, seen, again.next_offset()) == (88, [2], 3)
+    assert recover(again, recovery) == 149
+    assert (again.size_bytes, recovery.end_offset, again.next_offset()) == (88, 3, 3)
     assert again.time_index.last == (30, 2)
     files.replace_file(path, bytes(data[:88]) + b"\0" * 11)
     again = opened(files, LogConfig(), is_new=False)
-    assert again.recover(lambda _: None) == 11
+    assert recover(again, recovery) == 11
 
 
-def test_a_recovery_finds_falling_offsets_only_at_an_index_entry(files: MemoryFiles) -> None:
+def test_a_recovery_finds_falling_offsets_only_at_an_index_entry(
+    files: MemoryFiles, recovery: Recovered
+) -> None:
     """L-11.3."""
     path = "/t-0/00000000000000000000.log"
     files.replace_file(path, batch(0, 5) + batch(5, 6) + batch(3, 7) + batch(9, 8))
     many = opened(files, LogConfig(index_interval_bytes=1), is_new=False)
     with pytest.raises(InvalidOffsetError):
-        many.recover(lambda _: None)
+        recover(many, recovery)
     few = opened(files, LogConfig(), is_new=False)
-    assert few.recover(lambda _: None) == 0
+    assert recover(few, recovery) == 0
 
 
-def test_a_recovery_does_not_catch_an_offset_that_does_not_fit(files: MemoryFiles) -> None:
+def test_a_recovery_does_not_catch_an_offset_that_does_not_fit(
+    files: MemoryFiles, recovery: Recovered
+) -> None:
     """L-11.1."""
     files.replace_file("/t-0/00000000000000000000.log", batch(0, 5) + batch(2**31, 6))
     with pytest.raises(LogSegmentOffsetOverflowError):
-        opened(files, LogConfig(), is_new=False).recover(lambda _: None)
+        recover(opened(files, LogConfig(), is_new=False), recovery)
 
 
 def test_closing_adds_the_last_time_where_it_is_known(files: MemoryFiles) -> None:

@@ -1,0 +1,99 @@
+"""Searches of a `.log` by kernels, a window of the file at a time.
+
+Of a log that is as it should be they find what `FileRecords` finds batch by batch; where they meet
+anything else, they leave it to that.
+"""
+
+from enum import Enum, auto
+from types import ModuleType
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from storage.formats.batch_header import LEADER_EPOCH_AT, LEADER_EPOCH_BYTES
+from storage.log.engine.offsets import TimestampAndOffset
+from storage.log.engine.scratch import SCRATCH
+
+WINDOW_BYTES = 8 * 1024  # two index entries are half as far apart, by default
+
+
+class NotKnown(Enum):
+    """The answer of who cannot tell."""
+
+    NOT_KNOWN = auto()
+
+
+NOT_KNOWN = NotKnown.NOT_KNOWN
+
+
+class InUse(NamedTuple):
+    """The bytes of a file from a position up to the end of those in use."""
+
+    file: "Readable"
+    start: int
+    end: int
+
+
+class Readable(Protocol):
+    def read(self, position: int, length: int) -> bytes: ...
+
+
+def find_offset(
+    kernels: ModuleType, where: InUse, target: int
+) -> tuple[int, int, int] | NotKnown | None:
+    """Base offset, position and size of the first batch whose last offset is not below target."""
+    file, position, end = where
+    before = np.zeros(4, np.int64)
+    while True:
+        window = file.read(position, min(WINDOW_BYTES, max(end - position, 0)))
+        buffer = np.frombuffer(window, np.uint8)
+        how, at, base_offset, size = kernels.find_offset(
+            buffer, len(window), position, end, target, before
+        )
+        if how == kernels.FOUND:
+            return base_offset, at, size
+        if how == kernels.ENDED:
+            return None
+        if how == kernels.UNKNOWN or at == position:
+            return NOT_KNOWN
+        position = at
+
+
+def find_time(
+    kernels: ModuleType, where: InUse, target_ms: int, from_offset: int
+) -> TimestampAndOffset | NotKnown | None:
+    """The first record that is not older than target, and not below an offset."""
+    file, position, end = where
+    while True:
+        window = file.read(position, min(WINDOW_BYTES, max(end - position, 0)))
+        buffer = np.frombuffer(window, np.uint8)
+        how, at, size = kernels.find_time(buffer, len(window), position, end, target_ms)
+        if how == kernels.ENDED:
+            return None
+        if how == kernels.UNKNOWN or (how == kernels.MORE and at == position):
+            return NOT_KNOWN
+        if how == kernels.FOUND:
+            start = at - position
+            batch = window[start : start + size]
+            if len(batch) < size:
+                batch = file.read(at, size)
+            if len(batch) < size:
+                return NOT_KNOWN
+            SCRATCH.put(batch)
+            how, time, offset = kernels.find_record(SCRATCH.buffer, size, target_ms, from_offset)
+            if how == kernels.UNKNOWN:
+                return NOT_KNOWN
+            if how == kernels.FOUND:
+                field = batch[LEADER_EPOCH_AT : LEADER_EPOCH_AT + LEADER_EPOCH_BYTES]
+                epoch = int.from_bytes(field, "big", signed=True)
+                return TimestampAndOffset(time, offset, None if epoch < 0 else epoch)
+            at += size
+        position = at
+
+
+def next_offset(kernels: ModuleType, data: bytes) -> int | NotKnown | None:
+    """The offset behind the last whole batch of some bytes; None if there is none."""
+    how, last_offset = kernels.last_batch(np.frombuffer(data, np.uint8), len(data))
+    if how == kernels.UNKNOWN or last_offset < -1:
+        return NOT_KNOWN
+    return None if last_offset < 0 else int(last_offset) + 1

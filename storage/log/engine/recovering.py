@@ -1,0 +1,139 @@
+"""A segment is recovered: every batch checked, both indexes made anew, what is damaged cut off.
+
+Batches without a producer, of a leader epoch that is known, are gone through by a kernel, a window
+at a time. All others are looked at one by one, and so are all of them where there are no kernels.
+Source: Kafka, LogSegment.recover; spec L-10, F-12.5.
+"""
+
+from contextlib import suppress
+from itertools import islice
+from types import ModuleType
+from typing import Protocol
+
+import numpy as np
+
+from storage.formats import offset_index, time_index
+from storage.formats.batch_header import BATCH_HEADER_BYTES, NO_LEADER_EPOCH
+from storage.log.engine.batches import Batch
+from storage.log.engine.compiled import COMPILED
+from storage.log.engine.errors import (
+    CorruptRecordError,
+    InvalidRecordError,
+    LogSegmentOffsetOverflowError,
+)
+from storage.log.engine.offsets import UNKNOWN
+from storage.log.engine.segment import LogSegment
+
+_WINDOW_BYTES = 120 * 1024  # stays in the cache, and in the memory that the process has already
+_MOST_BATCHES = _WINDOW_BYTES // BATCH_HEADER_BYTES + 1
+_MOST_ONE_BY_ONE = 1024
+
+
+class Recovery(Protocol):
+    """What a recovery brings up to date beside the segment."""
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The highest leader epoch so far."""
+        ...
+
+    def take(self, batch: Batch) -> None:
+        """A sound batch of format v2."""
+        ...
+
+    def pass_over(self, end_offset: int) -> None:
+        """Sound batches up to an offset that have no producer, and no higher leader epoch."""
+        ...
+
+
+def recover(segment: LogSegment, recovery: Recovery) -> int:
+    """Recover a segment; give the bytes cut off."""
+    return _Recovering(segment, recovery).run()
+
+
+class _Recovering:
+    def __init__(self, segment: LogSegment, recovery: Recovery) -> None:
+        self._segment, self._recovery = segment, recovery
+        self._valid = self._last_indexed = 0  # positions
+
+    def run(self) -> int:
+        segment = self._segment
+        segment.reset_indexes()
+        with suppress(CorruptRecordError, InvalidRecordError):  # the log ends before it
+            self._take_all(COMPILED.kernels_for(segment.size_bytes))
+        truncated = segment.size_bytes - self._valid
+        segment.log.truncate_to(self._valid)
+        segment.offset_index.file.trim()
+        segment.time_index.maybe_append(*segment.largest_so_far, skip_full_check=True)
+        segment.time_index.opened().trim()
+        return truncated
+
+    def _take_all(self, kernels: ModuleType | None) -> None:
+        """Up to the end of the log, or to the error that tells that it is damaged."""
+        if kernels is None:
+            for batch in self._segment.log.batches():
+                self._take(batch)
+            return
+        one_by_one = 1  # more and more of them, as long as the kernel knows none
+        while True:
+            before = self._valid
+            self._take_known(kernels)
+            one_by_one = 1 if self._valid > before else min(2 * one_by_one, _MOST_ONE_BY_ONE)
+            before = self._valid
+            for batch in islice(self._segment.log.batches(before), one_by_one):
+                self._take(batch)
+            if self._valid == before:
+                return
+
+    def _take(self, batch: Batch) -> None:
+        segment, position = self._segment, self._valid
+        batch.require_valid()
+        if not segment.holds(batch.last_offset):
+            raise LogSegmentOffsetOverflowError(segment.base_offset, batch.last_offset)
+        segment.note_time(batch.max_timestamp, batch.last_offset)
+        if position - self._last_indexed > segment.index_interval_bytes:
+            segment.put_in_indexes(batch.last_offset, position)
+            self._last_indexed = position
+        self._valid += batch.size_bytes
+        if not batch.is_legacy:
+            self._recovery.take(batch)
+
+    def _take_known(self, kernels: ModuleType) -> None:
+        """As far as the kernel knows the batches."""
+        segment, log = self._segment, self._segment.log
+        offsets, times = segment.offset_index, segment.time_index
+        epoch = self._recovery.latest_epoch
+        limits = kernels.RecoveryLimits(
+            segment.base_offset,
+            segment.index_interval_bytes,
+            offsets.opened().max_entries,
+            times.opened().max_entries - 1,
+            NO_LEADER_EPOCH if epoch is None else epoch,
+        )
+        has_offsets = offsets.entries > 0
+        state = np.array(
+            [
+                *(self._valid, self._last_indexed, *segment.largest_so_far, UNKNOWN),
+                *(offsets.entries, offsets.last_offset if has_offsets else UNKNOWN),
+                *(times.file.entries, *times.last),
+            ],
+            np.int64,
+        )
+        offset_entries = np.empty(_MOST_BATCHES * offset_index.ENTRY.itemsize, np.uint8)
+        time_entries = np.empty(_MOST_BATCHES * time_index.ENTRY.itemsize, np.uint8)
+        while True:
+            start = self._valid
+            length = min(_WINDOW_BYTES, segment.size_bytes - start)
+            window = np.frombuffer(log.read(start, length), np.uint8)
+            how, offset_bytes, time_bytes = kernels.recover_batches(
+                window, len(window), start, limits, state, offset_entries, time_entries
+            )
+            self._valid, self._last_indexed, largest_ms, largest_offset, end, *_ = state.tolist()
+            segment.note_time(largest_ms, largest_offset)
+            if offset_bytes:
+                offsets.file.add(offset_entries[:offset_bytes].data)
+                times.add(time_entries[:time_bytes].data)
+            if self._valid > start:
+                self._recovery.pass_over(end)
+            if how == kernels.UNKNOWN or self._valid == start:
+                return

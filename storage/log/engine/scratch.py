@@ -1,0 +1,32 @@
+"""A buffer of each thread for the kernels, which need some bytes behind what they look at."""
+
+import threading
+
+import numpy as np
+
+_SLACK_BYTES = 64
+_FIRST_BYTES = 1 << 16
+
+
+class Scratch(threading.local):
+    """`buffer` has room for so many bytes, and those that kernels need behind them; `view` is the
+    same as bytes."""
+
+    def __init__(self) -> None:
+        self._make_room(_FIRST_BYTES)
+
+    def _make_room(self, size_bytes: int) -> None:
+        self.buffer = np.zeros(size_bytes + _SLACK_BYTES, np.uint8)
+        self.view, self.room = self.buffer.data, size_bytes
+
+    def put(self, data: bytes | bytearray | memoryview) -> memoryview:
+        """Copy data to the beginning of the buffer; give it there."""
+        size = len(data)
+        if size > self.room:
+            self._make_room(2 * size)
+        there = self.view[:size]
+        there[:] = data
+        return there
+
+
+SCRATCH = Scratch()
