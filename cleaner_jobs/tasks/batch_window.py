@@ -17,7 +17,7 @@ from cleaner_jobs.task_values import Source
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import check_open
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.files.filesystem import look_at, naming, open_file
+from storage.files.filesystem import look_at, naming, open_known
 from storage.formats.batch_checksums import first_wrong_checksum
 from storage.formats.batch_columns import (
     ATTRIBUTES,
@@ -119,7 +119,7 @@ class WindowReader:
         self.path = path
         self.base_offset = base_offset
         self._buffers = buffers
-        self.descriptor = open_file(path)
+        self.descriptor, self._opened = open_known(path)
         self._window_bytes = WINDOW_BYTES
 
     def __enter__(self) -> "WindowReader":
@@ -128,9 +128,13 @@ class WindowReader:
     def __exit__(self, *_: object) -> None:
         os.close(self.descriptor)
 
+    def check_planned(self, source: Source) -> None:
+        """Raise LogChangedError where the file that was opened is not what was planned for."""
+        check_open(source, self._opened)
+
     def check_unchanged(self, source: Source) -> None:
-        """Raise LogChangedError where the file is not, or is no longer, what was planned for."""
-        check_open(source, self.descriptor)
+        """Raise LogChangedError where it is no longer what was planned for."""
+        check_open(source, look_at(self.descriptor, self.path))
 
     def start(self, position: int) -> Place:
         """Where to begin at a position; no batch from there on is below the base offset."""

@@ -16,6 +16,8 @@ from storage.files.local import LOCAL
 from storage.formats import offset_index
 from storage.formats.batch_columns import BASE_OFFSET, POSITION, Int64Array
 
+NO_ENTRIES: Int64Array = np.empty((0, 2), np.int64)  # relative offset, position
+
 
 class IndexCheck:
     """Checks the index entries of a stretch against its batches, a window at a time.
@@ -28,7 +30,7 @@ class IndexCheck:
         self._path = source.path.removesuffix(LOG) + INDEX
         self._error: CorruptFileError | None = None
         self._base_offset, self._next = source.base_offset, 0
-        self._entries: Int64Array = np.empty((0, 2), np.int64)  # relative offset, position
+        self._entries = NO_ENTRIES
         try:
             entries = offset_index.read(self._path, LOCAL)
             self._entries = entries.view(">i4").reshape(-1, 2).astype(np.int64)

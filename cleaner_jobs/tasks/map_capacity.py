@@ -151,7 +151,7 @@ def find_map_end(
 def _fill_from(stretch: Stretch, filling: _MapFilling, buffers: WorkerBuffers) -> _Full | None:
     aborted = load_array(stretch.aborted_file) if stretch.aborted_file else None
     with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
-        reader.check_unchanged(stretch.source)
+        reader.check_planned(stretch.source)
         for window in reader.windows(stretch.start, stretch.end):
             check_checksums(window)
             if aborted is not None:

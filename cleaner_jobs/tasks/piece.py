@@ -102,7 +102,7 @@ def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewrit
     source = piece.sources[0]
     making, batches = _indexes_in_making(piece, log), 0
     with WindowReader(source.path, source.base_offset, context.buffers) as reader:
-        reader.check_unchanged(source)
+        reader.check_planned(source)
         for window in reader.windows(0, source.log_bytes):
             making.add(batch_facts(window))
             batches += len(window.rows)

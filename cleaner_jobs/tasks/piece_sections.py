@@ -79,7 +79,7 @@ def _rewrite_section(
     source, section, states = of_section
     ordinal, heads, may_be_plain = section.first_ordinal, 0, True
     with WindowReader(source.path, source.base_offset, buffers) as reader:
-        reader.check_unchanged(source)
+        reader.check_planned(source)
         plain = PlainSource.of(reader, section.end, buffers)
         at = reader.start(section.start)
         while at.position < section.end:

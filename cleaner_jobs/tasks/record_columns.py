@@ -30,13 +30,19 @@ class RecordColumns:
         )
         self.buffers = buffers
         self.filled = 0
+        self._columns: tuple[NDArray[Any], ...] = ()
+        self._room = -1  # how many records have room in them
 
     def room_for(self, records: int) -> tuple[NDArray[Any], ...]:
         """The columns, with room for so many records more."""
-        return tuple(
-            self.buffers.keep(name, self.filled + records, self.filled, dtype)
-            for name, dtype in COLUMN_TYPES.items()
-        )
+        needed = self.filled + records
+        if needed > self._room:
+            self._columns = tuple(
+                self.buffers.keep(name, needed, self.filled, dtype)
+                for name, dtype in COLUMN_TYPES.items()
+            )
+            self._room = min(map(len, self._columns))
+        return self._columns
 
     def parsing(self, map_offsets: tuple[int, int]) -> tuple[Any, Any]:
         """Limits and secret, as kernels take them. map_offsets: as of parse."""

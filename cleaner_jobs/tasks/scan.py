@@ -54,7 +54,7 @@ from storage.formats.batch_columns import (
     SIZE,
     Int64Array,
 )
-from storage.formats.batch_header import CODEC_MASK
+from storage.formats.batch_header import CODEC_MASK, CONTROL, TRANSACTIONAL
 
 PART_RECORDS = 1 << 20
 MAX_PART_OFFSETS = 1 << 32
@@ -143,8 +143,8 @@ class PartBuilder:
         self._stretch = stretch
         columns = self._columns.room_for(0)
         hashes = columns[0][before : self._columns.filled]
-        found = txn_batches(rows, stretch.segment, self._settings.now_ms, hashes)
-        if len(found):
+        if (rows[:, ATTRIBUTES] & (TRANSACTIONAL | CONTROL)).any():
+            found = txn_batches(rows, stretch.segment, self._settings.now_ms, hashes)
             self._txn_batches.append(found)
         start, end = int(rows[0, POSITION]), int(rows[-1, POSITION] + rows[-1, SIZE])
         first_offset, last_offset = int(rows[0, BASE_OFFSET]), int(rows[-1, LAST_OFFSET])
@@ -297,7 +297,7 @@ def _scan_stretch(
 ) -> Iterator[Part]:
     yield from builder.open_for(stretch)
     with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
-        reader.check_unchanged(stretch.source)
+        reader.check_planned(stretch.source)
         index = IndexCheck(stretch)
         aborted = ranges.of(stretch)
         source = PlainSource.of(reader, stretch.end, buffers)

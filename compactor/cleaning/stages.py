@@ -46,7 +46,7 @@ from compactor.host.progress import ProgressSink
 from compactor.planning import layout
 from compactor.planning.segment_groups import with_map_end
 from storage.errors import CorruptFileError
-from storage.file_names import INDEX, LOG
+from storage.file_names import INDEX, LOG, file_name
 from storage.files import filesystem, held_directories
 from storage.formats import offset_index
 
@@ -380,7 +380,7 @@ def _index_positions(log_path: str) -> Sequence[int]:
 
 def _check_empty_segments(plan: LogPlan) -> None:
     """Raise CorruptFileError where an index has entries, but its log, which nobody reads, none."""
-    for sources in layout.sources_of(plan):
-        for source in sources:
-            if not source.log_bytes:
-                _index_positions(source.path)
+    for group in plan.groups:
+        for segment in group.segments:
+            if not segment.log_bytes:
+                _index_positions(os.path.join(plan.path, file_name(segment.base_offset, LOG)))

@@ -44,6 +44,7 @@ from storage.file_names import (
     TIME_INDEX,
     TXN_INDEX,
     file_name,
+    is_offset,
     offset_of,
 )
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -202,7 +203,4 @@ def _number(name: str) -> int:
 
 def _is_regular(name: str, suffixes: tuple[str, ...]) -> bool:
     """Whether it is a base offset in twenty digits and one of the suffixes, nothing more."""
-    prefix, dot, kind = name.partition(".")
-    return (
-        f"{dot}{kind}" in suffixes and len(prefix) == OFFSET_DIGITS and offset_of(name) is not None
-    )
+    return name[OFFSET_DIGITS:] in suffixes and is_offset(name[:OFFSET_DIGITS])

@@ -17,10 +17,9 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
 from storage.errors import CorruptFileError
-from storage.files import held_directories
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Entry
 from storage.files.held_directories import (
@@ -29,6 +28,7 @@ from storage.files.held_directories import (
     note_renamed,
     open_directory,
 )
+from storage.files.reached import Reached, split, with_both
 
 _READ_BYTES = 16 * 1024
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -56,80 +56,6 @@ def naming(path: str) -> _Naming:
     A context, for `with`.
     """
     return _Naming(path)
-
-
-def _split(path: str) -> tuple[str, str]:
-    """As os.path.split, which takes five times as long for a path like any other."""
-    directory, _, name = path.rpartition("/")
-    if not directory or directory.endswith("/"):
-        return os.path.split(path)
-    return directory, name
-
-
-class _Reached:
-    """What a file is called for a call of the system, and the directory that this is relative to.
-
-    An error of such a call gets the file's path.
-    """
-
-    __slots__ = ("_descriptor", "_name", "_path", "_to_change")
-
-    def __init__(self, path: str, to_change: bool) -> None:
-        self._path, self._to_change = path, to_change
-
-    def __enter__(self) -> tuple[str, int | None]:
-        if not held_directories.is_any_held():  # so for each file of a plan
-            self._descriptor = None
-            return self._path, None
-        directory, self._name = _split(self._path)
-        self._descriptor = open_directory(directory, self._to_change)
-        if self._descriptor is None:
-            return self._path, None
-        return self._name, self._descriptor
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if self._descriptor is None:
-            return
-        os.close(self._descriptor)
-        if isinstance(error, OSError) and error.filename == self._name:
-            error.filename = self._path
-
-
-def _with_both(call: Callable[..., None], source: str, target: str, **named: bool) -> None:
-    """Let a call of the system, which takes two names, reach both."""
-    directory, name = _split(target)
-    of_source, old_name = _split(source)
-    if of_source == directory:
-        _call_in_one(call, directory, (source, target), (old_name, name), named)
-        return
-    with _Reached(source, True) as (old, of_old), _Reached(target, True) as (new, of_new):
-        try:
-            call(old, new, src_dir_fd=of_old, dst_dir_fd=of_new, **named)
-        except OSError as error:
-            error.filename, error.filename2 = source, target
-            raise
-
-
-def _call_in_one(
-    call: Callable[..., None],
-    directory: str,
-    paths: tuple[str, str],
-    names: tuple[str, str],
-    named: Mapping[str, bool],
-) -> None:
-    """Likewise of two names in one directory, which is reached once."""
-    held = open_directory(directory, True) if held_directories.is_any_held() else None
-    try:
-        if held is None:
-            call(*paths, **named)
-        else:
-            call(*names, src_dir_fd=held, dst_dir_fd=held, **named)
-    except OSError as error:
-        error.filename, error.filename2 = paths
-        raise
-    finally:
-        if held is not None:
-            os.close(held)
 
 
 @contextlib.contextmanager
@@ -164,9 +90,9 @@ def list_directory(path: str) -> list[Entry]:
 
 def look_up(path: str) -> Entry | None:
     """Give what a listing of its directory would say of a name; None if there is no such name."""
-    _, name = _split(path)
+    _, name = split(path)
     try:
-        with _Reached(path, False) as (reached, directory):
+        with Reached(path, False) as (reached, directory):
             found = os.stat(reached, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return None
@@ -246,7 +172,7 @@ def open_known(path: str) -> tuple[int, Entry]:
     waits for the other end of a pipe.
     """
     try:
-        with _Reached(path, False) as (name, directory):
+        with Reached(path, False) as (name, directory):
             descriptor = os.open(name, _READING, dir_fd=directory)
     except OSError as error:
         special = {errno.ELOOP: "a symbolic link", errno.ENXIO: "a socket"}.get(error.errno or 0)
@@ -273,7 +199,7 @@ def _public(path: str, flags: int) -> int:
 
 
 def _open_to_change(path: str, flags: int, mode: int) -> int:
-    with _Reached(path, True) as (name, directory):
+    with Reached(path, True) as (name, directory):
         return os.open(name, flags, mode, dir_fd=directory)
 
 
@@ -328,16 +254,16 @@ def replace_file(path: str, data: bytes) -> None:
     temporary = f"{path}.tmp"  # beside its target, so that the rename stays on one file system
     try:
         with contextlib.suppress(FileNotFoundError):
-            _remove(temporary)  # it could be a link, or have another name somewhere else
+            remove(temporary)  # it could be a link, or have another name somewhere else
         with naming(temporary), open(temporary, "xb", opener=_public) as out:
             out.write(data)
             out.flush()
             _adopt(out.fileno(), path)
             os.fsync(out.fileno())  # the bytes, before the name points at them
-        _rename(temporary, path)
+        rename(temporary, path)
     except OSError:
         with contextlib.suppress(OSError):  # the first error counts
-            _remove(temporary)
+            remove(temporary)
         raise
     sync_directory(os.path.dirname(path))  # the name
 
@@ -371,7 +297,7 @@ def truncate_file(path: str, size_bytes: int) -> None:
 
 def sync_file(path: str) -> None:
     """Return once the bytes of the file are on disk. Says nothing of its name."""
-    with _Reached(path, False) as (name, directory):
+    with Reached(path, False) as (name, directory):
         descriptor = os.open(name, _READING, dir_fd=directory)
     _sync(path, descriptor)
 
@@ -397,11 +323,7 @@ def rename(source: str, target: str) -> None:
 
     Both must be on one file system: across two the call fails and changes nothing.
     """
-    _rename(source, target)
-
-
-def _rename(source: str, target: str) -> None:
-    _with_both(os.replace, source, target)
+    with_both(os.replace, source, target)
     note_renamed(source, target)
 
 
@@ -410,12 +332,12 @@ def link(source: str, target: str) -> None:
 
     OSError where the file system has no hard links, or the names are on two.
     """
-    _with_both(os.link, source, target, follow_symlinks=False)
+    with_both(os.link, source, target, follow_symlinks=False)
 
 
 def make_directory(path: str) -> None:
     """Make a directory that this user alone may enter. It is on disk, and so is its name."""
-    with _Reached(path, True) as (name, directory):
+    with Reached(path, True) as (name, directory):
         os.mkdir(name, 0o700, dir_fd=directory)
     note_made(path)
     sync_directory(os.path.dirname(path))
@@ -423,16 +345,12 @@ def make_directory(path: str) -> None:
 
 def remove_directory(path: str) -> None:
     """Remove an empty directory. On disk only after sync_directory of the one it was in."""
-    with _Reached(path, True) as (name, directory):
+    with Reached(path, True) as (name, directory):
         os.rmdir(name, dir_fd=directory)
     note_removed(path)
 
 
 def remove(path: str) -> None:
     """Remove a file. On disk only after sync_directory; FileNotFoundError if it is not there."""
-    _remove(path)
-
-
-def _remove(path: str) -> None:
-    with _Reached(path, True) as (name, directory):
+    with Reached(path, True) as (name, directory):
         os.remove(name, dir_fd=directory)

@@ -45,11 +45,11 @@ def lock_log_dir(log_dir: str) -> Iterator[Callable[[], bool]]:
         descriptor, own = _locked(log_dir, path)
         _held.add((own.device, own.inode))
     try:
-        yield lambda: _is_named(descriptor, path)
+        yield lambda: _is_named(own, path)
     finally:
         with _one_at_a_time:  # until it is closed nobody else of this process may take it
             try:
-                if found is None and _is_named(descriptor, path):
+                if found is None and _is_named(own, path):
                     os.unlink(path)  # as a broker that stops cleanly; while the lock is still held
             finally:
                 _held.discard((own.device, own.inode))
@@ -91,7 +91,8 @@ def _locked(log_dir: str, path: str) -> tuple[int, Entry]:
                 fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as error:
             raise _in_use(path) from error
-        if not _is_named(descriptor, path):
+        own = filesystem.look_at(descriptor, path)
+        if not _is_named(own, path):
             # a stopping broker unlinks it: then this is a file that no broker will look at
             raise LogDirLockedError(
                 f"{path}: removed while it was being locked: a broker is stopping. "
@@ -99,7 +100,7 @@ def _locked(log_dir: str, path: str) -> tuple[int, Entry]:
             )
         with naming(path):
             _give_to_owner_of(log_dir, descriptor)
-        return descriptor, filesystem.look_at(descriptor, path)
+        return descriptor, own
     except BaseException:
         with naming(path):
             os.close(descriptor)
@@ -120,12 +121,13 @@ def _give_to_owner_of(log_dir: str, descriptor: int) -> None:
             os.fchown(descriptor, model.st_uid, model.st_gid)
 
 
-def _is_named(descriptor: int, path: str) -> bool:
-    """Whether a path is that of an open file. It is not opened: see above."""
-    with naming(path):
-        held = os.fstat(descriptor)
+def _is_named(own: Entry, path: str) -> bool:
+    """Whether a path is that of a file that is open here: so no other has its device and inode.
+
+    It is not opened: see above.
+    """
     try:
         named = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    return (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
+    return (own.device, own.inode) == (named.st_dev, named.st_ino)

@@ -9,6 +9,7 @@ import pytest
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.unchanged import LogChangedError, check_in_place, check_open, with_second_name
 from storage.files.files import entry_of
+from storage.files.filesystem import look_at
 from storage.files.local import LOCAL
 
 
@@ -27,7 +28,7 @@ def source_of(path: Path) -> Source:
 def check_as_task(source: Source) -> None:
     descriptor = os.open(source.path, os.O_RDONLY)
     try:
-        check_open(source, descriptor)
+        check_open(source, look_at(descriptor, source.path))
     finally:
         os.close(descriptor)
 
@@ -96,10 +97,10 @@ def test_a_task_holds_the_name_to_the_file_that_it_reads(path: Path) -> None:
     try:
         path.rename(path.with_name("elsewhere"))
         with pytest.raises(FileNotFoundError):
-            check_open(source, descriptor)
+            check_open(source, look_at(descriptor, source.path))
         path.symlink_to("elsewhere")
         with pytest.raises(LogChangedError):
-            check_open(source, descriptor)
+            check_open(source, look_at(descriptor, source.path))
     finally:
         os.close(descriptor)
 

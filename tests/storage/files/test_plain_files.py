@@ -23,15 +23,16 @@ MACHINE = {
     "filesystem",
     "held_directories",
     "mount_table",
+    "reached",
 }
 
 # by reason, by the package that the modules stand in
 PLAIN: dict[str, dict[str, str]] = {
     "what keeps the promises of `Files` on this machine": {
-        "storage.files": "backends discarding file_attributes filesystem held_directories local",
+        "storage.files": "backends discarding file_attributes filesystem held_directories local "
+        "reached",
     },
     "the reading and writing of tasks, by descriptors: the hot path, on an executor": {
-        "cleaner_jobs": "unchanged",
         "cleaner_jobs.tasks": "batch_window cleaned_segment early_rows entry_spill heartbeat "
         "piece resolve scan sync_pool task txn_batches",
     },
