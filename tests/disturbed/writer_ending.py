@@ -5,7 +5,8 @@
    no more is changed than by the one operation that was under way. What recovery cuts off, as a
    broker does, is cut off under every name that he has given to it.
 3. Each segment is one of the old log, one of the new log, or what he wrote; else, for every key,
-   the latest committed record is the one before or the one that he left.
+   the latest committed record is the one before, or the one that he left, or at the offset of the
+   one before what he wrote: a staged file that he changed goes live like any other.
 4. Logs that he did not touch hold the old log or the new one, as after a crash.
 5. Once directory and lock are back, the next command ends as one that nobody disturbed.
 """
@@ -169,8 +170,11 @@ def _of_his_log(stage: Stage, writer: Writer, now: Path, as_he_left: Path) -> It
             continue
         before = _latest_of(stage.ends.before[now.name].batches)
         found, his = _latest_of(_batches(now)), _latest_of(_batches(as_he_left))
+        written = _latest_of([batch for data in writer.wrote for batch in _batches_in(data)])
         for key in before.keys() | found.keys() | his.keys():
-            allowed = before.get(key), his.get(key)
+            allowed = [before.get(key), his.get(key)]
+            if key in before and key in written and written[key].offset == before[key].offset:
+                allowed.append(written[key])
             is_gone = found.get(key) is None and any(a is None or a.value is None for a in allowed)
             if found.get(key) not in allowed and not is_gone:
                 yield f"{path.name}: {key!r} is {found.get(key)}, was one of {allowed}"
@@ -186,6 +190,12 @@ def _batches(partition: Path) -> list[ReferenceBatch]:
     """As far as they can be read."""
     found = []
     for path in sorted(partition.glob(f"*{LOG}")):
-        with suppress(Exception):
-            found += [decode(raw) for raw in split(path.read_bytes())]
+        found += _batches_in(path.read_bytes())
     return found
+
+
+def _batches_in(data: bytes) -> list[ReferenceBatch]:
+    """Likewise; none where one cannot be read."""
+    with suppress(Exception):
+        return [decode(raw) for raw in split(data)]
+    return []
