@@ -10,7 +10,7 @@ ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reord
 PAGES := tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer broker-test bench lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer broker-test bench lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -63,6 +63,9 @@ test-engine: $(STAMP) ## replay 1,000 random scripts, or SCRIPTS=N, by Kafka's s
 
 test-engine-crash: $(STAMP) ## cut every operation of the storage engine short in every way, and open what is left by Kafka's and by ours; CRASH_STATES=N for a sample
 	$(PYTHON_OF_VENV) -m tests.engine.crash $(if $(CRASH_STATES),--states $(CRASH_STATES))
+
+test-engine-errors: $(STAMP) ## let every write, sync, rename and removal of the storage engine fail, once and for good; ONE_OF=N for each Nth alone
+	$(PYTHON_OF_VENV) -m tests.engine.errors $(if $(ONE_OF),--one-of $(ONE_OF))
 
 test-engine-damage: $(STAMP) ## open small logs with every byte changed and cut at every length, by Kafka's storage engine and by ours; EVERY=N for a sample
 	$(PYTHON_OF_VENV) -m tests.engine.damage $(if $(EVERY),--every $(EVERY))

@@ -120,7 +120,9 @@ class Batch:
     def max_timestamp(self) -> int:
         if not self.is_legacy:
             return self.header.max_timestamp
-        if self.magic == 0:  # below it there is none, and Kafka takes it for one with times
+        if self.magic < 0:
+            raise IllegalArgumentError(f"no entry has the magic {self.magic}")
+        if self.magic == 0:
             return NO_TIMESTAMP
         at = self.position + LEGACY_TIMESTAMP_AT
         return int(_V1_TIMESTAMP.unpack(self._source.read_fully(at, _V1_TIMESTAMP.size))[0])

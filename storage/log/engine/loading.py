@@ -186,7 +186,7 @@ class LogLoader:
         for segment in unflushed:
             try:
                 cut = self._recover_segment(segment)
-            except (InvalidOffsetError, OSError):
+            except InvalidOffsetError:  # Kafka: after an error of the disk, too
                 cut = segment.truncate_to(segment.base_offset)
             if cut:
                 self._remove(list(unflushed))

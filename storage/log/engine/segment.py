@@ -359,7 +359,8 @@ class LogSegment:
     def close(self) -> None:
         """The last time entry, if there is something to say, and all files closed and trimmed.
 
-        As in Kafka, what fails here is not told: the next start recovers from it.
+        All steps are tried. What a closed log cannot do any more is not told, as in Kafka; an error
+        of the disk is raised, so that the shutdown does not count as a clean one.
         """
         steps: list[Callable[[], object]] = [
             self.offset_index.file.close,
@@ -370,11 +371,16 @@ class LogSegment:
         if self._largest is not None and self._largest != LargestTimestamp(NO_TIMESTAMP, -1):
             largest = self._largest
             steps.insert(0, lambda: self.time_index.maybe_append(*largest, skip_full_check=True))
+        failed: list[OSError] = []
         for step in steps:
             try:
                 step()
-            except (LogError, OSError):
+            except (LogError, FileNotFoundError):
                 continue
+            except OSError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
 
     def close_handles(self) -> None:
         """Close all files as they are."""

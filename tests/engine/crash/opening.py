@@ -8,7 +8,8 @@ from compactor.replay.replay import Replay
 from storage.files.local import LOCAL
 from tests.crash.states import LOCK_FILE, CrashState
 from tests.engine.crash.checks import lost, problems_of
-from tests.engine.crash.record import PARTITION, Recorded, held_in
+from tests.engine.crash.record import PARTITION, Recorded, Stage, held_in
+from tests.engine.crash.stories import SMALL
 from tests.engine.rules.case import NOW_MS, Line
 from tests.engine.rules.steps import (
     CLOSE,
@@ -53,28 +54,42 @@ class Outcome(NamedTuple):
     is_refused: bool  # the log stays closed
 
 
+LOOK = (OPEN, _ABORTED, _LARGEST, *_USE)
+
+
 def script_of(state: CrashState) -> list[Line]:
     """The lines; those before the second `open` lay the files out."""
-    lines: list[Line] = [config(index_interval_bytes=0, segment_index_bytes=96), OPEN, CRASH]
+    lines: list[Line] = [SMALL, OPEN, CRASH]
     lines += [damage("delete", file=name) for name in _MADE]
     for place, content in sorted(state.files.items()):
         if place.name != LOCK_FILE:
             where = {} if place.directory else {"log_dir": True}
             lines.append(damage("write", file=place.name, hex=content.data.hex(), **where))
-    return [*lines, OPEN, _ABORTED, _LARGEST, *_USE]
+    return [*lines, *LOOK]
 
 
 def opened(run: Recorded, state: CrashState, log_dir: Path) -> Outcome:
     """Do it by our engine, in a directory of its own."""
+    return looked_at(log_dir, script_of(state), run.stages, state.operations)
+
+
+def looked_at(
+    log_dir: Path, script: Sequence[Line], stages: Sequence[Stage], operations: int
+) -> Outcome:
+    """Do a script that ends with `LOOK`, about a log that has come so far in its story."""
     transcript, problems = list[dict[str, Any]](), list[str]()
-    script = script_of(state)
     at = script.index(_LARGEST)
     is_refused = False
     for number, line in enumerate(Replay(LOCAL, str(log_dir)).lines(script)):
         transcript.append(line)
         if number == at:
             is_refused = "error" in transcript[at - 2]
-            problems = _problems(run, state, log_dir, transcript[at - 2 :])
+            found = held_in(log_dir / PARTITION)
+            if is_refused:
+                problems = list(lost(stages, operations, found))
+            else:
+                told = _told(transcript[at - 2 :])
+                problems = list(problems_of(stages, operations, found, told))
     if not is_refused:
         problems += [
             f"{line['op']} ends with {line['error']} {line.get('cause', '')}"
@@ -84,12 +99,7 @@ def opened(run: Recorded, state: CrashState, log_dir: Path) -> Outcome:
     return Outcome(transcript, problems, is_refused)
 
 
-def _problems(
-    run: Recorded, state: CrashState, log_dir: Path, transcript: Sequence[dict[str, Any]]
-) -> list[str]:
+def _told(transcript: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What an opened log tells of itself."""
     is_open, aborted, largest = transcript
-    found = held_in(log_dir / PARTITION)
-    if "error" in is_open:
-        return list(lost(run.stages, state.operations, found))
-    told = {**is_open["state"], "aborted": aborted["result"], "largest": largest["result"]}
-    return list(problems_of(run.stages, state.operations, found, told))
+    return {**is_open["state"], "aborted": aborted["result"], "largest": largest["result"]}

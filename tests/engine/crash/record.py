@@ -48,12 +48,13 @@ def recorded(story: Story, work: Path) -> Recorded:
     lines = iter(Replay(LOCAL, str(log_dir)).lines([*story.before, *story.cut_short]))
     told = [_next(lines) for _ in story.before][-1]
     recorder = Recorder(log_dir, each_write=True)
-    stages = [_stage(recorder, log_dir, told, is_flushed=True)]
+    stages = [stage_of(0, log_dir, told, None)]
     with recorder.recording():
-        for line in story.cut_short:
-            told = _next(lines) | {"was": stages[-1]}
+        for _ in story.cut_short:
+            told = _next(lines)
             recorder.look()
-            stages.append(_stage(recorder, log_dir, told, line["op"] in FLUSHING))
+            done = len(recorder.record.operations)
+            stages.append(stage_of(done, log_dir, told, stages[-1]))
     assert not recorder.unseen, recorder.unseen
     list(lines)  # which lets go of the files
     shutil.rmtree(log_dir)
@@ -66,15 +67,15 @@ def _next(lines: Any) -> dict[str, Any]:
     return told
 
 
-def _stage(recorder: Recorder, log_dir: Path, told: dict[str, Any], is_flushed: bool) -> Stage:
-    done, batches = len(recorder.record.operations), held_in(log_dir / PARTITION)
-    state = told["state"]
+def stage_of(done: int, log_dir: Path, told: dict[str, Any], was: Stage | None) -> Stage:
+    """How the log stands after so many operations. was: before the last line; None: at first."""
+    batches, state = held_in(log_dir / PARTITION), told["state"]
+    is_flushed = was is None or told["op"] in FLUSHING
     if state is None:  # closed, which flushes, or not opened yet
-        was: Stage | None = told.get("was")
         end = max(each.batch.last_offset + 1 for each in batches.values())
         points = checkpoint.read(str(log_dir / checkpoint.RECOVERY_POINT))
         flushed = end if was else points.get(("t", 0), 0)
-        return Stage(done, batches, was.log_start if was else 0, end, flushed, True)
+        return Stage(done, batches, was.log_start if was else 0, end, flushed, is_flushed)
     return Stage(
         done,
         batches,

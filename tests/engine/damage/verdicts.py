@@ -43,5 +43,11 @@ def compared(expected: list[dict[str, Any]], actual: list[dict[str, Any]]) -> Ve
         found = first_difference([theirs], [ours], AS_BYTES)
         if found is not None:
             described = first_difference(expected[: number + 1], actual[: number + 1], AS_BYTES)
-            return Verdict(Kind.TOLD if "error" in ours else Kind.SILENT, described or found)
+            return Verdict(Kind.TOLD if _tells(ours) else Kind.SILENT, described or found)
     return Verdict(Kind.SAME, "")
+
+
+def _tells(line: dict[str, Any]) -> bool:
+    """An error of the operation, or of whoever goes through the bytes that a read has given."""
+    result = line.get("result")
+    return "error" in line or (isinstance(result, dict) and bool(result.get("batches_error")))

@@ -168,3 +168,17 @@ def test_a_full_disk_leaves_nothing_of_an_append(files: MemoryFiles) -> None:
         records.append(batch(1, 6))
     assert records.size_bytes == 70
     assert files.read_bytes(PATH) == batch(0, 5)
+
+
+@pytest.mark.parametrize("flipped", [0x80, 0xFF])
+def test_the_time_of_an_entry_with_a_negative_magic_is_asked_for_in_vain(
+    files: MemoryFiles, flipped: int
+) -> None:
+    """As in Kafka, by `make test-engine-damage`; its offset is told."""
+    data = bytearray(batch(7, 5))
+    data[16] ^= flipped
+    files.replace_file(PATH, bytes(data))
+    (found,) = FileRecords.open(files, PATH).batches()
+    assert found.last_offset == 7
+    with pytest.raises(IllegalArgumentError):
+        _ = found.max_timestamp

@@ -1,0 +1,1 @@
+"""Every operation on a file fails, in every operation of the engine."""
