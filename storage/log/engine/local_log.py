@@ -218,6 +218,12 @@ class LocalLog:
             for segment in flushed:
                 segment.txn_index.is_new = False
 
+    def sync(self) -> None:
+        """Sync all that there is; the recovery point stays."""
+        for segment in self.segments:
+            segment.sync()
+        self.sync_names()
+
     def sync_names(self) -> None:
         """Sync which files there are."""
         if self.files.is_directory(self.place.path):

@@ -295,6 +295,10 @@ class Log:
         """Sync what lies below an offset."""
         parts.flush(self._parts, offset, including=False)
 
+    def sync(self) -> None:
+        """Sync the files that there are. `flush` makes more, and moves the recovery point."""
+        self._local.directory.guarded("flushing", self._local.sync)
+
     def increment_log_start(self, offset: int) -> bool:
         """Let the log begin later, at most at the high watermark; whether it does."""
         with self._lock:

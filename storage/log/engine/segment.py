@@ -331,6 +331,14 @@ class LogSegment:
         self.time_index.opened().flush()
         self.txn_index.flush()
 
+    def sync(self) -> None:
+        """Sync the files that there are."""
+        self.log.flush()
+        for index in (self.offset_index.file, self.time_index.file):
+            if index.is_open:
+                index.flush()
+        self.txn_index.flush()
+
     def change_suffix(self, old: str, new: str) -> None:
         """Rename all files, in Kafka's order."""
         self.rename_log(old, new)

@@ -241,6 +241,9 @@ class LogManager:
     def replace_with_future(self, partition: TopicPartition) -> None:
         """End a move: the copy takes the place of the log, whose files are deleted later. Whoever
         has the log may go on reading it until then."""
+        copy = self.get(partition, is_future=True)
+        if copy is not None:
+            copy.sync()  # most of it before anybody waits for the lock
         with self._lock:
             removal.replace_with_future(self._running(), partition)
 

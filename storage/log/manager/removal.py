@@ -37,16 +37,19 @@ def delete(
 def replace_with_future(managed: ManagedLogs, partition: TopicPartition) -> None:
     """Let the copy take the place of its log, whose files are deleted later.
 
-    1. The copy's directory gets the final name. A crash from here on leaves the partition in two
+    1. The copy is synced, which Kafka leaves out: a power cut after the deletion of the log would
+       take the records with it.
+    2. The copy's directory gets the final name. A crash from here on leaves the partition in two
        directories, and the next start refuses until a person has removed one of them.
-    2. How far the log was cleaned goes to the checkpoint of the copy's directory.
-    3. The directory of the log is renamed, to be deleted. From here on a start finds the copy.
+    3. How far the log was cleaned goes to the checkpoint of the copy's directory.
+    4. The directory of the log is renamed, to be deleted. From here on a start finds the copy.
     """
     current, future = managed.of(False), managed.of(True)
     source, copy = current.get(partition), future.get(partition)
     if source is None or copy is None:
         name = "{}-{}".format(*partition)
         raise KafkaStorageError(f"{name} has no copy in another directory to go on with")
+    copy.sync()
     copy.rename_directory("{}-{}".format(*partition), goes_on=True)
     copy.update_high_watermark(source.high_watermark)
     del future[partition]

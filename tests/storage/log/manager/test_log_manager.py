@@ -286,3 +286,38 @@ def test_one_directory_given_twice_is_refused(tmp_path: Path) -> None:
     """L-26.1."""
     with pytest.raises(KafkaError, match="given twice"):
         LogManager([str(tmp_path), f"{tmp_path}/."]).start()
+
+
+def test_a_power_cut_at_any_moment_of_a_move_keeps_the_records(broker: Broker) -> None:
+    """L-28.8: what was flushed is in one of two directories, or in both, and then the start is
+    refused, as in Kafka."""
+    left: list[MemoryFiles] = []
+
+    def cut(_: object = None) -> None:
+        left.append(broker.disk.after_power_cut())
+
+    broker.files = WatchedFiles(broker.disk, cut)
+    with broker.manager() as manager:
+        log = manager.create(T0)
+        log.append_as_leader(batch(0, broker.now_ms))
+        log.flush(force=True)
+        records = log.read(0).read()
+        manager.pause_cleaning(T0)
+        manager.prefer_directory(T0, "/b")
+        manager.create(T0, is_future=True).append_as_follower(records, 0)
+        left.clear()
+        manager.replace_with_future(T0)
+        broker.wait(60_000)
+        cut()
+    refused = 0
+    for disk in left:
+        again = Broker(*DIRS)
+        again.files = WatchedFiles(disk, again._fail)
+        try:
+            with again.manager() as manager:
+                assert manager.logs[T0].read(0).read() == records
+        except IllegalStateError as error:
+            assert "two directories" in str(error)
+            refused += 1
+    assert len(left) > 10
+    assert 0 < refused < len(left) / 2
