@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from compactor.replay.replay import Replay
 from storage.files.local import LOCAL
-from tests.crash.states import LOCK_FILE, CrashState
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from tests.crash.states import LOCK_FILE, TEMPORARY, CrashState
 from tests.engine.crash.checks import lost, problems_of
 from tests.engine.crash.record import PARTITION, Recorded, Stage, held_in
 from tests.engine.crash.stories import SMALL
@@ -27,6 +28,8 @@ from tests.engine.rules.steps import (
 
 # what a log that is opened for the first time makes
 _MADE = ("00000000000000000000.log", "leader-epoch-checkpoint")
+# the lock, and what is left of the marker that was being made: Kafka makes it in place
+_PASSED_OVER = (LOCK_FILE, CLEAN_SHUTDOWN + TEMPORARY)
 _ABORTED: Line = {"op": "aborted_txns", "offset": "start", "upper": 1_000_000}
 _LARGEST = at_time("max")
 _DAY_MS = 24 * 60 * 60 * 1000
@@ -62,7 +65,7 @@ def script_of(state: CrashState) -> list[Line]:
     lines: list[Line] = [SMALL, OPEN, CRASH]
     lines += [damage("delete", file=name) for name in _MADE]
     for place, content in sorted(state.files.items()):
-        if place.name != LOCK_FILE:
+        if place.name not in _PASSED_OVER:
             where = {} if place.directory else {"log_dir": True}
             lines.append(damage("write", file=place.name, hex=content.data.hex(), **where))
     return [*lines, *LOOK]
