@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from storage.kernels.copies import OVERSHOOT, copy_match, copy_some
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import (
-    copy_8,
-    copy_16,
-    copy_32,
     copy_bytes,
     load_byte,
     load_le_uint64,
@@ -40,7 +38,6 @@ _MATCH_LIMIT = 12  # no match begins so near to the end
 _MAX_NIBBLE = 15
 _SKIP_TRIGGER = 6  # after so many bits of failures the step grows by one
 _BEHIND_LITERALS = 3 + _LAST_LITERALS  # at least, where they are not the last
-_OVERSHOOT = 32  # bytes that a copy may touch beyond its end
 
 
 @inlined
@@ -109,20 +106,20 @@ def _expand_most(
     """Go over sequences as long as nothing is near an end; where the first one that is left begins.
 
     In source, and in out. Of a sequence that is malformed nothing counts as done. span, room: the
-    block, and where it may be put. A copy touches up to _OVERSHOOT bytes behind its end.
+    block, and where it may be put. A copy touches up to OVERSHOOT bytes behind its end.
     """
     ip: Any = np.int64(span[0])
     op: Any = np.int64(room[0])
     first = op
-    source_limit = min(span[1] - _BEHIND_LITERALS, source.shape[0] - _OVERSHOOT)
-    out_limit = min(room[1] - _MATCH_LIMIT, out.shape[0] - _OVERSHOOT)
+    source_limit = min(span[1] - _BEHIND_LITERALS, source.shape[0] - OVERSHOOT)
+    out_limit = min(room[1] - _MATCH_LIMIT, out.shape[0] - OVERSHOOT)
     done, filled = ip, op
     while ip < source_limit:
         token = np.int64(load_byte(source, ip))
         ip, length = _whole_length(source, ip + 1, token >> 4, source_limit)
         if length > source_limit - ip or length > out_limit - op:
             break
-        _copy_some(source, ip, out, op, length)
+        copy_some(source, ip, out, op, length)
         ip += length
         op += length
         offset = np.int64(load_le_uint64(source, ip) & np.uint64(0xFFFF))
@@ -130,10 +127,7 @@ def _expand_most(
         length += _MIN_MATCH
         if offset == 0 or offset > op - first or length > out_limit - op:
             break
-        if offset >= _OVERSHOOT:
-            _copy_some(out, op - offset, out, op, length)
-        else:
-            _repeat(out, op, offset, length)
+        copy_match(out, op, offset, length)
         op += length
         done, filled = ip, op
     return done, filled
@@ -154,34 +148,6 @@ def _whole_length(source: ByteArray, ip: Any, length: Any, limit: Any) -> tuple[
             ip += 1
             length += more
     return ip, length
-
-
-@inlined
-def _copy_some(source: ByteArray, ip: Any, out: ByteArray, op: Any, length: Any) -> None:
-    """Copy so many bytes, and up to _OVERSHOOT more."""
-    if length <= 16:
-        copy_16(out, op, source, ip)
-    else:
-        done = np.int64(0)
-        while done < length:
-            copy_32(out, op + done, source, ip + done)
-            done += 32
-
-
-@inlined
-def _repeat(out: ByteArray, op: Any, offset: Any, length: Any) -> None:
-    """The last bytes before op, over and over; up to _OVERSHOOT bytes more than the length."""
-    stop = op + length
-    distance = offset
-    if offset < 8:  # the bytes repeat: from farther back they are the same
-        for _ in range(8):
-            out[op] = out[op - offset]
-            op += 1
-        while distance < 8:
-            distance += offset
-    while op < stop:
-        copy_8(out, op, out, op - distance)
-        op += 8
 
 
 @kernel
@@ -307,9 +273,9 @@ def _put_literals(source: ByteArray, start: Any, end: Any, out: ByteArray, op: A
     else:
         out[op] = np.uint8(length << 4)
         op += 1
-    has_room = end + _OVERSHOOT <= source.shape[0]
-    if has_room and op + length + _OVERSHOOT <= out.shape[0]:
-        _copy_some(source, start, out, op, length)
+    has_room = end + OVERSHOOT <= source.shape[0]
+    if has_room and op + length + OVERSHOOT <= out.shape[0]:
+        copy_some(source, start, out, op, length)
     else:
         copy_bytes(out, op, source, start, length)
     return op + length

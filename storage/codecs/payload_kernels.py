@@ -1,5 +1,5 @@
-"""Payloads of batches compressed and decompressed by kernels: those of lz4, and those of zstd and
-gzip where their libraries can be called by address.
+"""Payloads of batches compressed and decompressed by kernels: those of lz4 and gzip, and those of
+zstd, and gzip when it is written, where their libraries can be called by address.
 
 What a kernel does not take, `compression` does, one payload at a time: it is of another codec or
 another form than the usual one, too large, or damaged. So nothing is refused here, nor is anything
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from storage.codecs import lz4_block, zlib_library, zstd_library
+from storage.codecs import inflate_kernel, lz4_block, zlib_library, zstd_library
 from storage.codecs.compression import GZIP_HEADER, Codec
 from storage.codecs.lz4_frame import KAFKA_HEADER as LZ4_HEADER
 from storage.codecs.zstd_frame import KAFKA_HEADER as ZSTD_HEADER
@@ -26,6 +26,7 @@ Int64Array = npt.NDArray[np.int64]
 NOT_TAKEN = -1
 _GZIP, _LZ4, _ZSTD = int(Codec.GZIP), int(Codec.LZ4), int(Codec.ZSTD)
 _GZIP_HEADER = np.frombuffer(GZIP_HEADER, np.uint8)
+_GZIP_FLAGS_AT = 3
 _GZIP_TRAILER_BYTES = 8
 _LZ4_HEADER = np.frombuffer(LZ4_HEADER, np.uint8)
 _ZSTD_HEADER = np.frombuffer(ZSTD_HEADER, np.uint8)
@@ -41,7 +42,8 @@ class Tools(NamedTuple):
     slots: lz4_block.UInt16Array
     addresses: Int64Array  # of zstd: functions and contexts
     zlib_functions: Int64Array
-    zlib_streams: Int64Array
+    zlib_stream: Int64Array
+    inflate_tables: inflate_kernel.UInt32Array
 
 
 class _ToolsOfThread(threading.local):
@@ -50,7 +52,8 @@ class _ToolsOfThread(threading.local):
             np.empty(lz4_block.TABLE_SLOTS, np.uint16),
             zstd_library.functions_and_contexts(),
             zlib_library.functions(),
-            zlib_library.streams(),
+            zlib_library.stream(),
+            np.empty(inflate_kernel.TABLE_SLOTS, np.uint32),
         )
 
 
@@ -89,9 +92,9 @@ def decompress_payload(
         at, limit = room
         limit = min(limit, at + zstd_library.MAX_FRAME_CONTENT_BYTES)
         return zstd_library.decompress_frame(addresses, source, start, end, out, (at, limit))
-    if codec == _GZIP and tools.zlib_functions[zlib_library.INFLATE] != 0:
-        of_zlib = (tools.zlib_functions, tools.zlib_streams)
-        return zlib_library.inflate_member(of_zlib, source, start, end, out, room)
+    if codec == _GZIP:
+        tables = tools.inflate_tables
+        return int(_decompress_gzip(source, np.int64(start), end, out, room, tables))
     return NOT_TAKEN
 
 
@@ -139,11 +142,11 @@ def _is_single_block(source: ByteArray, start: Any, end: Any) -> bool:
 
 
 @inlined
-def _block_length(source: ByteArray, at: Any) -> Any:
-    length = np.int64(0)
+def _uint32_at(source: ByteArray, at: Any) -> Any:
+    value = np.int64(0)
     for i in range(_LENGTH_BYTES):
-        length |= np.int64(source[at + i]) << 8 * i
-    return length
+        value |= np.int64(source[at + i]) << 8 * i
+    return value
 
 
 @inlined
@@ -161,7 +164,7 @@ def _decompress_lz4(source: ByteArray, start: Any, end: Any, out: ByteArray, roo
         return np.int64(NOT_TAKEN)
     at = start + _LZ4_HEADER.shape[0]
     while at + _LENGTH_BYTES <= end:
-        length = _block_length(source, at)
+        length = _uint32_at(source, at)
         if length == 0:
             return op
         at += _LENGTH_BYTES
@@ -206,6 +209,27 @@ def _compress_lz4(
 
 
 @inlined
+def _decompress_gzip(
+    source: ByteArray, start: Any, end: Any, out: ByteArray, room: Any, tables: Any
+) -> Any:
+    """Of one member, without names or other extras before its stream, and nothing behind it."""
+    body_at = start + _GZIP_HEADER.shape[0]
+    if end - body_at < _GZIP_TRAILER_BYTES or source[start + _GZIP_FLAGS_AT] != 0:
+        return np.int64(NOT_TAKEN)
+    if not _starts_with(source, start, end, _GZIP_HEADER[:_GZIP_FLAGS_AT]):
+        return np.int64(NOT_TAKEN)
+    span: Any = (body_at, np.int64(end))
+    behind, stop = inflate_kernel.inflate(source, span, out, room, tables)
+    if behind != end - _GZIP_TRAILER_BYTES:
+        return np.int64(NOT_TAKEN)
+    if crc32_between(out, room[0], stop) != _uint32_at(source, behind):
+        return np.int64(NOT_TAKEN)
+    if (stop - room[0]) & 0xFFFFFFFF != _uint32_at(source, behind + 4):
+        return np.int64(NOT_TAKEN)
+    return np.int64(stop)
+
+
+@inlined
 def _compress_gzip(
     source: ByteArray, start: Any, end: Any, tools: Any, out: ByteArray, at: Any
 ) -> Any:
@@ -213,7 +237,7 @@ def _compress_gzip(
         out[at + i] = _GZIP_HEADER[i]
     body_at = at + _GZIP_HEADER.shape[0]
     limit = at + max_payload_bytes(end - start) - _GZIP_TRAILER_BYTES
-    of_zlib = (tools.zlib_functions, tools.zlib_streams)
+    of_zlib = (tools.zlib_functions, tools.zlib_stream)
     behind = np.int64(zlib_library.deflate(of_zlib, source, start, end, out, (body_at, limit)))
     if behind < 0:
         return np.int64(NOT_TAKEN)
