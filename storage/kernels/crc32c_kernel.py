@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from storage.kernels.crc_tables import byte_step, tables_of, word_step
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import find_function, load_le_uint64
+from storage.kernels.processor import features
 
 _INSTRUCTIONS = {  # of the processor's features as kernels are compiled for: of a word, of a byte
     "+sse4.2": ("llvm.x86.sse42.crc32.64.64", "llvm.x86.sse42.crc32.32.8"),
@@ -26,8 +26,7 @@ _INSTRUCTIONS = {  # of the processor's features as kernels are compiled for: of
 
 
 def _instructions() -> tuple[str, str] | None:
-    *_, features = cpu_target.target_context.codegen().magic_tuple()
-    known = str(features).split(",")
+    known = features()
     return next((names for name, names in _INSTRUCTIONS.items() if name in known), None)
 
 
