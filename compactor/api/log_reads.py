@@ -149,5 +149,9 @@ def _offset(log: Log, option: str, text: str) -> int:
         return log.log_start_offset
     if re.fullmatch(r"[0-9]{1,19}", text, re.ASCII):
         return min(int(text), log.log_end_offset)
-    found = log.offset_by_timestamp(as_of_ms(text.removeprefix("@"), option))
+    try:
+        time_ms = as_of_ms(text.removeprefix("@"), option)
+    except UsageError as error:
+        raise UsageError(f"{error}; an offset, or start, will do as well") from error
+    found = log.offset_by_timestamp(time_ms)
     return log.log_end_offset if found is None else found.offset

@@ -72,7 +72,11 @@ def _end_of_usage_error(words: list[str], error: Exception) -> int:
     message = one_line(str(getattr(error, "format_message", error.__str__)())).rstrip(".")
     command = next((word for word in words if not word.startswith("-")), "compactor")
     known = command in COMMANDS
-    complain(message, f"{NOTHING_CHANGED} See: compactor{f' {command}' if known else ''} --help")
+    context = getattr(error, "ctx", None)  # knows of commands within commands
+    asked = (
+        f"compactor{f' {command}' if known else ''}" if context is None else context.command_path
+    )
+    complain(message, f"{NOTHING_CHANGED} See: {asked} --help")
     if known and command not in ("dump", "log"):
         print_line(to_line(summary(command, ExitCode.USAGE, message)))
     return ExitCode.USAGE

@@ -1,7 +1,8 @@
 """The records that come to a log that somebody else appends to: a tail of its files.
 
 Only whole batches with right checksums are read; what is being written is waited for. Segments are
-followed as they are rolled. Nothing is locked or changed.
+followed as they are rolled. One that retention or a cleaner has removed meanwhile is passed over.
+Nothing is locked or changed.
 """
 
 import os
@@ -40,10 +41,24 @@ class LogTail:
             self._base = max((b for b in bases if b <= self.next_offset), default=bases[0])
         while True:
             later = [base for base in self._bases() if base > self._base]
-            yield from self._of_segment(is_closed=bool(later))
+            try:
+                yield from self._of_segment(is_closed=bool(later))
+            except FileNotFoundError:
+                self._find_again()
+                continue
             if not later:
                 return
             self._base, self._position = later[0], 0
+
+    def _find_again(self) -> None:
+        """Go on behind a segment that has gone. CorruptFileError where the log was truncated."""
+        bases = self._bases()
+        if not bases or bases[-1] <= self._base:
+            path = os.path.join(self._at.path, file_name(self._base, LOG))
+            problem = f"was removed; the log was read up to offset {self.next_offset} already"
+            raise CorruptFileError(path, 0, problem)
+        self._base = max((base for base in bases if base <= self.next_offset), default=bases[0])
+        self._position = 0
 
     def _bases(self) -> list[int]:
         listing = list_partition(self._at.path, self._at.topic, self._at.partition, self._files)

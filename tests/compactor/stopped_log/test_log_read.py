@@ -146,6 +146,8 @@ class TestRefusals:
         ("words", "problem"),
         [
             (["--from", "noon"], "--from noon: expected epoch milliseconds or ISO 8601"),
+            (["--from", "noon"], "an offset, or start, will do as well"),
+            (["--limit", "x"], "See: compactor log read --help"),
             (["--to", "-5"], "--to -5: outside of the years"),
             (["--format", "parquet"], "--format parquet: needs --output FILE"),
             (["--output", "x"], "--output: goes with --format parquet"),
@@ -291,6 +293,29 @@ class TestFollowing:
         with pytest.raises(CorruptFileError, match="was cut off to 70 bytes; 140 were read"):
             for _ in read:
                 pass
+
+    def test_a_segment_that_is_truncated_away_ends_it(self, tmp_path: Path) -> None:
+        log_dir = make(tmp_path / "log")
+        path = log_dir / NAME / "00000000000000000008.log"
+        read = api.log_follow(str(log_dir), NAME, wait=path.unlink)
+        with pytest.raises(CorruptFileError, match=r"008.log.* was removed; .* up to offset 10"):
+            for _ in read:
+                pass
+
+    def test_a_segment_that_retention_takes_does_not_end_it(self, tmp_path: Path) -> None:
+        """The one that was read last is gone, and there is a later one."""
+        log_dir = make(tmp_path / "log")
+        last = log_dir / NAME / "00000000000000000008.log"
+        batch = bytearray(last.read_bytes()[70:])  # of offset 9, and 10 from now on: not summed
+        batch[7] = 10
+
+        def wait() -> None:
+            last.with_name("00000000000000000010.log").write_bytes(batch)
+            last.unlink()
+
+        options = api.ReadOptions(first="8", limit=3)
+        found = [r.offset for rs in api.log_follow(str(log_dir), NAME, options, wait) for r in rs]
+        assert found == [8, 9, 10]
 
     def test_only_all_there_is_can_be_followed(self, made: Path) -> None:
         read = api.log_follow(str(made), NAME, api.ReadOptions(isolation="committed"))
