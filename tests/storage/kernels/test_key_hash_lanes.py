@@ -1,8 +1,5 @@
 """Keys that are hashed eight at a time have the hashes that they have one by one."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -22,6 +19,7 @@ from storage.kernels.key_hash_lanes import (
     hash_waiting,
     put_key,
 )
+from tests.storage.kernels.another_processor import WITHOUT_WIDE_VECTORS, shown_by, vectors_in
 from tests.storage.kernels.test_key_hash import KEY_HIGH, KEY_LOW, Digest, slow_hash
 
 UNTOUCHED = 77
@@ -82,12 +80,5 @@ def test_they_are_the_same_on_a_processor_without_wide_vectors(tmp_path: Path) -
     code = (
         "from tests.storage.kernels.test_key_hash_lanes import compiled, differing\n"
         "print(differing(1, 300, range(64)))\n"
-        "code = ''.join(compiled().inspect_asm().values())\n"
-        "print('ymm' in code, 'zmm' in code)"
     )
-    generic = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": tmp_path}
-    environment = os.environ | {name: str(value) for name, value in generic.items()}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
-    )
-    assert (done.stdout, done.stderr) == ("[]\nFalse False\n", "")
+    assert shown_by(code + vectors_in("compiled()"), tmp_path) == ["[]", WITHOUT_WIDE_VECTORS]
