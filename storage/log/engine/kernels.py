@@ -263,7 +263,7 @@ def last_batch(data: ByteArray, size: int) -> tuple[int, int]:
     ENDED or UNKNOWN, and the last offset of the last whole one; -1 if there is none."""
     at: Any = np.int64(0)
     last_offset: Any = np.int64(-1)
-    while at + BASE_TIMESTAMP_AT <= size:
+    while size - at >= FRAME_BYTES:
         length = load_be_int32(data, at + LENGTH_AT)
         if data[at + MAGIC_AT] != MAGIC or length < MIN_BATCH_LENGTH:
             return UNKNOWN, last_offset
@@ -271,7 +271,7 @@ def last_batch(data: ByteArray, size: int) -> tuple[int, int]:
             return ENDED, last_offset
         last_offset = load_be_int64(data, at) + load_be_int32(data, at + LAST_OFFSET_DELTA_AT)
         at += length + LOG_OVERHEAD_BYTES
-    return (ENDED if size - at < FRAME_BYTES else UNKNOWN), last_offset
+    return ENDED, last_offset
 
 
 # ---- recovery --------------------------------------------------------------------------------
