@@ -174,6 +174,12 @@ class SlotSearch(NamedTuple):
 
     def lower_bound(self, target: int) -> int:
         """The number of the last entry not above target; -1 for none."""
+        kernels, entries, index = COMPILED.kernels, self.file.entries, self.file.array
+        entry_bytes, at, number = self.field
+        if kernels is not None and entries * entry_bytes <= len(index):
+            warm = _WARM_BYTES // entry_bytes
+            search = kernels.lower_bound
+            return int(search(index, entry_bytes, at, number.size, entries, warm, target))
         found = self._range(target)
         return found if isinstance(found, int) else self._search(*found, target)[0]
 
@@ -201,12 +207,6 @@ class SlotSearch(NamedTuple):
         return 0, first_warm
 
     def _search(self, low: int, high: int, target: int) -> tuple[int, bool]:
-        kernels, index = COMPILED.kernels, self.file.array
-        entry_bytes, at, number = self.field
-        if kernels is not None and (high + 1) * entry_bytes <= len(index):
-            search = kernels.last_not_above
-            low, is_exact = search(index, entry_bytes, at, number.size, low, high, target)
-            return low, is_exact
         while low < high:
             middle = (low + high + 1) // 2
             found = self.key(middle)

@@ -138,7 +138,7 @@ def give_plain_offsets(
 # ---- look-ups --------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def last_not_above(
     index: ByteArray,
     entry_bytes: int,
@@ -147,12 +147,12 @@ def last_not_above(
     first: int,
     last: int,
     target: int,
-) -> tuple[int, bool]:
+) -> int:
     """Kafka's binary search among the entries first to last of an index, by a big-endian field of
     4 or 8 bytes.
 
-    Returns the number of the last entry not above target, which the first one is not, and whether
-    the search has met that target. In an index whose entries do not rise it is as Kafka's, too.
+    Returns the number of the last entry not above target, which the first one is not. In an index
+    whose entries do not rise it is as Kafka's, too.
     """
     low, high = first, last
     while low < high:
@@ -164,8 +164,34 @@ def last_not_above(
         elif found < target:
             low = middle
         else:
-            return middle, True
-    return low, False
+            return middle
+    return low
+
+
+@kernel
+def lower_bound(
+    index: ByteArray,
+    entry_bytes: int,
+    field_at: int,
+    field_bytes: int,
+    entries: int,
+    warm: int,
+    target: int,
+) -> int:
+    """The number of the last entry not above target, -1 for none. warm: how many entries before the
+    last are searched by themselves."""
+    if entries == 0:
+        return -1
+    first_warm = max(0, entries - 1 - warm)
+    at = first_warm * entry_bytes + field_at
+    key = load_be_int64(index, at) if field_bytes == 8 else load_be_int32(index, at)
+    first, last = first_warm, entries - 1
+    if key >= target:
+        key = load_be_int64(index, field_at) if field_bytes == 8 else load_be_int32(index, field_at)
+        if key > target:
+            return -1
+        first, last = 0, first_warm
+    return int(last_not_above(index, entry_bytes, field_at, field_bytes, first, last, target))
 
 
 # what a walk over batches ends with: it found what it looks for; the log ends; the window has no

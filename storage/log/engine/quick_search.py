@@ -14,7 +14,8 @@ from storage.formats.batch_header import LEADER_EPOCH_AT, LEADER_EPOCH_BYTES
 from storage.log.engine.offsets import TimestampAndOffset
 from storage.log.engine.scratch import SCRATCH
 
-WINDOW_BYTES = 8 * 1024  # two index entries are half as far apart, by default
+WINDOW_BYTES = 8 * 1024  # two index entries are half as far apart, by default,
+_NEXT_WINDOW_BYTES = 40 * 1024  # unless the batches are large
 
 
 class NotKnown(Enum):
@@ -43,9 +44,10 @@ def find_offset(
 ) -> tuple[int, int, int] | NotKnown | None:
     """Base offset, position and size of the first batch whose last offset is not below target."""
     file, position, end = where
-    before = np.zeros(4, np.int64)
+    before, length = np.zeros(4, np.int64), WINDOW_BYTES
     while True:
-        window = file.read(position, min(WINDOW_BYTES, max(end - position, 0)))
+        window = file.read(position, min(length, max(end - position, 0)))
+        length = _NEXT_WINDOW_BYTES
         buffer = np.frombuffer(window, np.uint8)
         how, at, base_offset, size = kernels.find_offset(
             buffer, len(window), position, end, target, before
@@ -64,8 +66,10 @@ def find_time(
 ) -> TimestampAndOffset | NotKnown | None:
     """The first record that is not older than target, and not below an offset."""
     file, position, end = where
+    length = WINDOW_BYTES
     while True:
-        window = file.read(position, min(WINDOW_BYTES, max(end - position, 0)))
+        window = file.read(position, min(length, max(end - position, 0)))
+        length = _NEXT_WINDOW_BYTES
         buffer = np.frombuffer(window, np.uint8)
         how, at, size = kernels.find_time(buffer, len(window), position, end, target_ms)
         if how == kernels.ENDED:

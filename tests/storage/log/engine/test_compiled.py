@@ -135,7 +135,7 @@ def a_log(chance: Random, files: MemoryFiles) -> list[int]:
     places, data, offset = [], bytearray(), 0
     for _ in range(60):
         count = chance.choice((1, 1, 3, 40))
-        times = [NOW_MS + chance.randrange(500) for _ in range(count)]
+        times = [NOW_MS + min(chance.randrange(900), 500) for _ in range(count)]
         records = [
             Record(offset + n, time, b"k", b"v" * chance.randrange(99))
             for n, time in enumerate(times)
