@@ -1,6 +1,8 @@
-"""What the transactions of a log say of batches, set as flags of their rows (compaction C-8)."""
+"""What the transactions of a log say of batches, set as flags of their rows (compaction C-8); and
+whose records are looked at."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.transactions import flags_at
 from storage.formats.batch_columns import (
@@ -9,7 +11,10 @@ from storage.formats.batch_columns import (
     DISCARDABLE,
     LAST_OFFSET,
     PRODUCER_ID,
+    RECORDS_COUNT,
+    SIZE,
     TXN_FLAGS,
+    UNREAD,
     Int64Array,
 )
 from storage.formats.batch_header import CONTROL, TRANSACTIONAL
@@ -41,3 +46,15 @@ def flag_discardable(rows: Int64Array, base_offsets: Int64Array) -> None:
         at = np.searchsorted(base_offsets, rows[i, BASE_OFFSET])
         if at < base_offsets.shape[0] and base_offsets[at] == rows[i, BASE_OFFSET]:
             rows[i, TXN_FLAGS] |= DISCARDABLE
+
+
+@kernel
+def mark_read(rows: Int64Array, is_read: NDArray[np.bool_]) -> None:
+    """Fill in whether there are records in each batch, and somebody looks at them.
+
+    More records than bytes are not believed of an aborted batch either before they are seen.
+    """
+    for i in range(rows.shape[0]):
+        count = rows[i, RECORDS_COUNT]
+        is_unread = rows[i, TXN_FLAGS] & UNREAD == UNREAD and count <= rows[i, SIZE]
+        is_read[i] = count > 0 and not is_unread

@@ -1,4 +1,4 @@
-"""A kernel that filters compressed batches, some at a time, while the cache holds their records.
+"""Kernels that go through compressed batches, some at a time, while the cache holds their records.
 
 Each step is a kernel of its own, told there; whatever is not plain to see here is left to be done
 step by step, by `tasks.packed_batches`, which tells what is wrong.
@@ -9,23 +9,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cleaner_jobs.kernels.batch_flags import flag_aborted, mark_read
+from cleaner_jobs.kernels.plain_runs import LEFT, NO_MORE, NOT_PLAIN, PART_FULL, frame_chunk
 from cleaner_jobs.kernels.rebuild import (
     GROWTH_BYTES_PER_RECORD,
     KEPT_END,
     KEPT_START,
     rebuild_payloads,
 )
-from cleaner_jobs.kernels.same_batches import compare_payloads
+from cleaner_jobs.kernels.same_batches import compare_payloads, sum_heads
 from cleaner_jobs.kernels.same_records import SAME
+from storage.formats.batch_checksums import first_wrong_checksum
 from storage.formats.batch_columns import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    LAST_OFFSET,
+    LEGACY,
     MIN_RECORD_BYTES,
+    OK,
     RECORDS_COUNT,
+    SIZE,
     SLACK_BYTES,
     ByteArray,
     Int64Array,
+    parse_records,
 )
+from storage.formats.batch_header import CODEC_MASK
 from storage.formats.batch_payloads import decompress_batches
-from storage.kernels.kernel import inlined, kernel
+from storage.kernels.kernel import allocating_kernel, inlined, kernel
 from storage.kernels.xxh3_kernel import digest_between
 
 ALL_DONE, NO_ROOM, NOT_TAKEN, DIFFERENT, CHANGED = range(5)
@@ -108,3 +119,90 @@ def filter_batches(
         at += behind
         done = end
     return done, ALL_DONE, 0
+
+
+@kernel
+def _frame_packed(
+    source: tuple[int, int, int, int, ByteArray], at: tuple[int, int], rows: Int64Array
+) -> tuple[int, int, int]:
+    """As frame_plain, the compressed batches of v2. How many records they hold, they claim."""
+    count = frame_chunk(source, at, rows)
+    size: Any = np.int64(0)
+    records: Any = np.int64(0)
+    for i in range(count):
+        attributes = rows[i, ATTRIBUTES]
+        if attributes & LEGACY != 0 or attributes & CODEC_MASK == 0:
+            return i, size, records
+        size += rows[i, SIZE]
+        records += rows[i, RECORDS_COUNT]
+    return count, size, records
+
+
+@allocating_kernel
+def scan_packed(
+    source: tuple[int, int, int, int, ByteArray],
+    at: tuple[int, int],
+    part: tuple[int, int, int, int],
+    parsing: tuple[Any, Any, Int64Array],
+    scratch: tuple[ByteArray, Int64Array, NDArray[np.bool_], Any],
+    out: tuple[Int64Array, Any],
+) -> tuple[int, int, np.uint64, int, int]:
+    """As scan_plain, of a run of compressed batches, which are checked before anything else.
+
+    scratch: a buffer for what some of them hold; bounds, and whether it is read, of as many as out
+    has rows; tools as of payload_kernels. out: rows and columns. A batch that is not taken by the
+    kernels of its codec, or claims more records than it can hold, ends the run as NOT_PLAIN does.
+    """
+    _, _, end, _, buffer = source
+    position, previous_offset = at
+    filled, most_records, first_offset, most_offsets = part
+    limits, secret, aborted = parsing
+    payload, bounds, is_read, tools = scratch
+    rows, columns = out
+    every, no_digests = np.zeros(0, np.bool_), np.zeros(0, np.uint64)
+    heads = np.uint64(0)
+    batches = 0
+    while position < end and batches < rows.shape[0]:
+        count, size, records = _frame_packed(source, (position, previous_offset), rows[batches:])
+        if count == 0:
+            return batches, filled, heads, NOT_PLAIN, 0
+        its = rows[batches : batches + count]
+        if first_offset >= 0 and (
+            filled + records > most_records or its[-1, LAST_OFFSET] - first_offset >= most_offsets
+        ):
+            return batches, filled, heads, PART_FULL, 0
+        if records > columns[3].shape[0] - filled:
+            return batches, filled, heads, NO_MORE if batches else NOT_PLAIN, 0
+        if first_offset < 0:
+            first_offset = its[0, BASE_OFFSET]
+        flag_aborted(its, aborted)
+        mark_read(its, is_read)
+        wrong, _ = first_wrong_checksum(buffer, position, its, every)
+        if wrong >= 0:
+            return batches, filled, heads, LEFT, count
+        behind: Any = np.int64(filled)
+        done: Any = np.int64(0)
+        while done < count:
+            left, left_is_read = its[done:], is_read[done:count]
+            taken, _ = decompress_batches(
+                (buffer, position, left, left_is_read),
+                (0, 0),
+                (payload, payload.shape[0] - SLACK_BYTES),
+                (bounds, no_digests),
+                tools,
+            )
+            taken, _ = _plausible(bounds, left, left_is_read, taken)
+            if taken == 0:
+                return batches, filled, heads, NOT_PLAIN, 0
+            behind, _, code, _ = parse_records(
+                payload, bounds[:taken], left[:taken], limits, secret, columns, behind
+            )
+            if code != OK:
+                return batches, filled, heads, LEFT, count
+            done += taken
+        filled = behind
+        heads += sum_heads(buffer, 0, size)[0]
+        batches += count
+        position += size
+        previous_offset = its[-1, LAST_OFFSET]
+    return batches, filled, heads, NO_MORE, 0

@@ -52,25 +52,35 @@ def frame_plain(
     offset, a buffer with SLACK_BYTES behind the chunk. at: a position, and the last offset before
     it. rows: filled from the top. Returns how many batches, their bytes, and their records.
     """
-    read, descriptor, end, base_offset, buffer = source
-    position, previous_offset = at
-    wanted = min(np.int64(buffer.shape[0] - SLACK_BYTES), np.int64(end - position))
-    got = read_at(read, np.int64(descriptor), np.int64(position), buffer, wanted)
-    if got <= 0 or got > wanted:
-        return 0, 0, 0
-    count, _, _, _ = walk_batches(buffer, got, position, previous_offset, rows)
+    count = frame_chunk(source, at, rows)
     size: Any = np.int64(0)
     records: Any = np.int64(0)
     for i in range(count):
         if rows[i, ATTRIBUTES] & (CODEC_MASK | LEGACY) != 0:
-            return i, size, records
-        if rows[i, LAST_OFFSET] - base_offset > MAX_RELATIVE_OFFSET:
             return i, size, records
         if rows[i, RECORDS_COUNT] > (rows[i, SIZE] - BATCH_HEADER_BYTES) // MIN_RECORD_BYTES:
             return i, size, records
         size += rows[i, SIZE]
         records += rows[i, RECORDS_COUNT]
     return count, size, records
+
+
+@kernel
+def frame_chunk(
+    source: tuple[int, int, int, int, ByteArray], at: tuple[int, int], rows: Int64Array
+) -> int:
+    """As frame_plain, batches of any kind: how many there are that a segment can hold."""
+    read, descriptor, end, base_offset, buffer = source
+    position, previous_offset = at
+    wanted = min(np.int64(buffer.shape[0] - SLACK_BYTES), np.int64(end - position))
+    got = read_at(read, np.int64(descriptor), np.int64(position), buffer, wanted)
+    if got <= 0 or got > wanted:
+        return 0
+    count, _, _, _ = walk_batches(buffer, got, position, previous_offset, rows)
+    for i in range(count):
+        if rows[i, LAST_OFFSET] - base_offset > MAX_RELATIVE_OFFSET:
+            return i
+    return int(count)
 
 
 @allocating_kernel

@@ -13,9 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cleaner_jobs.kernels.batch_flags import mark_read
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import check_open
+from storage.codecs.payload_kernels import CODECS_OF_KERNELS
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.filesystem import look_at, naming, open_known
 from storage.formats.batch_checksums import first_wrong_checksum
@@ -27,13 +29,10 @@ from storage.formats.batch_columns import (
     LEGACY,
     OK,
     POSITION,
-    RECORDS_COUNT,
     RECORDS_END,
     RECORDS_START,
     SIZE,
     SLACK_BYTES,
-    TXN_FLAGS,
-    UNREAD,
     ByteArray,
     Int64Array,
     walk_batches,
@@ -96,6 +95,11 @@ class Window(NamedTuple):
     def ends_plain(self) -> bool:
         """Whether its last batch is v2 and not compressed, and so perhaps the next one."""
         return not self.rows[-1, ATTRIBUTES] & (CODEC_MASK | LEGACY)
+
+    def ends_packed(self) -> bool:
+        """Likewise, compressed by a codec of which kernels take most batches."""
+        attributes = int(self.rows[-1, ATTRIBUTES])
+        return not attributes & LEGACY and attributes & CODEC_MASK in CODECS_OF_KERNELS
 
     def behind(self) -> Place:
         """Where the next batch begins."""
@@ -272,13 +276,9 @@ def _decompressed(
 
 
 def is_read(rows: Int64Array) -> NDArray[np.bool_]:
-    """Whether there are records in a batch, and somebody looks at them.
-
-    More records than bytes are not believed of an aborted batch either before they are seen.
-    """
-    is_plausible = rows[:, RECORDS_COUNT] <= rows[:, SIZE]
-    unread = (rows[:, TXN_FLAGS] & UNREAD == UNREAD) & is_plausible
-    found: NDArray[np.bool_] = (rows[:, RECORDS_COUNT] > 0) & ~unread
+    """Of which batches records are looked at."""
+    found = np.empty(len(rows), np.bool_)
+    mark_read(rows, found)
     return found
 
 

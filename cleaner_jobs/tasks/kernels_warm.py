@@ -126,6 +126,13 @@ def warm() -> None:
     plain_runs.scan_plain(
         source, (0, -1), (0, 0, -1, 0), ((0, 0, 0), secret, ranges), (rows, bounds, columns)
     )
+    packed_runs.scan_packed(
+        source,
+        *((0, -1), (0, 0, -1, 0), ((0, 0, 0), secret, ranges)),
+        (window, bounds, np.zeros(1, np.bool_), tools),
+        (rows, columns),
+    )
+    batch_flags.mark_read(rows[:0], np.zeros(0, np.bool_))
     rules, scratch = (kept, 0, -1, horizons), (bounds, bounds, expected)
     plain_runs.rewrite_plain(
         source, (0, -1), superseded, rules, (window, (rows, actions, kept_records), scratch)

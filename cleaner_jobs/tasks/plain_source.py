@@ -1,4 +1,6 @@
-"""Segments as the kernels of `plain_runs` read them, and what those leave to be looked at again."""
+"""Segments as the kernels of `plain_runs` and `packed_runs` read them, and what those leave to be
+looked at again.
+"""
 
 from typing import NamedTuple
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.batch_flags import flag_aborted
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS, mark_superseded, pack_part, table_slots
+from cleaner_jobs.kernels.packed_runs import scan_packed
 from cleaner_jobs.kernels.plain_runs import LEFT, NO_MORE, PART_FULL, scan_plain
 from cleaner_jobs.kernels.record_states import count_in_batches
 from cleaner_jobs.task_values import FINGERPRINT_RANGE, Part, RoundSettings, Section, Stretch
@@ -36,6 +37,7 @@ from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.tasks.written_batches import heads_of
 from cleaner_jobs.txn_batch import RANGE_COLUMNS, TxnBatches
 from cleaner_jobs.unchanged import LogChangedError
+from storage.codecs.payload_kernels import tools_of_thread
 from storage.errors import CorruptFileError
 from storage.files.filesystem import naming
 from storage.formats.batch_columns import (
@@ -52,17 +54,20 @@ from storage.formats.batch_columns import (
     REASON_MASK,
     RECORDS_COUNT,
     SIZE,
+    SLACK_BYTES,
     Int64Array,
 )
 from storage.formats.batch_header import CODEC_MASK, CONTROL, TRANSACTIONAL
+from storage.formats.framed_batches import COMPRESSED, PLAIN
 
 PART_RECORDS = 1 << 20
+CHUNK_PAYLOAD_BYTES = 512 << 10  # decompressed at once: the cache of one core holds it
 MAX_PART_OFFSETS = 1 << 32
 NO_RANGES: Int64Array = np.empty((0, RANGE_COLUMNS), np.int64)
 
 
-class PlainRun(NamedTuple):
-    """Plain batches that a part was given."""
+class ScannedRun(NamedTuple):
+    """Batches that a part was given by a kernel."""
 
     rows: Int64Array
     why_ended: int
@@ -110,31 +115,42 @@ class PartBuilder:
         heads, _ = heads_of(window.buffer, start - origin, end - origin)
         self._take(stretch, rows, before, heads)
 
-    def add_plain(
-        self, stretch: Stretch, source: PlainSource, at: Place, aborted: Int64Array
-    ) -> PlainRun:
-        """Take in the plain batches at a place, as many as belong to the part and have room."""
-        rows = rows_of_run(self._buffers)
-        bounds = self._buffers.array("bounds", len(rows), np.int64, 2)
+    def add_run(
+        self, stretch: Stretch, source: PlainSource, at: Place, aborted: Int64Array, kind: int
+    ) -> ScannedRun:
+        """Take in the batches of a kind at a place, as many as belong to the part and have room.
+
+        kind: PLAIN or COMPRESSED.
+        """
+        rows, buffers = rows_of_run(self._buffers), self._buffers
+        bounds = buffers.array("bounds", len(rows), np.int64, 2)
         before = self._columns.filled
         part = (
             *(before, PART_RECORDS),
             *(self._first_offset if self._batches else -1, MAX_PART_OFFSETS),
         )
-        map_offsets = stretch.first_dirty_offset, stretch.map_end_offset
-        count, filled, heads, why_ended, left = scan_plain(
-            source.of_kernel,
-            (at.position, at.previous_offset),
-            part,
-            (*self._columns.parsing(map_offsets), aborted),
-            (rows, bounds, self._columns.room_for(most_records())),
+        parsing = (
+            *self._columns.parsing((stretch.first_dirty_offset, stretch.map_end_offset)),
+            aborted,
         )
+        place = at.position, at.previous_offset
+        if kind == PLAIN:
+            columns = self._columns.room_for(most_records())
+            found = scan_plain(source.of_kernel, place, part, parsing, (rows, bounds, columns))
+        else:
+            columns = self._columns.room_for(max(most_records(), PART_RECORDS - before))
+            scratch = (
+                buffers.array("payload of a chunk", CHUNK_PAYLOAD_BYTES + SLACK_BYTES),
+                *(bounds, buffers.array("is read", len(rows), np.bool_), tools_of_thread()),
+            )
+            found = scan_packed(source.of_kernel, place, part, parsing, scratch, (rows, columns))
+        count, filled, heads, why_ended, left = found
         if count:
             self._columns.filled = filled
             self._take(stretch, rows[:count], before, int(heads))
             at = place_behind(rows[count - 1])
         window = source.left(rows[count : count + left], at) if why_ended == LEFT else None
-        return PlainRun(rows[:count], why_ended, window)
+        return ScannedRun(rows[:count], why_ended, window)
 
     def _take(self, stretch: Stretch, rows: Int64Array, before: int, heads: int) -> None:
         """Note batches whose records are in the columns. before: how many records were."""
@@ -302,26 +318,29 @@ def _scan_stretch(
         aborted = ranges.of(stretch)
         source = PlainSource.of(reader, stretch.end, buffers)
         at = reader.start(stretch.start)
-        may_be_plain = True
+        kinds: tuple[int, ...] = PLAIN, COMPRESSED  # of the batches that may come next
         while at.position < stretch.end:
-            left = None
-            if may_be_plain:
-                run = builder.add_plain(stretch, source, at, aborted)
+            left, goes_on = None, False
+            for kind in kinds:
+                run = builder.add_run(stretch, source, at, aborted, kind)
                 if len(run.rows):
                     index.check(run.rows)
                     at = place_behind(run.rows[-1])
                 if run.why_ended == PART_FULL:
                     yield from builder.finish()
-                if run.why_ended in (NO_MORE, PART_FULL):
-                    continue
-                left = run.left
+                left, goes_on = run.left, run.why_ended in (NO_MORE, PART_FULL)
+                if goes_on or left is not None or len(run.rows):
+                    kinds = (kind,)
+                    break
+            if goes_on:
+                continue
             window = left or reader.window(at, stretch.end)
             index.check(window.rows)
             flag_aborted(window.rows, aborted)
             yield from _scan_window(stretch, window, builder, buffers)
             if left is not None:
                 raise found_sound(left, at)
-            may_be_plain = window.ends_plain()
+            kinds = (PLAIN,) * window.ends_plain() + (COMPRESSED,) * window.ends_packed()
             at = window.behind()
         reader.check_unchanged(stretch.source)
         index.finish()

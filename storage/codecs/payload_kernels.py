@@ -24,7 +24,7 @@ ByteArray = npt.NDArray[np.uint8]
 Int64Array = npt.NDArray[np.int64]
 
 NOT_TAKEN = -1
-_GZIP, _LZ4, _ZSTD = int(Codec.GZIP), int(Codec.LZ4), int(Codec.ZSTD)
+CODECS_OF_KERNELS = _GZIP, _LZ4, _ZSTD = int(Codec.GZIP), int(Codec.LZ4), int(Codec.ZSTD)
 _GZIP_HEADER = np.frombuffer(GZIP_HEADER, np.uint8)
 _GZIP_FLAGS_AT = 3
 _GZIP_TRAILER_BYTES = 8

@@ -22,7 +22,7 @@ from cleaner_jobs.task_values import (
     Stretch,
     Verdict,
 )
-from cleaner_jobs.tasks import batch_window, packed_batches, plain_source, rewrite
+from cleaner_jobs.tasks import batch_window, packed_batches, plain_source, rewrite, scan
 from cleaner_jobs.tasks.map_capacity import find_map_end
 from cleaner_jobs.tasks.piece import rewrite_piece
 from cleaner_jobs.tasks.piece_sections import PieceContext
@@ -51,6 +51,7 @@ SMALL = {  # so that a buffer has no more room than what is in it
     (framed_batches, "PAYLOAD_BYTES"): 64,
     (plain_source, "CHUNK_BYTES"): 400,
     (plain_source, "RUN_BATCHES"): 3,
+    (scan, "CHUNK_PAYLOAD_BYTES"): 300,
     (packed_batches, "PACKED_BYTES"): 64,
     (packed_batches, "FILTERED_BYTES"): 300,
     (packed_batches, "KEPT_BYTES"): 1000,

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cleaner_jobs.kernels import plain_runs
+from cleaner_jobs.kernels import packed_runs, plain_runs
+from cleaner_jobs.kernels.packed_runs import scan_packed
 from cleaner_jobs.problems import MiswrittenError, WorkFileError
 from cleaner_jobs.task_values import Part, RoundSettings, Section, Source, Stretch
-from cleaner_jobs.tasks import plain_source, record_columns, scan
+from cleaner_jobs.tasks import batch_window, plain_source, record_columns, scan
 from cleaner_jobs.tasks.resolve import PartFiles
 from cleaner_jobs.tasks.scan import scan_stretches
 from cleaner_jobs.tasks.txn_batches import load_array, read_txn_batches, save_array
@@ -38,6 +39,7 @@ from storage.files.files import entry_of
 from storage.files.local import LOCAL
 from storage.formats.batch_columns import (
     ABORTED,
+    BAD_RECORD,
     CONTROL_RECORD,
     EXPIRED,
     IN_MAP,
@@ -459,6 +461,62 @@ def test_a_run_of_a_kernel_finds_what_its_steps_find(
     found.append((scanner.scan(*stretches), Path(scanner.root, "out.parts").read_bytes()))
     assert found[0] == found[1] == found[2]
     assert found[0][0].parts and not found[0][0].errors
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_run_of_compressed_batches_finds_what_its_steps_find(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Whatever is read and decompressed at a time; among them are plain ones, and such of snappy,
+    which no kernel takes."""
+    chance = Random(seed)
+    codecs = [chance.choice([Codec.GZIP, Codec.LZ4, Codec.ZSTD])] * 12
+    codecs += [*Codec] if seed % 2 else []
+    made: list[ReferenceBatch | bytes] = []
+    offset = 0
+    for _ in range(40):
+        keys = "".join(chance.choices("abcdeABC.", k=chance.randrange(1, 9)))
+        codec = chance.choice(codecs)
+        made.append(packed(keyed(offset, keys), codec) if codec else keyed(offset, keys))
+        offset += len(keys) + chance.randrange(3)
+    scanner.first_dirty_offset = chance.randrange(20)
+    stretches = scanner.segment(made, cut_at=[chance.randrange(5, 35)])
+    monkeypatch.setattr(scan, "PART_RECORDS", 10**6)
+    monkeypatch.setattr(batch_window, "WINDOW_BYTES", 300)
+    found, runs = [], []
+
+    def counted(*given: Any) -> Any:
+        ended = scan_packed(*given)
+        runs.append(ended[0])
+        return ended
+
+    monkeypatch.setattr(scan, "scan_packed", counted)
+    sizes = ((1 << 19, 1 << 14, 1 << 19), (chance.randrange(100, 700), 2, 600))
+    for chunk_bytes, run_batches, payload_bytes in sizes:
+        monkeypatch.setattr(plain_source, "CHUNK_BYTES", chunk_bytes)
+        monkeypatch.setattr(plain_source, "RUN_BATCHES", run_batches)
+        monkeypatch.setattr(scan, "CHUNK_PAYLOAD_BYTES", payload_bytes)
+        found.append((scanner.scan(*stretches), Path(scanner.root, "out.parts").read_bytes()))
+    assert any(runs)
+    monkeypatch.setattr(plain_source, "pread_address", lambda: 0)
+    found.append((scanner.scan(*stretches), Path(scanner.root, "out.parts").read_bytes()))
+    assert found[0] == found[1] == found[2]
+    assert found[0][0].parts and not found[0][0].errors
+
+
+@pytest.mark.parametrize("kernel", ["first_wrong_checksum", "parse_records"])
+def test_what_only_the_kernel_of_a_compressed_run_finds_wrong_sets_the_log_aside(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch, kernel: str
+) -> None:
+    """As of plain batches, below."""
+    answers = {"first_wrong_checksum": (0, 12345), "parse_records": (0, 0, BAD_RECORD, 0)}
+    monkeypatch.setattr(scan, "scan_packed", uncompiled(packed_runs.scan_packed))
+    monkeypatch.setattr(packed_runs, kernel, lambda *_: answers[kernel])
+    found = scanner.scan(*scanner.segment([packed(keyed(0, "abc"), Codec.LZ4)]))
+    assert found.parts == []
+    ((_, error),) = found.errors
+    assert isinstance(error, MiswrittenError)
+    assert "sound when they were looked at again" in str(error)
 
 
 def test_what_only_the_kernel_of_a_run_finds_wrong_sets_the_log_aside(
