@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, Self
 
 from storage.files.files import ChangingFile, Files
-from storage.formats.batch_header import NO_TIMESTAMP
+from storage.formats.batch_header import NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.log.engine import quick_search
 from storage.log.engine.batches import Batch, Bytes, in_file, in_memory
 from storage.log.engine.compiled import COMPILED
@@ -139,7 +139,7 @@ class FileRecords:
                 if record.timestamp >= target_ms and record.offset >= from_offset:
                     epoch = batch.leader_epoch
                     return TimestampAndOffset(
-                        record.timestamp, record.offset, None if epoch < 0 else epoch
+                        record.timestamp, record.offset, None if epoch == NO_LEADER_EPOCH else epoch
                     )
         return None
 
