@@ -24,7 +24,7 @@ from storage.log.engine.errors import (
 from storage.log.engine.offsets import UNKNOWN
 from storage.log.engine.segment import LogSegment
 
-_WINDOW_BYTES = 120 * 1024  # stays in the cache, and in the memory that the process has already
+_WINDOW_BYTES = 512 * 1024  # stays in the processor's cache
 _MOST_BATCHES = _WINDOW_BYTES // BATCH_HEADER_BYTES + 1
 _MOST_ONE_BY_ONE = 1024
 
