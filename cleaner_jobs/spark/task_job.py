@@ -34,6 +34,25 @@ def core_count(spark: SparkContext) -> int:
         raise StageFailedError(f"first job: {cause_of_failure(error)}") from error
 
 
+class SparkTasks:
+    """Runs the tasks of a round as tasks of Spark."""
+
+    def __init__(self, spark: SparkContext) -> None:
+        self._spark = spark
+
+    def core_count(self) -> int:
+        return core_count(self._spark)
+
+    def run_stage(
+        self,
+        work_dir: str,
+        stage: str,
+        tasks: list[dict[str, Any]],
+        take: Callable[[Sequence[Row]], None],
+    ) -> list[Row]:
+        return run_stage(self._spark, work_dir, stage, tasks, take)
+
+
 def run_stage(
     spark: SparkContext,
     work_dir: str,

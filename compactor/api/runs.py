@@ -9,6 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from cleaner_jobs.spark.local_dirs import given_local_dirs
+from cleaner_jobs.tasks.tasks_here import TasksHere
 from compactor.api import places
 from compactor.api.changes import OnProgress, watched
 from compactor.api.own_places import require_blocks_elsewhere, require_temporary_elsewhere
@@ -130,6 +131,7 @@ def _clean(
             drop_null_keys=options.drop_null_keys,
             fail_on_corrupt=options.fail_on_corrupt,
             session=options.session,
+            runner=TasksHere() if options.in_process else None,
             files=asked.premises.files,
         )
         if plan.logs:

@@ -36,6 +36,7 @@ from compactor.cleaning.proof import (
 from compactor.cleaning.stage_values import FinishedGroup, LogResult
 from compactor.cleaning.stages import Stages
 from compactor.cleaning.swapper import GroupSwapper, Swapped, joined_segments, needs_joining
+from compactor.cleaning.task_runner import TaskRunner
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.finalizer import sweep_staged
 from compactor.host.clock import now_ms
@@ -77,6 +78,7 @@ class RunSettings:
     drop_null_keys: bool = False  # though most of what would go has no key
     fail_on_corrupt: bool = False  # end the round at a log whose data is wrong, set none aside
     session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own
+    runner: TaskRunner | None = None  # of the tasks, in the place of Spark
     files: Files = LOCAL  # as the driver changes them: of log and work directories
 
 
@@ -113,13 +115,11 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
                 hash_key_high=secrets.randbits(64),
                 dry_run=settings.dry_run,
             )
-            session = settings.session
-            given = None if session is None else nullcontext(session.sparkContext)
             with (
                 _staged_files_swept(plan, facts, settings.files),
-                given or _spark(settings, plan.logs, facts, stopwatch, progress) as spark,
+                _runner(settings, plan.logs, facts, stopwatch, progress) as runner,
             ):
-                stages = Stages(spark, facts, plan.logs, progress)
+                stages = Stages(runner, facts, plan.logs, progress)
                 reports = _clean(stages, settings, stopwatch, progress)
     reports = noted(plan, [*reports, *plan.not_cleaned])
     if not settings.dry_run:
@@ -136,6 +136,25 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
         phases=tuple(stopwatch.phases),
         notices=notices_of(plan),
     )
+
+
+@contextmanager
+def _runner(
+    settings: RunSettings,
+    logs: Sequence[LogPlan],
+    facts: RoundSettings,
+    stopwatch: _Stopwatch,
+    progress: ProgressSink,
+) -> Iterator[TaskRunner]:
+    """Who runs the tasks: the runner that is given, a Spark that is given, or one of its own."""
+    if settings.runner is not None:
+        yield settings.runner
+        return
+    from cleaner_jobs.spark.task_job import SparkTasks
+
+    given = None if settings.session is None else nullcontext(settings.session.sparkContext)
+    with given or _spark(settings, logs, facts, stopwatch, progress) as spark:
+        yield SparkTasks(spark)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The three Spark stages of a round, from log plans to rewritten pieces, and what failed where."""
+"""The three stages of a round, from log plans to rewritten pieces, and what failed where."""
 
 import json
 import os
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import problem_of
@@ -41,6 +41,7 @@ from compactor.cleaning.stage_values import (
     Scan,
     TransactionsOfLog,
 )
+from compactor.cleaning.task_runner import TaskRunner
 from compactor.cleaning.waiting import Poll, turns_taken_often
 from compactor.host.progress import ProgressSink
 from compactor.planning import layout
@@ -49,9 +50,6 @@ from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, file_name
 from storage.files import filesystem, held_directories
 from storage.formats import offset_index
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext
 
 
 class _Awaited:
@@ -68,15 +66,13 @@ class Stages:
 
     def __init__(
         self,
-        spark: "SparkContext",
+        runner: TaskRunner,
         settings: RoundSettings,
         plans: Sequence[LogPlan],
         progress: ProgressSink,
     ) -> None:
-        from cleaner_jobs.spark.task_job import core_count
-
-        self._spark, self._settings, self._progress = spark, settings, progress
-        self._cores = core_count(spark)
+        self._runner, self._settings, self._progress = runner, settings, progress
+        self._cores = runner.core_count()
         self._plans = {plan.log_id: plan for plan in plans}
         self._log_bytes = {plan.log_id: plan.log_bytes for plan in plans}
         self._problems: dict[int, TaskProblem] = {}  # the first one of each log
@@ -326,8 +322,6 @@ class Stages:
         self._progress.stage(stage, self.log_bytes())
         if not tasks:
             return []
-        from cleaner_jobs.spark.task_job import run_stage
-
         tasks = [{"settings": self._settings, **task} for task in tasks]
         work_dir = self._settings.work_dir
         poll = Poll(lambda: done_bytes(work_dir, stage), self._progress.advance)
@@ -338,7 +332,7 @@ class Stages:
                 take(json.loads(value))
             poll.look()
 
-        rows = run_stage(self._spark, work_dir, stage, tasks, look)
+        rows = self._runner.run_stage(work_dir, stage, tasks, look)
         self._progress.advance(self.log_bytes())
         values = []
         for kind, value in rows:

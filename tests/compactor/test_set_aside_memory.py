@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -55,12 +54,9 @@ def compactor(
 ) -> Compactor:
     """The command line, its tasks in this process."""
     run_round = cleaner_manager.run_round
-    spark: Any = SimpleNamespace(
-        sparkContext=SimpleNamespace(defaultParallelism=1, log_round=local)
-    )
 
     def here(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) -> CleaningReport:
-        return run_round(plan, replace(settings, session=spark), progress)
+        return run_round(plan, replace(settings, runner=local), progress)
 
     def run(command: str, *words: object) -> Ended:
         monkeypatch.setattr(cleaner_manager, "run_round", here)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -39,15 +38,13 @@ def local_rounds(work_dir: Path) -> Iterator[None]:
     """Rounds of this process run their tasks in it meanwhile."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         local = open_local_round(work_dir, monkeypatch)
-        spark: Any = SimpleNamespace(
-            sparkContext=SimpleNamespace(defaultParallelism=CORES, log_round=local)
-        )
+        local.cores = CORES
         real = cleaner_manager.run_round
 
         def run_round(
             plan: RoundPlan, settings: cleaner_manager.RunSettings, progress: ProgressSink
         ) -> CleaningReport:
-            return real(plan, replace(settings, session=spark), progress)
+            return real(plan, replace(settings, runner=local), progress)
 
         monkeypatch.setattr(cleaner_manager, "run_round", run_round)
         yield

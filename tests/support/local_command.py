@@ -6,7 +6,6 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -15,7 +14,7 @@ import typer
 
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
-from tests.support.local_round import open_local_round
+from tests.support.local_round import LocalRound, open_local_round
 
 _made_of = functools.cache(typer.main.get_command)
 
@@ -40,10 +39,10 @@ def use_local_rounds(patch: pytest.MonkeyPatch, work_dir: Path, cores: int = 2) 
     local.cores = cores
 
     @contextlib.contextmanager
-    def spark(*_: object) -> Iterator[Any]:
-        yield SimpleNamespace(defaultParallelism=cores, log_round=local)
+    def here(*_: object) -> Iterator[LocalRound]:
+        yield local
 
-    patch.setattr(cleaner_manager, "_spark", spark)
+    patch.setattr(cleaner_manager, "_runner", here)
 
 
 def run_command(*words: object) -> Ended:

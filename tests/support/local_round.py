@@ -1,18 +1,14 @@
 """A whole round in this process and without Spark: the same tasks, one after another."""
 
-import itertools
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from cleaner_jobs.task_values import REWRITE, RoundSettings, Row, save_task, task_file
-from cleaner_jobs.tasks.early_rows import EarlyRows
-from cleaner_jobs.tasks.task import run_task
+from cleaner_jobs.task_values import RoundSettings, Row
+from cleaner_jobs.tasks.tasks_here import TasksHere
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.work_dir import SUBDIRECTORIES
@@ -66,61 +62,39 @@ class LocalRound:
     drop_null_keys: bool = True  # as Kafka's cleaner does
     files: Files = LOCAL  # as the driver changes them
     stages: list[tuple[str, int]] = field(default_factory=list)  # as they ran, and their tasks
-    _attempts: "itertools.count[int]" = field(default_factory=itertools.count)
+    _tasks: TasksHere = field(default_factory=TasksHere)
 
     def run(
         self, plan: RoundPlan, dry_run: bool = False, map_capacity: int | None = None
     ) -> CleaningReport:
-        spark: Any = SimpleNamespace(
-            sparkContext=SimpleNamespace(defaultParallelism=self.cores, log_round=self)
-        )
         settings = RunSettings(
             dry_run=dry_run,
             work_dir=str(self.work_dir),
             map_capacity=map_capacity,
             originals=self.originals,
             drop_null_keys=self.drop_null_keys,
-            session=spark,
+            runner=self,
             files=self.files,
         )
         return cleaner_manager.run_round(plan, settings, NoProgress())
 
+    def core_count(self) -> int:
+        return self.cores
+
     def run_stage(
         self, work_dir: str, stage: str, tasks: Sequence[dict[str, Any]], take: Take
     ) -> Rows:
-        """take: is given the early rows of a task when it is over, not while it goes on."""
-        early_rows = EarlyRows(work_dir, stage)
         self.stages.append((stage, len(tasks)))
         if stage in self.before:
             self.before[stage]()
-        for number, task in enumerate(tasks):
-            save_task(task_file(work_dir, stage, number), task)
-        rows: Rows = []
-        for number in range(len(tasks)):
-            attempt = f"{stage}-{number}-{next(self._attempts)}"
-            rows += run_task(work_dir, stage, number, attempt)
-            if stage not in self.after:
-                take(list(early_rows.new()) if stage == REWRITE else [])
-        return self.after[stage](rows) if stage in self.after else rows
+        if stage not in self.after:
+            return self._tasks.run_stage(work_dir, stage, tasks, take)
+        rows = self._tasks.run_stage(work_dir, stage, tasks, lambda _: None)
+        return self.after[stage](rows)
 
 
 def open_local_round(work_dir: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
-    """Put this in the place of the module that needs Spark, for the duration of a test."""
-    jobs = ModuleType("cleaner_jobs.spark.task_job")
-
-    def run_stage(
-        spark: Any,
-        work_dir: str,
-        stage: str,
-        tasks: list[dict[str, Any]],
-        take: Take,
-    ) -> Rows:
-        its_round: LocalRound = spark.log_round
-        return its_round.run_stage(work_dir, stage, tasks, take)
-
-    jobs.run_stage = run_stage  # type: ignore[attr-defined]
-    jobs.core_count = lambda spark: spark.defaultParallelism  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, jobs.__name__, jobs)
+    """A round for a test; for its duration, the tasks are as those of large logs."""
     # logs of a test are small, and their groups are to be cut and joined as those of large ones
     monkeypatch.setattr(layout, "SMALLEST_SHARE_BYTES", 1)
     work_dir.mkdir(exist_ok=True)
