@@ -18,6 +18,7 @@ from compactor.api.rules import ONE_ROUND, Rules, RunOptions
 from compactor.api.runs import run
 from compactor.errors import ConfigError
 from compactor.round_report import CleaningReport, LogReport, LogStatus
+from compactor.topic_config import MAX_INT
 from storage.file_names import (
     INDEX,
     LOG,
@@ -35,6 +36,8 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.log.engine.segment_swap import CleanedGroup
 from storage.log.manager.log_cleaner import CleanedLog, LogToClean
 
+# the producers are those that the log has at this moment: whether they expire is its own affair
+_NONE_EXPIRES = {"producer.id.expiration.ms": str(MAX_INT)}
 COPIED_BYTES = 1024 * 1024  # at a time, of an active segment
 
 
@@ -46,15 +49,18 @@ class Cleaner:
         work_dir: str,
         options: RunOptions = ONE_ROUND,
         on_report: Callable[[CleaningReport], object] = lambda _: None,
+        makes_all_anew: bool = False,
     ) -> None:
         """work_dir: in no log directory, and on the file system of all of them.
 
         options: as of `run`; a Spark session in it saves the start of one for each round.
         on_report: is given the report of each round, with the logs that could not be cleaned.
+        makes_all_anew: gives segments that lose nothing as new files, too, as Kafka's cleaner does.
         """
         if options.dry_run or options.keep_originals is not None:
             raise ConfigError("a log manager's cleaner neither runs dry nor keeps originals")
         self._work_dir, self._options, self._on_report = work_dir, options, on_report
+        self._makes_all_anew = makes_all_anew
 
     @contextmanager
     def cleaned(self, logs: Sequence[LogToClean], now_ms: int) -> Iterator[list[CleanedLog]]:
@@ -64,9 +70,17 @@ class Cleaner:
             log_dir = os.path.join(own, "logs")
             _lay_out(log_dir, logs)
             topics = {log.partition[0]: _settings(log) for log in logs}
-            rules = Rules(topic_configs=topics, as_of=now_ms, any_clock=True, no_metadata=True)
+            rules = Rules(
+                topic_configs=topics,
+                settings=_NONE_EXPIRES,
+                as_of=now_ms,
+                any_clock=True,
+                no_metadata=True,
+            )
             report = run([log_dir], rules, replace(self._options, work_dir=own))
             self._on_report(report)
+            if self._makes_all_anew:
+                _copy_what_was_left(logs, log_dir, report)
             reports = {(each.topic, each.partition): each for each in report.logs}
             yield [
                 _result(log, log_dir, reports[log.partition])
@@ -145,6 +159,26 @@ def _copy_active(path: str, log: LogToClean) -> None:
 
 def _name(log: LogToClean) -> str:
     return f"{log.partition[0]}-{log.partition[1]}"
+
+
+def _copy_what_was_left(logs: Sequence[LogToClean], log_dir: str, report: CleaningReport) -> None:
+    """A segment below the end of the round that lost nothing is still the log's own: copy it."""
+    ends = {(each.topic, each.partition): each.end_offset or 0 for each in report.logs}
+    for log in logs:
+        path = os.path.join(log_dir, _name(log))
+        for base in log.bases:
+            own = LOCAL.look_up(os.path.join(path, file_name(base, LOG)))
+            if base < ends[log.partition] and own and own.inode == _inode(log, base):
+                _copy_segment(path, base)
+
+
+def _copy_segment(path: str, base: int) -> None:
+    for kind in SEGMENT_SUFFIXES:
+        name = os.path.join(path, file_name(base, kind))
+        found = LOCAL.look_up(name)
+        if found is not None:
+            LOCAL.replace_file(name, LOCAL.read_bytes(name))
+            LOCAL.set_modified(name, found.mtime_ns // 1_000_000)
 
 
 def _result(log: LogToClean, log_dir: str, report: LogReport) -> CleanedLog:

@@ -1,14 +1,20 @@
 """`log replay`: a script of operations on one log, with what came of each."""
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from compactor.api.changes import note_changes
+from compactor.api.managed_cleaning import Cleaner
 from compactor.api.places import in_place
+from compactor.api.rules import RunOptions
 from compactor.exit_codes import UsageError
 from compactor.replay.replay import Replay
+from compactor.round_report import CleaningReport
 from storage.files.local import LOCAL
+from storage.log.manager.log_cleaner import LogCleaner
 
 
 def replay(script: str, directory: str) -> Iterator[dict[str, Any]]:
@@ -27,10 +33,19 @@ def replay(script: str, directory: str) -> Iterator[dict[str, Any]]:
 
 def _transcript(lines: list[dict[str, Any] | None], local: str) -> Iterator[dict[str, Any]]:
     try:
-        yield from Replay(LOCAL, local).lines(lines)
+        yield from Replay(LOCAL, local, partial(cleaner_beside, local)).lines(lines)
     except Exception as error:
         note_changes(error, f"The log in {local} is as the lines before have left it.")
         raise
+
+
+def cleaner_beside(
+    directory: str, map_capacity: int | None, on_report: Callable[[CleaningReport], object]
+) -> LogCleaner:
+    """A cleaner as Kafka's for the logs of a script: in this process, with files of its own beside
+    the directory of the script."""
+    options = RunOptions(in_process=True, drop_null_keys=True, map_capacity=map_capacity)
+    return Cleaner(os.path.dirname(directory), options, on_report, makes_all_anew=True)
 
 
 def _lines(path: str, script: str) -> list[dict[str, Any] | None]:

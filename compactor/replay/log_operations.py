@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compactor.replay.script_batches import ScriptBatches
+from compactor.replay.script_cleaning import ScriptCleaning
 from compactor.replay.script_clock import ScriptClock
 from compactor.replay.script_queries import Queries
 from compactor.replay.script_values import Line, Values, segment
@@ -22,8 +23,8 @@ _ORIGINS = {
 class LogOperations:
     """What a script does to a log; the guards of transactions are kept from line to line."""
 
-    def __init__(self, clock: ScriptClock) -> None:
-        self._clock = clock
+    def __init__(self, clock: ScriptClock, cleaning: ScriptCleaning) -> None:
+        self._clock, self._cleaning = clock, cleaning
         self._guards: dict[int, VerificationGuard] = {}
 
     def perform(self, op: str, log: Log, line: Line, resolved: Line) -> Any:
@@ -35,6 +36,8 @@ class LogOperations:
             return self._append(log, values, _as_marker(line))
         if op == "verify_txn":
             return self._verify(log, values, line)
+        if op == "clean":
+            return self._cleaning.clean(log, values, line)
         if op in _CHANGES:
             return _CHANGES[op](log, values, line)
         return Queries(log, values, line).answer(op)

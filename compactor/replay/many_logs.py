@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compactor.replay.log_operations import LogOperations
+from compactor.replay.script_cleaning import ScriptCleaning
 from compactor.replay.script_clock import CONFIGURING, ScriptClock
 from compactor.replay.script_damage import damage
 from compactor.replay.script_errors import ClosedError, OpenError
@@ -27,9 +28,11 @@ _NOT_HERE = ("open", "close", "checkpoint", "partition")
 class ManyLogs:
     """A log manager, with directories `d0`, `d1`, … in the directory of the script."""
 
-    def __init__(self, files: Files, log_dir: str, clock: ScriptClock) -> None:
+    def __init__(
+        self, files: Files, log_dir: str, clock: ScriptClock, cleaning: ScriptCleaning
+    ) -> None:
         self._files, self._root, self._clock = files, log_dir, clock
-        self._operations = LogOperations(clock)
+        self._operations = LogOperations(clock, cleaning)
         self._directories: list[str] = []
         self._defaults: dict[str, str] = {}
         self._topics: dict[str, dict[str, str]] = {}

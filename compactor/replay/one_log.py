@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compactor.replay.log_operations import LogOperations
+from compactor.replay.script_cleaning import ScriptCleaning
 from compactor.replay.script_clock import CONFIGURING, ScriptClock
 from compactor.replay.script_damage import damage
 from compactor.replay.script_errors import ClosedError, OpenError
@@ -22,9 +23,11 @@ from storage.log.engine.moves import remove_if_there
 class OneLog:
     """One log in a log directory."""
 
-    def __init__(self, files: Files, log_dir: str, clock: ScriptClock) -> None:
+    def __init__(
+        self, files: Files, log_dir: str, clock: ScriptClock, cleaning: ScriptCleaning
+    ) -> None:
         self._files, self._log_dir, self._clock = files, log_dir, clock
-        self._operations = LogOperations(clock)
+        self._operations = LogOperations(clock, cleaning)
         self._config = LogConfig()
         self._partition = ("t", 0)
         self._log: Log | None = None

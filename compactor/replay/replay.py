@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from compactor.replay.many_logs import ManyLogs
 from compactor.replay.one_log import OneLog
+from compactor.replay.script_cleaning import CleanerMaker, ScriptCleaning
 from compactor.replay.script_clock import ScriptClock
 from compactor.replay.script_values import Line
 from compactor.replay.transcript import described
@@ -33,10 +34,11 @@ class Scripted(Protocol):
 class Replay:
     """A log directory, or several, and the script's clock."""
 
-    def __init__(self, files: Files, log_dir: str) -> None:
+    def __init__(self, files: Files, log_dir: str, make_cleaner: CleanerMaker) -> None:
         self._files, self._log_dir = files, os.path.abspath(log_dir)
         if not files.is_directory(self._log_dir):
             files.make_directory(self._log_dir)
+        self._cleaning = ScriptCleaning(files, make_cleaner)
         self._scripted: Scripted | None = None
 
     def lines(self, script: Iterable[Line | None]) -> Iterator[Line]:
@@ -48,7 +50,7 @@ class Replay:
             if line is not None:
                 if self._scripted is None:
                     kind = ManyLogs if line["op"] == "manager" else OneLog
-                    self._scripted = kind(self._files, self._log_dir, ScriptClock())
+                    self._scripted = kind(self._files, self._log_dir, ScriptClock(), self._cleaning)
                 yield _done(self._scripted, number, line)
         if self._scripted is not None:
             self._scripted.end()

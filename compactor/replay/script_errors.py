@@ -7,5 +7,11 @@ class ClosedError(LogError):
     """An operation that needs an open log, or a running log manager."""
 
 
+class NotCleanedError(LogError):
+    """A log whose data is wrong: its cleaning has left it as it was."""
+
+    kafka_name, kafka_cause = "CorruptRecordException", None
+
+
 class OpenError(LogError):
     """An operation that needs a closed log, or a log manager that is not running."""

@@ -3,8 +3,10 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+from compactor.api.replays import cleaner_beside
 from compactor.replay.replay import Replay
 from storage.files.files import Files
 from storage.log.engine.compiled import COMPILED
@@ -12,8 +14,13 @@ from storage.log.engine.compiled import COMPILED
 
 def replayed(files: Files, log_dir: str, script: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Do a script in a directory. What it tells has been through JSON, as Kafka's has."""
-    lines = Replay(files, log_dir).lines(script)
+    lines = replay_in(files, log_dir).lines(script)
     return [json.loads(json.dumps(line)) for line in lines]
+
+
+def replay_in(files: Files, log_dir: str) -> Replay:
+    """A replay in a directory of a local disk, as `compactor log replay` does it."""
+    return Replay(files, log_dir, partial(cleaner_beside, log_dir))
 
 
 @contextmanager

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from compactor.replay.replay import Replay
 from storage.files.local import LOCAL
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from tests.crash.states import LOCK_FILE, TEMPORARY, CrashState
 from tests.engine.crash.checks import lost, problems_of
 from tests.engine.crash.record import PARTITION, Recorded, Stage, held_in
 from tests.engine.crash.stories import SMALL
+from tests.engine.replays import replay_in
 from tests.engine.rules.case import NOW_MS, Line
 from tests.engine.rules.steps import (
     CLOSE,
@@ -83,7 +83,7 @@ def looked_at(
     transcript, problems = list[dict[str, Any]](), list[str]()
     at = script.index(_LARGEST)
     is_refused = False
-    for number, line in enumerate(Replay(LOCAL, str(log_dir)).lines(script)):
+    for number, line in enumerate(replay_in(LOCAL, str(log_dir)).lines(script)):
         transcript.append(line)
         if number == at:
             is_refused = "error" in transcript[at - 2]

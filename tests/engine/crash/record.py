@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from compactor.replay.replay import Replay
 from storage.file_names import LOG
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from tests.crash.operations import Record
 from tests.crash.recorder import Recorder
 from tests.engine.crash.stories import Story
+from tests.engine.replays import replay_in
 from tests.support.reference_batch import HEADER, ReferenceBatch, decode, sealed, split
 
 PARTITION = "t-0"
@@ -45,7 +45,7 @@ class Recorded(NamedTuple):
 def recorded(story: Story, work: Path) -> Recorded:
     """Do a story in an empty directory, which is removed again."""
     log_dir = work / "logs"
-    lines = iter(Replay(LOCAL, str(log_dir)).lines([*story.before, *story.cut_short]))
+    lines = iter(replay_in(LOCAL, str(log_dir)).lines([*story.before, *story.cut_short]))
     told = [_next(lines) for _ in story.before][-1]
     recorder = Recorder(log_dir, each_write=True)
     stages = [stage_of(0, log_dir, told, None)]

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from compactor.replay.replay import Replay
 from storage.file_names import LOG
 from storage.files.local import LOCAL
 from tests.disturbed.errors import SHORT, Failure, can_fail_so
 from tests.engine.crash.opening import LOOK, looked_at
 from tests.engine.crash.record import PARTITION, Stage, stage_of
 from tests.engine.crash.stories import SMALL, Story
+from tests.engine.replays import replay_in
 from tests.engine.rules.case import Line
 from tests.engine.rules.steps import one
 from tests.support.file_operations import FileOperations, Operation
@@ -55,7 +55,7 @@ class _Play:
 
     def __init__(self, story: Story, log_dir: Path) -> None:
         self._script = [*story.before, *story.cut_short]
-        self._lines = Replay(LOCAL, str(log_dir)).lines(self._given())
+        self._lines = replay_in(LOCAL, str(log_dir)).lines(self._given())
         for _ in story.before:
             self.next()
 
