@@ -52,8 +52,8 @@ def replay(
     The operations: append (as leader, coordinator or follower), end_txn, read, look-ups of offsets,
     times, epochs and aborted transactions, roll, flush, truncate, delete records, retention, high
     watermark, leader epochs, producer snapshots; open and close, crash, damage to files, and
-    opening again; cleaning, which starts no Spark; and the same for several logs under a log
-    manager.
+    opening again; cleaning, which starts no Spark. A script that begins with the operation manager
+    is for several logs under a log manager, in directories d0, d1, ... of DIR.
 
     [dim]compactor log replay script.jsonl /tmp/log[/]
     """

@@ -3,17 +3,18 @@
 1. Files that were to be deleted, and what a cleaning had not finished, go.
 2. A swap that was complete is finished: what it replaces goes, its files get their names.
 3. Indexes without a `.log` go; a segment without an offset index is recovered.
-4. After an unclean shutdown, each segment from the recovery point on is recovered. What is cut off
+4. A segment with offsets too far apart is split where it is recovered.
+5. After an unclean shutdown, each segment from the recovery point on is recovered. What is cut off
    one takes all later ones with it.
-5. The producers are rebuilt.
+6. The producers are rebuilt.
 
 Source: Kafka, LogLoader; spec L-25, F-16.1, C-15.5 to C-15.7.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from storage.file_names import (
     CLEANED,
@@ -28,16 +29,23 @@ from storage.file_names import (
     offset_of,
 )
 from storage.log.engine.epochs import LeaderEpochs
-from storage.log.engine.errors import CorruptIndexError, InvalidOffsetError
+from storage.log.engine.errors import (
+    CorruptIndexError,
+    InvalidOffsetError,
+    LogSegmentOffsetOverflowError,
+)
 from storage.log.engine.local_log import LocalLog
 from storage.log.engine.moves import remove_if_there
 from storage.log.engine.producer_manager import ProducerManager
 from storage.log.engine.rebuilding_producers import rebuild_producers, recover_segment
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.snapshot_deletion import delete_snapshots
+from storage.log.engine.splitting import split
 
 _INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
 _MAX_LONG = 2**63 - 1
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +63,10 @@ class LoadedOffsets(NamedTuple):
     end: int
 
 
+class _SplitError(Exception):
+    """A segment was split: what was being done with all of them begins anew."""
+
+
 class LogLoader:
     """Loads one log, whose segments are put into `local`."""
 
@@ -70,12 +82,12 @@ class LogLoader:
         """Load the segments, and build the state of producers."""
         state = self._state
         self._settle()
-        self._load_segments()
+        self._unless_split(self._load_segments)
         segments = self._local.segments
         if self._place.path.endswith(DELETE_DIR):
             recovery_point, end = self._unrecovered()
         else:
-            recovery_point, end = self._recover()
+            recovery_point, end = self._unless_split(self._recover)
             segments.active.resize_indexes(self._local.config.segment_index_bytes)
         self._epochs.truncate_from_end(end)
         log_start = max(state.log_start, segments.first.base_offset)
@@ -130,7 +142,17 @@ class LogLoader:
 
     # ---- segments -----------------------------------------------------------------------------
 
+    def _unless_split(self, step: Callable[[], Result]) -> Result:
+        """Do a step, from its beginning again where it has had to split a segment."""
+        while True:
+            try:
+                return step()
+            except _SplitError:
+                continue
+
     def _load_segments(self) -> None:
+        self._local.segments.close()
+        self._local.segments.clear()
         names = self._names()
         present = frozenset(names)
         for name in names:
@@ -154,7 +176,11 @@ class LogLoader:
         start, now_ms = self._state.log_start, self._place.clock()
         segments = self._local.segments
         rebuild_producers(producers, segments, start, segment.base_offset, now_ms, False)
-        cut = recover_segment(segment, producers, self._epochs)
+        try:
+            cut = recover_segment(segment, producers, self._epochs)
+        except LogSegmentOffsetOverflowError as error:
+            delete_snapshots(self._local, self._producers, split(self._local, segment))
+            raise _SplitError from error
         producers.take_snapshot()
         return cut
 

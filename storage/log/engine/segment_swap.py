@@ -6,9 +6,15 @@ For each group of old segments and the new ones that replace it:
    after a crash removes them.
 2. By falling base offset they get `.swap`. From the last of these renames on a start finishes the
    swap; before it, it goes back to the old segments.
-3. The old files get `.deleted`, and are removed after file.delete.delay.ms.
-4. The new ones get their own names, and the directory is synced.
+3. The old files get `.deleted`, and are removed after file.delete.delay.ms. Those behind the end of
+   the new ones, which a start does not remove, go one after the other from the front, so that no
+   tombstone goes before what it hides.
+4. The new ones get their own names, each `.log` first: only then nothing else can be removed that
+   belongs to it.
 5. Producer snapshots at base offsets that are no more are deleted likewise.
+
+The directory is synced between all of these, as in the swap of a round (`compactor.finalizer`, with
+the reasons); Kafka does it at the end alone, and counts on a file system that keeps the order.
 
 Source: Kafka, LocalLog.replaceSegments, UnifiedLog.replaceSegments; spec C-15.1.
 """
@@ -19,6 +25,7 @@ from typing import NamedTuple
 
 from storage.file_names import CLEANED, SEGMENT_SUFFIXES, SWAP, file_name
 from storage.formats import producer_snapshot
+from storage.log.engine.local_log import LocalLog
 from storage.log.engine.parts import LogParts
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.snapshot_deletion import delete_snapshots
@@ -61,15 +68,33 @@ def swap_in(parts: LogParts, group: CleanedGroup) -> None:
     local.require_open()
     old = [segment for segment in local.segments if segment.base_offset in group.old_bases]
     new = [_brought(parts, group.directory, base) for base in group.new_bases]
-    for segment in reversed(new):
-        segment.change_suffix(CLEANED, SWAP)
+    put_in_place(local, old, new)
     gone = set(group.old_bases) - set(group.new_bases)
-    local.segments.exchange(gone, new)
-    local.delete_files(old)
-    for segment in new:
-        segment.change_suffix(SWAP, "")
-    local.files.sync_directory(local.place.path)
     delete_snapshots(local, parts.producers, [s for s in old if s.base_offset in gone])
+
+
+def put_in_place(local: LocalLog, old: Sequence[LogSegment], new: Sequence[LogSegment]) -> None:
+    """Steps 2 to 4. old: of the log, rising; new: rising, whose files end in `.cleaned`."""
+    lowest, *others = new
+    local.sync_names()
+    for segment in reversed(others):
+        segment.change_suffix(CLEANED, SWAP)
+    if others:
+        local.sync_names()
+    lowest.change_suffix(CLEANED, SWAP)
+    local.sync_names()
+    end = new[-1].next_offset()
+    local.segments.exchange([segment.base_offset for segment in old], new)
+    local.delete_files([segment for segment in old if segment.base_offset < end])
+    for segment in old:
+        if segment.base_offset >= end:
+            local.delete_files([segment])
+    local.sync_names()
+    for segment in new:
+        segment.rename_log(SWAP, "")
+        local.sync_names()
+        segment.rename_indexes()
+    local.sync_names()
 
 
 def _brought(parts: LogParts, directory: str, base: int) -> LogSegment:

@@ -33,6 +33,7 @@ from tests.engine.rules.steps import (
 
 CHECKPOINT: Line = {"op": "checkpoint"}
 FLUSH = flush(force=True)
+FAR = 2**31 + 7  # from 0 too far for an index
 DAY_MS = 24 * 60 * 60 * 1000
 SMALL = config(index_interval_bytes=0, segment_index_bytes=96)
 
@@ -236,5 +237,20 @@ STORIES = (
         "recovered by segments",
         (*THREE, CRASH, damage("flip", segment=1, at=-10)),
         (OPEN, one(NOW_MS + 4, leader_epoch=4), FLUSH, CHECKPOINT),
+    ),
+    Story(
+        "split",
+        (
+            SMALL,
+            OPEN,
+            follower(0, leader_epoch=1),
+            follower(3, leader_epoch=1),
+            follower(FAR, leader_epoch=2),
+            follower(FAR + 1, leader_epoch=2),
+            *FLUSHED,
+            CRASH,
+            damage("join", segment=0),
+        ),
+        (OPEN, one(NOW_MS + 4, leader_epoch=4), FLUSH, CHECKPOINT, clock(60_001)),
     ),
 )

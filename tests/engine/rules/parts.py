@@ -10,6 +10,7 @@ from tests.engine.rules import (
     reading,
     rolling,
     shortening,
+    splitting,
     validating,
 )
 from tests.engine.rules.case import Case
@@ -22,5 +23,6 @@ PARTS: Mapping[str, Sequence[Case]] = {
     "reading": reading.CASES,
     "rolling": rolling.CASES,
     "shortening": shortening.CASES,
+    "splitting": splitting.CASES,
     "validating": validating.CASES,
 }
