@@ -21,6 +21,12 @@ def told(transcript: list[dict[str, Any]], expected: Expectation) -> object:
     if expected.path == "files":
         names = [file["name"] for file in line["result"] if "/" in file["name"]]
         return [name.split("/", 1)[1] for name in names]
+    if expected.path.startswith("logs/"):  # of a log manager
+        _, name, path = expected.path.split("/")
+        return value_at(line["logs"][name], path)
+    field, _, name = expected.path.partition(" ")
+    if name:  # of one file
+        return next((file[field] for file in line["result"] if file["name"] == name), None)
     return value_at(line, expected.path)
 
 

@@ -5,7 +5,10 @@ from collections.abc import Mapping, Sequence
 from tests.engine.rules import (
     appending,
     configuring,
+    leading,
     loading,
+    managing,
+    overflowing,
     producing,
     reading,
     rolling,
@@ -18,7 +21,10 @@ from tests.engine.rules.case import Case
 PARTS: Mapping[str, Sequence[Case]] = {
     "appending": appending.CASES,
     "configuring": configuring.CASES,
+    "leading": leading.CASES,
     "loading": loading.CASES,
+    "managing": managing.CASES,
+    "overflowing": overflowing.CASES,
     "producing": producing.CASES,
     "reading": reading.CASES,
     "rolling": rolling.CASES,

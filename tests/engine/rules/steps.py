@@ -162,6 +162,11 @@ def files(*names: str) -> Seen:
     return Seen({"files": sorted(names)})
 
 
+def lines(name: str, *values: str) -> Seen:
+    """What stands in a checkpoint file, after a line that lists files."""
+    return Seen({f"lines {name}": sorted(values)})
+
+
 def refused(cause: str, *positions: int) -> Seen:
     """Records of a batch were refused, each for itself."""
     error = "RecordValidationException"

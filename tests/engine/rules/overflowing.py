@@ -1,0 +1,87 @@
+"""Segments whose offsets lie too far apart for their indexes: spec L-8.4, L-25.3."""
+
+from tests.engine.rules.case import Case
+from tests.engine.rules.steps import (
+    CLOSE,
+    FILES,
+    OPEN,
+    damage,
+    fails,
+    follower,
+    marker,
+    opened,
+    read,
+    result,
+    state,
+)
+
+FAR = 2**31  # as far above a base offset as no index entry can say
+
+CASES = [
+    Case(
+        "L-8.4, L-25.3",
+        "such a segment is split when the log is recovered, and every batch is still there",
+        OPEN,
+        follower(0),
+        follower(5),
+        follower(FAR),
+        follower(FAR + 1),
+        state(bases=[0, FAR], sizes=[140, 140]),
+        CLOSE,
+        damage("join", segment=0),
+        opened(clean=False, recovery_point=0),
+        state(bases=[0, FAR], sizes=[140, 140], log_end_offset=FAR + 2),
+        read(0),
+        read(FAR),
+        FILES,
+    ),
+    Case(
+        "L-25.3, C-16.3",
+        "twice, where there is no index, and the first batch is above the base offset",
+        OPEN,
+        follower(3),
+        follower(3 + FAR),
+        follower(3 + 2 * FAR),
+        CLOSE,
+        damage("join", segment=0),
+        damage("join", segment=0),
+        damage("delete", segment=0, suffix=".index"),
+        opened(),
+        # the old one was not loaded yet, and only one that is gets replaced: it stays, unseen
+        # behind those that its batches are in
+        state(bases=[0, 3, 3 + FAR, 3 + 2 * FAR], log_end_offset=4 + 2 * FAR),
+        read(FAR),
+        FILES,
+    ),
+    Case(
+        "L-25.3, C-16.4",
+        "aborted transactions are known again after the recovery",
+        OPEN,
+        follower(0, pid=1, epoch=0, seq=0, txn=True),
+        follower(1, pid=2, epoch=0, seq=0, txn=True),
+        marker(False, pid=2, **{"as": "follower", "base_offset": 2}),
+        follower(FAR),
+        marker(False, pid=1, **{"as": "follower", "base_offset": FAR + 1}),
+        CLOSE,
+        damage("join", segment=0),
+        opened(clean=False, recovery_point=0, high_watermark=FAR + 2),
+        state(bases=[0, FAR], txn_indexes=[34, 34], open_txns=[None, None]),
+        read(0, "committed"),
+        result(aborted=[[2, 1], [1, 0]]),
+        FILES,
+    ),
+    Case(
+        "L-25.3",
+        "one that does not end with a whole batch cannot be split, and is left as it is",
+        OPEN,
+        follower(0),
+        follower(FAR),
+        follower(FAR + 1),
+        CLOSE,
+        damage("join", segment=0),
+        damage("truncate", segment=0, suffix=".log", at=-7),
+        opened(clean=False, recovery_point=0),
+        fails("NoSuchElementException"),
+        FILES,
+    ),
+]
