@@ -114,6 +114,7 @@ class TestDeleteRecords:
         assert offsets(made)["log_start"] == 5
 
     def test_all(self, made: Path) -> None:
+        """L-23.2, EE-143: up to the high watermark, which is the end of an only replica."""
         assert run_command("log", "delete-records", made, NAME, "--only-replica", "--yes").code == 0
         found = offsets(made)
         assert (found["log_start"], found["log_end"], found["epochs"]) == (10, 10, [])
@@ -127,8 +128,11 @@ class TestDeleteRecords:
         assert offsets(made)["segments"] == 3
 
     def test_what_is_not_there_to_delete(self, made: Path) -> None:
+        """L-23.1, EE-143."""
         before = files_in(made)
         words = ["--only-replica", "--yes"]
+        ended = run_command("log", "delete-records", made, NAME, "--before", -2, *words)
+        assert ended.code == 2
         ended = run_command("log", "delete-records", made, NAME, "--before", 11, *words)
         assert (ended.code, "--before 11: the log ends at offset 10" in ended.error) == (2, True)
         ended = run_command("log", "delete-records", made, NAME, "--before", 0, *words)
@@ -136,6 +140,7 @@ class TestDeleteRecords:
         assert files_in(made) == before
 
     def test_of_a_compacted_topic_nothing_is_deleted(self, made: Path, tmp_path: Path) -> None:
+        """L-23.2, EE-143: with `delete` beside it, or with neither, records are."""
         before = files_in(made)
         configs = tmp_path / "topics.json"
         configs.write_text('{"orders": {"cleanup.policy": "compact"}}')
@@ -143,6 +148,10 @@ class TestDeleteRecords:
         ended = run_command("log", "delete-records", made, NAME, *words)
         assert (ended.code, files_in(made)) == (3, before)
         assert "Kafka deletes no records of such a topic" in ended.error
+        for policy in ("compact,delete", ""):
+            configs.write_text(f'{{"orders": {{"cleanup.policy": "{policy}"}}}}')
+            dry = run_command("log", "delete-records", made, NAME, *words, "--dry-run")
+            assert (dry.code, "log start offset: 0 becomes 5" in dry.out) == (0, True)
 
 
 class TestTruncate:

@@ -94,6 +94,20 @@ def test_a_slice_does_not_grow(records: FileRecords) -> None:
     assert (taken.size_bytes, taken.read()) == (70, batch(1, 6))
 
 
+def test_what_goes_to_a_reader_is_the_slice(files: MemoryFiles) -> None:
+    """L-2.12: as many bytes as are asked for, from its start; a file that was cut off meanwhile
+    gives fewer, and whoever needs all of them is told."""
+    records = FileRecords.open(files, PATH)
+    records.append(batch(0, 5) + batch(1, 6))
+    taken = records.slice(70, 70)
+    sent = b"".join(records.read(taken.position + at, 20) for at in range(0, 60, 20))
+    assert sent == batch(1, 6)[:60]
+    records.truncate_to(100)
+    assert taken.read() == batch(1, 6)[:30]
+    with pytest.raises(KafkaError, match="70 bytes expected at byte 70, 30 are there"):
+        records.read_fully(taken.position, taken.size_bytes)
+
+
 def test_a_file_is_opened_at_its_length(files: MemoryFiles) -> None:
     """L-2.1: it is preallocated only where it is new."""
     files.replace_file(PATH, batch(0, 5) + batch(1, 6))

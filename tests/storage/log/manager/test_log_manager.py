@@ -1,6 +1,7 @@
 """Many logs in several directories: where they are created, what a start finds, what fails."""
 
 import contextlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,11 +21,14 @@ from storage.log.engine.errors import (
     KafkaStorageError,
 )
 from storage.log.engine.log_config import LogConfig
+from storage.log.engine.producer_manager import ProducerSettings
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
-from storage.log.manager.manager_options import BY_HAND
+from storage.log.manager.manager_options import BY_HAND, INITIAL_TASK_DELAY_MS, TaskIntervals
 from tests.storage.log.engine.batches_for_tests import batch
 
+SPEC = Path(__file__).parents[4] / "docs" / "spec"
+INDEXED = ("index", "log", "timeindex")
 T0 = ("t", 0)
 DIRS = ["/a", "/b", "/c"]
 DAY_MS = 86_400_000
@@ -37,25 +41,30 @@ class Broker:
         self.now_ms = 1_700_000_000_000
         self.disk = MemoryFiles()
         self.broken = ""  # where every write fails
+        self.unreadable = ""  # where nothing can be listed
         self.files = WatchedFiles(self.disk, self._fail)
         self.scheduler = ManualScheduler(lambda: self.now_ms)
         self.log_dirs = list(log_dirs)
 
     def _fail(self, operation: Operation) -> None:
+        if self.unreadable and operation.name.startswith("list"):
+            for path in operation.paths:
+                if path.startswith(self.unreadable):
+                    raise OSError(5, "Input/output error", path)
         changes = ("write", "replace_file", "rename", "sync", "open_to_change", "make_directory")
         if self.broken and operation.name in changes:
             for path in operation.paths:
                 if path.startswith(self.broken):
                     raise OSError(5, "Input/output error", path)
 
-    def manager(self, **settings: str) -> LogManager:
+    def manager(self, intervals: TaskIntervals = BY_HAND, **settings: str) -> LogManager:
         options = ManagerOptions(
             clock=lambda: self.now_ms,
             scheduler=self.scheduler,
             files=self.files,
             lock=contextlib.nullcontext,
             config=LogConfig().changed(settings),
-            intervals=BY_HAND,
+            intervals=intervals,
         )
         return LogManager(self.log_dirs, options)
 
@@ -321,3 +330,124 @@ def test_a_power_cut_at_any_moment_of_a_move_keeps_the_records(broker: Broker) -
             refused += 1
     assert len(left) > 10
     assert 0 < refused < len(left) / 2
+
+
+# ---- layers, tasks, settings -------------------------------------------------------------------
+
+
+def test_a_manager_has_logs_of_segments_of_files(broker: Broker) -> None:
+    """L-1.1: each segment is a file of records and three indexes; the one for aborted transactions
+    has a file once there is one. Beside them stand leader epochs and what is known of producers."""
+    with broker.manager() as manager:
+        log = manager.create(T0)
+        log.append_as_leader(batch(0, broker.now_ms))
+        log.roll()
+        log.append_as_leader(batch(0, broker.now_ms))
+        assert [segment.base_offset for segment in log.segments] == [0, 1]
+    assert sorted(entry.name for entry in broker.disk.list_directory("/a/t-0")) == [
+        *(f"00000000000000000000.{kind}" for kind in INDEXED),
+        "00000000000000000001.index",
+        "00000000000000000001.log",
+        "00000000000000000001.snapshot",
+        "00000000000000000001.timeindex",
+        "00000000000000000002.snapshot",
+        "leader-epoch-checkpoint",
+    ]
+
+
+def test_a_topic_id_on_disk_stays(broker: Broker) -> None:
+    """L-24.6: here no broker gives another one, so what the file says holds, through every change
+    of the log and of its place."""
+    said = b"version: 0\ntopic_id: lqsLB7UFTL-jHmxagoKgdA\n"
+    with broker.manager() as manager:
+        manager.create(T0)
+    broker.disk.replace_file("/a/t-0/partition.metadata", said)
+    with broker.manager() as manager:
+        log = manager.logs[T0]
+        log.append_as_leader(batch(0, broker.now_ms))
+        log.roll()
+        manager.truncate_fully(T0, 5)
+        assert broker.disk.read_bytes("/a/t-0/partition.metadata") == said
+        manager.delete(T0)
+        (name,) = broker.names("/a")
+        assert broker.disk.read_bytes(f"/a/{name}/partition.metadata") == said
+
+
+def test_a_log_that_cannot_be_read_takes_its_directory_offline(broker: Broker) -> None:
+    """L-26.5: when all were tried; those of the other directories are there."""
+    with broker.manager() as manager:
+        for number in range(6):
+            manager.create(("t", number)).append_as_leader(batch(0, broker.now_ms))
+    broker.unreadable = "/a/t-0"
+    manager = broker.manager()
+    manager.start()
+    broker.unreadable = ""
+    assert manager.handle_failed_directories() == ["/a"]
+    assert sorted(manager.logs) == [("t", number) for number in (1, 2, 4, 5)]  # /a had 0 and 3
+    assert all(log.log_end_offset == 1 for log in manager.logs.values())
+    manager.close()
+    assert not clean_shutdown.exists("/a", broker.disk)
+
+
+def test_its_tasks_begin_half_a_minute_after_the_start(broker: Broker) -> None:
+    """L-26.8, L-27.1: then they come each at its interval."""
+    path = "/a/recovery-point-offset-checkpoint"
+    with broker.manager(TaskIntervals()) as manager:
+        log = manager.create(T0)
+        log.append_as_leader(batch(0, broker.now_ms))
+        log.flush()
+        broker.wait(29_999)
+        assert checkpoint.read(path, broker.disk) == {}
+        broker.wait(1)
+        assert checkpoint.read(path, broker.disk) == {T0: 1}
+        log.append_as_leader(batch(0, broker.now_ms))
+        log.flush()
+        broker.wait(59_999)
+        assert checkpoint.read(path, broker.disk) == {T0: 1}
+        broker.wait(1)
+        assert checkpoint.read(path, broker.disk) == {T0: 2}
+
+
+def test_a_directory_that_takes_no_log_is_passed_over(broker: Broker) -> None:
+    """L-28.1: it goes offline, and the next one is tried; the preference is then forgotten."""
+    with broker.manager() as manager:
+        broker.broken = "/a"
+        log = manager.create(T0)
+        assert log.path == "/b/t-0"
+        assert manager.create(T0) is log
+        assert manager.handle_failed_directories() == ["/a"]
+        manager.prefer_directory(("t", 1), "/a")
+        with pytest.raises(KafkaStorageError, match="no log directory takes t-1"):
+            manager.create(("t", 1))
+
+
+def test_defaults_are_those_of_a_broker() -> None:
+    """L-29.2, C-20.1: as the tables of the rules have them."""
+    intervals, options, producers = TaskIntervals(), ManagerOptions(), ProducerSettings()
+    expected = {
+        "num.recovery.threads.per.data.dir": options.recovery_threads,
+        "log.flush.interval.messages": LogConfig().flush_messages,
+        "log.flush.offset.checkpoint.interval.ms": intervals.recovery_points_ms,
+        "log.flush.start.offset.checkpoint.interval.ms": intervals.log_starts_ms,
+        "log.initial.task.delay.ms": INITIAL_TASK_DELAY_MS,
+        "log.retention.check.interval.ms": intervals.retention_ms,
+        "log.cleaner.backoff.ms": intervals.cleaning_ms,
+        "log.segment.delete.delay.ms": LogConfig().file_delete_delay_ms,
+        "transaction.max.timeout.ms": producers.max_transaction_ms,
+        "producer.id.expiration.ms": producers.expiration_ms,
+    }
+    assert {name: broker_default(name) for name in expected} == expected
+    # flushed by time only where an interval is set, which is longer than any log lives otherwise
+    assert (intervals.flush_ms, broker_default("log.flush.scheduler.interval.ms")) == (
+        None,
+        2**63 - 1,
+    )
+
+
+def broker_default(name: str) -> int:
+    """By the rules' tables."""
+    row = re.compile(rf"^\| `{re.escape(name)}`[^|]*\|[^|]*\| (\d+) \|", re.MULTILINE)
+    pages = "".join((SPEC / page).read_text("utf-8") for page in ("engine.md", "compaction.md"))
+    found = row.search(pages)
+    assert found is not None, name
+    return int(found[1])
