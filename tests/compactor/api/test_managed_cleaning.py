@@ -1,81 +1,51 @@
 """Logs of a running manager, cleaned beside appends and reads, to the bytes of Kafka's cleaner."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from compactor import api
-from storage.formats import checkpoint
 from storage.log import LogManager, ManagerOptions
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.manager.manager_options import BY_HAND
-from tests.conformance.fleet import Kafkas
-from tests.golden import corpora
-from tests.golden.copies import golden_log, topic_of, write_copies
+from tests.golden.copies import golden_log, write_copies
+from tests.golden.managed import (
+    NOW_MS,
+    active_bases,
+    names_for_a_broker,
+    replicate,
+    require_kafkas_bytes,
+    settings_of,
+)
 from tests.storage.log.engine.batches_for_tests import batch
 from tests.support.local_command import use_local_rounds
 
-NOW_MS = corpora.now_ms()
-KINDS = (".log", ".index", ".timeindex", ".txnindex")
-
-
-def is_for_a_broker(name: str) -> bool:
-    """Cleaned by Kafka, in log directories as a broker has them, without retention."""
-    kinds = ("random-", "txn-", "everything-", "legacy-")
-    policy = golden_log(name).config.get("cleanup.policy", "compact")
-    return (
-        name.startswith(kinds)
-        and corpora.outcomes()[name] is Kafkas.CLEANED
-        and policy == "compact"
-    )
+NAMES = names_for_a_broker()[::9]
 
 
 @pytest.fixture
 def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LogManager]:
     """Of some golden logs; rounds run in this process, without Spark."""
     use_local_rounds(monkeypatch, tmp_path / "rounds")
-    names = [name for name in corpora.partitions() if is_for_a_broker(name)][::9]
-    logs = {name: golden_log(name) for name in names}
-    write_copies(tmp_path / "data", logs)
+    write_copies(tmp_path / "data", {name: golden_log(name) for name in NAMES})
     (tmp_path / "work").mkdir()
     options = ManagerOptions(
         clock=lambda: NOW_MS,
         scheduler=ManualScheduler(lambda: NOW_MS),
-        topic_settings={
-            topic_of(name): {"cleanup.policy": "compact"} | log.config for name, log in logs.items()
-        },
+        topic_settings=settings_of(NAMES),
         intervals=BY_HAND,
     )
     cleaner = api.Cleaner(str(tmp_path / "work"))
     with LogManager([str(tmp_path / "data")], options, cleaner) as made:
-        for name, log in logs.items():
-            ours = made.logs[topic_of(name), 0]
-            ours.update_high_watermark(log.offsets[checkpoint.REPLICATION])
+        replicate(made, NAMES)
         yield made
-
-
-def closed_segments(path: Path, active_base: int) -> dict[str, bytes]:
-    return {
-        file.name: file.read_bytes()
-        for file in path.iterdir()
-        if file.suffix in KINDS and int(file.stem) < active_base
-    }
 
 
 def test_what_a_manager_has_cleaned_has_kafkas_bytes(manager: LogManager, tmp_path: Path) -> None:
     """C-15.1, of logs that are open; and the checkpoint says so."""
     assert sorted(manager.clean_logs()) == sorted(manager.logs)
-    fleet = corpora.extracted()
-    checkpoints = checkpoint.read(str(tmp_path / "data" / checkpoint.CLEANER_OFFSET))
-    expected = json.loads((fleet.root / "fleet.json").read_text())["results"]
-    for partition, log in manager.logs.items():
-        name = f"{partition[0]}-{partition[1]}"
-        active = log.segments[-1].base_offset
-        found = closed_segments(Path(log.path), active)
-        assert found == closed_segments(fleet.after / name, active), name
-        assert checkpoints[partition] == expected[name]["end_offset"]
+    require_kafkas_bytes(manager, tmp_path / "data", active_bases(manager))
     assert list((tmp_path / "work").iterdir()) == []
 
 

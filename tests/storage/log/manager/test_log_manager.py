@@ -4,7 +4,7 @@ import contextlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -57,13 +57,15 @@ class Broker:
                 if path.startswith(self.broken):
                     raise OSError(5, "Input/output error", path)
 
-    def manager(self, intervals: TaskIntervals = BY_HAND, **settings: str) -> LogManager:
+    def manager(
+        self, settings: Mapping[str, str] | None = None, intervals: TaskIntervals = BY_HAND
+    ) -> LogManager:
         options = ManagerOptions(
             clock=lambda: self.now_ms,
             scheduler=self.scheduler,
             files=self.files,
             lock=contextlib.nullcontext,
-            config=LogConfig().changed(settings),
+            config=LogConfig().changed(settings or {}),
             intervals=intervals,
         )
         return LogManager(self.log_dirs, options)
@@ -240,7 +242,7 @@ def test_an_entry_of_the_log_starts_is_gone_with_the_segments_below_it(broker: B
 
 def test_the_flusher_goes_by_the_time_of_the_last_flush(broker: Broker) -> None:
     """L-27.1, L-27.2."""
-    with broker.manager(**{"flush.ms": "1000"}) as manager:
+    with broker.manager({"flush.ms": "1000"}) as manager:
         log = manager.create(T0)
         log.append_as_leader(batch(0, broker.now_ms))
         broker.wait(999)
@@ -392,7 +394,7 @@ def test_a_log_that_cannot_be_read_takes_its_directory_offline(broker: Broker) -
 def test_its_tasks_begin_half_a_minute_after_the_start(broker: Broker) -> None:
     """L-26.8, L-27.1: then they come each at its interval."""
     path = "/a/recovery-point-offset-checkpoint"
-    with broker.manager(TaskIntervals()) as manager:
+    with broker.manager(intervals=TaskIntervals()) as manager:
         log = manager.create(T0)
         log.append_as_leader(batch(0, broker.now_ms))
         log.flush()
