@@ -4,8 +4,8 @@
    first one; the files have `.cleaned` at their end, and are synced.
 2. They take its place (`segment_swap`). A start that comes before the last of them has `.swap` at
    its end finds the old segment as it was, and splits it again.
-3. The old files are deleted where the segment was loaded already; else the new ones take their
-   names.
+3. The old files are deleted where the segment was loaded already; else a new one of the same base
+   offset takes their names.
 
 Source: Kafka, LocalLog.splitOverflowedSegment, LogLoader.retryOnOffsetOverflow; spec L-8.4, L-25.3,
 C-16.3 to C-16.6.
@@ -83,9 +83,11 @@ def _fill(new: LogSegment, source: LogSegment, start: int) -> int:
 
 def _swap_in(local: LocalLog, old: LogSegment, made: Sequence[LogSegment]) -> list[LogSegment]:
     bases = {new.base_offset for new in made}
-    if any(each is old for each in local.segments) or old.base_offset not in bases:
+    if any(each is old for each in local.segments):
         put_in_place(local, [old], made)
-    else:
-        put_in_place(local, [], made)
-        old.close_handles()
-    return [] if old.base_offset in bases else [old]
+        return [] if old.base_offset in bases else [old]
+    # Kafka's own way: an old one that was not loaded is replaced by the one of its base offset
+    # alone. Without such a one it stays, behind those that its batches are in.
+    put_in_place(local, [], made)
+    old.close_handles()
+    return []
