@@ -7,8 +7,7 @@ Source: Kafka, LogManager.loadLogs, LogLoader; spec F-1, F-2, F-12.9.
 
 import os
 import re
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from storage.errors import CorruptFileError
 from storage.file_names import (
@@ -38,7 +37,6 @@ from storage.formats.offset_index import OffsetPosition
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.formats.segment import Segment
 from storage.log import segment_reader
-from storage.log.halved_listing import Job, in_two
 
 _KAFKA_DIRS = {
     "__cluster_metadata-0": "the metadata log of KRaft",
@@ -98,7 +96,7 @@ def partition_of(dir_name: str) -> tuple[str, int] | None:
 
 def list_log_dir(path: str, access: Files = LOCAL) -> LogDirListing:
     """List every partition of a log directory. OSError if the directory itself cannot be listed."""
-    found = []
+    partitions = []
     ignored = []
     files = set()
     moving_here = set()
@@ -118,13 +116,11 @@ def list_log_dir(path: str, access: Files = LOCAL) -> LogDirListing:
         if not _TOPIC.fullmatch(topic_partition[0]):
             ignored.append((entry.name, "its topic has a name that Kafka does not accept"))
             continue
-        found.append((entry.name, *topic_partition))
-    partitions = []
-    for (name, _, _), listed in zip(found, _listed(path, found, access), strict=True):
-        if isinstance(listed, str):
-            ignored.append((name, listed))
-        else:
-            partitions.append(listed)
+        try:
+            partition_dir = os.path.join(path, entry.name)
+            partitions.append(list_partition(partition_dir, *topic_partition, access))
+        except OSError as error:  # gone, or not to be read: the others go on
+            ignored.append((entry.name, f"cannot be listed: {error.strerror}"))
     return LogDirListing(
         path=path,
         partitions=tuple(sorted(partitions)),
@@ -132,44 +128,6 @@ def list_log_dir(path: str, access: Files = LOCAL) -> LogDirListing:
         has_clean_shutdown=CLEAN_SHUTDOWN in files,
         has_meta_properties=META_PROPERTIES in files,
         moving_here=tuple(sorted(moving_here)),
-    )
-
-
-def _listed(
-    path: str, found: Sequence[tuple[str, str, int]], access: Files
-) -> list[PartitionListing | str]:
-    """List partitions by name of the directory, topic and number; a reason where that fails."""
-
-    def listed(partition: tuple[str, str, int]) -> PartitionListing | str:
-        name, topic, number = partition
-        try:
-            return list_partition(os.path.join(path, name), topic, number, access)
-        except OSError as error:  # gone, or not to be read: the others go on
-            return f"cannot be listed: {error.strerror}"
-
-    if access is not LOCAL:
-        return [listed(each) for each in found]
-    return in_two(Job(listed, _as_plain, _from_plain), found)
-
-
-def _as_plain(listed: PartitionListing | str) -> object:
-    if isinstance(listed, str):
-        return listed
-    fields = listed._asdict() | {
-        "segments": tuple(tuple(segment) for segment in listed.segments),
-        "files": tuple(tuple(file) for file in listed.files),
-    }
-    del fields["access"]
-    return tuple(fields.values())
-
-
-def _from_plain(plain: Any) -> PartitionListing | str:
-    if isinstance(plain, str):
-        return plain
-    listed = PartitionListing(*plain)
-    return listed._replace(
-        segments=tuple(map(Segment._make, listed.segments)),
-        files=tuple(map(Entry._make, listed.files)),
     )
 
 
