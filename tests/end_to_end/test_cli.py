@@ -183,7 +183,7 @@ class TestWrongUsage:
     @pytest.mark.parametrize(
         ("text", "told"),
         [
-            ("{", "not JSON"),
+            ("{", "neither JSON nor what kafka-configs"),
             ("[]", "expected an object of topics"),
             ('{"orders": {"retention": "1"}}', "no topic configuration is named 'retention'"),
             ('{"orders": {"delete.retention.ms": "-1"}}', "delete.retention.ms"),
