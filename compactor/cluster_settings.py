@@ -30,6 +30,9 @@ from storage.log.cluster_metadata import (
 from storage.log.log_dir import PartitionListing
 
 PRODUCER_ID_EXPIRATION = "producer.id.expiration.ms"
+BROKER_SETTINGS: Mapping[str, Setting] = {
+    PRODUCER_ID_EXPIRATION: Setting(EXPIRATION_MS, 1, MAX_INT),
+}
 KAFKAS_DEFAULT, TOPICS_OWN = "Kafka's default", "the topic's own"
 _RESERVED_IDS = 100  # of directories: no directory has such a small number
 
@@ -142,12 +145,12 @@ def _is_real(directory_id: UUID) -> bool:
 def _metadata_dir(log_dirs: Sequence[str], named: str | None, files: Files) -> str | None:
     if named is not None:
         inside = os.path.join(named, METADATA_DIR)
-        found = inside if _is_directory(inside, files) else named
-        if not _is_directory(found, files):
+        found = inside if files.is_directory(inside) else named
+        if not files.is_directory(found):
             raise ConfigError(f"--metadata {named}: there is no such directory")
         return found
     found_in = [os.path.join(log_dir, METADATA_DIR) for log_dir in log_dirs]
-    found_in = [path for path in found_in if _is_directory(path, files)]
+    found_in = [path for path in found_in if files.is_directory(path)]
     if len(found_in) > 1:
         raise ConfigError(
             f"{' and '.join(found_in)}: a broker has one metadata log; say with --metadata which"
@@ -155,29 +158,21 @@ def _metadata_dir(log_dirs: Sequence[str], named: str | None, files: Files) -> s
     return found_in[0] if found_in else None
 
 
-def _is_directory(path: str, files: Files) -> bool:
-    try:
-        files.list_names(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True
-
-
 def _identity(log_dirs: Sequence[str], files: Files) -> MetaProperties | None:
-    for log_dir in log_dirs:
-        try:
-            return meta_properties.read(log_dir, files)
-        except FileNotFoundError:
-            continue
-    return None
+    known = (_meta_properties(log_dir, files) for log_dir in log_dirs)
+    return next((found for found in known if found is not None), None)
 
 
 def _directory_id(log_dir: str, files: Files) -> UUID | None:
+    found = _meta_properties(log_dir, files)
+    return decode_uuid(found.directory_id) if found and found.directory_id else None
+
+
+def _meta_properties(log_dir: str, files: Files) -> MetaProperties | None:
     try:
-        text = meta_properties.read(log_dir, files).directory_id
+        return meta_properties.read(log_dir, files)
     except FileNotFoundError:
         return None
-    return decode_uuid(text) if text else None
 
 
 def _properties(path: str, files: Files) -> dict[str, str]:
@@ -189,7 +184,7 @@ def _properties(path: str, files: Files) -> dict[str, str]:
 
 
 def _producer_id_expiration_ms(sources: Sequence[tuple[str, Mapping[str, str]]]) -> int:
-    setting = Setting(EXPIRATION_MS, 1, MAX_INT)
+    setting = BROKER_SETTINGS[PRODUCER_ID_EXPIRATION]
     found = EXPIRATION_MS
     for place, values in sources:
         if PRODUCER_ID_EXPIRATION in values:

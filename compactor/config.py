@@ -17,15 +17,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compactor.broker_settings import Layer, known_values
-from compactor.cluster_settings import PRODUCER_ID_EXPIRATION, ClusterSettings
+from compactor.cluster_settings import BROKER_SETTINGS, ClusterSettings
 from compactor.described_topics import described_topics, is_described
 from compactor.errors import ConfigError
 from compactor.topic_config import (
     BROKER_TOPICS,
     COMPACT,
-    MAX_INT,
     SETTINGS,
-    Setting,
     TopicConfig,
     Value,
     check_value,
@@ -35,9 +33,6 @@ from compactor.topic_config import (
 from storage.formats.producer_snapshot import EXPIRATION_MS
 
 CLOCKS_DIFFER_MS = 5 * 60_000  # those of two hosts, at most
-BROKER_SETTINGS: Mapping[str, Setting] = {
-    PRODUCER_ID_EXPIRATION: Setting(EXPIRATION_MS, 1, MAX_INT),
-}
 _ROUND_KEYS = ("include", "exclude", "assume_fully_replicated")
 _TABLES = ("defaults", "topics", "broker", "round")
 

@@ -167,6 +167,13 @@ def topic_config(values: Mapping[str, Value], policy_source: str, place: str) ->
     )
 
 
+def value_text(value: Value) -> str:
+    """A value as Kafka writes it."""
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def check_values(raw: Mapping[str, object], place: str) -> dict[str, Value]:
     """Turn values as written (text, as kafka-configs has them, or typed) to values of their kind.
 

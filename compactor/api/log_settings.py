@@ -7,7 +7,7 @@ from compactor.api.premises import Premises
 from compactor.config import Config
 from compactor.errors import ConfigError
 from compactor.stopped_log.opened_log import LogSettings
-from compactor.topic_config import Value
+from compactor.topic_config import value_text
 from storage.log.engine.errors import ConfigError as EngineConfigError
 from storage.log.engine.log_config import LogConfig
 
@@ -30,10 +30,4 @@ def _texts(config: Config, topic: str) -> Iterator[tuple[str, str]]:
         if name == "internal.segment.bytes":  # Kafka's own, for tests: it wins
             name = "segment.bytes"
         if name in _NAMES:
-            yield name, _text(value)
-
-
-def _text(value: Value) -> str:
-    if isinstance(value, tuple):
-        return ",".join(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
+            yield name, value_text(value)

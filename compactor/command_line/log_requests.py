@@ -6,8 +6,11 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from compactor import api
-from compactor.command_line import arguments
-from compactor.command_line.requests import Format
+from compactor.command_line.requests import (
+    ConfigurationArguments,
+    Format,
+    rules_of_settings,
+)
 
 
 class LogArguments(NamedTuple):
@@ -21,11 +24,10 @@ class LogArguments(NamedTuple):
 
     @property
     def rules(self) -> api.Rules:
-        return api.Rules(
-            config=self.config,
-            topic_configs=self.topic_configs,
-            settings=dict(arguments.setting(text) for text in self.settings),
+        given = ConfigurationArguments(
+            topic_configs=self.topic_configs, config=self.config, settings=self.settings
         )
+        return rules_of_settings(given)
 
 
 class OffsetsArguments(NamedTuple):

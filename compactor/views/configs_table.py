@@ -9,7 +9,7 @@ from rich.text import Text
 
 from compactor.host.printable import counted, printable
 from compactor.inspect.topic_settings import TopicConfiguration
-from compactor.topic_config import Value
+from compactor.topic_config import Value, value_text
 from compactor.views.report_json import JsonObject
 
 
@@ -21,7 +21,7 @@ def configs_view(found: Sequence[TopicConfiguration]) -> RenderableType:
     for topic in found:
         name = printable(topic.topic) + (" (deleted)" if topic.is_deleted else "")
         for entry in topic.entries:
-            value = printable(_text(entry.value))
+            value = printable(value_text(entry.value))
             table.add_row(Text(name), entry.name, Text(value), Text(printable(entry.source)))
             name = ""
         if not topic.entries:
@@ -43,12 +43,6 @@ def configs_document(found: Sequence[TopicConfiguration]) -> JsonObject:
             for topic in found
         ]
     }
-
-
-def _text(value: Value) -> str:
-    if isinstance(value, tuple):
-        return ",".join(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _json(value: Value) -> object:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from compactor.cluster_settings import BROKER_SETTINGS
 from compactor.config import (
-    BROKER_SETTINGS,
     Config,
     load_config,
     parse_toml,
