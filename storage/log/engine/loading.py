@@ -40,6 +40,7 @@ from storage.log.engine.producer_manager import ProducerManager
 from storage.log.engine.rebuilding_producers import rebuild_producers, recover_segment
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.snapshot_deletion import delete_snapshots
+from storage.log.engine.snapshot_files import SnapshotFiles
 from storage.log.engine.splitting import split
 
 _INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
@@ -77,6 +78,7 @@ class LogLoader:
         self._epochs, self._producers = epochs, producers
         self._place = local.place
         self._files = local.files
+        self._snapshots: SnapshotFiles | None = None  # as the last recovery has left them
 
     def load(self) -> LoadedOffsets:
         """Load the segments, and build the state of producers."""
@@ -172,7 +174,7 @@ class LogLoader:
 
     def _recover_segment(self, segment: LogSegment) -> int:
         """Recover a segment, with producers of its own; give the bytes cut off."""
-        producers = ProducerManager(self._files, self._place.path, self._producers.settings)
+        producers = ProducerManager(self._listed_snapshots(), self._producers.settings)
         start, now_ms = self._state.log_start, self._place.clock()
         segments = self._local.segments
         rebuild_producers(producers, segments, start, segment.base_offset, now_ms, False)
@@ -180,9 +182,16 @@ class LogLoader:
             cut = recover_segment(segment, producers, self._epochs)
         except LogSegmentOffsetOverflowError as error:
             delete_snapshots(self._local, self._producers, split(self._local, segment))
+            self._snapshots = None
             raise _SplitError from error
         producers.take_snapshot()
         return cut
+
+    def _listed_snapshots(self) -> SnapshotFiles:
+        """Those in the directory, which no one but one recovery after the other changes."""
+        if self._snapshots is None:
+            self._snapshots = SnapshotFiles(self._files, self._place.path)
+        return self._snapshots
 
     def _recover(self) -> tuple[int, int]:
         """Cut off a damaged end after an unclean shutdown; recovery point and end of the log."""

@@ -31,6 +31,7 @@ from storage.log.engine.producers import VerificationGuard
 from storage.log.engine.segment import LogPlace, LogSegment
 from storage.log.engine.segment_swap import CleanedGroup, LogView
 from storage.log.engine.segments import LogSegments
+from storage.log.engine.snapshot_files import SnapshotFiles
 from storage.log.engine.txn_verification import start_verification
 from storage.log.engine.watermarks import Watermarks
 
@@ -65,7 +66,7 @@ class Log:
 
         def load() -> LogParts:
             epochs = LeaderEpochs(files, path, options.scheduler)
-            producers = ProducerManager(files, path, options.producer_settings)
+            producers = ProducerManager(SnapshotFiles(files, path), options.producer_settings)
             try:
                 offsets = LogLoader(local, options.state, epochs, producers).load()
             except BaseException:

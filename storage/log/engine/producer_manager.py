@@ -3,17 +3,12 @@
 Source: Kafka, ProducerStateManager; spec L-14, L-15.
 """
 
-import contextlib
-import os
 from typing import NamedTuple
 
 from storage.errors import CorruptFileError
-from storage.file_names import DELETED, SNAPSHOT, file_name, offset_of
-from storage.files.files import Files
 from storage.formats import producer_snapshot
 from storage.formats.batch_header import NO_TIMESTAMP
 from storage.log.engine.errors import IllegalArgumentError
-from storage.log.engine.moves import remove_if_there
 from storage.log.engine.offsets import OffsetMetadata
 from storage.log.engine.producer_append import AppendOrigin, CompletedTxn, ProducerAppend
 from storage.log.engine.producers import (
@@ -23,6 +18,7 @@ from storage.log.engine.producers import (
     Verification,
     VerificationGuard,
 )
+from storage.log.engine.snapshot_files import SnapshotFiles
 
 LATE_BUFFER_MS = 5 * 60 * 1000
 
@@ -51,89 +47,58 @@ class OpenTxn(NamedTuple):
 class ProducerManager:
     """One for each log; whoever calls holds the log's lock."""
 
-    def __init__(self, files: Files, directory: str, settings: ProducerSettings) -> None:
-        """Without any state; the snapshots in the directory are listed."""
-        self._files, self._directory, self.settings = files, directory, settings
+    def __init__(self, snapshots: SnapshotFiles, settings: ProducerSettings) -> None:
+        """Without any state."""
+        self._snapshots, self.settings = snapshots, settings
         self.producers = ProducerMap()
         self._verifications: dict[int, Verification] = {}
         self._ongoing: dict[int, OpenTxn] = {}  # by first offset
         self._unreplicated: dict[int, OpenTxn] = {}  # likewise
         self.map_end_offset = self._last_snapshot = 0
-        self._snapshots = self._list_snapshots()
 
     def move_to(self, directory: str) -> None:
         """The directory of the log has got another name."""
-        self._directory = directory
+        self._snapshots.move_to(directory)
 
     # ---- snapshots ----------------------------------------------------------------------------
-
-    def _list_snapshots(self) -> set[int]:
-        found = set()
-        for name in self._files.list_names(self._directory)[1]:
-            if name.endswith(SNAPSHOT):
-                offset = offset_of(name)
-                if offset is not None:
-                    found.add(offset)
-        return found
 
     def listed_snapshots(self) -> list[int]:
         """The offsets of the snapshot files there are, rising."""
         try:
-            return sorted(self._list_snapshots())
+            return self._snapshots.listed()
         except FileNotFoundError:  # the directory is gone
             return []
 
-    def _path(self, offset: int) -> str:
-        return os.path.join(self._directory, file_name(offset, SNAPSHOT))
-
     @property
     def latest_snapshot(self) -> int | None:
-        return max(self._snapshots, default=None)
+        return self._snapshots.latest
 
     def take_snapshot(self, sync: bool = True) -> str | None:
         """Write a snapshot at the end offset of this state; its path, None if there is one."""
         if self.map_end_offset <= self._last_snapshot:
             return None
-        path = self._path(self.map_end_offset)
-        file = self._files.open_to_change(path, create=True)
-        try:
-            file.write(0, producer_snapshot.encode(state.entry() for state in self.producers))
-            if sync:
-                file.sync()
-        finally:
-            file.close()
-        self._snapshots.add(self.map_end_offset)
+        data = producer_snapshot.encode(state.entry() for state in self.producers)
+        path = self._snapshots.write(self.map_end_offset, data, sync)
         self._last_snapshot = self.map_end_offset
         return path
 
     def flush_snapshot(self, path: str) -> None:
         """Sync a snapshot; one that is gone is no error."""
-        with contextlib.suppress(FileNotFoundError):
-            self._files.sync_file(path)
+        self._snapshots.flush(path)
 
     def remove_stray_snapshots(self, bases: list[int]) -> None:
         """Remove the snapshots at no segment's base offset, but for the newest of them where it is
         not below the last segment."""
-        self._snapshots = self._list_snapshots()
-        kept = producer_snapshot.kept_on_loading(sorted(self._snapshots), bases)
-        for offset in sorted(self._snapshots - set(kept)):
-            self._remove_snapshot(offset)
-
-    def _remove_snapshot(self, offset: int) -> None:
-        self._snapshots.discard(offset)
-        remove_if_there(self._files, self._path(offset))
+        self._snapshots.look()
+        offsets = self._snapshots.offsets
+        kept = frozenset(producer_snapshot.kept_on_loading(offsets, bases))
+        for offset in offsets:
+            if offset not in kept:
+                self._snapshots.remove(offset)
 
     def mark_snapshot_deleted(self, offset: int) -> str | None:
         """Rename a snapshot, and give the path by which it is to be removed later."""
-        if offset not in self._snapshots:
-            return None
-        self._snapshots.discard(offset)
-        path = self._path(offset)
-        try:
-            self._files.rename(path, path + DELETED)
-        except FileNotFoundError:
-            return None
-        return path + DELETED
+        return self._snapshots.mark_deleted(offset)
 
     # ---- loading ------------------------------------------------------------------------------
 
@@ -143,9 +108,8 @@ class ProducerManager:
 
     def truncate_and_reload(self, log_start: int, log_end: int, now_ms: int) -> None:
         """Go back to the newest snapshot in the range of the log, unless the end is this one's."""
-        for offset in sorted(self._snapshots):
-            if offset > log_end or offset <= log_start:
-                self._remove_snapshot(offset)
+        for offset in self._snapshots.outside(log_start, log_end):
+            self._snapshots.remove(offset)
         if log_end == self.map_end_offset:
             self.on_log_start(log_start)
             return
@@ -155,9 +119,9 @@ class ProducerManager:
     def _load_newest(self, log_start: int, now_ms: int) -> None:
         while (offset := self.latest_snapshot) is not None:
             try:
-                entries = producer_snapshot.read(self._path(offset), self._files)
+                entries = self._snapshots.read(offset)
             except CorruptFileError:  # as Kafka: it goes, and the next older one is taken
-                self._remove_snapshot(offset)
+                self._snapshots.remove(offset)
                 continue
             for entry in entries:
                 state = KnownProducer.of(entry)
@@ -180,8 +144,8 @@ class ProducerManager:
     def truncate_fully(self, offset: int) -> None:
         """Forget everything; the log begins anew at an offset."""
         self._forget()
-        for snapshot in sorted(self._snapshots):
-            self._remove_snapshot(snapshot)
+        for snapshot in self._snapshots.offsets:
+            self._snapshots.remove(snapshot)
         self._last_snapshot, self.map_end_offset = 0, offset
 
     def on_log_start(self, log_start: int) -> None:

@@ -31,7 +31,7 @@ def rebuild_producers(
 
     After a clean shutdown without any snapshot no segment is read: there were no producers.
     """
-    bases = segments.bases[-2:]
+    bases = segments.last_bases(2)
     if manager.latest_snapshot is None and after_clean_shutdown:
         for offset in [*bases, end]:
             manager.map_end_offset = offset

@@ -58,6 +58,10 @@ class LogSegments:
     def bases(self) -> list[int]:
         return [segment.base_offset for segment in self._segments]
 
+    def last_bases(self, count: int) -> list[int]:
+        """The base offsets of the last segments."""
+        return [segment.base_offset for segment in self._segments[-count:]]
+
     @property
     def first(self) -> LogSegment:
         return self._segments[0]
@@ -96,7 +100,7 @@ class LogSegments:
             raise IllegalArgumentError(f"a range of offsets from {start} to {end}")
         segments = self._segments
         first = max(bisect_right(segments, start, key=_base) - 1, 0)
-        return [segment for segment in segments[first:] if segment.base_offset < end]
+        return list(segments[first : bisect_left(segments, end, key=_base)])
 
     def move_to(self, directory: str) -> None:
         """The directory of the log has got another name."""

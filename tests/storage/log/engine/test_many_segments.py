@@ -2,6 +2,7 @@
 
 import os
 import resource
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from storage.file_names import INDEX, LOG, TIME_INDEX
+from storage.files.file_pool import FilePool
 from storage.files.local import LOCAL
 from storage.log import Log, LogManager, LogOptions, ManagerOptions
 from storage.log.engine.loading import LoadingState
@@ -17,6 +19,7 @@ from storage.log.engine.scheduler import ManualScheduler
 from storage.log.engine.time_index_file import ENTRY
 from storage.log.manager.manager_options import BY_HAND
 from tests.storage.log.engine.batches_for_tests import batch
+from tests.support.file_operations import FileOperations
 
 NOW_MS = 1_700_000_000_000
 SEGMENTS = 2_000
@@ -98,6 +101,47 @@ def test_a_log_of_many_segments_does_everything_with_few_files(tmp_path: Path) -
     with Log.open(str(path), unclean) as log:
         assert (log.log_start_offset, log.log_end_offset) == (500, 1_801)
         assert open_below(path) <= MOST
+
+
+class CountingPool(FilePool):
+    """Counts the names that it has listed."""
+
+    names = 0
+
+    def list_names(self, path: str) -> tuple[list[str], list[str]]:
+        listed = super().list_names(path)
+        self.names += len(listed[1])
+        return listed
+
+
+def test_recovering_a_log_takes_as_much_for_each_segment_however_many_there_are(
+    tmp_path: Path,
+) -> None:
+    def recovered(count: int) -> tuple[int, Counter[str]]:
+        """The names that were listed, and the operations on files, by kind."""
+        path = tmp_path / f"t-{count}"
+        write_segments(path, count)
+        done: Counter[str] = Counter()
+        pool = CountingPool(LOCAL, MOST)
+        options = LogOptions(
+            clock=now_ms,
+            scheduler=ManualScheduler(now_ms),
+            config=LogConfig(segment_index_bytes=120),
+            files=pool,
+            state=LoadingState(is_clean=False),
+        )
+        operations = FileOperations(path, lambda operation: done.update([operation.kind]))
+        with operations.listening():
+            log = Log.open(str(path), options)
+            log.close_handlers()
+        assert (log.log_end_offset, len(log.segments)) == (count, count)
+        return pool.names, done
+
+    few_names, few = recovered(100)
+    (names, done), (more_names, more) = recovered(200), recovered(300)
+    assert more_names - names == names - few_names > 0
+    assert more - done == done - few
+    assert sum((done - few).values()) < 100 * 40
 
 
 def test_the_logs_of_a_manager_share_their_files(tmp_path: Path) -> None:

@@ -1,0 +1,102 @@
+"""The snapshots of producers in the directory of a log, by their offsets.
+
+They are those of the last listing, and what was done since; so loading a log of many segments
+lists its directory once. Source: Kafka, ProducerStateManager.snapshots; spec L-15.
+"""
+
+import contextlib
+import os
+from bisect import bisect_left, bisect_right
+
+from storage.file_names import DELETED, SNAPSHOT, file_name, offset_of
+from storage.files.files import Files
+from storage.formats import producer_snapshot
+from storage.formats.producer_snapshot import ProducerEntry
+from storage.log.engine.moves import remove_if_there
+
+
+class SnapshotFiles:
+    """Whoever calls holds the log's lock."""
+
+    def __init__(self, files: Files, directory: str) -> None:
+        self._files, self._directory = files, directory
+        self._offsets: list[int] = []  # rising
+        self.look()
+
+    def move_to(self, directory: str) -> None:
+        """The directory of the log has got another name."""
+        self._directory = directory
+
+    def look(self) -> None:
+        """Look which ones there are."""
+        self._offsets = self.listed()
+
+    def listed(self) -> list[int]:
+        """The offsets of the files there are, rising; FileNotFoundError without a directory."""
+        names = self._files.list_names(self._directory)[1]
+        found = {offset_of(name) for name in names if name.endswith(SNAPSHOT)}
+        return sorted(offset for offset in found if offset is not None)
+
+    def path(self, offset: int) -> str:
+        return os.path.join(self._directory, file_name(offset, SNAPSHOT))
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Rising."""
+        return tuple(self._offsets)
+
+    @property
+    def latest(self) -> int | None:
+        return self._offsets[-1] if self._offsets else None
+
+    def outside(self, start: int, end: int) -> list[int]:
+        """Those that are not above start, or are above end."""
+        first, last = bisect_right(self._offsets, start), bisect_right(self._offsets, end)
+        return [*self._offsets[:first], *self._offsets[max(first, last) :]]
+
+    def read(self, offset: int) -> list[ProducerEntry]:
+        """What one holds; CorruptFileError where that is damaged."""
+        return producer_snapshot.read(self.path(offset), self._files)
+
+    def write(self, offset: int, data: bytes, sync: bool) -> str:
+        """Make one, over one of the same offset; give its path."""
+        path = self.path(offset)
+        file = self._files.open_to_change(path, create=True)
+        try:
+            file.write(0, data)
+            if sync:
+                file.sync()
+        finally:
+            file.close()
+        at = bisect_left(self._offsets, offset)
+        if self._offsets[at : at + 1] != [offset]:
+            self._offsets.insert(at, offset)
+        return path
+
+    def flush(self, path: str) -> None:
+        """Sync one; it is no error if it is gone."""
+        with contextlib.suppress(FileNotFoundError):
+            self._files.sync_file(path)
+
+    def remove(self, offset: int) -> None:
+        """It is no error if it is gone."""
+        self._forget(offset)
+        remove_if_there(self._files, self.path(offset))
+
+    def mark_deleted(self, offset: int) -> str | None:
+        """Rename one, and give the path by which it is to be removed later; None without one."""
+        if not self._forget(offset):
+            return None
+        path = self.path(offset)
+        try:
+            self._files.rename(path, path + DELETED)
+        except FileNotFoundError:
+            return None
+        return path + DELETED
+
+    def _forget(self, offset: int) -> bool:
+        at = bisect_left(self._offsets, offset)
+        is_known = self._offsets[at : at + 1] == [offset]
+        if is_known:
+            del self._offsets[at]
+        return is_known
