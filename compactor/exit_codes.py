@@ -7,9 +7,8 @@
 | 2 | usage | wrong arguments or configuration; LOG_DIR is missing, unreadable or not one |
 | 3 | refused | lock held, or may not exclude a broker; unclean shutdown; no room; no local files |
 | 4 | partial | some logs failed or were set aside, or findings; what can be done is done |
+| 5 | condition | a condition of --fail-if holds, and nothing failed; takes the place of 0 and 4 |
 | 130 | interrupted | Ctrl-C (SIGTERM: 143, SIGHUP: 129) |
-
-5 is reserved for a threshold that was asked for and is exceeded. Nothing uses it yet.
 """
 
 import errno
@@ -29,6 +28,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     REFUSED = 3
     PARTIAL = 4
+    CONDITION = 5  # of --fail-if
     HUNG_UP = 129  # 128 + SIGHUP
     INTERRUPTED = 130  # 128 + SIGINT, as shells count
     TERMINATED = 143  # 128 + SIGTERM
@@ -36,7 +36,7 @@ class ExitCode(IntEnum):
     @property
     def word(self) -> str:
         """The status in the summary; whatever signal interrupts a run, it is an interrupted one."""
-        return "interrupted" if self > ExitCode.PARTIAL else self.name.lower()
+        return "interrupted" if self > ExitCode.CONDITION else self.name.lower()
 
 
 class UsageError(ConfigError):
@@ -63,6 +63,11 @@ def exit_code_of_statuses(statuses: Iterable[LogStatus]) -> ExitCode:
         return ExitCode.OK
     done = found & {LogStatus.CLEANED, LogStatus.WOULD_CLEAN}
     return ExitCode.FAILED if LogStatus.FAILED in found and not done else ExitCode.PARTIAL
+
+
+def exit_code_of_conditions(code: ExitCode, any_is_met: bool) -> ExitCode:
+    """The code of a plan or a round, where conditions were asked for; a failure comes before."""
+    return ExitCode.CONDITION if any_is_met and code is not ExitCode.FAILED else code
 
 
 def exit_code_of_error(error: BaseException) -> ExitCode:

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from compactor.api.undoings import undo as undo
     from compactor.api.verifications import verify as verify
     from compactor.api.verifications import verify_against as verify_against
+    from compactor.api.watches import conditions_of_plan as conditions_of_plan
+    from compactor.api.watches import conditions_of_run as conditions_of_run
+    from compactor.api.watches import met_by_plan as met_by_plan
+    from compactor.api.watches import met_by_run as met_by_run
     from compactor.errors import CleaningFailedError as CleaningFailedError
     from compactor.errors import ConfigError as ConfigError
     from compactor.errors import CorruptLogError as CorruptLogError
@@ -67,6 +71,8 @@ if TYPE_CHECKING:
     from compactor.verification.verify import Verification as Verification
     from compactor.verification.verify_against import Comparison as Comparison
     from compactor.verification.verify_batches import Finding as Finding
+    from compactor.watching.conditions import Condition as Condition
+    from compactor.watching.conditions import Met as Met
     from storage.errors import CorruptFileError as CorruptFileError
     from storage.errors import LogCompactionError as LogCompactionError
     from storage.errors import UnsupportedBackendError as UnsupportedBackendError
@@ -92,6 +98,7 @@ _NAMES = {
     "compactor.api.runs": "run",
     "compactor.api.undoings": "discard undo",
     "compactor.api.verifications": "verify verify_against",
+    "compactor.api.watches": "conditions_of_plan conditions_of_run met_by_plan met_by_run",
     "compactor.errors": "CleaningFailedError ConfigError CorruptLogError LockLostError "
     "RefusedError",
     "compactor.inspect.explain": "Explanation",
@@ -108,6 +115,7 @@ _NAMES = {
     "compactor.verification.verify": "Verification",
     "compactor.verification.verify_against": "Comparison",
     "compactor.verification.verify_batches": "Finding",
+    "compactor.watching.conditions": "Condition Met",
     "storage.errors": "CorruptFileError LogCompactionError UnsupportedBackendError "
     "UnsupportedFormatError",
 }

@@ -25,6 +25,7 @@ from compactor.command_line.options import (
     DropNullKeys,
     DryRun,
     Exclude,
+    FailIf,
     Include,
     KeepFor,
     KeepOriginals,
@@ -69,6 +70,7 @@ app = typer.Typer(
     "[bold]Exit codes[/]\n\n"
     "0 done, or nothing was eligible; 1 failed; 2 wrong usage or configuration; 3 refused; "
     "4 some logs failed or were set aside, or verify found something; "
+    "5 a condition of --fail-if holds; "
     "130, 143, 129 interrupted by Ctrl-C, SIGTERM, SIGHUP",
 )
 
@@ -122,6 +124,7 @@ def plan(  # one parameter an option: this is how typer learns of them
     any_clock: AnyClock = False,
     all_log_dirs_given: AllLogDirsGiven = False,
     assume_fully_replicated: AssumeFullyReplicated = False,
+    fail_if: FailIf = None,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
@@ -147,6 +150,7 @@ def plan(  # one parameter an option: this is how typer learns of them
         any_clock=any_clock,
         all_log_dirs_given=all_log_dirs_given,
         assume_fully_replicated=assume_fully_replicated,
+        fail_if=tuple(fail_if or ()),
         format=format_,
     )
     return Request("plan", begin("plan", wanted), format_, report, debug)
@@ -178,6 +182,7 @@ def run(  # one parameter an option: this is how typer learns of them
     keep_for: KeepFor = None,
     work_dir: WorkDir = None,
     master: Master = None,
+    fail_if: FailIf = None,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
@@ -214,6 +219,7 @@ def run(  # one parameter an option: this is how typer learns of them
         allowed_file_systems=tuple(allow_file_system or ()),
         keep_originals=keep_originals,
         keep_for=keep_for,
+        fail_if=tuple(fail_if or ()),
         format=format_,
     )
     return Request("run", begin("run", wanted), format_, report, debug)

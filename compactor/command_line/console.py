@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console, RenderableType
 
 from compactor import api
-from compactor.host.output import print_error, standard_output
+from compactor.host.output import print_error, print_line, standard_output
 from compactor.host.printable import printable
 from compactor.host.progress import ProgressSink, open_progress
 
@@ -20,6 +20,12 @@ def show(view: Callable[[int], RenderableType]) -> None:
         width = None if out.isatty() else PIPE_WIDTH
         console = Console(file=out, width=width, highlight=False, markup=False)
         console.print(view(console.width), crop=False)  # a command to paste may be longer
+
+
+def show_lines(lines: Sequence[str]) -> None:
+    """Print lines on standard output, as they are."""
+    for line in lines:
+        print_line(line)
 
 
 def show_warnings(warnings: Sequence[str]) -> None:

@@ -230,6 +230,16 @@ AsOfCleaning = Annotated[
         "machine, by which they can only be compared with one another",
     ),
 ]
+FailIf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-if",
+        metavar="CONDITION",
+        rich_help_panel=OUTPUT,
+        help="end with exit code 5 if this holds, and say of which logs: 'max_dirty_ratio > 0.8', "
+        "for example; may be repeated",
+    ),
+]
 RunReport = Annotated[
     str | None,
     typer.Option(

@@ -1,9 +1,10 @@
 """`plan`, from the words of the command line to a table and a result."""
 
 from compactor import api
-from compactor.command_line.console import show, show_warnings
+from compactor.command_line.console import show, show_lines, show_warnings
 from compactor.command_line.requests import Format, Result, RoundArguments, rules_of
-from compactor.exit_codes import exit_code_of_statuses
+from compactor.exit_codes import exit_code_of_conditions, exit_code_of_statuses
+from compactor.views.met_conditions import met_documents, met_lines
 from compactor.views.plan_table import plan_document, plan_view
 from compactor.views.report_json import summary
 from storage.collector import collector_paused
@@ -12,12 +13,19 @@ from storage.collector import collector_paused
 @collector_paused()  # from the first listing to the last line nothing becomes garbage
 def result_of(wanted: RoundArguments) -> Result:
     """Survey and select, and show what a round would take on."""
+    conditions = api.conditions_of_plan(wanted.fail_if) if wanted.fail_if else ()
     found, space, refused, warnings = api.plan(wanted.log_dirs, rules_of(wanted))
+    met = api.met_by_plan(conditions, found) if conditions else []
     document = plan_document(found, space, refused) | {"warnings": list(warnings)}
     code = exit_code_of_statuses(log.status for log in found.not_cleaned)
-    begin = summary("plan", code) | {"totals": document["totals"]}
+    code = exit_code_of_conditions(code, bool(met))
+    begin = summary("plan", code) | {
+        "conditions_met": met_documents(met),
+        "totals": document["totals"],
+    }
     if wanted.format is Format.TABLE:
         show(lambda width: plan_view(found, width, space, refused, warnings))
+        show_lines(met_lines(met))
     else:
         show_warnings(warnings)
     return Result(begin | document, begin)

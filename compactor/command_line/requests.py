@@ -59,6 +59,7 @@ class RoundArguments:
     keep_originals: str | None = None
     keep_for: str | None = None
     recover_first: bool = False
+    fail_if: tuple[str, ...] = ()
     format: Format = Format.TABLE
 
 

@@ -2,22 +2,29 @@
 
 from compactor import api
 from compactor.command_line import arguments
-from compactor.command_line.console import show, show_warnings, shown_progress
+from compactor.command_line.console import show, show_lines, show_warnings, shown_progress
 from compactor.command_line.requests import Format, OnCorrupt, Result, RoundArguments, rules_of
-from compactor.views.report_json import report_document, report_summary
+from compactor.exit_codes import exit_code_of_conditions, exit_code_of_report
+from compactor.views.met_conditions import met_documents, met_lines
+from compactor.views.report_json import ending, report_document, report_summary
 from compactor.views.report_table import report_view
 
 
 def result_of(wanted: RoundArguments) -> Result:
     """One round, dry or real; show what became of it."""
     options = _options_of(wanted)
+    conditions = api.conditions_of_run(wanted.fail_if) if wanted.fail_if else ()
     with shown_progress() as progress:
         report = api.run(wanted.log_dirs, rules_of(wanted), options, progress)
+    met = api.met_by_run(conditions, report) if conditions else []
     if wanted.format is Format.TABLE:
         show(lambda width: report_view(report, width))
+        show_lines(met_lines(met))
     else:
         show_warnings(report.warnings)
-    return Result(report_document(report), report_summary(report))
+    code = exit_code_of_conditions(exit_code_of_report(report), bool(met))
+    begin = report_summary(report) | ending(code) | {"conditions_met": met_documents(met)}
+    return Result(begin | report_document(report) | ending(code), begin)
 
 
 def _options_of(wanted: RoundArguments) -> api.RunOptions:

@@ -41,10 +41,14 @@ def summary(command: str, code: ExitCode, error: str | None = None) -> JsonObjec
     document: JsonObject = {
         "schema_version": REPORT_SCHEMA_VERSION,
         "command": command,
-        "status": code.word,
-        "exit_code": int(code),
+        **ending(code),
     }
     return document if error is None else document | {"error": error}
+
+
+def ending(code: ExitCode) -> JsonObject:
+    """How a command ended."""
+    return {"status": code.word, "exit_code": int(code)}
 
 
 def report_summary(report: CleaningReport) -> JsonObject:

@@ -90,6 +90,7 @@ def test_every_code_has_a_word() -> None:
         "usage",
         "refused",
         "partial",
+        "condition",
         "interrupted",
         "interrupted",
         "interrupted",

@@ -1,0 +1,167 @@
+"""The numbers of a plan or a run that conditions and metrics speak of. Pure.
+
+A measure is of one log (`dirty_ratio`) or of all (`set_aside`). Each measure of a log has a
+greatest value and, where a sum means something, a sum: `max_dirty_ratio`, `sum_dirty_bytes`.
+A log whose number is not known has none; it counts neither in the greatest nor in the sum.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from compactor.planning.candidate import Judgement
+from compactor.planning.round_plan import RoundPlan
+from compactor.planning.selection import inactive_from
+from compactor.round_report import CleaningReport, LogReport, LogStatus
+
+ELIGIBLE = "eligible"  # what a plan takes on; the other words are those of LogStatus
+
+LOG_MEASURES_OF_PLAN: Mapping[str, str] = MappingProxyType(
+    {
+        "dirty_ratio": "dirty bytes as a share of the bytes that a cleaning would weigh",
+        "dirty_bytes": "bytes of closed segments that are not cleaned yet",
+        "blocked_bytes": "those of them that may not be cleaned yet",
+        "log_bytes": "bytes of the log, with the active segment",
+        "segments": "segments of the log, with the active one",
+        "seconds_since_clean": "age of the oldest closed segment that is not cleaned yet, by the "
+        "time at which its file was last written; 0 where there is none",
+        "seconds_overdue": "by how much the log is past max.compaction.lag.ms; 0: it is not",
+    }
+)
+LOG_MEASURES_OF_RUN: Mapping[str, str] = MappingProxyType(
+    {
+        "bytes_before": "bytes of the segments that were, or would be, rewritten",
+        "bytes_after": "bytes of what is written instead",
+        "bytes_freed": "the difference",
+        "freed_ratio": "the difference as a share of the bytes before",
+        "records_removed": "records that were, or would be, removed",
+    }
+)
+TOTALS: Mapping[str, str] = MappingProxyType(
+    {
+        "logs": "logs that were found",
+        "eligible": "logs that are, or were, to be cleaned",
+        "passed_over": "logs that are not to be cleaned now",
+        "set_aside": "logs that should be cleaned and cannot be",
+        "failed": "logs whose cleaning failed",
+    }
+)
+_NOT_SUMMED = ("dirty_ratio", "freed_ratio", "seconds_since_clean", "seconds_overdue")
+_DONE = (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
+
+
+@dataclass(frozen=True, slots=True)
+class LogMeasures:
+    """What is known of one log. counted_as: the name of the total that it counts in."""
+
+    log_dir: str
+    topic: str
+    partition: int
+    counted_as: str
+    reason: str | None
+    values: Mapping[str, float]
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """All numbers. names: every measure of a log, known or not."""
+
+    names: tuple[str, ...]
+    logs: tuple[LogMeasures, ...]
+    totals: Mapping[str, float]
+
+
+def measures_of_plan(plan: RoundPlan, now_ms: int) -> Measures:
+    """Those of a plan. now_ms: the time from which ages are counted."""
+    judged = {
+        (f.judgement.log_dir, f.judgement.partition.topic, f.judgement.partition.partition): f
+        for f in plan.facts
+    }
+    logs = [
+        LogMeasures(
+            log_dir=log.log_dir,
+            topic=log.topic,
+            partition=log.partition,
+            counted_as=ELIGIBLE,
+            reason=None,
+            values=_values_of_plan(facts.judgement, now_ms),
+        )
+        for log, facts in zip(plan.logs, plan.facts, strict=False)
+    ]
+    for report in plan.not_cleaned:
+        found = judged.get((report.log_dir, report.topic, report.partition))
+        logs.append(_left(report, _values_of_plan(found.judgement, now_ms) if found else {}))
+    return _measures(tuple(LOG_MEASURES_OF_PLAN), logs)
+
+
+def measures_of_run(report: CleaningReport) -> Measures:
+    """Those of a run, dry or real."""
+    logs = [_left(log, _values_of_run(log) if log.status in _DONE else {}) for log in report.logs]
+    return _measures(tuple(LOG_MEASURES_OF_RUN), logs)
+
+
+def _left(report: LogReport, values: Mapping[str, float]) -> LogMeasures:
+    counted_as = ELIGIBLE if report.status in _DONE else report.status.value.replace("-", "_")
+    return LogMeasures(
+        log_dir=report.log_dir,
+        topic=report.topic,
+        partition=report.partition,
+        counted_as=counted_as,
+        reason=report.reason,
+        values=values,
+    )
+
+
+def _values_of_plan(judgement: Judgement, now_ms: int) -> dict[str, float]:
+    segments, cleanable = judgement.partition.segments, judgement.cleanable
+    closed = inactive_from(segments, cleanable.first_dirty_offset)
+    blocked = [s.log_bytes for s in closed if s.base_offset >= cleanable.first_uncleanable_offset]
+    oldest_ns = min((s.log_mtime_ns for s in closed if s.log_bytes), default=None)
+    age_ms = 0 if oldest_ns is None else max(now_ms - oldest_ns // 1_000_000, 0)
+    return {
+        "dirty_ratio": cleanable.ratio,
+        "dirty_bytes": sum(segment.log_bytes for segment in closed),
+        "blocked_bytes": sum(blocked),
+        "log_bytes": sum(segment.log_bytes for segment in segments),
+        "segments": len(segments),
+        "seconds_since_clean": age_ms / 1000,
+        "seconds_overdue": judgement.compaction_delay_ms / 1000,
+    }
+
+
+def _values_of_run(log: LogReport) -> dict[str, float]:
+    freed = log.bytes_before - log.bytes_after
+    return {
+        "bytes_before": log.bytes_before,
+        "bytes_after": log.bytes_after,
+        "bytes_freed": freed,
+        "freed_ratio": freed / log.bytes_before if log.bytes_before else 0.0,
+        "records_removed": log.counts.records_read - log.counts.records_kept,
+    }
+
+
+def names_of_totals(names: Iterable[str]) -> tuple[str, ...]:
+    """Every number of all logs, where those of each log have these names."""
+    derived = [f"max_{n}" for n in names] + [f"sum_{n}" for n in names if n not in _NOT_SUMMED]
+    return (*TOTALS, *derived)
+
+
+def _measures(names: tuple[str, ...], logs: Sequence[LogMeasures]) -> Measures:
+    totals: dict[str, float] = dict.fromkeys(names_of_totals(names), 0)
+    totals["logs"] = len(logs)
+    for log in logs:
+        totals[log.counted_as] += 1
+    for name in names:
+        known = _known(logs, name)
+        totals[f"max_{name}"] = max(known, default=0)
+        if name not in _NOT_SUMMED:
+            totals[f"sum_{name}"] = sum(known)
+    return Measures(names, tuple(logs), totals)
+
+
+def _known(logs: Iterable[LogMeasures], name: str) -> list[float]:
+    return [log.values[name] for log in logs if name in log.values]
