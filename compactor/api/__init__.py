@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from compactor.inspect.topic_settings import TopicConfiguration as TopicConfiguration
     from compactor.originals.undo import UndoReport as UndoReport
     from compactor.originals.undo import UndoStatus as UndoStatus
+    from compactor.planning.order import Order as Order
     from compactor.recovery.log_dir_recovery import LogDirRecovery as LogDirRecovery
     from compactor.recovery.log_dir_recovery import LogRecovery as LogRecovery
     from compactor.recovery.recovery_account import problems_of as problems_of
@@ -104,6 +105,7 @@ _NAMES = {
     "compactor.inspect.explain": "Explanation",
     "compactor.inspect.topic_settings": "ConfigEntry TopicConfiguration",
     "compactor.originals.undo": "UndoReport UndoStatus",
+    "compactor.planning.order": "Order",
     "compactor.recovery.log_dir_recovery": "LogDirRecovery LogRecovery",
     "compactor.recovery.recovery_account": "problems_of",
     "compactor.round_report": "CleaningReport LogReport LogStatus",

@@ -5,7 +5,7 @@ from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.exit_codes import UsageError
 from compactor.inspect.topic_settings import TopicConfiguration, entries_of
-from compactor.planning.round_plan import CLUSTER_METADATA
+from compactor.planning.planner import CLUSTER_METADATA
 from compactor.survey import topics_in
 
 

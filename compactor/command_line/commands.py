@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from compactor import api
 from compactor.command_line import log_commands, look_commands
 from compactor.command_line.begin import begin
 from compactor.command_line.given_once import Commands, GivenOnce
@@ -43,6 +44,7 @@ from compactor.command_line.options import (
     TopicConfigs,
     WorkDir,
 )
+from compactor.command_line.plan_options import PlanOrder, ShowAll, Top
 from compactor.command_line.requests import (
     ConfigurationArguments,
     Format,
@@ -125,11 +127,15 @@ def plan(  # one parameter an option: this is how typer learns of them
     all_log_dirs_given: AllLogDirsGiven = False,
     assume_fully_replicated: AssumeFullyReplicated = False,
     fail_if: FailIf = None,
+    order: PlanOrder = api.Order.GAIN,
+    top: Top = 10,
+    all_: ShowAll = False,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Show which logs are eligible, dirtiest first, and why others are not. Reads metadata only.
+    """Show how much is dirty, by topic, what a run would clean, and what blocks the rest. Reads
+    metadata only.
 
     [dim]compactor plan /data/kafka --topic-configs topics.json[/]
     """
@@ -151,6 +157,8 @@ def plan(  # one parameter an option: this is how typer learns of them
         all_log_dirs_given=all_log_dirs_given,
         assume_fully_replicated=assume_fully_replicated,
         fail_if=tuple(fail_if or ()),
+        order=order,
+        top=None if all_ else top,
         format=format_,
     )
     return Request("plan", begin("plan", wanted), format_, report, debug)

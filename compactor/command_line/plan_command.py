@@ -5,7 +5,8 @@ from compactor.command_line.console import show, show_lines, show_warnings
 from compactor.command_line.requests import Format, Result, RoundArguments, rules_of
 from compactor.exit_codes import exit_code_of_conditions, exit_code_of_statuses
 from compactor.views.met_conditions import met_documents, met_lines
-from compactor.views.plan_table import plan_document, plan_view
+from compactor.views.plan_json import plan_document
+from compactor.views.plan_table import Said, Screen, plan_view
 from compactor.views.report_json import summary
 from storage.collector import collector_paused
 
@@ -16,7 +17,7 @@ def result_of(wanted: RoundArguments) -> Result:
     conditions = api.conditions_of_plan(wanted.fail_if) if wanted.fail_if else ()
     found, space, refused, warnings = api.plan(wanted.log_dirs, rules_of(wanted))
     met = api.met_by_plan(conditions, found) if conditions else []
-    document = plan_document(found, space, refused) | {"warnings": list(warnings)}
+    document = plan_document(found, space, refused, wanted.order) | {"warnings": list(warnings)}
     code = exit_code_of_statuses(log.status for log in found.not_cleaned)
     code = exit_code_of_conditions(code, bool(met))
     begin = summary("plan", code) | {
@@ -24,7 +25,8 @@ def result_of(wanted: RoundArguments) -> Result:
         "totals": document["totals"],
     }
     if wanted.format is Format.TABLE:
-        show(lambda width: plan_view(found, width, space, refused, warnings))
+        said, screen = Said(space, refused, warnings), Screen(wanted.order, wanted.top)
+        show(lambda width: plan_view(found, width, said, screen))
         show_lines(met_lines(met))
     else:
         show_warnings(warnings)

@@ -60,6 +60,8 @@ class RoundArguments:
     keep_for: str | None = None
     recover_first: bool = False
     fail_if: tuple[str, ...] = ()
+    order: api.Order = api.Order.GAIN
+    top: int | None = None  # rows of a plan's list; None: everything
     format: Format = Format.TABLE
 
 

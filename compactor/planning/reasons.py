@@ -4,8 +4,16 @@ Numbers are plain digits, so that reasons that differ in nothing else can be rep
 """
 
 from compactor.planning.candidate import Judgement
+from compactor.planning.outcomes import Refusal, Standing
 from compactor.planning.selection import Bound, BoundName, DirtyFrom
 from compactor.topic_config import MAX_LONG, TopicConfig
+
+_STANDINGS = {
+    BoundName.ACTIVE_SEGMENT: Standing.NOTHING_NEW,
+    BoundName.HIGH_WATERMARK: Standing.HIGH_WATERMARK,
+    BoundName.OPEN_TRANSACTION: Standing.OPEN_TRANSACTION,
+    BoundName.MIN_COMPACTION_LAG: Standing.MIN_COMPACTION_LAG,
+}
 
 
 def why_not_compacted(config: TopicConfig) -> str:
@@ -22,11 +30,39 @@ def why_not_compacted(config: TopicConfig) -> str:
     return reason
 
 
-def why_not_eligible(judgement: Judgement) -> str:
+def not_eligible(judgement: Judgement) -> Refusal:
     """For a compacted log without enough to clean."""
+    newest = _why_all_is_new(judgement)
+    if newest is not None:
+        return Refusal(Standing.NOTHING_NEW, newest)
+    cleanable = judgement.cleanable
+    held = tightest_bound(judgement)
+    if not cleanable.cleanable_bytes:
+        return Refusal(_STANDINGS[held.name], _why_nothing(judgement))
+    config = judgement.config
+    share = f"{cleanable.cleanable_bytes} of {cleanable.total_bytes} bytes are dirty"
+    needed = f"min.cleanable.dirty.ratio {config.min_cleanable_dirty_ratio}"
+    parts = [f"dirty ratio {cleanable.ratio:.4f} is not above {needed}: {share}"]
+    if config.max_compaction_lag_ms < MAX_LONG:
+        parts.append(f"max.compaction.lag.ms {config.max_compaction_lag_ms} has not run out")
+    if held.name is not BoundName.ACTIVE_SEGMENT:
+        parts.append(_waiting(judgement, held))
+    return Refusal(Standing.BELOW_RATIO, "; ".join(parts))
+
+
+def tightest_bound(judgement: Judgement) -> Bound:
+    """The bound that counts; the active segment where none is lower, since nothing can move it."""
+    active = judgement.partition.segments[-1].base_offset
+    return min(
+        judgement.bounds,
+        key=lambda bound: (min(bound.offset, active), bound.name is not BoundName.ACTIVE_SEGMENT),
+    )
+
+
+def _why_all_is_new(judgement: Judgement) -> str | None:
+    """Where there is nothing to clean but what is in the active segment."""
     segments = judgement.partition.segments
     active = segments[-1].base_offset
-    cleanable = judgement.cleanable
     if len(segments) == 1:
         size = f"{segments[0].log_bytes} bytes"
         return f"only the active segment, of {size}, which is never cleaned"
@@ -37,38 +73,18 @@ def why_not_eligible(judgement: Judgement) -> str:
         is_clean = judgement.first_dirty.set_by is DirtyFrom.CHECKPOINT
         known = f"cleaned up to offset {start}" if is_clean else f"the log starts at offset {start}"
         return f"{known}; all that is newer is in the active segment"
-    if not cleanable.cleanable_bytes:
-        return _why_nothing(judgement)
-    config = judgement.config
-    share = f"{cleanable.cleanable_bytes} of {cleanable.total_bytes} bytes are dirty"
-    needed = f"min.cleanable.dirty.ratio {config.min_cleanable_dirty_ratio}"
-    parts = [f"dirty ratio {cleanable.ratio:.4f} is not above {needed}: {share}"]
-    if config.max_compaction_lag_ms < MAX_LONG:
-        parts.append(f"max.compaction.lag.ms {config.max_compaction_lag_ms} has not run out")
-    held = _tightest(judgement)
-    if held.name is not BoundName.ACTIVE_SEGMENT:
-        parts.append(_waiting(judgement, held))
-    return "; ".join(parts)
+    return None
 
 
 def _why_nothing(judgement: Judgement) -> str:
     """Between first dirty offset and the active segment is something, but none may be cleaned."""
-    held = _tightest(judgement)
+    held = tightest_bound(judgement)
     if held.name is BoundName.ACTIVE_SEGMENT:
         return f"no bytes between offset {judgement.first_dirty.offset} and the active segment"
     advice = ""
     if held.name is BoundName.HIGH_WATERMARK:
         advice = "; --assume-fully-replicated looks past it"
     return _waiting(judgement, held) + advice
-
-
-def _tightest(judgement: Judgement) -> Bound:
-    """The bound that counts; the active segment where none is lower, since nothing can move it."""
-    active = judgement.partition.segments[-1].base_offset
-    return min(
-        judgement.bounds,
-        key=lambda bound: (min(bound.offset, active), bound.name is not BoundName.ACTIVE_SEGMENT),
-    )
 
 
 def _waiting(judgement: Judgement, bound: Bound) -> str:

@@ -9,28 +9,22 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cleaner_jobs.plan import LogPlan
-from compactor import survey as log_dir_survey
 from compactor.cluster_settings import registered_log_dirs
 from compactor.config import Config
-from compactor.planning.candidate import Judgement, Prepared, RoundClock, defect, judge, prepare
-from compactor.planning.clock_check import why_clock_is_behind
+from compactor.planning.candidate import Judgement, RoundClock
+from compactor.planning.inventory import LogSize, size_of, unlisted_size
 from compactor.planning.log_plan import log_plan_of
-from compactor.planning.reasons import why_not_compacted, why_not_eligible
+from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
+from compactor.planning.planner import CLUSTER_METADATA, Planner
 from compactor.planning.selection import dirtiest_first
-from compactor.retention.log_deletion import check_leader_epochs
-from compactor.retention.log_retention import LogRetention, deletion_of, limits_of
+from compactor.retention.log_retention import LogRetention
 from compactor.round_report import LogReport, LogStatus
-from compactor.survey import LogDirSurvey, offsets_of, survey_log_dirs
-from compactor.topic_config import TopicConfig
+from compactor.survey import LogDirSurvey, survey_log_dirs
 from storage.collector import collector_paused
-from storage.errors import CorruptFileError
 from storage.file_names import parse_partition_dir
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.formats.checkpoint import CLEANER_OFFSET, TopicPartition
-from storage.log.log_dir import PartitionListing
-
-CLUSTER_METADATA = "__cluster_metadata"
+from storage.formats.checkpoint import TopicPartition
 
 
 class LogDirFacts(NamedTuple):
@@ -54,17 +48,6 @@ class LogFacts:
     notes: tuple[str, ...] = ()
 
 
-class StrayEntries(NamedTuple):
-    """Entries for a log in cleaner checkpoints of other log directories than its own (C-4.3)."""
-
-    topic: str
-    partition: int
-    log_dir: str  # where the log stands
-    offset: int  # for its entry there
-    found_in: tuple[str, ...]
-    note: str
-
-
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
     """What a round is to do."""
@@ -79,30 +62,7 @@ class RoundPlan:
     stray_entries: tuple[StrayEntries, ...] = ()  # of logs that are not set aside
     retention: tuple[LogRetention, ...] = ()  # of the logs that it may take segments from
     are_all_log_dirs_known: bool = False  # by the cluster's metadata log
-
-
-class _Refusal(NamedTuple):
-    status: LogStatus
-    reason: str
-    is_data_problem: bool = False
-
-
-class _Outcome(NamedTuple):
-    """What became of one partition: taken (prepared) or not (refusal), judged or not even that."""
-
-    partition: PartitionListing
-    log_dir: str
-    refusal: _Refusal | None
-    judgement: Judgement | None = None
-    prepared: Prepared | None = None
-    retention: LogRetention | None = None
-    stray: StrayEntries | None = None
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is to be known of the log beside its outcome."""
-        own = self.prepared.notes if self.prepared else ()
-        return own if self.stray is None else (self.stray.note, *own)
+    inventory: tuple[LogSize, ...] = ()  # of every log that there is
 
 
 def plan_round(
@@ -132,7 +92,7 @@ def plan_by(
     """Likewise, by the files that are given, wherever they are."""
     with collector_paused():
         surveys = survey_log_dirs(log_dirs, files)
-        planner = _Planner(config, clock, surveys, problems or {})
+        planner = Planner(config, clock, surveys, problems or {})
         outcomes = [
             planner.outcome(partition, survey)
             for survey in surveys
@@ -143,13 +103,14 @@ def plan_by(
 
 
 def _round_plan(
-    as_of_ms: int, surveys: Sequence[LogDirSurvey], outcomes: Sequence[_Outcome]
+    as_of_ms: int, surveys: Sequence[LogDirSurvey], outcomes: Sequence[PartitionOutcome]
 ) -> RoundPlan:
     taken = [outcome.prepared for outcome in outcomes if outcome.prepared is not None]
     taken.sort(key=lambda prepared: _order(prepared.judgement))
     left = [outcome for outcome in outcomes if outcome.refusal is not None]
     reports = [_report(outcome) for outcome in left]
-    reports += [report for survey in surveys for report in _unlisted(survey)]
+    unlisted = [report for survey in surveys for report in _unlisted(survey)]
+    reports += unlisted
     notes = {o.partition.path: o.notes for o in outcomes}
     facts = [_facts(prepared.judgement, None, notes) for prepared in taken]
     facts += [_facts(o.judgement, o.refusal, notes) for o in left if o.judgement is not None]
@@ -162,157 +123,8 @@ def _round_plan(
         log_dirs=tuple(_log_dir_facts(survey) for survey in surveys),
         stray_entries=tuple(outcome.stray for outcome in outcomes if outcome.stray is not None),
         retention=tuple(outcome.retention for outcome in outcomes if outcome.retention is not None),
+        inventory=(*map(size_of, outcomes), *map(unlisted_size, unlisted)),
     )
-
-
-class _Planner:
-    """What is the same for all logs of a round."""
-
-    def __init__(
-        self,
-        config: Config,
-        clock: RoundClock,
-        surveys: Sequence[LogDirSurvey],
-        problems: Mapping[str, str],
-    ) -> None:
-        self._config, self._clock, self._problems = config, clock, problems
-        self._conflicts = log_dir_survey.conflicts(surveys)
-        self._moves = log_dir_survey.moves(surveys)
-        self._stray_entries = log_dir_survey.stray_entries(surveys)
-        self._topics: dict[str, TopicConfig] = {}
-        self._cluster = config.cluster
-
-    def outcome(self, partition: PartitionListing, survey: LogDirSurvey) -> _Outcome:
-        """Take a log or say why not. Only what concerns more than this log is raised."""
-        refusal = self._not_wanted(partition.topic) or self._unfit(partition, survey)
-        if refusal is not None:
-            return _Outcome(partition=partition, log_dir=survey.path, refusal=refusal)
-        try:
-            outcome = self._judged(partition, survey)
-            return outcome._replace(
-                retention=self._retention(outcome), stray=self._stray(outcome, survey)
-            )
-        except CorruptFileError as error:
-            refusal = _Refusal(LogStatus.SET_ASIDE, str(error), is_data_problem=True)
-        except OSError as error:  # gone since it was listed, or not to be read
-            reason = f"{error.filename}: {error.strerror}"
-            refusal = _Refusal(LogStatus.SET_ASIDE, reason)
-        return _Outcome(partition=partition, log_dir=survey.path, refusal=refusal)
-
-    def _topic(self, name: str) -> TopicConfig:
-        if name not in self._topics:
-            self._topics[name] = self._config.topic(name)
-        return self._topics[name]
-
-    def _not_wanted(self, topic: str) -> _Refusal | None:
-        include, exclude = self._config.include, self._config.exclude
-        if topic == CLUSTER_METADATA:
-            reason = "the metadata log of KRaft, which no cleaner works on"
-        elif include is not None and not include.fullmatch(topic):
-            reason = f"left out: not among the topics to include, {include.pattern!r}"
-        elif exclude is not None and exclude.fullmatch(topic):
-            reason = f"left out: among the topics to exclude, {exclude.pattern!r}"
-        elif self._cluster is not None and self._cluster.is_deleted(topic):
-            reason = "its topic was deleted: the cluster's metadata log does not have it"
-        elif not self._topic(topic).is_compacted:
-            reason = why_not_compacted(self._topic(topic))
-        else:
-            return None
-        return _Refusal(LogStatus.PASSED_OVER, reason)
-
-    def _unfit(self, partition: PartitionListing, survey: LogDirSurvey) -> _Refusal | None:
-        key = partition.topic, partition.partition
-        conflict = self._conflicts.get(key)
-        known = self._problems.get(partition.path)
-        reason = survey.problem or conflict or known or defect(partition)
-        if reason is not None:
-            return _Refusal(LogStatus.SET_ASIDE, reason)
-        if not partition.segments:
-            return _Refusal(LogStatus.PASSED_OVER, "it has no segment, so no records")
-        if key in self._moves:
-            return _Refusal(LogStatus.PASSED_OVER, self._moves[key])
-        if not self._clock.is_checked:
-            return None
-        behind = why_clock_is_behind(partition, self._clock.now_ms, self._clock.machine_ms)
-        return None if behind is None else _Refusal(LogStatus.PASSED_OVER, behind)
-
-    def _judged(self, partition: PartitionListing, survey: LogDirSurvey) -> _Outcome:
-        another = self._cluster.why_of_another_topic(partition) if self._cluster else None
-        if another is not None:
-            refusal = _Refusal(LogStatus.PASSED_OVER, another)
-            return _Outcome(partition=partition, log_dir=survey.path, refusal=refusal)
-        config = self._topic(partition.topic)
-        offsets = offsets_of(partition, survey, self._config.assume_fully_replicated)
-        if offsets.cleaner is None:  # Kafka takes it from wherever it stands
-            elsewhere = self._stray_entries.get((partition.topic, partition.partition), {})
-            offsets = offsets._replace(cleaner=min(elsewhere.values(), default=None))
-        judgement = judge(partition, survey.path, config, offsets, self._clock.now_ms)
-        if not judgement.is_eligible:
-            refusal = _Refusal(LogStatus.PASSED_OVER, why_not_eligible(judgement))
-            return _Outcome(
-                partition=partition, log_dir=survey.path, refusal=refusal, judgement=judgement
-            )
-        prepared = prepare(judgement, self._clock, survey.listing.has_clean_shutdown)
-        judgement = prepared.judgement
-        if prepared.refusal is not None:
-            refusal = _Refusal(LogStatus.SET_ASIDE, prepared.refusal)
-            return _Outcome(
-                partition=partition, log_dir=survey.path, refusal=refusal, judgement=judgement
-            )
-        if not judgement.is_eligible:
-            refusal = _Refusal(LogStatus.PASSED_OVER, why_not_eligible(judgement))
-            return _Outcome(
-                partition=partition, log_dir=survey.path, refusal=refusal, judgement=judgement
-            )
-        return _Outcome(
-            partition=partition,
-            log_dir=survey.path,
-            refusal=None,
-            judgement=judgement,
-            prepared=prepared,
-        )
-
-    def _stray(self, outcome: _Outcome, survey: LogDirSurvey) -> StrayEntries | None:
-        judgement, refusal = outcome.judgement, outcome.refusal
-        key = outcome.partition.topic, outcome.partition.partition
-        elsewhere = tuple(self._stray_entries.get(key, ()))
-        is_set_aside = refusal is not None and refusal.status is LogStatus.SET_ASIDE
-        if judgement is None or is_set_aside or not elsewhere:
-            return None
-        files = f"{CLEANER_OFFSET} of {' and '.join(elsewhere)}"
-        if key in survey.cleaner_offsets:
-            note = f"{files} names it too, which stops Kafka's cleaner thread: removed there"
-        else:
-            note = f"its entry stood in {files}: moved to its own log directory"
-        return StrayEntries(
-            topic=outcome.partition.topic,
-            partition=outcome.partition.partition,
-            log_dir=survey.path,
-            offset=judgement.first_dirty.offset,
-            found_in=elsewhere,
-            note=note,
-        )
-
-    def _retention(self, outcome: _Outcome) -> LogRetention | None:
-        judgement, refusal = outcome.judgement, outcome.refusal
-        if judgement is None or (refusal and refusal.status is LogStatus.SET_ASIDE):
-            return None
-        partition = judgement.partition
-        limits = limits_of(judgement.config, judgement.offsets, self._clock.now_ms)
-        estimate = deletion_of(partition, limits)
-        # by the log start alone, cleaning leaves no more to delete than there is now
-        if not estimate.by_rule and limits.retention_ms is None and limits.retention_bytes is None:
-            return None
-        check_leader_epochs(partition)  # which deletion would cut: damage is to be known before
-        return LogRetention(
-            log_dir=outcome.log_dir,
-            topic=partition.topic,
-            partition=partition.partition,
-            path=partition.path,
-            limits=limits,
-            producer_id_expiration_ms=self._clock.producer_id_expiration_ms,
-            estimate=estimate,
-        )
 
 
 def _order(judgement: Judgement) -> tuple[float, str, int]:
@@ -320,7 +132,7 @@ def _order(judgement: Judgement) -> tuple[float, str, int]:
     return dirtiest_first(judgement.cleanable, partition.topic, partition.partition)
 
 
-def _report(outcome: _Outcome) -> LogReport:
+def _report(outcome: PartitionOutcome) -> LogReport:
     assert outcome.refusal is not None
     found = outcome.judgement.cleanable if outcome.judgement else None
     return LogReport(
@@ -353,7 +165,7 @@ def _unlisted(survey: LogDirSurvey) -> Iterable[LogReport]:
 
 
 def _facts(
-    judgement: Judgement, refusal: _Refusal | None, notes: Mapping[str, tuple[str, ...]]
+    judgement: Judgement, refusal: Refusal | None, notes: Mapping[str, tuple[str, ...]]
 ) -> LogFacts:
     own = notes.get(judgement.partition.path, ())
     if refusal is None:
@@ -361,7 +173,7 @@ def _facts(
     return LogFacts(refusal.status, refusal.reason, judgement, own)
 
 
-def _repairs(outcomes: Iterable[_Outcome]) -> dict[str, dict[TopicPartition, int]]:
+def _repairs(outcomes: Iterable[PartitionOutcome]) -> dict[str, dict[TopicPartition, int]]:
     """Entries to be set right: of every log that was judged and is not to be left as it is."""
     repairs: dict[str, dict[TopicPartition, int]] = {}
     for outcome in outcomes:

@@ -2,22 +2,30 @@
 
 import io
 import json
+import os
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from compactor.config import load_config
 from compactor.planning.notices import ALL_LOG_DIRS
+from compactor.planning.order import Order
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.views.plan_table import plan_document, plan_view
+from compactor.views.plan_json import plan_document
+from compactor.views.plan_table import ONE_SCREEN, Screen, plan_view
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build, clean_up_to, with_settings
 
 
-def shown(plan: RoundPlan, width: int = 120) -> str:
+def shown(plan: RoundPlan, width: int = 120, screen: Screen = ONE_SCREEN) -> str:
     out = io.StringIO()
-    Console(file=out, width=width).print(plan_view(plan, width))
+    Console(file=out, width=width).print(plan_view(plan, width, screen=screen), crop=False)
     return out.getvalue()
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
 
 
 def mixed_plan(root: Path) -> RoundPlan:
@@ -35,10 +43,18 @@ def test_the_document_of_a_taken_log(tmp_path: Path) -> None:
     document = json.loads(json.dumps(plan_document(plan)))
     first, second = document["logs"]
     assert (first["topic"], second["topic"]) == ("never", "once")
+    written = (tmp_path / "d" / "once-0" / f"{2:020}.log").stat().st_mtime_ns
     assert second == {
         "log_dir": str(tmp_path / "d"),
         "topic": "once",
         "partition": 0,
+        "standing": "to-clean",
+        "total_bytes": 237,
+        "dirty_bytes": 79,
+        "gain_bytes": 79,
+        "held_bytes": 0,
+        "held_by": None,
+        "dirty_since_ms": written // 1_000_000,
         "log_start_offset": 0,
         "log_end_offset": 6,
         "last_stable_offset": 6,
@@ -69,6 +85,9 @@ def test_the_document_of_the_rest(tmp_path: Path) -> None:
     left, low = document["not_taken"]
     assert (left["topic"], left["status"]) == ("left", "set-aside")
     assert "bounds" not in left
+    sizes = ("standing", "total_bytes", "dirty_bytes", "gain_bytes", "held_bytes", "held_by")
+    assert [left[name] for name in sizes] == ["set-aside", 237, None, 0, 0, None]
+    assert [low[name] for name in sizes[1:]] == [237, 158, 0, 158, "high watermark"]
     assert (low["topic"], low["status"]) == ("low", "passed-over")
     assert low["reason"] == plan.not_cleaned[1].reason
     assert low["bounds"][1] == {
@@ -84,6 +103,22 @@ def test_the_document_of_the_rest(tmp_path: Path) -> None:
         "cleanable_bytes": 237,
         "rewrite_bytes": 316,
     }
+    assert [topic["topic"] for topic in document["topics"]] == ["never", "once", "left", "low"]
+    assert document["topics"][3] == {
+        "topic": "low",
+        "logs": 1,
+        "to_clean": 0,
+        "total_bytes": 237,
+        "dirty_bytes": 158,
+        "gain_bytes": 0,
+        "held_bytes": 158,
+        "held_by": "high watermark",
+    }
+    assert {name: found["logs"] for name, found in document["standings"].items()} == {
+        "to-clean": 2,
+        "high-watermark": 1,
+        "set-aside": 1,
+    }
     repair = {"log_dir": str(tmp_path / "d"), "topic": "never", "partition": 0, "offset": 0}
     assert document["checkpoint_repairs"] == [repair]
     (log_dir,) = document["log_dirs"]
@@ -92,9 +127,15 @@ def test_the_document_of_the_rest(tmp_path: Path) -> None:
 
 def test_the_table_tells_what_is_to_be_done_and_why_not(tmp_path: Path) -> None:
     text = shown(mixed_plan(tmp_path))
-    rows = [line.split() for line in text.splitlines()]
-    assert ["never-0", "158", "B", "100.0%", "158", "B", "2", "→", "1", "0–4"] in rows
-    assert ["once-0", "79", "B", "50.0%", "158", "B", "2", "→", "1", "2–4"] in rows
+    found = rows(text)
+    never = "never-0 237 B 158 B 100.0% 158 B 2 → 1 0–4 to clean"
+    assert never.split() in found
+    assert "once-0 237 B 79 B 50.0% 158 B 2 → 1 2–4 to clean".split() in found
+    assert "low-0 237 B 158 B 0.0% 158 B high watermark passed over".split() in found
+    assert "left-0 237 B set aside".split() in found
+    assert "4 logs of 4 topics, 948 B: 395 B dirty, of which a run would clean 237 B" in text
+    assert "blocked by the high watermark 1 237 B 158 B 158 B high watermark".split() in found
+    assert "all 4 948 B 395 B 237 B 158 B high watermark".split() in found
     assert "00000000000000000000.log.swap: left by a cleaning that was cut short" in text
     assert "158 bytes from offset 0 on wait behind the high watermark 1" in text
     assert f", corrected by a run: 1 {ALL_LOG_DIRS} Logs: 2 to clean" in " ".join(text.split())
@@ -110,7 +151,7 @@ def test_the_table_says_what_else_matters(tmp_path: Path) -> None:
     text = " ".join(shown(plan_round([log_dir], config, NOW_MS)).split())
     assert "scratch is not looked at: not named like a partition" in text
     assert "Retention would delete" not in text
-    assert "100.0% overdue" in text
+    assert "a-0 237 B 158 B 100.0% 158 B 2 → 1 0–4 overdue" in text
 
 
 def test_what_retention_would_delete_is_told_apart(tmp_path: Path) -> None:
@@ -118,8 +159,8 @@ def test_what_retention_would_delete_is_told_apart(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d", Shape("a"))
     config = load_config(settings={"cleanup.policy": "compact,delete", "retention.ms": "2000"})
     plan = plan_round([log_dir], config, 4500)
-    rows = [line.split() for line in shown(plan).splitlines()]
-    assert ["a-0", "2", "2", "158", "B", "4"] in rows  # by time, and by no other rule
+    found = rows(shown(plan))
+    assert ["a-0", "2", "2", "158", "B", "4"] in found  # by time, and by no other rule
     (document,) = plan_document(plan)["retention"]
     assert document == {
         "log_dir": log_dir,
@@ -156,10 +197,14 @@ def test_many_logs_do_not_flood_the_terminal(tmp_path: Path) -> None:
     shapes = [Shape(f"topic-{number}", segments=1 + number % 2) for number in range(100)]
     plan = plan_round([build(tmp_path / "d", *shapes)], COMPACT, NOW_MS)
     text = shown(plan)
-    assert len(text.splitlines()) < 60
-    assert "… and 10 more (all: --format json)" in text
-    assert "only the active segment, of 79 bytes" in text
-    assert "topic-0-0, topic-10-0, topic-12-0 and 47 more" in text
+    assert len(text.splitlines()) < 40
+    assert "nothing dirty but the active segment 50 4.0 kB".split() in rows(text)
+    assert "… and 90 more 90 40 10.3 kB 3.2 kB 100.0% 3.2 kB".split() in rows(text)
+    assert "only the active segment" not in text
+    whole = shown(plan, screen=Screen(top=None))
+    assert "topic-0-0, topic-10-0, topic-12-0 and 47 more" in whole
+    assert "only the active segment, of 79 bytes" in whole
+    assert "topic-99-0 158 B 79 B 100.0% 79 B 1 → 1 0–2 to clean".split() in rows(whole)
     assert len(plan_document(plan)["not_taken"]) == 50
 
 
@@ -175,3 +220,32 @@ def test_a_narrow_terminal_and_hostile_names_are_survived(tmp_path: Path) -> Non
 def test_an_empty_plan_is_shown_as_one(tmp_path: Path) -> None:
     plan = plan_round([build(tmp_path / "d", Shape(segments=1))], COMPACT, NOW_MS)
     assert "Logs: 0 to clean, 0 set aside, 1 passed over." in shown(plan)
+
+
+@pytest.mark.parametrize(
+    ("order", "first"),
+    [
+        (Order.GAIN, ["large", "never", "once", "small"]),
+        (Order.FILTHIEST, ["large", "never", "small", "once"]),
+        (Order.SMALLEST, ["small", "never", "once", "large"]),
+        (Order.OLDEST, ["once", "small", "never", "large"]),
+    ],
+)
+def test_topics_come_in_the_order_that_is_asked_for(
+    tmp_path: Path, order: Order, first: list[str]
+) -> None:
+    """Dirty: all four segments but the active one; two of three; one of three; the only one."""
+    shapes = Shape("never"), Shape("once"), Shape("large", segments=5), Shape("small", segments=2)
+    log_dir = build(tmp_path / "d", *shapes)
+    clean_up_to(tmp_path / "d", ("once", 0, 2))
+    for minutes, (topic, base_offset) in enumerate(
+        [("once", 2), ("small", 0), ("never", 0), ("large", 0)]
+    ):
+        path = tmp_path / "d" / f"{topic}-0" / f"{base_offset:020}.log"
+        os.utime(path, (60 * minutes, 60 * minutes))
+    plan = plan_round([log_dir], with_settings({"min.cleanable.dirty.ratio": "0.4"}), NOW_MS)
+    assert [topic["topic"] for topic in plan_document(plan, order=order)["topics"]] == first
+    listed = [row[0] for row in rows(shown(plan, screen=Screen(order))) if row and "-0" in row[0]]
+    assert listed == [f"{topic}-0" for topic in first]
+    topics = [row[0] for row in rows(shown(plan, screen=Screen(order, top=3))) if row]
+    assert topics[topics.index("topic,") + 1 :][:3] == first[:3]

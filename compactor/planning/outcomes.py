@@ -1,0 +1,71 @@
+"""What became of one partition when a round was planned: taken or not, and how it was judged."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from compactor.planning.candidate import Judgement, Prepared
+from compactor.retention.log_retention import LogRetention
+from compactor.round_report import LogStatus
+from storage.log.log_dir import PartitionListing
+
+
+class Standing(StrEnum):
+    """Where a log stands in one word: taken, or what keeps it from being cleaned."""
+
+    TO_CLEAN = "to-clean"
+    BELOW_RATIO = "below-dirty-ratio"
+    OPEN_TRANSACTION = "open-transaction"
+    HIGH_WATERMARK = "high-watermark"
+    MIN_COMPACTION_LAG = "min-compaction-lag"
+    NOTHING_NEW = "nothing-new"  # all that is dirty is in the active segment, which is not cleaned
+    NOT_COMPACTED = "not-compacted"
+    UNKNOWN_POLICY = "unknown-policy"  # nobody has said what its topic's policy is
+    LEFT_OUT = "left-out"  # by a filter
+    ANOTHER_TOPIC = "another-topic"  # deleted, or created anew under the name
+    EMPTY = "empty"
+    MOVING = "moving"
+    CLOCK_BEHIND = "clock-behind"
+    METADATA_LOG = "metadata-log"
+    SET_ASIDE = "set-aside"
+
+
+class StrayEntries(NamedTuple):
+    """Entries for a log in cleaner checkpoints of other log directories than its own (C-4.3)."""
+
+    topic: str
+    partition: int
+    log_dir: str  # where the log stands
+    offset: int  # for its entry there
+    found_in: tuple[str, ...]
+    note: str
+
+
+class Refusal(NamedTuple):
+    """Why a log is not cleaned."""
+
+    standing: Standing
+    reason: str
+    is_data_problem: bool = False
+
+    @property
+    def status(self) -> LogStatus:
+        is_set_aside = self.standing is Standing.SET_ASIDE
+        return LogStatus.SET_ASIDE if is_set_aside else LogStatus.PASSED_OVER
+
+
+class PartitionOutcome(NamedTuple):
+    """What became of one partition: taken (prepared) or not (refusal), judged or not even that."""
+
+    partition: PartitionListing
+    log_dir: str
+    refusal: Refusal | None
+    judgement: Judgement | None = None
+    prepared: Prepared | None = None
+    retention: LogRetention | None = None
+    stray: StrayEntries | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known of the log beside its outcome."""
+        own = self.prepared.notes if self.prepared else ()
+        return own if self.stray is None else (self.stray.note, *own)

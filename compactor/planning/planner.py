@@ -1,0 +1,175 @@
+"""Judges one partition after the other: taken on, or why not. Source: spec C-3 to C-5."""
+
+from collections.abc import Mapping, Sequence
+
+from compactor import survey as log_dir_survey
+from compactor.config import Config
+from compactor.planning.candidate import RoundClock, defect, judge, prepare
+from compactor.planning.clock_check import why_clock_is_behind
+from compactor.planning.outcomes import PartitionOutcome, Refusal, Standing, StrayEntries
+from compactor.planning.reasons import not_eligible, why_not_compacted
+from compactor.retention.log_deletion import check_leader_epochs
+from compactor.retention.log_retention import LogRetention, deletion_of, limits_of
+from compactor.round_report import LogStatus
+from compactor.survey import LogDirSurvey, offsets_of
+from compactor.topic_config import TopicConfig
+from storage.errors import CorruptFileError
+from storage.formats.checkpoint import CLEANER_OFFSET
+from storage.log.log_dir import PartitionListing
+
+CLUSTER_METADATA = "__cluster_metadata"
+
+
+class Planner:
+    """What is the same for all logs of a round."""
+
+    def __init__(
+        self,
+        config: Config,
+        clock: RoundClock,
+        surveys: Sequence[LogDirSurvey],
+        problems: Mapping[str, str],
+    ) -> None:
+        self._config, self._clock, self._problems = config, clock, problems
+        self._conflicts = log_dir_survey.conflicts(surveys)
+        self._moves = log_dir_survey.moves(surveys)
+        self._stray_entries = log_dir_survey.stray_entries(surveys)
+        self._topics: dict[str, TopicConfig] = {}
+        self._cluster = config.cluster
+
+    def outcome(self, partition: PartitionListing, survey: LogDirSurvey) -> PartitionOutcome:
+        """Take a log or say why not. Only what concerns more than this log is raised."""
+        refusal = self._not_wanted(partition.topic) or self._unfit(partition, survey)
+        if refusal is not None:
+            return PartitionOutcome(partition=partition, log_dir=survey.path, refusal=refusal)
+        try:
+            outcome = self._judged(partition, survey)
+            return outcome._replace(
+                retention=self._retention(outcome), stray=self._stray(outcome, survey)
+            )
+        except CorruptFileError as error:
+            refusal = Refusal(Standing.SET_ASIDE, str(error), is_data_problem=True)
+        except OSError as error:  # gone since it was listed, or not to be read
+            reason = f"{error.filename}: {error.strerror}"
+            refusal = Refusal(Standing.SET_ASIDE, reason)
+        return PartitionOutcome(partition=partition, log_dir=survey.path, refusal=refusal)
+
+    def _topic(self, name: str) -> TopicConfig:
+        if name not in self._topics:
+            self._topics[name] = self._config.topic(name)
+        return self._topics[name]
+
+    def _not_wanted(self, topic: str) -> Refusal | None:
+        include, exclude = self._config.include, self._config.exclude
+        if topic == CLUSTER_METADATA:
+            reason = "the metadata log of KRaft, which no cleaner works on"
+            return Refusal(Standing.METADATA_LOG, reason)
+        if include is not None and not include.fullmatch(topic):
+            reason = f"left out: not among the topics to include, {include.pattern!r}"
+            return Refusal(Standing.LEFT_OUT, reason)
+        if exclude is not None and exclude.fullmatch(topic):
+            reason = f"left out: among the topics to exclude, {exclude.pattern!r}"
+            return Refusal(Standing.LEFT_OUT, reason)
+        if self._cluster is not None and self._cluster.is_deleted(topic):
+            reason = "its topic was deleted: the cluster's metadata log does not have it"
+            return Refusal(Standing.ANOTHER_TOPIC, reason)
+        config = self._topic(topic)
+        if config.is_compacted:
+            return None
+        is_unknown = config.cleanup_policy is None
+        standing = Standing.UNKNOWN_POLICY if is_unknown else Standing.NOT_COMPACTED
+        return Refusal(standing, why_not_compacted(config))
+
+    def _unfit(self, partition: PartitionListing, survey: LogDirSurvey) -> Refusal | None:
+        key = partition.topic, partition.partition
+        conflict = self._conflicts.get(key)
+        known = self._problems.get(partition.path)
+        reason = survey.problem or conflict or known or defect(partition)
+        if reason is not None:
+            return Refusal(Standing.SET_ASIDE, reason)
+        if not partition.segments:
+            return Refusal(Standing.EMPTY, "it has no segment, so no records")
+        if key in self._moves:
+            return Refusal(Standing.MOVING, self._moves[key])
+        if not self._clock.is_checked:
+            return None
+        behind = why_clock_is_behind(partition, self._clock.now_ms, self._clock.machine_ms)
+        return None if behind is None else Refusal(Standing.CLOCK_BEHIND, behind)
+
+    def _judged(self, partition: PartitionListing, survey: LogDirSurvey) -> PartitionOutcome:
+        another = self._cluster.why_of_another_topic(partition) if self._cluster else None
+        if another is not None:
+            refusal = Refusal(Standing.ANOTHER_TOPIC, another)
+            return PartitionOutcome(partition=partition, log_dir=survey.path, refusal=refusal)
+        config = self._topic(partition.topic)
+        offsets = offsets_of(partition, survey, self._config.assume_fully_replicated)
+        if offsets.cleaner is None:  # Kafka takes it from wherever it stands
+            elsewhere = self._stray_entries.get((partition.topic, partition.partition), {})
+            offsets = offsets._replace(cleaner=min(elsewhere.values(), default=None))
+        judgement = judge(partition, survey.path, config, offsets, self._clock.now_ms)
+        if not judgement.is_eligible:
+            refusal = not_eligible(judgement)
+            return PartitionOutcome(
+                partition=partition, log_dir=survey.path, refusal=refusal, judgement=judgement
+            )
+        prepared = prepare(judgement, self._clock, survey.listing.has_clean_shutdown)
+        judgement = prepared.judgement
+        if prepared.refusal is not None:
+            refusal = Refusal(Standing.SET_ASIDE, prepared.refusal)
+            return PartitionOutcome(
+                partition=partition, log_dir=survey.path, refusal=refusal, judgement=judgement
+            )
+        if not judgement.is_eligible:
+            refusal = not_eligible(judgement)
+            return PartitionOutcome(
+                partition=partition, log_dir=survey.path, refusal=refusal, judgement=judgement
+            )
+        return PartitionOutcome(
+            partition=partition,
+            log_dir=survey.path,
+            refusal=None,
+            judgement=judgement,
+            prepared=prepared,
+        )
+
+    def _stray(self, outcome: PartitionOutcome, survey: LogDirSurvey) -> StrayEntries | None:
+        judgement, refusal = outcome.judgement, outcome.refusal
+        key = outcome.partition.topic, outcome.partition.partition
+        elsewhere = tuple(self._stray_entries.get(key, ()))
+        is_set_aside = refusal is not None and refusal.status is LogStatus.SET_ASIDE
+        if judgement is None or is_set_aside or not elsewhere:
+            return None
+        files = f"{CLEANER_OFFSET} of {' and '.join(elsewhere)}"
+        if key in survey.cleaner_offsets:
+            note = f"{files} names it too, which stops Kafka's cleaner thread: removed there"
+        else:
+            note = f"its entry stood in {files}: moved to its own log directory"
+        return StrayEntries(
+            topic=outcome.partition.topic,
+            partition=outcome.partition.partition,
+            log_dir=survey.path,
+            offset=judgement.first_dirty.offset,
+            found_in=elsewhere,
+            note=note,
+        )
+
+    def _retention(self, outcome: PartitionOutcome) -> LogRetention | None:
+        judgement, refusal = outcome.judgement, outcome.refusal
+        if judgement is None or (refusal and refusal.status is LogStatus.SET_ASIDE):
+            return None
+        partition = judgement.partition
+        limits = limits_of(judgement.config, judgement.offsets, self._clock.now_ms)
+        estimate = deletion_of(partition, limits)
+        # by the log start alone, cleaning leaves no more to delete than there is now
+        if not estimate.by_rule and limits.retention_ms is None and limits.retention_bytes is None:
+            return None
+        check_leader_epochs(partition)  # which deletion would cut: damage is to be known before
+        return LogRetention(
+            log_dir=outcome.log_dir,
+            topic=partition.topic,
+            partition=partition.partition,
+            path=partition.path,
+            limits=limits,
+            producer_id_expiration_ms=self._clock.producer_id_expiration_ms,
+            estimate=estimate,
+        )

@@ -1,0 +1,61 @@
+"""Tables that fit a width: the least important columns go first, and no name is broken."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.text import Text
+
+_GAP = "  "
+
+
+class Column(NamedTuple):
+    """A column beside the names, which are the first cell of each row."""
+
+    heading: str
+    rank: int  # those of the highest rank go first where the width is not enough
+    is_text: bool = False  # words, which begin at its left, instead of numbers
+
+
+def table_lines(
+    names: str, columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
+) -> list[Text]:
+    """The table, a line a row, without columns that are empty. names: heading of the first cells.
+
+    A name that leaves no room for its numbers has a line of its own, over them.
+    """
+    kept = [n for n in range(len(columns)) if any(row[n + 1] for row in rows)]
+    widths = [
+        max([len(column.heading), *(cell_len(row[number + 1]) for row in rows)])
+        for number, column in enumerate(columns)
+    ]
+    longest = max([len(names), *(cell_len(row[0]) for row in rows)])
+
+    def room() -> int:
+        return width - sum(widths[number] + len(_GAP) for number in kept)
+
+    usual = [cell_len(row[0]) for row in rows if cell_len(row[0]) <= width // 3]
+    wanted = max([len(names), *usual])
+    while len(kept) > 1 and room() < wanted:
+        kept.remove(max(kept, key=lambda number: (columns[number].rank, number)))
+    first = min(longest, max(room(), len(names)))
+
+    def line(cells: Sequence[str]) -> str:
+        numbers = [
+            _GAP + _padded(cells[number + 1], widths[number], columns[number].is_text)
+            for number in kept
+        ]
+        if cell_len(cells[0]) <= first:
+            return f"{_padded(cells[0], first, is_text=True)}{''.join(numbers)}"
+        return f"{cells[0]}\n{' ' * first}{''.join(numbers)}"
+
+    heading = line([names, *(column.heading for column in columns)])
+    texts = [Text(heading.rstrip(), "bold"), *(Text(line(row).rstrip()) for row in rows)]
+    for text in texts:
+        text.no_wrap, text.overflow = True, "ignore"
+    return texts
+
+
+def _padded(text: str, width: int, is_text: bool) -> str:
+    blanks = " " * (width - cell_len(text))
+    return text + blanks if is_text else blanks + text
