@@ -13,6 +13,7 @@ from uuid import UUID
 
 from compactor.broker_settings import Layer, known_values, layers_of
 from compactor.errors import ConfigError, RefusedError
+from compactor.round_report import Reason, ReasonKind
 from compactor.topic_config import DELETE, MAX_INT, Setting, check_value
 from storage.errors import CorruptFileError
 from storage.files.files import Files
@@ -63,7 +64,7 @@ class ClusterSettings:
         """Say whether the cluster is known to have no such topic."""
         return self.metadata is not None and topic not in self.metadata.topics
 
-    def why_of_another_topic(self, partition: PartitionListing) -> str | None:
+    def why_of_another_topic(self, partition: PartitionListing) -> Reason | None:
         """Say why a log is not that of the topic that has its name today; None if it is.
 
         Raise CorruptFileError where the log's own note of its topic is damaged.
@@ -75,11 +76,17 @@ class ClusterSettings:
             path = os.path.join(partition.path, PARTITION_METADATA)
             found = read_partition_metadata(path, partition.access).topic_id
         except FileNotFoundError:
-            return f"it has no {PARTITION_METADATA}: a broker would set it aside as a stray log"
+            return Reason(
+                ReasonKind.NO_TOPIC_ID,
+                f"it has no {PARTITION_METADATA}: a broker would set it aside as a stray log",
+            )
         if found == today:
             return None
         ids = f"{encode_uuid(found)}, and that of today's {encode_uuid(today)}"
-        return f"its topic was deleted, and one of the same name was created since: its id is {ids}"
+        return Reason(
+            ReasonKind.TOPIC_ID_MISMATCH,
+            f"its topic was deleted, and one of the same name was created since: its id is {ids}",
+        )
 
 
 def read_cluster_settings(

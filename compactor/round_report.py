@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 REPORT_SCHEMA_VERSION = 1
 
@@ -12,6 +13,42 @@ class LogStatus(StrEnum):
     PASSED_OVER = "passed-over"  # not eligible; reason says why
     SET_ASIDE = "set-aside"  # eligible, but refused or damaged; left as it was; reason says why
     FAILED = "failed"  # an error that is not the data's: full disk, changed under us, lost task
+
+
+class ReasonKind(StrEnum):
+    """Why a log is not cleaned, in one word; `compactor.planning.remedies` has what helps."""
+
+    UNKNOWN_POLICY = "unknown-policy"
+    NOT_COMPACTED = "not-compacted"  # by its cleanup.policy
+    BELOW_RATIO = "below-dirty-ratio"
+    MIN_COMPACTION_LAG = "min-compaction-lag"
+    OPEN_TRANSACTION = "open-transaction"
+    HIGH_WATERMARK = "high-watermark"
+    ACTIVE_SEGMENT = "active-segment"  # has all records
+    NOTHING_NEW = "nothing-new"
+    EMPTY = "empty"
+    LEFT_OUT = "left-out"  # by --include or --exclude
+    METADATA_LOG = "metadata-log"
+    TOPIC_DELETED = "topic-deleted"
+    TOPIC_ID_MISMATCH = "topic-id-mismatch"
+    NO_TOPIC_ID = "no-topic-id"
+    MOVING = "moving"
+    CLOCK_BEHIND = "clock-behind"
+    IN_TWO_LOG_DIRS = "in-two-log-dirs"
+    CUT_SHORT = "cut-short"  # a cleaning that was, has left files
+    FOREIGN_FILE = "foreign-file"
+    LOG_DIR_DAMAGED = "log-dir-damaged"  # its checkpoints
+    SET_ASIDE = "set-aside"  # by an earlier run, or by the recovery of this one
+    DAMAGED = "damaged"
+    UNREADABLE = "unreadable"
+    SEGMENT_TOO_LARGE = "segment-too-large"
+
+
+class Reason(NamedTuple):
+    """Why a log is not cleaned, for programs and for people."""
+
+    kind: ReasonKind
+    text: str  # one line, without a full stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +120,7 @@ class LogReport:
     end_offset: int | None = None  # exclusive; what the map covered: the checkpoint after the round
     delete_retention_ms: int | None = None  # of its topic; None: the log was not looked into
     is_data_problem: bool = False  # set aside or failed for what is in its files
+    reason_kind: ReasonKind | None = None  # of a log that the plan did not take
 
 
 @dataclass(frozen=True, slots=True)

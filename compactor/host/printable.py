@@ -9,6 +9,12 @@ import os
 from datetime import UTC, datetime
 from shlex import quote
 
+_UNITS = (
+    ("day", 86_400_000, "h", 3_600_000),
+    ("h", 3_600_000, "min", 60_000),
+    ("min", 60_000, "s", 1000),
+)
+
 
 def printable(text: str) -> str:
     """text with every character that does not print as a backslash escape."""
@@ -55,6 +61,21 @@ def span_text(ms: int) -> str:
     for unit, unit_ms in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
         if ms >= 10 * unit_ms:
             return f"{ms // unit_ms:,} {unit}"
+    return f"{ms // 1000} s"
+
+
+def duration_text(ms: int) -> str:
+    """A length of time, exact to its second unit: 7 days, 1 h 30 min, 16 min 38 s, 0.5 s."""
+    if ms < 10_000:
+        return f"{ms / 1000:g} s"
+    for unit, unit_ms, smaller, smaller_ms in _UNITS:
+        if ms >= unit_ms:
+            whole, rest = divmod(ms, unit_ms)
+            name = unit if whole == 1 or unit != "day" else "days"
+            parts = [f"{whole} {name}"]
+            if rest // smaller_ms:
+                parts.append(f"{rest // smaller_ms} {smaller}")
+            return " ".join(parts)
     return f"{ms // 1000} s"
 
 

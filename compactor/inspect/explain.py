@@ -10,15 +10,21 @@ from typing import NamedTuple
 
 from compactor.config import Config, with_filters
 from compactor.errors import ConfigError
+from compactor.host.printable import duration_text, size_text
+from compactor.inspect.log_sections import Bounds, Mark, Section, position_of, sections_of
 from compactor.planning.candidate import Judgement, RoundClock, prepare
 from compactor.planning.notices import notices_of
+from compactor.planning.remedies import LogPlace, Remedy, remedy_of
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.selection import BoundName
 from compactor.retention.retention_round import retention_report
-from compactor.round_report import RetentionReport
+from compactor.round_report import LogReport, LogStatus, ReasonKind, RetentionReport
+from compactor.topic_config import MAX_LONG, TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import parse_partition_dir
 from storage.log.log_dir import log_end_offset
+
+OVERDUE = "ms past max.compaction.lag.ms"
 
 
 class NamedBound(NamedTuple):
@@ -39,6 +45,11 @@ class Explanation(NamedTuple):
     notices: tuple[str, ...]
     as_of_ms: int
     warnings: tuple[str, ...] = ()  # of no log
+    reason_kind: ReasonKind | None = None  # None: it would be cleaned
+    verdict: str = ""  # a sentence
+    remedy: Remedy | None = None  # None: there is nothing to be helped
+    sections: tuple[Section, ...] = ()  # none where the log was not judged or cannot be read
+    marks: tuple[Mark, ...] = ()  # of these, by position from the log start on
 
 
 def only_topic_of(topic_partition: str, config: Config) -> Config:
@@ -61,18 +72,67 @@ def explain(plan: RoundPlan, topic_partition: str, config: Config) -> Explanatio
         log_dirs = " or ".join(log_dir.path for log_dir in plan.log_dirs)
         raise ConfigError(f"{topic_partition}: no such partition in {log_dirs}")
     facts = next((f for f in plan.facts if f.judgement.partition[:2] == key), None)
+    judgement = _looked_into(facts.judgement, plan, config) if facts else None
+    sections, marks = _cut(judgement) if judgement else ((), ())
+    report = reports[0] if reports else None
+    kind = report.reason_kind if report else None
     return Explanation(
         log_dir=places[0],
         topic=topic,
         partition=partition,
-        outcome=reports[0].status.value if reports else "to-clean",
-        reason=reports[0].reason if reports else None,
-        bounds=tuple(_bounds(_looked_into(facts.judgement, plan, config))) if facts else (),
+        outcome=report.status.value if report else "to-clean",
+        reason=report.reason if report else None,
+        bounds=tuple(_bounds(judgement)) if judgement else (),
         retention=_retention(plan, key),
         notes=facts.notes if facts else (),
         notices=notices_of(plan),
         as_of_ms=plan.as_of_ms,
+        reason_kind=kind,
+        verdict=_verdict(topic_partition, report, judgement),
+        remedy=remedy_of(kind, LogPlace(places[0], topic, partition)) if kind else None,
+        sections=sections,
+        marks=marks,
     )
+
+
+def _verdict(name: str, report: LogReport | None, judgement: Judgement | None) -> str:
+    """The outcome and its reason as one sentence, with its full stop."""
+    if report is not None:
+        is_set_aside = report.status is LogStatus.SET_ASIDE
+        outcome = "is set aside, and would be left as it is" if is_set_aside else "is not compacted"
+        return f"{name} {outcome}: {report.reason}."
+    assert judgement is not None, name
+    found = judgement.cleanable
+    dirty = f"{size_text(found.cleanable_bytes)} of {size_text(found.total_bytes)} are dirty"
+    least = judgement.config.min_cleanable_dirty_ratio
+    why = f"which is a dirty ratio above min.cleanable.dirty.ratio {least}"
+    if not found.ratio > least:
+        lag = duration_text(judgement.config.max_compaction_lag_ms)
+        why = f"and have waited for longer than max.compaction.lag.ms of {lag}"
+    return f"{name} would be compacted now: {dirty}, {why}."
+
+
+def _cut(judgement: Judgement) -> tuple[tuple[Section, ...], tuple[Mark, ...]]:
+    """The log as it is drawn. Nothing where its end cannot be read."""
+    end = _end_of(judgement).value
+    if not isinstance(end, int):
+        return (), ()
+    segments, cleanable = judgement.partition.segments, judgement.cleanable
+    start = judgement.offsets.log_start
+    cuts = Bounds(start, judgement.first_dirty.offset, cleanable.first_uncleanable_offset, end)
+    named = [
+        ("log start", start),
+        ("first dirty", cuts.first_dirty),
+        ("first uncleanable", cuts.first_uncleanable),
+        *((bound.name.value, bound.offset) for bound in judgement.bounds),
+        ("log end", end),
+    ]
+    before = position_of(segments, end, start)
+    marks = (
+        Mark(name, offset, max(position_of(segments, end, offset) - before, 0))
+        for name, offset in named
+    )
+    return sections_of(segments, cuts), tuple(sorted(marks, key=lambda mark: mark.offset))
 
 
 def _named(topic_partition: str) -> tuple[str, int]:
@@ -109,7 +169,8 @@ def _bounds(judgement: Judgement) -> list[NamedBound]:
     if offsets.high_watermark is None:
         bounds.append(NamedBound("high watermark", None, offsets.high_watermark_cause))
     for bound in judgement.bounds:
-        cause = bound.cause or f"base offset of the last of {len(segments)} segments"
+        last = f"the last of {len(segments)} segments" if len(segments) > 1 else "the only segment"
+        cause = bound.cause or f"base offset of {last}"
         bounds.append(NamedBound(bound.name.value, bound.offset, cause))
     least = min(judgement.bounds, key=lambda bound: bound.offset)
     delay_ms = judgement.compaction_delay_ms
@@ -126,12 +187,14 @@ def _bounds(judgement: Judgement) -> list[NamedBound]:
             f"{cleanable.cleanable_bytes} of {cleanable.total_bytes} bytes; cleaned if above "
             f"min.cleanable.dirty.ratio {config.min_cleanable_dirty_ratio}",
         ),
-        NamedBound(
-            "ms past max.compaction.lag.ms",
-            delay_ms,
-            f"max.compaction.lag.ms {config.max_compaction_lag_ms}",
-        ),
+        NamedBound(OVERDUE, delay_ms, f"max.compaction.lag.ms {_lag(config)}"),
     ]
+
+
+def _lag(config: TopicConfig) -> str:
+    """max.compaction.lag.ms for people; the largest that there is stands for none (C-4.7)."""
+    lag_ms = config.max_compaction_lag_ms
+    return "is not set" if lag_ms == MAX_LONG else f"of {duration_text(lag_ms)}"
 
 
 def _log_start_cause(judgement: Judgement) -> str:

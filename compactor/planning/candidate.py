@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 
 from cleaner_jobs.plan import ActiveProducer
 from compactor.config import Config
+from compactor.host.printable import duration_text, iso_time
 from compactor.planning import selection
 from compactor.planning.clock_check import YOUNGER_RECORDS, has_younger_records
 from compactor.planning.selection import Bound, BoundName, CleanableRange, FirstDirty
+from compactor.round_report import Reason, ReasonKind
 from compactor.survey import CheckpointOffsets, first_batch_timestamp_ms, largest_timestamp_ms
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
@@ -77,27 +79,29 @@ class Prepared:
 
     judgement: Judgement
     producers: tuple[ActiveProducer, ...]
-    refusal: str | None  # why it cannot be cleaned yet, though it is eligible
+    refusal: Reason | None  # why it cannot be cleaned yet, though it is eligible
     to_rewrite: tuple[Segment, ...]  # index files that are missing have the size of rebuilt ones
     # of all segments without .index: base offset, and the entries that a broker's recovery finds
     rebuilt_txn_indexes: tuple[tuple[int, tuple[AbortedTxn, ...]], ...]
     notes: tuple[str, ...] = ()
 
 
-def defect(partition: PartitionListing) -> str | None:
+def defect(partition: PartitionListing) -> Reason | None:
     """Say what in the names of a partition's files forbids to work on it; None if nothing does."""
     if partition.special:
-        return f"{partition.special[0]}; links are not followed"
+        text = f"{partition.special[0]}; links are not followed"
+        return Reason(ReasonKind.FOREIGN_FILE, text)
     if partition.stray:
-        return f"{partition.stray[0]}: {UNLOADABLE}"
+        return Reason(ReasonKind.FOREIGN_FILE, f"{partition.stray[0]}: {UNLOADABLE}")
     unfinished = [name for name in partition.unfinished if not name.endswith(_MAY_REMAIN)]
     if unfinished:
         count = (
             f"{unfinished[0]} and {len(unfinished) - 1} more" if unfinished[1:] else unfinished[0]
         )
-        return (
+        return Reason(
+            ReasonKind.CUT_SHORT,
             f"{count}: left by a cleaning that was cut short; the next run settles it first, "
-            "and so does compactor recover"
+            "and so does compactor recover",
         )
     return None
 
@@ -169,7 +173,8 @@ def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Pr
     bound = selection.last_stable_bound(high_watermark, unstable)
     judgement = replace(judgement, log_end_offset=end_offset, last_stable_offset=bound.offset)
     if bound.name is BoundName.OPEN_TRANSACTION:
-        bounds = (*judgement.bounds, bound._replace(cause=_open_transactions(state)))
+        cause = _open_transactions(state, clock.now_ms)
+        bounds = (*judgement.bounds, bound._replace(cause=cause))
         cleanable = selection.cleanable_range(
             partition.segments, judgement.first_dirty.offset, bounds
         )
@@ -204,12 +209,13 @@ def _compaction_delay_ms(
     return selection.compaction_delay_ms(times, oldest_allowed_ms)
 
 
-def _refusal(judgement: Judgement) -> str | None:
+def _refusal(judgement: Judgement) -> Reason | None:
     for segment in judgement.to_rewrite:
         if segment.log_bytes > MAX_LOG_BYTES:
             name = file_name(segment.base_offset, LOG)
-            return (
-                f"{name} has {segment.log_bytes} bytes, more than the {MAX_LOG_BYTES} of a segment"
+            return Reason(
+                ReasonKind.SEGMENT_TOO_LARGE,
+                f"{name} has {segment.log_bytes} bytes, more than the {MAX_LOG_BYTES} of a segment",
             )
     return None
 
@@ -238,14 +244,18 @@ def _producers(state: ProducerState) -> tuple[ActiveProducer, ...]:
     )
 
 
-def _open_transactions(state: ProducerState) -> str:
+def _open_transactions(state: ProducerState, now_ms: int) -> str:
     open_since = sorted(
-        (entry.current_txn_first_offset, entry.producer_id)
+        (entry.current_txn_first_offset, entry.producer_id, entry.timestamp)
         for entry in state.entries.values()
         if entry.current_txn_first_offset is not None
     )
     if not open_since:
         return "a transaction whose marker the high watermark has not passed"
-    first_offset, producer_id = open_since[0]
-    others = f", {len(open_since) - 1} more after it" if open_since[1:] else ""
-    return f"producer {producer_id} has one open since offset {first_offset}{others}"
+    first_offset, producer_id, written_ms = open_since[0]
+    written = ""
+    if 0 <= written_ms <= now_ms:
+        age = duration_text(now_ms - written_ms)
+        written = f", last written to {age} ago ({iso_time(written_ms)})"
+    others = f"; {len(open_since) - 1} more after it" if open_since[1:] else ""
+    return f"producer {producer_id} has one open since offset {first_offset}{written}{others}"

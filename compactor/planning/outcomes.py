@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from compactor.planning.candidate import Judgement, Prepared
 from compactor.retention.log_retention import LogRetention
-from compactor.round_report import LogStatus
+from compactor.round_report import LogStatus, Reason, ReasonKind
 from storage.log.log_dir import PartitionListing
 
 
@@ -29,6 +29,22 @@ class Standing(StrEnum):
     SET_ASIDE = "set-aside"
 
 
+# The other kinds of reasons have the word of their standing.
+_STANDINGS = {
+    ReasonKind.ACTIVE_SEGMENT: Standing.NOTHING_NEW,
+    ReasonKind.TOPIC_DELETED: Standing.ANOTHER_TOPIC,
+    ReasonKind.TOPIC_ID_MISMATCH: Standing.ANOTHER_TOPIC,
+    ReasonKind.NO_TOPIC_ID: Standing.ANOTHER_TOPIC,
+    ReasonKind.IN_TWO_LOG_DIRS: Standing.SET_ASIDE,
+    ReasonKind.CUT_SHORT: Standing.SET_ASIDE,
+    ReasonKind.FOREIGN_FILE: Standing.SET_ASIDE,
+    ReasonKind.LOG_DIR_DAMAGED: Standing.SET_ASIDE,
+    ReasonKind.DAMAGED: Standing.SET_ASIDE,
+    ReasonKind.UNREADABLE: Standing.SET_ASIDE,
+    ReasonKind.SEGMENT_TOO_LARGE: Standing.SET_ASIDE,
+}
+
+
 class StrayEntries(NamedTuple):
     """Entries for a log in cleaner checkpoints of other log directories than its own (C-4.3)."""
 
@@ -43,9 +59,13 @@ class StrayEntries(NamedTuple):
 class Refusal(NamedTuple):
     """Why a log is not cleaned."""
 
-    standing: Standing
-    reason: str
+    reason: Reason
     is_data_problem: bool = False
+
+    @property
+    def standing(self) -> Standing:
+        kind = self.reason.kind
+        return _STANDINGS.get(kind) or Standing(kind.value)
 
     @property
     def status(self) -> LogStatus:

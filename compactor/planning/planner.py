@@ -6,11 +6,11 @@ from compactor import survey as log_dir_survey
 from compactor.config import Config
 from compactor.planning.candidate import RoundClock, defect, judge, prepare
 from compactor.planning.clock_check import why_clock_is_behind
-from compactor.planning.outcomes import PartitionOutcome, Refusal, Standing, StrayEntries
-from compactor.planning.reasons import not_eligible, why_not_compacted
+from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
+from compactor.planning.reasons import why_not_compacted, why_not_eligible
 from compactor.retention.log_deletion import check_leader_epochs
 from compactor.retention.log_retention import LogRetention, deletion_of, limits_of
-from compactor.round_report import LogStatus
+from compactor.round_report import LogStatus, Reason, ReasonKind
 from compactor.survey import LogDirSurvey, offsets_of
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
@@ -48,10 +48,10 @@ class Planner:
                 retention=self._retention(outcome), stray=self._stray(outcome, survey)
             )
         except CorruptFileError as error:
-            refusal = Refusal(Standing.SET_ASIDE, str(error), is_data_problem=True)
+            refusal = Refusal(Reason(ReasonKind.DAMAGED, str(error)), is_data_problem=True)
         except OSError as error:  # gone since it was listed, or not to be read
-            reason = f"{error.filename}: {error.strerror}"
-            refusal = Refusal(Standing.SET_ASIDE, reason)
+            text = f"{error.filename}: {error.strerror}"
+            refusal = Refusal(Reason(ReasonKind.UNREADABLE, text))
         return PartitionOutcome(partition=partition, log_dir=survey.path, refusal=refusal)
 
     def _topic(self, name: str) -> TopicConfig:
@@ -62,74 +62,67 @@ class Planner:
     def _not_wanted(self, topic: str) -> Refusal | None:
         include, exclude = self._config.include, self._config.exclude
         if topic == CLUSTER_METADATA:
-            reason = "the metadata log of KRaft, which no cleaner works on"
-            return Refusal(Standing.METADATA_LOG, reason)
+            text = "the metadata log of KRaft, which no cleaner works on"
+            return Refusal(Reason(ReasonKind.METADATA_LOG, text))
         if include is not None and not include.fullmatch(topic):
-            reason = f"left out: not among the topics to include, {include.pattern!r}"
-            return Refusal(Standing.LEFT_OUT, reason)
+            text = f"left out: not among the topics to include, {include.pattern!r}"
+            return Refusal(Reason(ReasonKind.LEFT_OUT, text))
         if exclude is not None and exclude.fullmatch(topic):
-            reason = f"left out: among the topics to exclude, {exclude.pattern!r}"
-            return Refusal(Standing.LEFT_OUT, reason)
+            text = f"left out: among the topics to exclude, {exclude.pattern!r}"
+            return Refusal(Reason(ReasonKind.LEFT_OUT, text))
         if self._cluster is not None and self._cluster.is_deleted(topic):
-            reason = "its topic was deleted: the cluster's metadata log does not have it"
-            return Refusal(Standing.ANOTHER_TOPIC, reason)
+            text = "its topic was deleted: the cluster's metadata log does not have it"
+            return Refusal(Reason(ReasonKind.TOPIC_DELETED, text))
         config = self._topic(topic)
-        if config.is_compacted:
-            return None
-        is_unknown = config.cleanup_policy is None
-        standing = Standing.UNKNOWN_POLICY if is_unknown else Standing.NOT_COMPACTED
-        return Refusal(standing, why_not_compacted(config))
+        return None if config.is_compacted else Refusal(why_not_compacted(config))
 
     def _unfit(self, partition: PartitionListing, survey: LogDirSurvey) -> Refusal | None:
         key = partition.topic, partition.partition
-        conflict = self._conflicts.get(key)
-        known = self._problems.get(partition.path)
-        reason = survey.problem or conflict or known or defect(partition)
-        if reason is not None:
-            return Refusal(Standing.SET_ASIDE, reason)
+        for kind, text in (
+            (ReasonKind.LOG_DIR_DAMAGED, survey.problem),
+            (ReasonKind.IN_TWO_LOG_DIRS, self._conflicts.get(key)),
+            (ReasonKind.SET_ASIDE, self._problems.get(partition.path)),
+        ):
+            if text:
+                return Refusal(Reason(kind, text))
+        found = defect(partition)
+        if found is not None:
+            return Refusal(found)
         if not partition.segments:
-            return Refusal(Standing.EMPTY, "it has no segment, so no records")
+            return Refusal(Reason(ReasonKind.EMPTY, "it has no segment, so no records"))
         if key in self._moves:
-            return Refusal(Standing.MOVING, self._moves[key])
+            return Refusal(Reason(ReasonKind.MOVING, self._moves[key]))
         if not self._clock.is_checked:
             return None
         behind = why_clock_is_behind(partition, self._clock.now_ms, self._clock.machine_ms)
-        return None if behind is None else Refusal(Standing.CLOCK_BEHIND, behind)
+        return None if behind is None else Refusal(Reason(ReasonKind.CLOCK_BEHIND, behind))
 
     def _judged(self, partition: PartitionListing, survey: LogDirSurvey) -> PartitionOutcome:
         another = self._cluster.why_of_another_topic(partition) if self._cluster else None
         if another is not None:
-            refusal = Refusal(Standing.ANOTHER_TOPIC, another)
-            return PartitionOutcome(partition=partition, log_dir=survey.path, refusal=refusal)
+            stray = Refusal(another)
+            return PartitionOutcome(partition=partition, log_dir=survey.path, refusal=stray)
         config = self._topic(partition.topic)
         offsets = offsets_of(partition, survey, self._config.assume_fully_replicated)
         if offsets.cleaner is None:  # Kafka takes it from wherever it stands
             elsewhere = self._stray_entries.get((partition.topic, partition.partition), {})
             offsets = offsets._replace(cleaner=min(elsewhere.values(), default=None))
         judgement = judge(partition, survey.path, config, offsets, self._clock.now_ms)
-        if not judgement.is_eligible:
-            refusal = not_eligible(judgement)
-            return PartitionOutcome(
-                partition=partition, log_dir=survey.path, refusal=refusal, judgement=judgement
-            )
-        prepared = prepare(judgement, self._clock, survey.listing.has_clean_shutdown)
-        judgement = prepared.judgement
-        if prepared.refusal is not None:
-            refusal = Refusal(Standing.SET_ASIDE, prepared.refusal)
-            return PartitionOutcome(
-                partition=partition, log_dir=survey.path, refusal=refusal, judgement=judgement
-            )
-        if not judgement.is_eligible:
-            refusal = not_eligible(judgement)
-            return PartitionOutcome(
-                partition=partition, log_dir=survey.path, refusal=refusal, judgement=judgement
-            )
+        prepared = None
+        if judgement.is_eligible:
+            prepared = prepare(judgement, self._clock, survey.listing.has_clean_shutdown)
+            judgement = prepared.judgement
+        refusal: Refusal | None = None
+        if prepared is not None and prepared.refusal is not None:
+            refusal = Refusal(prepared.refusal)
+        elif not judgement.is_eligible:
+            refusal = Refusal(why_not_eligible(judgement))
         return PartitionOutcome(
             partition=partition,
             log_dir=survey.path,
-            refusal=None,
+            refusal=refusal,
             judgement=judgement,
-            prepared=prepared,
+            prepared=None if refusal else prepared,
         )
 
     def _stray(self, outcome: PartitionOutcome, survey: LogDirSurvey) -> StrayEntries | None:

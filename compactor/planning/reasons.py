@@ -3,51 +3,54 @@
 Numbers are plain digits, so that reasons that differ in nothing else can be reported as one.
 """
 
+from compactor.host.printable import duration_text
 from compactor.planning.candidate import Judgement
-from compactor.planning.outcomes import Refusal, Standing
 from compactor.planning.selection import Bound, BoundName, DirtyFrom
+from compactor.round_report import Reason, ReasonKind
 from compactor.topic_config import MAX_LONG, TopicConfig
 
-_STANDINGS = {
-    BoundName.ACTIVE_SEGMENT: Standing.NOTHING_NEW,
-    BoundName.HIGH_WATERMARK: Standing.HIGH_WATERMARK,
-    BoundName.OPEN_TRANSACTION: Standing.OPEN_TRANSACTION,
-    BoundName.MIN_COMPACTION_LAG: Standing.MIN_COMPACTION_LAG,
+_KINDS = {
+    BoundName.ACTIVE_SEGMENT: ReasonKind.NOTHING_NEW,
+    BoundName.HIGH_WATERMARK: ReasonKind.HIGH_WATERMARK,
+    BoundName.OPEN_TRANSACTION: ReasonKind.OPEN_TRANSACTION,
+    BoundName.MIN_COMPACTION_LAG: ReasonKind.MIN_COMPACTION_LAG,
 }
 
 
-def why_not_compacted(config: TopicConfig) -> str:
+def why_not_compacted(config: TopicConfig) -> Reason:
     """For a topic whose policy does not contain compact."""
     if config.cleanup_policy is None:
-        return (
+        return Reason(
+            ReasonKind.UNKNOWN_POLICY,
             "cleanup.policy is not known: no configuration was given for this topic "
-            "(--metadata DIR, --topic-configs FILE, or [[topics]] in --config FILE)"
+            "(--metadata DIR, --topic-configs FILE, or [[topics]] in --config FILE)",
         )
     policy = ",".join(config.cleanup_policy) or "empty"
     reason = f"cleanup.policy is {policy}, so it is not compacted (set by {config.policy_source})"
     if config.has_retention:
         reason += "; its retention is left to the broker, and nothing is deleted here"
-    return reason
+    return Reason(ReasonKind.NOT_COMPACTED, reason)
 
 
-def not_eligible(judgement: Judgement) -> Refusal:
+def why_not_eligible(judgement: Judgement) -> Reason:
     """For a compacted log without enough to clean."""
     newest = _why_all_is_new(judgement)
     if newest is not None:
-        return Refusal(Standing.NOTHING_NEW, newest)
+        return newest
     cleanable = judgement.cleanable
     held = tightest_bound(judgement)
     if not cleanable.cleanable_bytes:
-        return Refusal(_STANDINGS[held.name], _why_nothing(judgement))
+        return Reason(_KINDS[held.name], _why_nothing(judgement))
     config = judgement.config
     share = f"{cleanable.cleanable_bytes} of {cleanable.total_bytes} bytes are dirty"
     needed = f"min.cleanable.dirty.ratio {config.min_cleanable_dirty_ratio}"
     parts = [f"dirty ratio {cleanable.ratio:.4f} is not above {needed}: {share}"]
     if config.max_compaction_lag_ms < MAX_LONG:
-        parts.append(f"max.compaction.lag.ms {config.max_compaction_lag_ms} has not run out")
+        lag = duration_text(config.max_compaction_lag_ms)
+        parts.append(f"max.compaction.lag.ms of {lag} has not run out")
     if held.name is not BoundName.ACTIVE_SEGMENT:
         parts.append(_waiting(judgement, held))
-    return Refusal(Standing.BELOW_RATIO, "; ".join(parts))
+    return Reason(ReasonKind.BELOW_RATIO, "; ".join(parts))
 
 
 def tightest_bound(judgement: Judgement) -> Bound:
@@ -59,20 +62,23 @@ def tightest_bound(judgement: Judgement) -> Bound:
     )
 
 
-def _why_all_is_new(judgement: Judgement) -> str | None:
+def _why_all_is_new(judgement: Judgement) -> Reason | None:
     """Where there is nothing to clean but what is in the active segment."""
     segments = judgement.partition.segments
     active = segments[-1].base_offset
     if len(segments) == 1:
         size = f"{segments[0].log_bytes} bytes"
-        return f"only the active segment, of {size}, which is never cleaned"
+        text = f"only the active segment, of {size}, which is never cleaned"
+        return Reason(ReasonKind.ACTIVE_SEGMENT, text)
     if not any(segment.log_bytes for segment in segments[:-1]):
-        return f"all of its records are in the active segment, from offset {active} on"
+        text = f"all of its records are in the active segment, from offset {active} on"
+        return Reason(ReasonKind.ACTIVE_SEGMENT, text)
     if judgement.first_dirty.offset >= active:
         start = judgement.first_dirty.offset
         is_clean = judgement.first_dirty.set_by is DirtyFrom.CHECKPOINT
         known = f"cleaned up to offset {start}" if is_clean else f"the log starts at offset {start}"
-        return f"{known}; all that is newer is in the active segment"
+        kind = ReasonKind.NOTHING_NEW if is_clean else ReasonKind.ACTIVE_SEGMENT
+        return Reason(kind, f"{known}; all that is newer is in the active segment")
     return None
 
 
@@ -94,6 +100,6 @@ def _waiting(judgement: Judgement, bound: Bound) -> str:
     from_offset = max(first, judgement.first_dirty.offset)
     waiting = f"{sum(sizes)} bytes from offset {from_offset} on wait behind"
     if bound.name is BoundName.MIN_COMPACTION_LAG:
-        lag_ms = judgement.config.min_compaction_lag_ms
-        return f"{waiting} {bound.name} {lag_ms}: of segment {bound.offset} {bound.cause}"
+        lag = duration_text(judgement.config.min_compaction_lag_ms)
+        return f"{waiting} {bound.name} of {lag}: of segment {bound.offset} {bound.cause}"
     return f"{waiting} the {bound.name} {bound.offset} ({bound.cause})"

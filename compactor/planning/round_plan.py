@@ -18,7 +18,7 @@ from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
 from compactor.planning.planner import CLUSTER_METADATA, Planner
 from compactor.planning.selection import dirtiest_first
 from compactor.retention.log_retention import LogRetention
-from compactor.round_report import LogReport, LogStatus
+from compactor.round_report import LogReport, LogStatus, ReasonKind
 from compactor.survey import LogDirSurvey, survey_log_dirs
 from storage.collector import collector_paused
 from storage.file_names import parse_partition_dir
@@ -140,7 +140,8 @@ def _report(outcome: PartitionOutcome) -> LogReport:
         topic=outcome.partition.topic,
         partition=outcome.partition.partition,
         status=outcome.refusal.status,
-        reason=outcome.refusal.reason,
+        reason=outcome.refusal.reason.text,
+        reason_kind=outcome.refusal.reason.kind,
         first_dirty_offset=found.first_dirty_offset if found else None,
         first_uncleanable_offset=found.first_uncleanable_offset if found else None,
         is_data_problem=outcome.refusal.is_data_problem,
@@ -154,6 +155,7 @@ def _unlisted(survey: LogDirSurvey) -> Iterable[LogReport]:
         if key is not None:
             is_metadata = key[0] == CLUSTER_METADATA
             status = LogStatus.PASSED_OVER if is_metadata else LogStatus.SET_ASIDE
+            kind = ReasonKind.METADATA_LOG if is_metadata else ReasonKind.UNREADABLE
             topic, partition = key
             yield LogReport(
                 log_dir=survey.path,
@@ -161,6 +163,7 @@ def _unlisted(survey: LogDirSurvey) -> Iterable[LogReport]:
                 partition=partition,
                 status=status,
                 reason=reason,
+                reason_kind=kind,
             )
 
 
@@ -170,7 +173,7 @@ def _facts(
     own = notes.get(judgement.partition.path, ())
     if refusal is None:
         return LogFacts(None, None, judgement, own)
-    return LogFacts(refusal.status, refusal.reason, judgement, own)
+    return LogFacts(refusal.status, refusal.reason.text, judgement, own)
 
 
 def _repairs(outcomes: Iterable[PartitionOutcome]) -> dict[str, dict[TopicPartition, int]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from compactor.host.printable import duration_text
 from storage.formats.segment import Segment
 
 
@@ -106,7 +107,7 @@ def min_lag_bound(
     for segment in inactive_from(segments, first_dirty_offset):
         too_young_ms = largest_timestamp_ms(segment) - youngest_cleanable_ms
         if too_young_ms > 0:
-            cause = f"the youngest record is {too_young_ms} ms too young"
+            cause = f"the youngest record is {duration_text(too_young_ms)} too young"
             return Bound(BoundName.MIN_COMPACTION_LAG, segment.base_offset, cause)
     return None
 

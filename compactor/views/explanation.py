@@ -4,29 +4,44 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from compactor.host.printable import iso_time, one_line, printable
-from compactor.inspect.explain import Explanation
+from compactor.host.printable import duration_text, iso_time, one_line, printable
+from compactor.inspect.explain import OVERDUE, Explanation, NamedBound
+from compactor.views.log_drawing import LogDrawing
 from compactor.views.report_json import JsonObject, retention_document
 
 
 def explanation_view(found: Explanation) -> RenderableType:
-    """The outcome, then a line for each bound."""
-    name = printable(f"{found.topic}-{found.partition}")
-    reason = f": {one_line(found.reason)}" if found.reason else ""
+    """The verdict and the remedy, the log drawn to scale, then a line for each bound."""
     table = Table(box=None, pad_edge=False)
     table.add_column("bound")
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("set by", overflow="fold")
     for bound in found.bounds:
-        value = "none" if bound.value is None else str(bound.value)
-        table.add_row(bound.name, value, Text(one_line(bound.set_by)))
+        name, value = _shown(bound)
+        table.add_row(name, value, Text(one_line(bound.set_by)))
     gone = found.retention.deleted.segments
     lines = [f"Retention would delete {gone:,} segments now"] if gone else []
     lines += [one_line(note) for note in (*found.notes, *found.notices)]
-    parts: list[RenderableType] = [Text(f"{name} {found.outcome}{reason}")]
+    parts: list[RenderableType] = [Text(one_line(found.verdict), "bold")]
+    if found.remedy:
+        parts.append(Text(f"What to do: {one_line(found.remedy.words)}"))
+        parts += [
+            Text(f"  {printable(command)}", no_wrap=True, overflow="ignore")
+            for command in found.remedy.commands
+        ]
+    if found.sections:
+        parts += [Text(), LogDrawing(found.sections, found.marks)]
     lines.insert(0, f"As of {iso_time(found.as_of_ms)}")
-    parts += [table] if found.bounds else []
+    parts += [Text(), table, Text()] if found.bounds else []
     return Group(*parts, *(Text(line) for line in lines))
+
+
+def _shown(bound: NamedBound) -> tuple[str, str]:
+    """Name and value for a person: lengths of time as such."""
+    if bound.name == OVERDUE:
+        assert isinstance(bound.value, int), bound
+        return "past max.compaction.lag.ms", duration_text(bound.value) if bound.value else "no"
+    return bound.name, "none" if bound.value is None else str(bound.value)
 
 
 def explanation_document(found: Explanation) -> JsonObject:
@@ -36,7 +51,11 @@ def explanation_document(found: Explanation) -> JsonObject:
         "topic": found.topic,
         "partition": found.partition,
         "outcome": found.outcome,
+        "verdict": found.verdict,
         "reason": found.reason,
+        "reason_kind": found.reason_kind,
+        "remedy": found.remedy._asdict() if found.remedy else None,
+        "sections": [section._asdict() for section in found.sections],
         "bounds": [bound._asdict() for bound in found.bounds],
         "retention": retention_document(found.retention),
         "notes": list(found.notes),

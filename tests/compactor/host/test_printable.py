@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.host.printable import one_line, printable, size_text, span_text
+from compactor.host.printable import duration_text, one_line, printable, size_text, span_text
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,23 @@ def test_sizes_are_decimal(size_bytes: int, shown: str) -> None:
 )
 def test_a_length_of_time_has_two_figures_at_least(ms: int, shown: str) -> None:
     assert span_text(ms) == shown
+
+
+@pytest.mark.parametrize(
+    ("ms", "shown"),
+    [
+        (0, "0 s"),
+        (1, "0.001 s"),
+        (500, "0.5 s"),
+        (9_999, "9.999 s"),
+        (59_999, "59 s"),
+        (60_000, "1 min"),
+        (998_000, "16 min 38 s"),
+        (5_400_000, "1 h 30 min"),
+        (86_400_000, "1 day"),
+        (604_800_000, "7 days"),
+        (90_000_000, "1 day 1 h"),
+    ],
+)
+def test_a_duration_is_exact_to_its_second_unit(ms: int, shown: str) -> None:
+    assert duration_text(ms) == shown

@@ -1,12 +1,14 @@
 """Every bound of one log by name, with what set it (C-4, C-23)."""
 
 import io
+import json
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from compactor.errors import ConfigError
+from compactor.inspect.explain import Explanation
 from compactor.views.explanation import explanation_document, explanation_view
 from storage.file_names import LOG, file_name
 from storage.formats import checkpoint
@@ -38,7 +40,7 @@ def test_every_bound_has_a_name_a_value_and_a_cause(tmp_path: Path) -> None:
     assert found["first dirty offset"] == (2, "cleaner checkpoint")
     assert found["high watermark"] == (6, "replication-offset-checkpoint")
     assert found["active segment"] == (4, "base offset of the last of 3 segments")
-    assert found["min.compaction.lag.ms"] == (2, "the youngest record is 1 ms too young")
+    assert found["min.compaction.lag.ms"] == (2, "the youngest record is 0.001 s too young")
     assert found["first uncleanable offset"][0] == 2
     assert found["dirty ratio"][0] == 0.0
     assert found["ms past max.compaction.lag.ms"][0] == 0
@@ -50,7 +52,8 @@ def test_an_open_transaction_is_shown_of_any_log(tmp_path: Path, is_eligible: bo
     log_dir = build(tmp_path / "d", Shape(producer_id=7))
     open_transaction(tmp_path / "d" / "t-0", producer_id=7, first_offset=3, end_offset=6)
     found = bounds(log_dir, {"min.cleanable.dirty.ratio": "0" if is_eligible else "1"})
-    assert found["open transaction"] == (3, "producer 7 has one open since offset 3")
+    since = "producer 7 has one open since offset 3, last written to 0 s ago "
+    assert found["open transaction"] == (3, since + "(1970-01-01T00:16:40.000Z)")
     assert found["last stable offset"] == (3, "start of the oldest open transaction")
     assert found["first uncleanable offset"][0] == 2
 
@@ -105,9 +108,47 @@ def test_without_high_watermarks_the_log_end_is_taken(tmp_path: Path) -> None:
 
 def test_a_person_sees_the_reason_first(tmp_path: Path) -> None:
     found = explained([build(tmp_path / "d", Shape(segments=1))], "t-0", with_settings({}))
+    verdict, remedy, *_ = shown(found, 200)
+    assert verdict == (
+        "t-0 is not compacted: only the active segment, of 79 bytes, which is never cleaned."
+    )
+    assert remedy.startswith("What to do: Nothing is cleaned before the log begins a new segment")
+
+
+def shown(found: Explanation, width: int) -> list[str]:
     out = io.StringIO()
-    Console(file=out, width=100).print(explanation_view(found))
-    assert out.getvalue().startswith("t-0 passed-over: only the active segment, of 79 bytes")
+    Console(file=out, width=width).print(explanation_view(found), crop=False)
+    return out.getvalue().splitlines()
+
+
+def test_a_person_sees_the_log_drawn_and_no_line_too_long(tmp_path: Path) -> None:
+    """Segments 0-1 clean, 2-3 dirty, 4-5 active: a third of 80 columns each, 26 and a bit."""
+    log_dir = build(tmp_path / "d")
+    clean_up_to(tmp_path / "d", ("t", 0, 2))
+    lines = shown(explained([log_dir], "t-0", with_settings({})), 80)
+    bar = next(line for line in lines if "█" in line)
+    assert len(bar) == 80
+    assert [bar.count(fill) for fill in "░█▒·"] in (
+        [27, 27, 0, 26],
+        [26, 27, 0, 27],
+        [27, 26, 0, 27],
+    )
+    assert "░ clean 79 B   █ dirty 79 B   · active segment 79 B" in lines
+    commands = [line for line in lines if line.startswith("  ")]  # to be pasted as they are
+    assert all(len(line) <= 80 for line in lines if line not in commands)
+
+
+def test_no_milliseconds_and_no_largest_number_are_shown(tmp_path: Path) -> None:
+    found = explained([build(tmp_path / "d")], "t-0", with_settings({}))
+    told = "\n".join(shown(found, 120)) + json.dumps(explanation_document(found))
+    assert "9223372036854775807" not in told
+    assert "max.compaction.lag.ms is not set" in told
+    day = with_settings({"max.compaction.lag.ms": "990000"})
+    lines = shown(explained([build(tmp_path / "e")], "t-0", day), 120)
+    (overdue,) = (line for line in lines if line.startswith("past "))  # 990 s since 1 s, at 1000 s
+    assert overdue.split() == (
+        "past max.compaction.lag.ms 9 s max.compaction.lag.ms of 16 min 30 s".split()
+    )
 
 
 @pytest.mark.parametrize("name", ["t", "t-1", "x-0"])

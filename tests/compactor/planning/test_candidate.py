@@ -71,24 +71,24 @@ class TestDefect:
             Path(partition.path, f"{file_name(0, kind)}.swap").write_bytes(b"")
         told = defect(again(partition))
         assert told is not None
-        assert told.startswith(f"{file_name(0, INDEX)}.swap and 1 more: left by a cleaning")
+        assert told.text.startswith(f"{file_name(0, INDEX)}.swap and 1 more: left by a cleaning")
         Path(partition.path, f"{file_name(0, INDEX)}.swap").unlink()
         told = defect(again(partition))
         assert told is not None
-        assert told.startswith(f"{file_name(0, LOG)}.swap: left by a cleaning")
+        assert told.text.startswith(f"{file_name(0, LOG)}.swap: left by a cleaning")
 
     def test_a_link_comes_before_all_else(self, tmp_path: Path) -> None:
         partition = listed(tmp_path / "d")
         os.symlink("/nowhere", os.path.join(partition.path, file_name(9, LOG)))
         Path(partition.path, "nonsense.log").write_bytes(b"")
         told = defect(again(partition))
-        assert told is not None and told.endswith("; links are not followed")
+        assert told is not None and told.text.endswith("; links are not followed")
 
     def test_a_name_that_a_broker_trips_over_is_one(self, tmp_path: Path) -> None:
         partition = listed(tmp_path / "d")
         Path(partition.path, "nonsense.log").write_bytes(b"")
         told = defect(again(partition))
-        assert told is not None and told.startswith("nonsense.log: a broker cannot load")
+        assert told is not None and told.text.startswith("nonsense.log: a broker cannot load")
 
 
 class TestJudge:
@@ -192,7 +192,10 @@ class TestPrepare:
         found = prepare(judged(again(partition)), CLOCK, clean_shutdown=True)
         assert bounds_of(found.judgement)[BoundName.OPEN_TRANSACTION] == 3
         assert found.judgement.cleanable.first_uncleanable_offset == 2
-        assert found.judgement.bounds[-1].cause == "producer 7 has one open since offset 3"
+        assert found.judgement.bounds[-1].cause == (
+            "producer 7 has one open since offset 3, last written to 0 s ago "
+            "(1970-01-01T00:16:40.000Z)"
+        )
         assert [segment.base_offset for segment in found.to_rewrite] == [0]
 
     def test_an_open_transaction_above_the_high_watermark_says_nothing(

@@ -127,7 +127,7 @@ def test_min_lag_stops_at_the_first_segment_that_is_too_young() -> None:
     times = lookup({0: 100, 2: 3001})  # segment 3 is not asked for
     bound = selection.min_lag_bound(KAFKAS_LOG, 0, times, 6000 - 3000)
     assert bound is not None and bound[:2] == (BoundName.MIN_COMPACTION_LAG, 2)
-    assert bound.cause == "the youngest record is 1 ms too young"
+    assert bound.cause == "the youngest record is 0.001 s too young"
 
 
 def test_min_lag_looks_at_no_clean_segment_but_the_one_with_the_first_dirty_offset() -> None:

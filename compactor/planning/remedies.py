@@ -1,0 +1,166 @@
+"""What helps where a log is not cleaned: a sentence or two for each kind of reason. Pure.
+
+Shown wherever there is a reason: by `explain`, and by whatever lists the logs of a plan or a run.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from compactor.host.printable import shell_word
+from compactor.round_report import ReasonKind
+
+_ALTER = (
+    "kafka-configs.sh --bootstrap-server HOST:9092 --alter --entity-type topics "
+    "--entity-name {topic} --add-config "
+)
+_ROLL = "compactor log roll {log_dir} {log}"
+_VERIFY = "compactor verify {log_dir} {log}"
+_RIGHT_METADATA = (
+    "If it does exist, this is another cluster's metadata log: name the right one by --metadata "
+    "DIR, or go without by --no-metadata and --topic-configs FILE."
+)
+_FROM_ELSEWHERE = (
+    "If another replica is sound, remove this directory while the broker is stopped, and the "
+    "broker fetches it again; or bring it back from a backup. This says what is wrong with it:"
+)
+
+
+class Remedy(NamedTuple):
+    """What to do: sentences, then commands that can be pasted into a shell."""
+
+    words: str
+    commands: tuple[str, ...] = ()
+
+
+_REMEDIES: Mapping[ReasonKind, Remedy] = {
+    ReasonKind.UNKNOWN_POLICY: Remedy(
+        "Say what its cleanup.policy is: --metadata DIR names the broker's metadata log, and "
+        "--topic-configs FILE takes what this prints:",
+        (
+            "kafka-configs.sh --bootstrap-server HOST:9092 --entity-type topics --describe --all "
+            "> configs.txt",
+        ),
+    ),
+    ReasonKind.NOT_COMPACTED: Remedy(
+        "Nothing, if its records may go by age or size alone. If only the latest record of each "
+        "key is wanted:",
+        (_ALTER + "cleanup.policy=compact",),
+    ),
+    ReasonKind.BELOW_RATIO: Remedy(
+        "Nothing: it is compacted once enough has been appended. To have it compacted now, run "
+        "with --include {pattern} --set min.cleanable.dirty.ratio=0. To have it compacted more "
+        "often:",
+        (_ALTER + "min.cleanable.dirty.ratio=0.1",),
+    ),
+    ReasonKind.MIN_COMPACTION_LAG: Remedy(
+        "Nothing: it is compacted once its records are old enough. To have it compacted sooner, "
+        "lower its min.compaction.lag.ms; consumers that are behind may then miss what is not "
+        "the latest record of its key.",
+    ),
+    ReasonKind.OPEN_TRANSACTION: Remedy(
+        "Start the broker: a producer that is alive ends its transaction, and one that has run out "
+        "of time is aborted. If it stays open, it hangs: the first command finds it, and "
+        "kafka-transactions.sh abort ends it. The second is for a log whose broker stays stopped.",
+        (
+            "kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id ID",
+            "compactor log abort {log_dir} {log} --producer-id ID",
+        ),
+    ),
+    ReasonKind.HIGH_WATERMARK: Remedy(
+        "Followers have not got all of it, or the broker stopped before it had written so down. "
+        "Start the broker, wait until this shows no partition, and stop it cleanly. If this copy "
+        "is the only one, as a backup is: --assume-fully-replicated.",
+        ("kafka-topics.sh --bootstrap-server HOST:9092 --describe --under-replicated-partitions",),
+    ),
+    ReasonKind.ACTIVE_SEGMENT: Remedy(
+        "Nothing is cleaned before the log begins a new segment, as it does at segment.bytes or "
+        "segment.ms. Lower these for the topic, or begin one while the broker is stopped:",
+        (_ALTER + "segment.ms=3600000", _ROLL),
+    ),
+    ReasonKind.NOTHING_NEW: Remedy(
+        "Nothing: it is compacted. What is newer follows when the log has begun a new segment. "
+        "This begins one, while the broker is stopped:",
+        (_ROLL,),
+    ),
+    ReasonKind.EMPTY: Remedy("Nothing: it is empty."),
+    ReasonKind.LEFT_OUT: Remedy("Change --include or --exclude, or [round] of the --config file."),
+    ReasonKind.METADATA_LOG: Remedy("Nothing: brokers keep it small by its snapshots."),
+    ReasonKind.TOPIC_DELETED: Remedy(
+        "Nothing: a broker that starts puts such a log aside as a stray one. " + _RIGHT_METADATA
+    ),
+    ReasonKind.TOPIC_ID_MISMATCH: Remedy(
+        "Nothing: it has records of the old topic, and a broker that starts puts it aside as a "
+        "stray log. Copy it first if they are still wanted. " + _RIGHT_METADATA
+    ),
+    ReasonKind.NO_TOPIC_ID: Remedy(
+        "If a broker of the same cluster wrote this log, start the broker and stop it cleanly. If "
+        "it is from an older broker or another cluster, use --no-metadata and --topic-configs FILE."
+    ),
+    ReasonKind.MOVING: Remedy(
+        "Start the broker and let it finish the move, or cancel it by --cancel in place of "
+        "--verify. This says how far it is:",
+        (
+            "kafka-reassign-partitions.sh --bootstrap-server HOST:9092 "
+            "--reassignment-json-file FILE --verify",
+        ),
+    ),
+    ReasonKind.CLOCK_BEHIND: Remedy(
+        "Compare this machine's clock with the broker's, and look at --as-of if you gave it. If "
+        "both are right, --any-clock takes the log as it is.",
+        ("timedatectl",),
+    ),
+    ReasonKind.IN_TWO_LOG_DIRS: Remedy(
+        "Find out which of the two is the right one, and move the other out of its log directory. "
+        "This shows where each begins and ends:",
+        ("compactor log offsets {log_dir} {log}",),
+    ),
+    ReasonKind.CUT_SHORT: Remedy(
+        "Run it again, which finishes it first; or finish it alone:",
+        ("compactor recover {log_dir}",),
+    ),
+    ReasonKind.FOREIGN_FILE: Remedy(
+        "Move it out of the log directory. It was not made by Kafka, and a broker may not start "
+        "with it."
+    ),
+    ReasonKind.LOG_DIR_DAMAGED: Remedy(
+        "Look at the file that is named. If it is beyond repair and you remove it, what it said is "
+        "lost: without cleaner-offset-checkpoint all logs are cleaned from their start; without "
+        "log-start-offset-checkpoint deleted records may come back; without "
+        "replication-offset-checkpoint nothing says how far the logs are replicated."
+    ),
+    ReasonKind.SET_ASIDE: Remedy(
+        "A log that has changed is tried again by the next run, and others with --retry. "
+        + _FROM_ELSEWHERE,
+        (_VERIFY,),
+    ),
+    ReasonKind.DAMAGED: Remedy(_FROM_ELSEWHERE, (_VERIFY,)),
+    ReasonKind.UNREADABLE: Remedy(
+        "Put the directory itself where a link stands. Otherwise work as the broker's user (sudo "
+        "-u kafka), or look at the disk (dmesg). If a broker or another run is at work there, ask "
+        "again."
+    ),
+    ReasonKind.SEGMENT_TOO_LARGE: Remedy(
+        "No broker writes such a segment: bring the log back from another replica or a backup."
+    ),
+}
+
+
+class LogPlace(NamedTuple):
+    """Which log a remedy is for."""
+
+    log_dir: str
+    topic: str
+    partition: int
+
+
+def remedy_of(kind: ReasonKind, place: LogPlace) -> Remedy:
+    """What helps a log that is not cleaned for a reason of this kind."""
+    names = {
+        "log_dir": shell_word(place.log_dir),
+        "topic": shell_word(place.topic),
+        "log": shell_word(f"{place.topic}-{place.partition}"),
+        "pattern": shell_word(re.escape(place.topic)),
+    }
+    words, commands = _REMEDIES[kind]
+    return Remedy(words.format_map(names), tuple(command.format_map(names) for command in commands))
