@@ -52,7 +52,12 @@ def sections_of(segments: Sequence[Segment], bounds: Bounds) -> tuple[Section, .
     cuts = (bounds.log_start, dirty, waiting, active, bounds.log_end)
     positions = [position_of(segments, bounds.log_end, offset) for offset in cuts]
     found = (
-        Section(name, cuts[n], cuts[n + 1], positions[n + 1] - positions[n])
+        Section(
+            name=name,
+            start_offset=cuts[n],
+            end_offset=cuts[n + 1],
+            size_bytes=positions[n + 1] - positions[n],
+        )
         for n, name in enumerate(SectionName)
     )
     return tuple(section for section in found if section.start_offset < section.end_offset)
