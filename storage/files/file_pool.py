@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from storage.files.files import ChangingFile, Entry, Files, OpenFile
+from storage.files.files import ChangingFile, Entry, Files, HeldFile, OpenFile
 from storage.files.known_names import KnownNames
 
 MOST_OPEN = 500
@@ -269,10 +269,11 @@ class _Opened:
     is closed behind the call, without a lock for each read.
     """
 
-    __slots__ = ("file",)
+    __slots__ = ("descriptor", "file")
 
     def __init__(self, file: ChangingFile) -> None:
         self.file = file
+        self.descriptor = file.held().descriptor
 
     def __del__(self) -> None:
         with contextlib.suppress(OSError):  # nothing unsynced is in it
@@ -306,6 +307,11 @@ class _PooledFile:
         opened = self.opened or self._pool.opened(self)
         self.was_used = True
         opened.file.truncate(size_bytes)
+
+    def held(self) -> HeldFile:
+        opened = self.opened or self._pool.opened(self)
+        self.was_used = True
+        return opened
 
     def size(self) -> int:
         opened = self.opened

@@ -52,6 +52,22 @@ class OpenFile(Protocol):
         ...
 
 
+class HeldFile(Protocol):
+    """A file that stays open for as long as this is there."""
+
+    @property
+    def descriptor(self) -> int:
+        """By which kernels read and write it themselves; -1: they may not."""
+        ...
+
+
+class _NotHeld(NamedTuple):
+    descriptor: int = -1
+
+
+NOT_HELD: HeldFile = _NotHeld()  # of a file that only its own operations may reach
+
+
 class ChangingFile(Protocol):
     """A file that is open for reading and writing: the same one, whatever becomes of its name.
 
@@ -71,6 +87,10 @@ class ChangingFile(Protocol):
 
     def truncate(self, size_bytes: int) -> None:
         """Cut the file off, or make it longer by zeros."""
+        ...
+
+    def held(self) -> HeldFile:
+        """Keep it open for a kernel."""
         ...
 
     def size(self) -> int: ...

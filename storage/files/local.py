@@ -4,7 +4,7 @@ import os
 from typing import Self
 
 from storage.files import filesystem
-from storage.files.files import ChangingFile, Entry, OpenFile
+from storage.files.files import ChangingFile, Entry, HeldFile, OpenFile
 
 
 class LocalFiles:
@@ -96,43 +96,47 @@ class _LocalFile:
 
 
 class _LocalChangingFile:
-    __slots__ = ("_descriptor", "_path")
+    __slots__ = ("_path", "descriptor")
 
     def __init__(self, path: str, create: bool) -> None:
         self._path = path
-        self._descriptor = filesystem.open_to_change(path, create)
+        self.descriptor = filesystem.open_to_change(path, create)
+
+    def held(self) -> HeldFile:
+        return self  # it is open until it is closed
 
     def read(self, position: int, length: int) -> bytes:
         try:
-            return filesystem.read_from(self._descriptor, position, length)
+            return filesystem.read_from(self.descriptor, position, length)
         except OSError as error:
             error.filename = self._path
             raise
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
         try:
-            written = os.pwrite(self._descriptor, data, position)
+            written = os.pwrite(self.descriptor, data, position)
             while written < len(data):  # a signal, or a limit of the system
                 rest = memoryview(data)[written:]
-                written += os.pwrite(self._descriptor, rest, position + written)
+                written += os.pwrite(self.descriptor, rest, position + written)
         except OSError as error:
             error.filename = self._path
             raise
 
     def truncate(self, size_bytes: int) -> None:
         with filesystem.naming(self._path):
-            os.ftruncate(self._descriptor, size_bytes)
+            os.ftruncate(self.descriptor, size_bytes)
 
     def size(self) -> int:
         with filesystem.naming(self._path):
-            return os.fstat(self._descriptor).st_size
+            return os.fstat(self.descriptor).st_size
 
     def sync(self) -> None:
         with filesystem.naming(self._path):
-            os.fsync(self._descriptor)
+            os.fsync(self.descriptor)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        descriptor, self.descriptor = self.descriptor, -1  # soon that of another file
+        os.close(descriptor)
 
 
 LOCAL = LocalFiles()  # it has no state

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn, Self
 
 from storage.errors import CorruptFileError
-from storage.files.files import ChangingFile, Entry, OpenFile
+from storage.files.files import NOT_HELD, ChangingFile, Entry, HeldFile, OpenFile
 
 _DEVICE = 1
 
@@ -285,6 +285,9 @@ class _ChangingInMemory:
     def _change(self, data: bytes) -> None:
         self._file.data = data
         self._file.mtime_ns = self._file.ctime_ns = self._tick()
+
+    def held(self) -> HeldFile:
+        return NOT_HELD
 
     def size(self) -> int:
         return len(self._file.data)

@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass, field
 from typing import NoReturn, Self
 
-from storage.files.files import ChangingFile, Entry, Files, OpenFile
+from storage.files.files import NOT_HELD, ChangingFile, Entry, Files, HeldFile, OpenFile
 
 
 @dataclass(slots=True, eq=False)
@@ -257,6 +257,9 @@ class _Changing:
 
     def truncate(self, size_bytes: int) -> None:
         self._file.truncate(size_bytes)
+
+    def held(self) -> HeldFile:
+        return NOT_HELD
 
     def size(self) -> int:
         return self._file.size_bytes

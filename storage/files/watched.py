@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from storage.files.files import ChangingFile, Entry, Files, OpenFile
+from storage.files.files import NOT_HELD, ChangingFile, Entry, Files, HeldFile, OpenFile
 
 
 class Operation(NamedTuple):
@@ -145,6 +145,9 @@ class _WatchedChangingFile:
     def truncate(self, size_bytes: int) -> None:
         self._note("truncate", self._path)
         self._file.truncate(size_bytes)
+
+    def held(self) -> HeldFile:
+        return NOT_HELD
 
     def size(self) -> int:
         return self._file.size()

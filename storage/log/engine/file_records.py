@@ -5,20 +5,23 @@ Source: Kafka, FileRecords; spec L-2.
 
 import contextlib
 from collections.abc import Iterator
+from types import ModuleType
 from typing import NamedTuple, Self
 
-from storage.files.files import ChangingFile, Files
+from storage.files.files import ChangingFile, Files, HeldFile
 from storage.formats.batch_header import NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.log.engine import quick_search
 from storage.log.engine.batches import Batch, Bytes, in_file, in_memory
 from storage.log.engine.compiled import COMPILED
 from storage.log.engine.errors import IllegalArgumentError, KafkaError
+from storage.log.engine.index_file import IndexFile
 from storage.log.engine.offsets import UNKNOWN, TimestampAndOffset
 from storage.log.engine.quick_search import (
     NOT_KNOWN,
     WINDOW_BYTES,
     InUse,
-    find_offset,
+    NotKnown,
+    find_place,
     find_time,
 )
 
@@ -101,13 +104,19 @@ class FileRecords:
         """Yield the batches from a position on, which is the start of one."""
         return in_file(self, start, self.size_bytes)
 
+    def quick_search(
+        self, kernels: ModuleType, index: IndexFile, target: int
+    ) -> BatchPosition | NotKnown | None:
+        """As search_for_offset, from where the offset index of the segment says on."""
+        found = find_place(kernels, index, InUse(self._file, 0, self.size_bytes), target)
+        return found if found is None or found is NOT_KNOWN else BatchPosition(*found)
+
+    def held(self) -> HeldFile:
+        """Keep the file open for a kernel."""
+        return self._file.held()
+
     def search_for_offset(self, target: int, start: int = 0) -> BatchPosition | None:
         """Find the first batch from a position on whose last offset is not below target."""
-        kernels = COMPILED.kernels or COMPILED.kernels_for(WINDOW_BYTES)
-        if kernels is not None:
-            found = find_offset(kernels, InUse(self._file, start, self.size_bytes), target)
-            if found is not NOT_KNOWN:
-                return None if found is None else BatchPosition(*found)
         before: Batch | None = None
         for batch in self.batches(start):
             base_offset = batch.base_offset

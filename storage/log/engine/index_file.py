@@ -33,8 +33,11 @@ class IndexFile:
         self.entries = self.max_entries = 0
         self.is_open = self._is_changed = False
 
-    def open(self, entry: Struct) -> None:
-        """Open the file, or create it with room for all the entries that it may get."""
+    def open(self, entry: Struct, is_read: bool = True) -> None:
+        """Open the file, or create it with room for all the entries that it may get.
+
+        is_read: with the entries that it has.
+        """
         is_new = not self._files.exists(self.path)
         try:
             file = self._files.open_to_change(self.path, create=True)
@@ -46,7 +49,7 @@ class IndexFile:
                     raise IllegalArgumentError(f"no entry fits an index of {self.max_bytes} bytes")
                 file.truncate(self.max_bytes - self.max_bytes % entry.size)
             length = file.size()
-            used = 0 if is_new else length - length % entry.size
+            used = length - length % entry.size if is_read and not is_new else 0
             self._hold(bytearray(file.read(0, used)))
         except BaseException:
             file.close()
@@ -104,8 +107,10 @@ class IndexFile:
         """Cut off what is not in use."""
         self.resize(self.size_bytes)
 
-    def reset(self) -> None:
+    def reset(self, entry: Struct) -> None:
         """Forget all entries, and make room for as many as the file may get."""
+        if not self.is_open:
+            self.open(entry, is_read=False)
         self.keep(0)
         self.resize(self.max_bytes)
 

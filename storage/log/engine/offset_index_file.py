@@ -85,6 +85,10 @@ class OffsetIndexFile:
         number = SlotSearch(self.opened(), _POSITION).upper_bound(target)
         return None if number < 0 else self._at(number)
 
+    def reset(self) -> None:
+        """Forget all entries, and make room for as many as there may be."""
+        self.file.reset(ENTRY)
+
     def truncate_to(self, offset: int) -> None:
         """Keep the entries below an offset."""
         file = self.opened()

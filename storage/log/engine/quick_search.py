@@ -1,4 +1,4 @@
-"""Searches of a `.log` by kernels, a window of the file at a time.
+"""Searches of a `.log` by kernels.
 
 Of a log that is as it should be they find what `FileRecords` finds batch by batch; where they meet
 anything else, they leave it to that.
@@ -6,11 +6,13 @@ anything else, they leave it to that.
 
 from enum import Enum, auto
 from types import ModuleType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
+from storage.files.files import ChangingFile
 from storage.formats.batch_header import LEADER_EPOCH_AT, LEADER_EPOCH_BYTES
+from storage.log.engine.index_file import IndexFile
 from storage.log.engine.offsets import TimestampAndOffset
 from storage.log.engine.scratch import SCRATCH
 
@@ -30,35 +32,32 @@ NOT_KNOWN = NotKnown.NOT_KNOWN
 class InUse(NamedTuple):
     """The bytes of a file from a position up to the end of those in use."""
 
-    file: "Readable"
+    file: ChangingFile
     start: int
     end: int
 
 
-class Readable(Protocol):
-    def read(self, position: int, length: int) -> bytes: ...
-
-
-def find_offset(
-    kernels: ModuleType, where: InUse, target: int
+def find_place(
+    kernels: ModuleType, index: IndexFile, log: InUse, target: int
 ) -> tuple[int, int, int] | NotKnown | None:
-    """Base offset, position and size of the first batch whose last offset is not below target."""
-    file, position, end = where
-    before, length = np.zeros(4, np.int64), WINDOW_BYTES
-    while True:
-        window = file.read(position, min(length, max(end - position, 0)))
-        length = _NEXT_WINDOW_BYTES
-        buffer = np.frombuffer(window, np.uint8)
-        how, at, base_offset, size = kernels.find_offset(
-            buffer, len(window), position, end, target, before
-        )
-        if how == kernels.FOUND:
-            return base_offset, at, size
-        if how == kernels.ENDED:
-            return None
-        if how == kernels.UNKNOWN or at == position:
-            return NOT_KNOWN
-        position = at
+    """Base offset, position and size of the first batch of a segment whose last offset is not below
+    target. index: its offset index. log: all of it."""
+    file, _, end = log
+    held = file.held()
+    if held.descriptor < 0:
+        return NOT_KNOWN
+    how, position, base_offset, size = kernels.find_place(
+        index.array,
+        index.entries,
+        index.base_offset,
+        (kernels.pread_address(), held.descriptor, end),
+        target,
+        SCRATCH.buffer,
+        SCRATCH.numbers,
+    )
+    if how == kernels.FOUND:
+        return base_offset, position, size
+    return None if how == kernels.ENDED else NOT_KNOWN
 
 
 def find_time(

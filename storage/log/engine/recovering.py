@@ -1,7 +1,8 @@
 """A segment is recovered: every batch checked, both indexes made anew, what is damaged cut off.
 
-Batches without a producer, of a leader epoch that is known, are gone through by a kernel, a window
-at a time. All others are looked at one by one, and so are all of them where there are no kernels.
+Batches without a producer, of a leader epoch that is known, are gone through by a kernel, which
+reads them itself. All others are looked at one by one, and so are all of them where there are no
+kernels.
 Source: Kafka, LogSegment.recover; spec L-10, F-12.5.
 """
 
@@ -26,6 +27,12 @@ from storage.log.engine.segment import LogSegment
 
 _WINDOW_BYTES = 512 * 1024  # stays in the processor's cache
 _MOST_BATCHES = _WINDOW_BYTES // BATCH_HEADER_BYTES + 1
+_ENTRIES = 2 * _MOST_BATCHES  # that are written to the indexes at once
+_ROOM = (
+    _WINDOW_BYTES,
+    _ENTRIES * offset_index.ENTRY.itemsize,
+    _ENTRIES * time_index.ENTRY.itemsize,
+)
 _MOST_ONE_BY_ONE = 1024
 
 
@@ -55,6 +62,9 @@ class _Recovering:
     def __init__(self, segment: LogSegment, recovery: Recovery) -> None:
         self._segment, self._recovery = segment, recovery
         self._valid = self._last_indexed = 0  # positions
+        self._room = tuple(  # for a window of the log, and for entries of its batches
+            np.empty(size, np.uint8) for size in _ROOM
+        )
 
     def run(self) -> int:
         segment = self._segment
@@ -119,14 +129,13 @@ class _Recovering:
             ],
             np.int64,
         )
-        offset_entries = np.empty(_MOST_BATCHES * offset_index.ENTRY.itemsize, np.uint8)
-        time_entries = np.empty(_MOST_BATCHES * time_index.ENTRY.itemsize, np.uint8)
-        while True:
+        window, offset_entries, time_entries = self._room
+        held, how = log.held(), kernels.MORE
+        file = kernels.pread_address(), held.descriptor, segment.size_bytes
+        while how == kernels.MORE:
             start = self._valid
-            length = min(_WINDOW_BYTES, segment.size_bytes - start)
-            window = np.frombuffer(log.read(start, length), np.uint8)
             how, offset_bytes, time_bytes = kernels.recover_batches(
-                window, len(window), start, limits, state, offset_entries, time_entries
+                file, window, limits, state, offset_entries, time_entries
             )
             self._valid, self._last_indexed, largest_ms, largest_offset, end, *_ = state.tolist()
             segment.note_time(largest_ms, largest_offset)
@@ -135,5 +144,3 @@ class _Recovering:
                 times.add(time_entries[:time_bytes].data)
             if self._valid > start:
                 self._recovery.pass_over(end)
-            if how == kernels.UNKNOWN or self._valid == start:
-                return

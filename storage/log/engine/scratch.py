@@ -10,10 +10,11 @@ _FIRST_BYTES = 1 << 16
 
 class Scratch(threading.local):
     """`buffer` has room for so many bytes, and those that kernels need behind them; `view` is the
-    same as bytes."""
+    same as bytes. `numbers` are for what a kernel keeps in mind."""
 
     def __init__(self) -> None:
         self._make_room(_FIRST_BYTES)
+        self.numbers = np.zeros(4, np.int64)
 
     def _make_room(self, size_bytes: int) -> None:
         self.buffer = np.zeros(size_bytes + _SLACK_BYTES, np.uint8)

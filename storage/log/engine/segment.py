@@ -24,6 +24,7 @@ from storage.formats.offset_index import OffsetPosition
 from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.formats.txn_index import Aborted, AbortedTxn
 from storage.log.engine.batches import Batch, Bytes
+from storage.log.engine.compiled import COMPILED
 from storage.log.engine.errors import (
     IllegalArgumentError,
     LogError,
@@ -34,6 +35,7 @@ from storage.log.engine.log_config import LogConfig
 from storage.log.engine.moves import remove_if_there, rename_if_there
 from storage.log.engine.offset_index_file import OffsetIndexFile
 from storage.log.engine.offsets import OffsetMetadata, TimestampAndOffset
+from storage.log.engine.quick_search import NOT_KNOWN, WINDOW_BYTES
 from storage.log.engine.time_index_file import TimeIndexFile
 from storage.log.engine.txn_index_file import TxnIndexFile
 
@@ -227,6 +229,11 @@ class LogSegment:
 
     def translate(self, offset: int) -> BatchPosition | None:
         """Find the batch that holds an offset, or the next one; None past the last."""
+        kernels = COMPILED.kernels or COMPILED.kernels_for(WINDOW_BYTES)
+        if kernels is not None:
+            found = self.log.quick_search(kernels, self.offset_index.opened(), offset)
+            if found is not NOT_KNOWN:
+                return found
         start = self.offset_index.lookup(offset).position
         return self.log.search_for_offset(offset, start)
 
@@ -293,7 +300,7 @@ class LogSegment:
 
     def reset_indexes(self) -> None:
         """Forget all that is known of the batches."""
-        self.offset_index.opened().reset()
+        self.offset_index.reset()
         self.time_index.reset()
         self.txn_index.reset()
         self._largest = None

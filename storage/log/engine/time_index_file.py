@@ -108,5 +108,5 @@ class TimeIndexFile:
 
     def reset(self) -> None:
         """Forget all entries, and make room for as many as there may be."""
-        self.opened().reset()
+        self.file.reset(ENTRY)
         self._last = None

@@ -3,6 +3,8 @@
 The modules that go batch by batch are the reference; they are held against Kafka by themselves.
 """
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +21,7 @@ from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.kernels.crc32c import crc32c
 from storage.log import Log, LogOptions
+from storage.log.engine.compiled import COMPILED
 from storage.log.engine.errors import LogError
 from storage.log.engine.file_records import next_offset
 from storage.log.engine.loading import LoadingState
@@ -130,7 +133,7 @@ assert COMPILED.kernels is None and "numba.core" not in sys.modules
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 
 
-def a_log(chance: Random, files: MemoryFiles) -> list[int]:
+def a_log(chance: Random, path: Path) -> list[int]:
     """Make one of several formats, codecs and epochs, damaged at times; where its batches are."""
     places, data, offset = [], bytearray(), 0
     for _ in range(60):
@@ -157,29 +160,28 @@ def a_log(chance: Random, files: MemoryFiles) -> list[int]:
         data += batch
         offset += count + chance.choice((0, 0, 5))
     del data[len(data) - chance.choice((0, 0, 20, 70)) :]
-    files.make_directory("/t-0")
-    files.replace_file(f"/t-0/{file_name(0, '.log')}", bytes(data))
+    path.mkdir()
+    (path / file_name(0, ".log")).write_bytes(data)
     return places
 
 
-def told_of_a_log(with_kernels: bool, seed: int) -> list[object]:
+def told_of_a_log(with_kernels: bool, seed: int, path: Path) -> list[object]:
     """What recovery, look-ups and reads tell of one log; and its files after that."""
-    chance, files = Random(seed), MemoryFiles()
+    chance = Random(seed)
     told: list[object] = []
     with kernels_used(with_kernels):
-        places = a_log(chance, files)
+        shutil.rmtree(path, ignore_errors=True)
+        places = a_log(chance, path)
         config = LogConfig(index_interval_bytes=chance.choice((1, 300, 4096)))
         scheduler = ManualScheduler(clock)
         state = LoadingState(is_clean=False)
-        options = LogOptions(
-            config=config, clock=clock, scheduler=scheduler, files=files, state=state
-        )
+        options = LogOptions(config=config, clock=clock, scheduler=scheduler, state=state)
         try:
-            log = Log.open("/t-0", options)
+            log = Log.open(str(path), options)
         except LogError as error:  # as of an offset that does not fit
             return [f"{type(error).__name__} {error}"]
         told += [log.log_end_offset, log.epochs.entries, log.producers.map_end_offset]
-        whole = files.read_bytes(f"/t-0/{file_name(0, '.log')}")
+        whole = (path / file_name(0, ".log")).read_bytes()
         asked: list[Callable[[], object]] = [
             *(lambda o=offset: log.place_of(o) for offset in range(log.log_end_offset + 2)),
             *(lambda t=time: log.offset_by_timestamp(NOW_MS + t) for time in range(-1, 502, 9)),
@@ -191,11 +193,39 @@ def told_of_a_log(with_kernels: bool, seed: int) -> list[object]:
             except LogError as error:
                 told.append(f"{type(error).__name__} {error}")
         log.close()
-        names = sorted(entry.name for entry in files.list_directory("/t-0"))
-    return [*told, *((name, files.read_bytes(f"/t-0/{name}")) for name in names)]
+    return [*told, *((file.name, file.read_bytes()) for file in sorted(path.iterdir()))]
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_recovery_and_look_ups_end_alike_with_kernels_and_without(seed: int) -> None:
+def test_recovery_and_look_ups_end_alike_with_kernels_and_without(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """L-2, L-4, L-11, L-20."""
-    assert told_of_a_log(True, seed) == told_of_a_log(False, seed)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    path = tmp_path / "t-0"
+    assert told_of_a_log(True, seed, path) == told_of_a_log(False, seed, path)
+
+
+def test_a_kernel_finds_offsets_in_batches_of_all_sizes(tmp_path: Path) -> None:
+    """L-2.6: small ones many a window, large ones by their headers."""
+    chance, offsets, data = Random(1), [0], b""
+    for _ in range(300):
+        value = b"v" * chance.choice((0, 9, 150, 3000, 20_000))
+        data += encode_batch([Record(offsets[-1], NOW_MS, None, value)])
+        offsets.append(offsets[-1] + chance.choice((1, 2)))
+    path = tmp_path / "t-0"
+    path.mkdir()
+    (path / file_name(0, ".log")).write_bytes(data)
+    state = LoadingState(is_clean=False)
+    with kernels_used(True):
+        options = LogOptions(clock=clock, scheduler=ManualScheduler(clock), state=state)
+        log = Log.open(str(path), options)
+        (segment,) = log.segments
+        for target in range(log.log_end_offset + 1):
+            start = segment.offset_index.lookup(target).position
+            expected = segment.log.search_for_offset(target, start)
+            kernels = COMPILED.kernels
+            assert kernels is not None
+            found = segment.log.quick_search(kernels, segment.offset_index.opened(), target)
+            assert found == expected
+        log.close()

@@ -162,7 +162,7 @@ def test_an_index_is_made_as_long_as_asked_for() -> None:
     file.trim()
     entry = bytes.fromhex("0000000100000007")
     assert (files.read_bytes("/index"), index.is_full) == (entry, True)
-    file.reset()
+    index.reset()
     assert (len(files.read_bytes("/index")), file.entries, index.is_full) == (40, 0, False)
 
 

@@ -5,11 +5,14 @@ expected of them was seen in Kafka 4.3.1.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from storage.files.file_pool import pooled
+from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.files.memory import MemoryFiles
 from storage.formats.offset_index import OffsetPosition
 from storage.log.engine.batches import Batch, in_memory
@@ -37,8 +40,10 @@ def files() -> MemoryFiles:
     return files
 
 
-def opened(files: MemoryFiles, config: LogConfig, base: int = 0, is_new: bool = True) -> LogSegment:
-    return LogSegment(LogPlace(pooled(files), "/t-0", lambda: NOW_MS), base, config, is_new)
+def opened(
+    files: Files, config: LogConfig, base: int = 0, is_new: bool = True, path: str = "/t-0"
+) -> LogSegment:
+    return LogSegment(LogPlace(pooled(files), path, lambda: NOW_MS), base, config, is_new)
 
 
 def append(segment: LogSegment, data: bytes) -> None:
@@ -296,45 +301,49 @@ def recovery(request: pytest.FixtureRequest) -> Iterator[Recovered]:
         yield Recovered()
 
 
+@pytest.fixture
+def on_disk(tmp_path: Path) -> Callable[[bytes, LogConfig], LogSegment]:
+    """Opens a segment of a file that kernels can read themselves."""
+
+    def on_disk(data: bytes, config: LogConfig) -> LogSegment:
+        (tmp_path / "00000000000000000000.log").write_bytes(data)
+        return opened(LOCAL, config, is_new=False, path=str(tmp_path))
+
+    return on_disk
+
+
 def test_a_recovery_makes_indexes_anew_and_cuts_off_what_is_damaged(
-    files: MemoryFiles, segment: LogSegment, recovery: Recovered
+    on_disk: Callable[[bytes, LogConfig], LogSegment], recovery: Recovered, tmp_path: Path
 ) -> None:
     """L-11.1, L-11.2: a torn tail and a wrong checksum end the log before them."""
-    segment.close()
-    path = "/t-0/00000000000000000000.log"
-    data = bytearray(files.read_bytes(path))
+    data = bytearray(b"".join(EDGE_BATCHES))
     data[157] ^= 1  # the last byte of the second batch
-    files.replace_file(path, bytes(data))
-    files.remove("/t-0/00000000000000000000.index")
-    again = opened(files, LogConfig(index_interval_bytes=1), is_new=False)
+    (tmp_path / "00000000000000000000.index").write_bytes(bytes(80))
+    again = on_disk(bytes(data), LogConfig(index_interval_bytes=1))
     assert recover(again, recovery) == 149
     assert (again.size_bytes, recovery.end_offset, again.next_offset()) == (88, 3, 3)
     assert again.time_index.last == (30, 2)
-    files.replace_file(path, bytes(data[:88]) + b"\0" * 11)
-    again = opened(files, LogConfig(), is_new=False)
+    again = on_disk(bytes(data[:88]) + b"\0" * 11, LogConfig())
     assert recover(again, recovery) == 11
 
 
 def test_a_recovery_finds_falling_offsets_only_at_an_index_entry(
-    files: MemoryFiles, recovery: Recovered
+    on_disk: Callable[[bytes, LogConfig], LogSegment], recovery: Recovered
 ) -> None:
     """L-11.3."""
-    path = "/t-0/00000000000000000000.log"
-    files.replace_file(path, batch(0, 5) + batch(5, 6) + batch(3, 7) + batch(9, 8))
-    many = opened(files, LogConfig(index_interval_bytes=1), is_new=False)
+    data = batch(0, 5) + batch(5, 6) + batch(3, 7) + batch(9, 8)
     with pytest.raises(InvalidOffsetError):
-        recover(many, recovery)
-    few = opened(files, LogConfig(), is_new=False)
-    assert recover(few, recovery) == 0
+        recover(on_disk(data, LogConfig(index_interval_bytes=1)), recovery)
+    assert recover(on_disk(data, LogConfig()), recovery) == 0
 
 
 def test_a_recovery_does_not_catch_an_offset_that_does_not_fit(
-    files: MemoryFiles, recovery: Recovered
+    on_disk: Callable[[bytes, LogConfig], LogSegment], recovery: Recovered
 ) -> None:
     """L-11.1."""
-    files.replace_file("/t-0/00000000000000000000.log", batch(0, 5) + batch(2**31, 6))
+    data = batch(0, 5) + batch(2**31, 6)
     with pytest.raises(LogSegmentOffsetOverflowError):
-        recover(opened(files, LogConfig(), is_new=False), recovery)
+        recover(on_disk(data, LogConfig()), recovery)
 
 
 def test_closing_adds_the_last_time_where_it_is_known(files: MemoryFiles) -> None:
