@@ -20,6 +20,7 @@ SCAN, PARTIAL_SCAN, RESCAN = "scan", "partial-scan", "rescan"
 FILL_MAP = "fill-map"
 RESOLVE, RESOLVE_AGAIN = "resolve", "resolve-again"
 REWRITE = "rewrite"  # its rows are also early rows
+INSPECT, MERGE = "inspect", "merge"  # stages of an inspection, and the kinds of their rows
 FINGERPRINT_RANGE = 1 << 64  # sums of fingerprints are taken modulo this
 
 Row = tuple[str, str]  # kind, and the value as a JSON array

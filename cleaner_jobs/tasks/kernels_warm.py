@@ -4,18 +4,23 @@ A kernel's first call costs a second or more where it must be compiled, and tent
 loaded from the cache; done before workers are forked, no task pays for it.
 """
 
+from typing import Any
+
 import numpy as np
 
+from cleaner_jobs import inspect_values
 from cleaner_jobs.kernels import (
     batch_flags,
     headers,
     index_entries,
     kept_batches,
+    key_counts,
     offset_map,
     pack,
     packed_runs,
     plain_runs,
     rebuild,
+    record_counts,
     record_states,
     same_batches,
     transactions,
@@ -133,6 +138,7 @@ def warm() -> None:
         (rows, columns),
     )
     batch_flags.mark_read(rows[:0], np.zeros(0, np.bool_))
+    _warm_counts((window, bounds, rows), columns, entries)
     rules, scratch = (kept, 0, -1, horizons), (bounds, bounds, expected)
     plain_runs.rewrite_plain(
         source, (0, -1), superseded, rules, (window, (rows, actions, kept_records), scratch)
@@ -142,6 +148,22 @@ def warm() -> None:
     empty = np.zeros(0, np.int64)
     segment_indexes.build_indexes(0, empty, empty, empty, 4096)
     compress_small_block(b"warm")
+
+
+def _warm_counts(batches: Any, columns: Any, entries: Any) -> None:
+    """Those of an inspection."""
+    window, bounds, rows = batches
+    sizes, slots = np.zeros(1, np.uint32), np.zeros(16, np.uint64)
+    records = columns[2], columns[3], 0
+    counters = inspect_values.new_counters()
+    record_counts.count_records(window, bounds[:0], rows[:0], records, (0, 0, 0), (sizes, counters))
+    keys = np.zeros((1, key_counts.KEY_COLUMNS), np.int64)
+    key_counts.count_keys(columns, sizes, 0, slots, keys)
+    key_counts.pack_keys(columns, sizes, (keys, 0), (0, 0), entries, np.zeros(2, np.uint64))
+    key_counts.merge_keys(entries, 0, slots, keys)
+    sums, edges = np.zeros(inspect_values.KEY_SUMS, np.int64), np.zeros(1, np.int64)
+    heavy = np.zeros((1, inspect_values.HEAVY_COLUMNS), np.int64)
+    key_counts.sum_keys(entries, (keys, 0), (edges, edges[:0]), sums, (heavy, heavy.copy()))
 
 
 def _warm_transactions() -> None:

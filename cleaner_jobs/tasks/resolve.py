@@ -23,6 +23,7 @@ from cleaner_jobs.kernels.offset_map import (
 )
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.task_values import Part, Verdict
+from cleaner_jobs.tasks.entry_blocks import EntryBlock
 from cleaner_jobs.tasks.entry_spill import Entries, EntrySpill
 from cleaner_jobs.tasks.sink import write_whole
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
@@ -44,7 +45,7 @@ class PartFile:
     def close(self) -> None:
         os.close(self._descriptor)
 
-    def edges(self, part: Part, hash_partition: int) -> tuple[int, int, int]:
+    def edges(self, part: EntryBlock, hash_partition: int) -> tuple[int, int, int]:
         """Where a hash partition's entries start and end, in entries, and their checksum."""
         hash_partitions = 1 << part.hash_partition_bits
         at = part.block_at + part.entries * ENTRY_BYTES
@@ -55,7 +56,7 @@ class PartFile:
             raise WorkFileError(self._path, at, "entries of the map are not what was written")
         return start, end, checksum
 
-    def entries(self, part: Part, edges: tuple[int, int, int]) -> NDArray[np.uint64]:
+    def entries(self, part: EntryBlock, edges: tuple[int, int, int]) -> NDArray[np.uint64]:
         """The (n, 3) entries of one hash partition of a part, by its edges."""
         start, end, checksum = edges
         at = part.block_at + start * ENTRY_BYTES
@@ -87,7 +88,7 @@ class PartFiles:
     def __init__(self) -> None:
         self._files: dict[str, PartFile] = {}
 
-    def of(self, part: Part) -> PartFile:
+    def of(self, part: EntryBlock) -> PartFile:
         if part.file not in self._files:
             self._files[part.file] = PartFile(part.file)
         return self._files[part.file]
@@ -108,20 +109,9 @@ def resolve_hash_partition(
     buffers: WorkerBuffers,
 ) -> Verdict:
     """Merge one hash partition of a log and write its verdict. parts: all of the log, in order."""
-    edges = [files.of(part).edges(part, hash_partition) for part in parts]
-    total = sum(end - start for start, end, _ in edges)
-    turns = 1 << max(0, (total - 1).bit_length() - (MERGE_ENTRIES - 1).bit_length())
-    read = partial(_read_entries, parts, edges, files, buffers)
     found = _Dropped(parts)
-    if turns == 1:
-        for entries in read(max(1, total)):
-            found.add(entries, buffers)
-    else:
-        with EntrySpill(f"{out[1]}-{hash_partition}", turns, len(parts)) as spill:
-            for entries in read(MERGE_ENTRIES):
-                spill.add(entries)
-            for turn in range(turns):
-                found.add(spill.turn(turn), buffers)
+    for entries in entries_of(parts, hash_partition, files, out[1], buffers):
+        found.add(entries, buffers)
     superseded, expired, fingerprints = found.sums.sum(axis=0).tolist()
     return Verdict(
         log_id=parts[0].log_id,
@@ -135,8 +125,33 @@ def resolve_hash_partition(
     )
 
 
+def entries_of(
+    parts: Sequence[EntryBlock],
+    hash_partition: int,
+    files: PartFiles,
+    spill_path: str,
+    buffers: WorkerBuffers,
+) -> Iterator[Entries]:
+    """Yield the entries of one hash partition of a log; all of a key at once, in their order.
+
+    spill_path: what the files begin with that hold what there is no room for in memory.
+    """
+    edges = [files.of(part).edges(part, hash_partition) for part in parts]
+    total = sum(end - start for start, end, _ in edges)
+    turns = 1 << max(0, (total - 1).bit_length() - (MERGE_ENTRIES - 1).bit_length())
+    read = partial(_read_entries, parts, edges, files, buffers)
+    if turns == 1:
+        yield from read(max(1, total))
+        return
+    with EntrySpill(f"{spill_path}-{hash_partition}", turns, len(parts)) as spill:
+        for entries in read(MERGE_ENTRIES):
+            spill.add(entries)
+        for turn in range(turns):
+            yield spill.turn(turn)
+
+
 def _read_entries(
-    parts: Sequence[Part],
+    parts: Sequence[EntryBlock],
     edges: Sequence[tuple[int, int, int]],
     files: PartFiles,
     buffers: WorkerBuffers,

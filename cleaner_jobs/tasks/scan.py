@@ -5,7 +5,7 @@ it, or when its offsets would no longer fit 32 bits. Source: compaction C-7.
 """
 
 from collections.abc import Iterator
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -27,15 +27,16 @@ from cleaner_jobs.tasks.batch_window import (
     payloads,
     place_behind,
 )
+from cleaner_jobs.tasks.entry_blocks import write_entries
 from cleaner_jobs.tasks.index_check import IndexCheck
 from cleaner_jobs.tasks.plain_source import PlainSource, found_sound, most_records, rows_of_run
 from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.sink import write_whole
-from cleaner_jobs.tasks.txn_batches import load_array
+from cleaner_jobs.tasks.txn_batches import AbortedRanges
 from cleaner_jobs.tasks.txn_flags import txn_batches
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.tasks.written_batches import heads_of
-from cleaner_jobs.txn_batch import RANGE_COLUMNS, TxnBatches
+from cleaner_jobs.txn_batch import TxnBatches
 from cleaner_jobs.unchanged import LogChangedError
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.errors import CorruptFileError
@@ -63,7 +64,6 @@ from storage.formats.framed_batches import COMPRESSED, PLAIN
 PART_RECORDS = 1 << 20
 CHUNK_PAYLOAD_BYTES = 512 << 10  # decompressed at once: the cache of one core holds it
 MAX_PART_OFFSETS = 1 << 32
-NO_RANGES: Int64Array = np.empty((0, RANGE_COLUMNS), np.int64)
 
 
 class ScannedRun(NamedTuple):
@@ -244,17 +244,12 @@ class PartBuilder:
         starts: NDArray[np.uint64],
         states: NDArray[np.uint8],
     ) -> int:
-        edges = starts.astype(np.int64)
-        checksums = np.array(
-            [xxhash.xxh3_64_intdigest(entries[start:end].data) for start, end in pairwise(edges)],
-            np.uint64,
-        )
         digest = xxhash.xxh3_64()
         with naming(self._out_path):
-            write_whole(self._out, entries.data)
-            for array in (starts.data, checksums.data, states.data):
-                write_whole(self._out, array)
-                digest.update(array)
+            checksums = write_entries(self._out, entries, starts)
+            write_whole(self._out, states.data)
+        for array in (starts.data, checksums.data, states.data):
+            digest.update(array)
         return digest.intdigest()
 
     def _write_txn_batches(self) -> tuple[int, int]:
@@ -280,7 +275,7 @@ def scan_stretches(
     stretches: those of a log stand together. After an error the rest of a log's are skipped: its
     parts are of no use.
     """
-    ranges = _AbortedRanges()
+    ranges = AbortedRanges()
     with naming(out_path), open(out_path, "wb", buffering=0) as out:
         for log_id, of_log in groupby(stretches, key=lambda stretch: stretch.log_id):
             builder = PartBuilder(settings, out, out_path, buffers)
@@ -294,22 +289,8 @@ def scan_stretches(
                 yield log_id, error
 
 
-class _AbortedRanges:
-    """What is aborted of a log, which all its stretches go by: read once for all of them."""
-
-    def __init__(self) -> None:
-        self._file, self._ranges = "", NO_RANGES
-
-    def of(self, stretch: Stretch) -> Int64Array:
-        """Raise WorkFileError or OSError."""
-        if stretch.aborted_file != self._file:
-            self._ranges = load_array(stretch.aborted_file) if stretch.aborted_file else NO_RANGES
-            self._file = stretch.aborted_file
-        return self._ranges
-
-
 def _scan_stretch(
-    stretch: Stretch, builder: PartBuilder, ranges: _AbortedRanges, buffers: WorkerBuffers
+    stretch: Stretch, builder: PartBuilder, ranges: AbortedRanges, buffers: WorkerBuffers
 ) -> Iterator[Part]:
     yield from builder.open_for(stretch)
     with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:

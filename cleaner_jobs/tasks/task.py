@@ -11,10 +11,13 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
+from cleaner_jobs.inspect_values import CountedRun
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.task_values import (
     FILL_MAP,
+    INSPECT,
     MAP_END,
+    MERGE,
     PART,
     PARTIAL_SCAN,
     PROBLEM,
@@ -40,6 +43,8 @@ from cleaner_jobs.task_values import (
 )
 from cleaner_jobs.tasks.early_rows import EarlyRows, EarlyRowsFile
 from cleaner_jobs.tasks.heartbeat import Heartbeat
+from cleaner_jobs.tasks.inspect_merge import count_hash_partition
+from cleaner_jobs.tasks.inspect_scan import count_stretches
 from cleaner_jobs.tasks.map_capacity import find_map_end
 from cleaner_jobs.tasks.piece import rewrite_piece
 from cleaner_jobs.tasks.piece_sections import PieceContext
@@ -108,6 +113,30 @@ def _resolve(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
             except (CorruptFileError, OSError) as error:
                 yield PROBLEM, problem_of(log_id, error)
             tried.heartbeat.advance(sum(p.log_bytes for p in parts) >> parts[0].hash_partition_bits)
+
+
+def _inspect(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    path = os.path.join(tried.settings.work_dir, "parts", f"{tried.attempt}.counted")
+    stretches = [stretch_from(values) for values in task["stretches"]]
+    for found in count_stretches(stretches, tried.settings, path, WORKER_BUFFERS):
+        if isinstance(found, CountedRun):
+            tried.heartbeat.advance(found.log_bytes)
+            yield INSPECT, found
+        else:
+            yield PROBLEM, problem_of(*found)
+
+
+def _merge(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    path = os.path.join(tried.settings.work_dir, "verdicts", f"{tried.attempt}.keys")
+    logs = {log_id: [CountedRun(*run) for run in runs] for log_id, runs in task["logs"]}
+    with PartFiles() as files:
+        for log_id, hash_partition in task["hash_partitions"]:
+            runs = logs[log_id]
+            try:
+                yield MERGE, count_hash_partition(runs, hash_partition, files, path, WORKER_BUFFERS)
+            except (CorruptFileError, OSError) as error:
+                yield PROBLEM, problem_of(log_id, error)
+            tried.heartbeat.advance(sum(r.log_bytes for r in runs) >> runs[0].hash_partition_bits)
 
 
 def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -182,4 +211,6 @@ _STAGES: dict[str, Callable[..., Iterator[tuple[str, tuple[Any, ...]]]]] = {
     RESOLVE: _resolve,
     RESOLVE_AGAIN: _resolve,
     REWRITE: _rewrite,
+    INSPECT: _inspect,
+    MERGE: _merge,
 }

@@ -12,10 +12,12 @@ import numpy as np
 import xxhash
 
 from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.task_values import Part
-from cleaner_jobs.txn_batch import TXN_BATCH, Int64Array, TxnBatches
+from cleaner_jobs.task_values import Part, Stretch
+from cleaner_jobs.txn_batch import RANGE_COLUMNS, TXN_BATCH, Int64Array, TxnBatches
 from cleaner_jobs.work_file import read_checked, write_checked
 from storage.files.filesystem import naming
+
+NO_RANGES: Int64Array = np.empty((0, RANGE_COLUMNS), np.int64)
 
 
 def read_txn_batches(part: Part) -> TxnBatches:
@@ -41,3 +43,17 @@ def load_array(path: str) -> Int64Array:
     """Raise WorkFileError where it is not what was saved, or OSError."""
     array: Int64Array = np.load(io.BytesIO(read_checked(path)), allow_pickle=False)
     return array
+
+
+class AbortedRanges:
+    """What is aborted of a log, which all its stretches go by: read once for all of them."""
+
+    def __init__(self) -> None:
+        self._file, self._ranges = "", NO_RANGES
+
+    def of(self, stretch: Stretch) -> Int64Array:
+        """Raise WorkFileError or OSError."""
+        if stretch.aborted_file != self._file:
+            self._ranges = load_array(stretch.aborted_file) if stretch.aborted_file else NO_RANGES
+            self._file = stretch.aborted_file
+        return self._ranges

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from compactor.api.configurations import configs as configs
     from compactor.api.dumps import dump as dump
     from compactor.api.explanations import explain as explain
+    from compactor.api.inspections import InspectOptions as InspectOptions
+    from compactor.api.inspections import inspect as inspect
     from compactor.api.log_changes import ChangeOptions as ChangeOptions
     from compactor.api.log_changes import log_abort as log_abort
     from compactor.api.log_changes import log_append as log_append
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from compactor.errors import LockLostError as LockLostError
     from compactor.errors import RefusedError as RefusedError
     from compactor.inspect.explain import Explanation as Explanation
+    from compactor.inspect.inspection import Inspection as Inspection
+    from compactor.inspect.inspection import LogInspection as LogInspection
     from compactor.inspect.topic_settings import ConfigEntry as ConfigEntry
     from compactor.inspect.topic_settings import TopicConfiguration as TopicConfiguration
     from compactor.originals.undo import UndoReport as UndoReport
@@ -85,6 +89,7 @@ _NAMES = {
     "compactor.api.configurations": "configs",
     "compactor.api.dumps": "dump",
     "compactor.api.explanations": "explain",
+    "compactor.api.inspections": "InspectOptions inspect",
     "compactor.api.log_changes": "ChangeOptions log_abort log_append log_delete_records log_roll "
     "log_truncate",
     "compactor.api.log_looks": "log_offsets",
@@ -103,6 +108,7 @@ _NAMES = {
     "compactor.errors": "CleaningFailedError ConfigError CorruptLogError LockLostError "
     "RefusedError",
     "compactor.inspect.explain": "Explanation",
+    "compactor.inspect.inspection": "Inspection LogInspection",
     "compactor.inspect.topic_settings": "ConfigEntry TopicConfiguration",
     "compactor.originals.undo": "UndoReport UndoStatus",
     "compactor.planning.order": "Order",

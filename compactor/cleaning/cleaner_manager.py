@@ -10,20 +10,17 @@ import secrets
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import problem_of
-from cleaner_jobs.spark import first_use
-from cleaner_jobs.spark.class_archive import cache_dir
 from cleaner_jobs.staging import STAGED_MARKER
 from cleaner_jobs.task_values import RESOLVE, REWRITE, SCAN, RoundSettings, TaskProblem
 from cleaner_jobs.tasks.heartbeat import wait_for_silence
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.cleaner_checkpoints import noted, write_checkpoints
-from compactor.cleaning.executors import require_able_executors
 from compactor.cleaning.log_report import log_report
 from compactor.cleaning.null_keys import why_keys_are_missed
 from compactor.cleaning.proof import (
@@ -33,6 +30,7 @@ from compactor.cleaning.proof import (
     why_scan_is_incomplete,
     why_verdicts_are_wrong,
 )
+from compactor.cleaning.runners import RunnerChoice, open_runner
 from compactor.cleaning.stage_values import FinishedGroup, LogResult
 from compactor.cleaning.stages import Stages
 from compactor.cleaning.swapper import GroupSwapper, Swapped, joined_segments, needs_joining
@@ -40,7 +38,6 @@ from compactor.cleaning.task_runner import TaskRunner
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.finalizer import sweep_staged
 from compactor.host.clock import now_ms
-from compactor.host.java import use_java
 from compactor.host.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
 from compactor.host.version import version
 from compactor.planning.layout import sources_of
@@ -56,7 +53,6 @@ from storage.files.held_directories import DirectoryExchangedError
 from storage.files.local import LOCAL
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from compactor.originals.originals_keeper import OriginalsKeeper
@@ -138,46 +134,15 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
     )
 
 
-@contextmanager
 def _runner(
     settings: RunSettings,
     logs: Sequence[LogPlan],
     facts: RoundSettings,
     stopwatch: _Stopwatch,
     progress: ProgressSink,
-) -> Iterator[TaskRunner]:
-    """Who runs the tasks: the runner that is given, a Spark that is given, or one of its own."""
-    if settings.runner is not None:
-        yield settings.runner
-        return
-    from cleaner_jobs.spark.task_job import SparkTasks
-
-    given = None if settings.session is None else nullcontext(settings.session.sparkContext)
-    with given or _spark(settings, logs, facts, stopwatch, progress) as spark:
-        yield SparkTasks(spark)
-
-
-@contextmanager
-def _spark(
-    settings: RunSettings,
-    logs: Sequence[LogPlan],
-    facts: RoundSettings,
-    stopwatch: _Stopwatch,
-    progress: ProgressSink,
-) -> Iterator["SparkContext"]:
-    """A Spark of the round's own, whose executors can do their part."""
-    from cleaner_jobs.spark.spark_session import end_spark, start_spark
-
-    with stopwatch.phase("session"):
-        use_java(os.environ, cache_dir(os.environ))
-        first_use.prepare(os.environ, progress.message)
-        spark = start_spark(settings.master, "log-compactor", facts.work_dir)
-    try:
-        require_able_executors(spark, logs, facts)
-        yield spark
-    finally:
-        with undisturbed():
-            end_spark(spark)
+) -> AbstractContextManager[TaskRunner]:
+    choice = RunnerChoice(settings.master, settings.session, settings.runner)
+    return open_runner(choice, logs, facts, progress, lambda: stopwatch.phase("session"))
 
 
 @contextmanager

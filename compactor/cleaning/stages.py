@@ -204,7 +204,7 @@ class Stages:
         for log_id, aborted_file in aborted_files.items():
             plan = self._plans[log_id]
             with self._or_stop(plan):
-                stretches += layout.stretches_of(plan, _index_positions, aborted_file, length)
+                stretches += layout.stretches_of(plan, index_positions, aborted_file, length)
         tasks = layout.scan_tasks(stretches, self._cores)
         parts: dict[int, list[Part]] = defaultdict(list)
         for values in self._run(stage, [{"stretches": own} for own in tasks]):
@@ -361,7 +361,7 @@ def _place(part: Part) -> tuple[int, int, int]:
     return part.group, part.sections[0].segment, part.sections[0].start
 
 
-def _index_positions(log_path: str) -> Sequence[int]:
+def index_positions(log_path: str) -> Sequence[int]:
     """Positions that the offset index knows, none where there is no index."""
     path = log_path.removesuffix(LOG) + INDEX
     if not filesystem.exists(path):
@@ -377,4 +377,4 @@ def _check_empty_segments(plan: LogPlan) -> None:
     for group in plan.groups:
         for segment in group.segments:
             if not segment.log_bytes:
-                _index_positions(os.path.join(plan.path, file_name(segment.base_offset, LOG)))
+                index_positions(os.path.join(plan.path, file_name(segment.base_offset, LOG)))

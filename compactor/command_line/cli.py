@@ -27,7 +27,18 @@ from compactor.host.output import (
 from compactor.host.printable import one_line
 from compactor.views.report_json import summary, to_line
 
-COMMANDS = ("plan", "run", "recover", "undo", "explain", "configs", "dump", "verify", "log")
+COMMANDS = (
+    "plan",
+    "run",
+    "recover",
+    "undo",
+    "explain",
+    "configs",
+    "inspect",
+    "dump",
+    "verify",
+    "log",
+)
 _ClickUsageError: type[Exception] = typer.BadParameter.__bases__[0]  # newer typers bring their own
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from compactor import api
-from compactor.command_line import log_commands, look_commands
+from compactor.command_line import inspect_words, log_commands, look_commands
 from compactor.command_line.begin import begin
 from compactor.command_line.given_once import Commands, GivenOnce
 from compactor.command_line.options import (
@@ -300,5 +300,6 @@ def undo(
 
 app.command(cls=GivenOnce)(look_commands.explain)
 app.command(cls=GivenOnce)(look_commands.configs)
+app.command(cls=GivenOnce)(inspect_words.inspect)
 app.command(cls=GivenOnce)(look_commands.dump)
 app.command(cls=GivenOnce)(look_commands.verify)

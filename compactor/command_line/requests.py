@@ -97,6 +97,18 @@ class ConfigsArguments(NamedTuple):
     format: Format
 
 
+class InspectArguments(NamedTuple):
+    log_dir: str
+    partitions: tuple[str, ...]
+    configuration: ConfigurationArguments
+    sample: bool
+    top: int
+    as_of: str | None
+    work_dir: str | None
+    master: str | None
+    format: Format
+
+
 class ExplainArguments(NamedTuple):
     words: RoundArguments
     topic_partition: str

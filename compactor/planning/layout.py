@@ -5,7 +5,7 @@ Few long tasks: a Spark task costs a tenth of a second beyond its work. Pure.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Part, Piece, Source, Stretch
@@ -28,6 +28,19 @@ SMALLEST_SHARE_BYTES = 8 << 20
 NS_PER_MS = 1_000_000
 
 Dealt = TypeVar("Dealt")
+
+
+class InHashPartitions(Protocol):
+    """What a scan leaves of some of a log, with its keys by hash partition."""
+
+    @property
+    def log_id(self) -> int: ...
+    @property
+    def log_bytes(self) -> int: ...
+    @property
+    def hash_partition_bits(self) -> int: ...
+
+
 IndexPositions = Callable[[str], Sequence[int]]  # path of a .log: its index entries' positions
 
 
@@ -248,7 +261,9 @@ def _cost_with_age(piece: Piece) -> int:
     return cost + cost * piece.number // piece.of
 
 
-def resolve_tasks(parts: Iterable[Sequence[Part]], cores: int) -> list[list[tuple[int, int]]]:
+def resolve_tasks(
+    parts: Iterable[Sequence[InHashPartitions]], cores: int
+) -> list[list[tuple[int, int]]]:
     """(log id, hash partition) for each task. parts: of each log."""
     pairs: list[tuple[int, int]] = []
     costs: list[int] = []

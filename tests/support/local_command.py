@@ -14,6 +14,7 @@ import typer
 
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
+from compactor.inspect import inspect_logs
 from tests.support.local_round import LocalRound, open_local_round
 
 _made_of = functools.cache(typer.main.get_command)
@@ -43,6 +44,7 @@ def use_local_rounds(patch: pytest.MonkeyPatch, work_dir: Path, cores: int = 2) 
         yield local
 
     patch.setattr(cleaner_manager, "_runner", here)
+    patch.setattr(inspect_logs, "open_runner", here)
 
 
 def run_command(*words: object) -> Ended:

@@ -17,7 +17,7 @@ from cleaner_jobs.kernels import packed_runs, plain_runs
 from cleaner_jobs.kernels.packed_runs import scan_packed
 from cleaner_jobs.problems import MiswrittenError, WorkFileError
 from cleaner_jobs.task_values import Part, RoundSettings, Section, Source, Stretch
-from cleaner_jobs.tasks import batch_window, plain_source, record_columns, scan
+from cleaner_jobs.tasks import batch_window, plain_source, record_columns, scan, txn_batches
 from cleaner_jobs.tasks.resolve import PartFiles
 from cleaner_jobs.tasks.scan import scan_stretches
 from cleaner_jobs.tasks.txn_batches import load_array, read_txn_batches, save_array
@@ -590,8 +590,8 @@ def test_what_is_aborted_of_a_log_is_read_once_for_all_its_stretches(
         read.append(path)
         return load_array(path)
 
-    monkeypatch.setattr(scan, "load_array", load)
-    ranges = scan._AbortedRanges()
+    monkeypatch.setattr(txn_batches, "load_array", load)
+    ranges = txn_batches.AbortedRanges()
     found = [ranges.of(whole._replace(aborted_file=path)) for path in ["", *files, files[1], ""]]
     assert [own.tolist() for own in found] == [[], [[0] * 4], [[1] * 4], [[1] * 4], []]
     assert read == files

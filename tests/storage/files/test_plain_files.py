@@ -34,7 +34,7 @@ PLAIN: dict[str, dict[str, str]] = {
     },
     "the reading and writing of tasks, by descriptors: the hot path, on an executor": {
         "cleaner_jobs.tasks": "batch_window cleaned_segment early_rows entry_spill heartbeat "
-        "piece resolve scan sync_pool task txn_batches",
+        "inspect_scan piece resolve scan sync_pool task txn_batches",
     },
     "what the driver reads as its tasks do, and what it finds of what they have staged": {
         "compactor.cleaning": "stages swapper transaction_files",

@@ -1,0 +1,159 @@
+"""The first stage of an inspection: read stretches of logs, check every checksum, count records and
+the versions of each key; leave the keys by hash partition.
+"""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from cleaner_jobs.inspect_values import CountedRun, new_counters
+from cleaner_jobs.kernels.batch_flags import flag_aborted
+from cleaner_jobs.kernels.key_counts import KEY_COLUMNS, MAX_RUN_BYTES, count_keys, pack_keys
+from cleaner_jobs.kernels.offset_map import ENTRY_WORDS, table_slots
+from cleaner_jobs.kernels.record_counts import count_records
+from cleaner_jobs.task_values import RoundSettings, Stretch
+from cleaner_jobs.tasks.batch_window import (
+    Payloads,
+    Window,
+    WindowReader,
+    check_checksums,
+    payloads,
+)
+from cleaner_jobs.tasks.entry_blocks import write_entries
+from cleaner_jobs.tasks.record_columns import RecordColumns
+from cleaner_jobs.tasks.txn_batches import AbortedRanges
+from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from cleaner_jobs.unchanged import LogChangedError
+from storage.errors import CorruptFileError
+from storage.files.filesystem import naming
+from storage.formats.batch_columns import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    LAST_OFFSET,
+    LEGACY,
+    POSITION,
+    RECORDS_COUNT,
+    SIZE,
+)
+from storage.formats.batch_header import CODEC_MASK
+
+RUN_RECORDS = 1 << 20
+MAX_RUN_OFFSETS = 1 << 32
+EVERY_OFFSET = 0, 2**63 - 1  # keys are counted wherever they stand
+
+
+class _Counting:
+    """A run of batches that is being counted."""
+
+    def __init__(self, settings: RoundSettings, out: BinaryIO, buffers: WorkerBuffers) -> None:
+        self._settings, self._out, self._buffers = settings, out, buffers
+        self._columns = RecordColumns(settings, buffers)
+        self._start()
+
+    def _start(self) -> None:
+        self._stretch: Stretch | None = None
+        self._columns.filled = 0
+        self._counters = new_counters()
+        self._first_offset = -1
+        self._payload_bytes = self._log_bytes = 0
+
+    def add(self, stretch: Stretch, window: Window, run: Payloads) -> Iterator[CountedRun]:
+        """Take in batches; yield what is complete before them."""
+        rows = window.rows[run.first : run.end]
+        payload_bytes = int((run.bounds[:, 1] - run.bounds[:, 0]).sum())
+        if self._stretch is not None and (
+            self._columns.filled + int(rows[:, RECORDS_COUNT].sum()) > RUN_RECORDS
+            or int(rows[-1, LAST_OFFSET]) - self._first_offset >= MAX_RUN_OFFSETS
+            or self._payload_bytes + payload_bytes > MAX_RUN_BYTES
+        ):
+            yield from self.finish()
+        if self._stretch is None:
+            self._stretch, self._first_offset = stretch, int(rows[0, BASE_OFFSET])
+        before = self._columns.filled
+        self._columns.parse(window, run, EVERY_OFFSET)
+        *_, offsets, states = self._columns.room_for(0)
+        limits = stretch.first_dirty_offset, stretch.map_end_offset, self._settings.now_ms
+        out = self._sizes(before), self._counters
+        count_records(run.buffer, run.bounds, rows, (offsets, states, before), limits, out)
+        self._payload_bytes += payload_bytes
+        self._log_bytes += int(rows[-1, POSITION] + rows[-1, SIZE] - rows[0, POSITION])
+
+    def _sizes(self, kept: int) -> Any:
+        return self._buffers.keep("sizes", self._columns.filled, kept, np.uint32)
+
+    def finish(self) -> Iterator[CountedRun]:
+        """Yield what is being counted, if there is a batch."""
+        stretch, count = self._stretch, self._columns.filled
+        if stretch is None:
+            return
+        columns, sizes, buffers = self._columns.room_for(0), self._sizes(count), self._buffers
+        slots = table_slots(count)
+        table = buffers.array("key slots", slots, np.uint64)[:slots]
+        keys = buffers.array("keys", max(1, count), np.int64, KEY_COLUMNS)
+        found = count_keys(columns, sizes, count, table, keys)
+        entries = buffers.array("entries", max(1, count), np.uint64, ENTRY_WORDS)
+        bits = stretch.hash_partition_bits
+        starts = np.zeros((1 << bits) + 1, np.uint64)
+        kept = pack_keys(columns, sizes, (keys, found), (self._first_offset, bits), entries, starts)
+        block_at = self._out.tell()
+        write_entries(self._out, entries[:kept], starts)
+        yield CountedRun(
+            log_id=stretch.log_id,
+            file=str(self._out.name),
+            block_at=block_at,
+            entries=kept,
+            hash_partition_bits=bits,
+            first_record_offset=self._first_offset,
+            log_bytes=self._log_bytes,
+            counters=tuple(self._counters.tolist()),
+        )
+        self._start()
+
+
+def count_stretches(
+    stretches: list[Stretch], settings: RoundSettings, out_path: str, buffers: WorkerBuffers
+) -> Iterator[CountedRun | tuple[int, Exception]]:
+    """Count stretches in order; yield runs, or a log's id and the error that ends its inspection.
+
+    stretches: those of a log stand together; the first offset of the dirty and of the uncleanable
+    section of its log stand in each as the bounds of its map.
+    """
+    ranges = AbortedRanges()
+    with naming(out_path), open(out_path, "wb", buffering=0) as out:
+        for log_id, of_log in groupby(stretches, key=lambda stretch: stretch.log_id):
+            counting = _Counting(settings, out, buffers)
+            try:
+                for stretch in of_log:
+                    yield from _count_stretch(stretch, counting, ranges, buffers)
+                yield from counting.finish()
+            except (CorruptFileError, LogChangedError, OSError) as error:
+                yield log_id, error
+
+
+def _count_stretch(
+    stretch: Stretch, counting: _Counting, ranges: AbortedRanges, buffers: WorkerBuffers
+) -> Iterator[CountedRun]:
+    with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
+        reader.check_planned(stretch.source)
+        aborted = ranges.of(stretch)
+        for window in reader.windows(stretch.start, stretch.end):
+            flag_aborted(window.rows, aborted)
+            yield from _count_window(stretch, window, counting, buffers)
+        reader.check_unchanged(stretch.source)
+
+
+def _count_window(
+    stretch: Stretch, window: Window, counting: _Counting, buffers: WorkerBuffers
+) -> Iterator[CountedRun]:
+    """What is compressed is checked against its checksum before anything is decompressed."""
+    is_packed = window.rows[:, ATTRIBUTES] & (CODEC_MASK | LEGACY) != 0
+    check_checksums(window, is_packed)
+    try:
+        for run in payloads(window, buffers):
+            yield from counting.add(stretch, window, run)
+    except CorruptFileError:
+        check_checksums(window)  # what is wrong by its checksum is told as that
+        raise
+    check_checksums(window, ~is_packed)

@@ -1,0 +1,74 @@
+"""Who runs the tasks of a round or an inspection: what is given, or a Spark of its own."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, NamedTuple
+
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.spark import first_use
+from cleaner_jobs.spark.class_archive import cache_dir
+from cleaner_jobs.task_values import RoundSettings
+from cleaner_jobs.undisturbed import undisturbed
+from compactor.cleaning.executors import require_able_executors
+from compactor.cleaning.task_runner import TaskRunner
+from compactor.host.java import use_java
+from compactor.host.progress import ProgressSink
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+
+class RunnerChoice(NamedTuple):
+    """What a caller has said about it."""
+
+    master: str | None = None  # None: what spark-submit says, or else this machine's cores
+    session: "SparkSession | None" = None  # to use, and to leave open
+    runner: TaskRunner | None = None  # in the place of Spark
+
+
+@contextmanager
+def open_runner(
+    choice: RunnerChoice,
+    logs: Sequence[LogPlan],
+    facts: RoundSettings,
+    progress: ProgressSink,
+    start: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Iterator[TaskRunner]:
+    """The runner that is given, a Spark that is given, or one that ends with the context.
+
+    start: what a start of Spark is timed by.
+    """
+    if choice.runner is not None:
+        yield choice.runner
+        return
+    from cleaner_jobs.spark.task_job import SparkTasks
+
+    session = choice.session
+    given = None if session is None else nullcontext(session.sparkContext)
+    with given or _spark(choice.master, logs, facts, progress, start) as spark:
+        yield SparkTasks(spark)
+
+
+@contextmanager
+def _spark(
+    master: str | None,
+    logs: Sequence[LogPlan],
+    facts: RoundSettings,
+    progress: ProgressSink,
+    start: Callable[[], AbstractContextManager[None]],
+) -> Iterator["SparkContext"]:
+    """A Spark of its own, whose executors can do their part."""
+    from cleaner_jobs.spark.spark_session import end_spark, start_spark
+
+    with start():
+        use_java(os.environ, cache_dir(os.environ))
+        first_use.prepare(os.environ, progress.message)
+        spark = start_spark(master, "log-compactor", facts.work_dir)
+    try:
+        require_able_executors(spark, logs, facts)
+        yield spark
+    finally:
+        with undisturbed():
+            end_spark(spark)

@@ -1,0 +1,96 @@
+"""What may be said to `inspect`, as typer learns of it."""
+
+from typing import Annotated
+
+import typer
+
+from compactor.command_line.begin import begin
+from compactor.command_line.options import (
+    LOGS,
+    AsOf,
+    Config,
+    Debug,
+    Master,
+    Metadata,
+    NoMetadata,
+    OutputFormat,
+    Report,
+    ServerProperties,
+    Setting,
+    TopicConfigs,
+    WorkDir,
+)
+from compactor.command_line.requests import (
+    ConfigurationArguments,
+    Format,
+    InspectArguments,
+    Request,
+)
+
+
+def inspect(  # one parameter an option: this is how typer learns of them
+    log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR", help="a log directory (log.dirs)")],
+    partitions: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TOPIC-PARTITION]...",
+            help="only these logs, for example orders-7",
+            show_default=False,
+        ),
+    ] = None,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            rich_help_panel=LOGS,
+            help="read at most 256 MiB of each log, spread evenly; every count is of what was read",
+        ),
+    ] = False,
+    top: Annotated[
+        int,
+        typer.Option(
+            metavar="KEYS",
+            min=0,
+            max=20,
+            rich_help_panel=LOGS,
+            help="how many of the keys with most versions, and with most bytes, are shown",
+        ),
+    ] = 10,
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
+    metadata: Metadata = None,
+    no_metadata: NoMetadata = False,
+    server_properties: ServerProperties = None,
+    as_of: AsOf = None,
+    work_dir: WorkDir = None,
+    master: Master = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Show what stands in logs: formats, codecs and sizes, keys and their versions, tombstones and
+    why they are still there, open transactions. Reads every record, on Spark; changes nothing.
+
+    [dim]compactor inspect /data/kafka orders-7[/]
+    """
+    given = ConfigurationArguments(
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        metadata=metadata,
+        no_metadata=no_metadata,
+        server_properties=server_properties,
+    )
+    wanted = InspectArguments(
+        log_dir=log_dir,
+        partitions=tuple(partitions or ()),
+        configuration=given,
+        sample=sample,
+        top=top,
+        as_of=as_of,
+        work_dir=work_dir,
+        master=master,
+        format=format_,
+    )
+    return Request("inspect", begin("inspect", wanted), format_, report, debug)

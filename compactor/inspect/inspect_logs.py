@@ -1,0 +1,195 @@
+"""An inspection: one pass over logs, in two stages of tasks, and what comes of it.
+
+The first stage counts batches and records, and leaves the keys of about a million records at a time
+by hash partition; the second counts the keys of each hash partition. So no task holds more than its
+share of the keys, and the driver none at all. Only reads; what is left is gone with the work
+directory.
+"""
+
+import json
+import secrets
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cleaner_jobs.inspect_values import CountedKeys, CountedRun
+from cleaner_jobs.plan import LogPlan, SegmentGroup
+from cleaner_jobs.problems import problem_of
+from cleaner_jobs.task_values import (
+    INSPECT,
+    MERGE,
+    PROBLEM,
+    RoundSettings,
+    Stretch,
+    TaskProblem,
+)
+from cleaner_jobs.tasks.heartbeat import done_bytes, wait_for_silence
+from cleaner_jobs.undisturbed import undisturbed
+from compactor.cleaning import transaction_files
+from compactor.cleaning.runners import RunnerChoice, open_runner
+from compactor.cleaning.stages import index_positions
+from compactor.cleaning.task_runner import TaskRunner
+from compactor.cleaning.waiting import Poll
+from compactor.cleaning.work_dir import open_work_dir
+from compactor.host.progress import START_STAGE, ProgressSink
+from compactor.inspect.inspected_log import CountedLog, InspectedLog, Presentation, inspected
+from compactor.inspect.inspection import LogInspection
+from compactor.planning import layout
+from storage.errors import CorruptFileError
+
+SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
+EVERY_BYTE = 2**63 - 1
+
+
+class InspectSettings(NamedTuple):
+    """How an inspection is run."""
+
+    as_of_ms: int
+    choice: RunnerChoice = RunnerChoice()
+    work_dir: str | None = None
+    sample_bytes: int = EVERY_BYTE  # of each log, at most, but for one stretch
+    heavy_keys: int = 10
+
+
+def inspect_logs(
+    logs: Sequence[InspectedLog], settings: InspectSettings, progress: ProgressSink
+) -> list[LogInspection]:
+    """Inspect logs that have a segment; in the same order."""
+    plans = [_plan_of(log_id, log) for log_id, log in enumerate(logs)]
+    if not plans:
+        return []
+    with open_work_dir(settings.work_dir, run_id := secrets.token_hex(4)) as work_dir:
+        facts = RoundSettings(
+            run_id=run_id,
+            work_dir=work_dir,
+            now_ms=settings.as_of_ms,
+            hash_key_low=secrets.randbits(64),
+            hash_key_high=secrets.randbits(64),
+            dry_run=True,
+        )
+        progress.stage(START_STAGE, 0)
+        try:
+            with open_runner(settings.choice, plans, facts, progress) as runner:
+                found = _Stages(runner, facts, plans, progress).run(settings.sample_bytes)
+        except BaseException:
+            with undisturbed():
+                wait_for_silence(work_dir, SILENCE_SECONDS)
+            raise
+    shown = Presentation(settings.as_of_ms, settings.heavy_keys)
+    return [inspected(log, found.of(log_id), shown) for log_id, log in enumerate(logs)]
+
+
+class _Found(NamedTuple):
+    runs: Mapping[int, Sequence[CountedRun]]  # by log id, in the order of the log
+    keys: Mapping[int, Sequence[CountedKeys]]
+    problems: Mapping[int, TaskProblem]
+
+    def of(self, log_id: int) -> CountedLog:
+        problem = self.problems.get(log_id)
+        return CountedLog(self.runs.get(log_id, ()), self.keys.get(log_id, ()), problem)
+
+
+class _Stages:
+    """Runs the two stages; a log with a problem takes no part in the second."""
+
+    def __init__(
+        self,
+        runner: TaskRunner,
+        facts: RoundSettings,
+        plans: Sequence[LogPlan],
+        progress: ProgressSink,
+    ) -> None:
+        self._runner, self._facts, self._plans = runner, facts, plans
+        self._progress, self._cores = progress, runner.core_count()
+        self._problems: dict[int, TaskProblem] = {}
+
+    def run(self, sample_bytes: int) -> _Found:
+        log_bytes = sum(min(plan.log_bytes, sample_bytes) for plan in self._plans)
+        length = layout.stretch_bytes(log_bytes, self._cores)
+        stretches: list[Stretch] = []
+        for plan in self._plans:
+            try:
+                stretches += _sampled(self._stretches(plan, length, sample_bytes), sample_bytes)
+            except (CorruptFileError, OSError) as error:
+                self._problems[plan.log_id] = problem_of(plan.log_id, error)
+        read_bytes = sum(stretch.end - stretch.start for stretch in stretches)
+        tasks = [{"stretches": own} for own in layout.scan_tasks(stretches, self._cores)]
+        runs: dict[int, list[CountedRun]] = defaultdict(list)
+        for values in self._stage(INSPECT, tasks, read_bytes):
+            run = CountedRun(*values)
+            runs[run.log_id].append(run)
+        for of_log in runs.values():
+            of_log.sort(key=lambda run: run.first_record_offset)
+        sound = {log_id: of for log_id, of in runs.items() if log_id not in self._problems}
+        keys: dict[int, list[CountedKeys]] = defaultdict(list)
+        for values in self._stage(MERGE, self._merge_tasks(sound), read_bytes):
+            found = CountedKeys(*values)
+            keys[found.log_id].append(found)
+        return _Found(runs, keys, self._problems)
+
+    def _stretches(self, plan: LogPlan, length: int, sample_bytes: int) -> list[Stretch]:
+        indexes = transaction_files.read_indexes(plan)
+        aborted = transaction_files.save_expected(plan, indexes, self._facts.work_dir)
+        if plan.log_bytes > sample_bytes:
+            length = layout.SHORTEST_STRETCH_BYTES
+        return layout.stretches_of(plan, index_positions, aborted, length)
+
+    def _merge_tasks(self, runs: Mapping[int, Sequence[CountedRun]]) -> list[dict[str, Any]]:
+        tasks = []
+        for pairs in layout.resolve_tasks(list(runs.values()), self._cores):
+            own = [(log_id, runs[log_id]) for log_id in dict.fromkeys(pair[0] for pair in pairs)]
+            tasks.append({"logs": own, "hash_partitions": pairs})
+        return tasks
+
+    def _stage(
+        self, stage: str, tasks: list[dict[str, Any]], log_bytes: int
+    ) -> Iterable[list[Any]]:
+        self._progress.stage(stage, log_bytes)
+        if not tasks:
+            return []
+        tasks = [{"settings": self._facts, **task} for task in tasks]
+        work_dir = self._facts.work_dir
+        poll = Poll(lambda: done_bytes(work_dir, stage), self._progress.advance)
+        rows = self._runner.run_stage(work_dir, stage, tasks, lambda _: poll.look())
+        self._progress.advance(log_bytes)
+        decoded = [(kind, json.loads(value)) for kind, value in rows]
+        for kind, values in decoded:
+            if kind == PROBLEM:
+                problem = TaskProblem(*values)
+                self._problems.setdefault(problem.log_id, problem)
+        return [values for kind, values in decoded if kind != PROBLEM]
+
+
+def _sampled(stretches: Sequence[Stretch], sample_bytes: int) -> Sequence[Stretch]:
+    """All, or as many as a sample takes, spread evenly over the log."""
+    total = sum(stretch.end - stretch.start for stretch in stretches)
+    if total <= sample_bytes:
+        return stretches
+    wanted = max(1, len(stretches) * sample_bytes // total)
+    chosen = np.linspace(0, len(stretches) - 1, wanted).round().astype(int)
+    return [stretches[number] for number in sorted(set(chosen.tolist()))]
+
+
+def _plan_of(log_id: int, log: InspectedLog) -> LogPlan:
+    """All segments of a log, as if they were to be cleaned."""
+    listing = log.listing
+    return LogPlan(
+        log_id=log_id,
+        log_dir=log.log_dir,
+        topic=listing.topic,
+        partition=listing.partition,
+        path=listing.path,
+        first_dirty_offset=log.first_dirty_offset,
+        first_uncleanable_offset=log.first_uncleanable_offset,
+        groups=(SegmentGroup(listing.segments),),
+        delete_retention_ms=log.config.delete_retention_ms,
+        index_interval_bytes=log.config.index_interval_bytes,
+        segment_index_bytes=log.config.segment_index_bytes,
+        active_producers=(),
+        log_start_offset=log.log_start_offset,
+        txn_index_base_offsets=tuple(
+            segment.base_offset for segment in listing.segments if segment.txn_index_bytes
+        ),
+    )

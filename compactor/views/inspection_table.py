@@ -1,0 +1,195 @@
+"""What stands in logs: tables for a person, and a document."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from compactor.host.printable import counted, iso_time, printable, size_text, span_text
+from compactor.inspect.inspection import (
+    HeavyKey,
+    Inspection,
+    LogInspection,
+    SizeClass,
+    Tombstones,
+)
+from compactor.views.report_json import JsonObject
+
+DETAILS_OF = 3  # logs at most; of more, a line for each
+
+
+def inspection_view(found: Inspection, width: int) -> RenderableType:
+    """A line for each log; of a few, all that there is to say."""
+    parts: list[RenderableType] = [_overview(found.logs)]
+    if len(found.logs) <= DETAILS_OF:
+        for log in found.logs:
+            parts += [Text(""), *_details(log, width)]
+    return Group(*parts)
+
+
+def _overview(logs: Sequence[LogInspection]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("log", overflow="fold")
+    for column in ("size", "records", "live keys", "duplicates", "tombstones", "codecs"):
+        table.add_column(column, justify="left" if column == "codecs" else "right")
+    for log in logs:
+        name = printable(log.name) + (" (sample)" if log.is_sample and not log.problem else "")
+        if log.problem is not None:
+            table.add_row(Text(name), size_text(log.bytes), Text(printable(log.problem)))
+            continue
+        table.add_row(
+            Text(name),
+            size_text(log.bytes),
+            f"{log.records:,}",
+            f"{log.keys.live_keys:,}",
+            f"{log.keys.duplicates:,} ({_share(log.keys.duplicates, log.keys.records)})",
+            f"{log.tombstones.records:,}",
+            ", ".join(dict.fromkeys(kind.codec for kind in log.kinds)),
+        )
+    return table
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else "0 %"
+
+
+def _details(log: LogInspection, width: int) -> Iterator[RenderableType]:
+    yield Text(printable(log.name), style="bold")
+    if log.problem is not None:
+        yield Text(f"  {printable(log.problem)}")
+        return
+    facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, text in _facts(log):
+        facts.add_row(f"  {name}", Text(printable(text)))
+    yield facts
+    for title, keys in (("most versions", log.most_versions), ("most bytes", log.most_bytes)):
+        if keys:
+            yield _key_table(title, keys, width)
+
+
+def _facts(log: LogInspection) -> Iterator[tuple[str, str]]:
+    read = f", {size_text(log.read_bytes)} of it read as a sample" if log.is_sample else ""
+    segments = counted(log.segments, "segment")
+    yield "log", f"{size_text(log.bytes)} in {segments}{read}"
+    yield "a round would", log.plan
+    if log.first_ms is not None and log.last_ms is not None:
+        yield "time", f"{iso_time(log.first_ms)} to {iso_time(log.last_ms)}"
+    for kind in log.kinds:
+        text = f"{size_text(kind.bytes)}, {counted(kind.records, 'record')}"
+        yield f"{kind.format} {kind.codec}", f"{text} in batches: {kind.batches:,}"
+    yield "batches", f"{log.batches:,}; {_middle(log.batch_sizes, log.greatest_batch)}"
+    records = f"{log.records:,}, {size_text(log.record_bytes)} not compressed"
+    yield "records", f"{records}; {_middle(log.record_sizes, log.greatest_record)}"
+    others = [
+        (log.null_keys, "without a key"),
+        (log.aborted_records, "of aborted transactions"),
+        (log.control_records, "control records besides"),
+        (log.empty_batches, "batches without records"),
+    ]
+    said = [f"{count:,} {what}" for count, what in others if count]
+    if said:
+        yield "among them", ", ".join(said)
+    yield from _key_facts(log)
+    yield from _tombstone_facts(log.tombstones)
+    for txn in log.open_transactions:
+        who = f"producer {txn.producer_id}"
+        if txn.transactional_id is not None:
+            who += f" ({txn.transactional_id})"
+        yield (
+            "open transaction",
+            f"{who}, epoch {txn.producer_epoch}, from offset {txn.first_offset} on, last heard of "
+            f"{span_text(txn.age_ms)} ago; keeps {size_text(txn.blocked_bytes)} from being cleaned",
+        )
+    if log.gains_nothing:
+        yield "compaction", "would gain nothing: no duplicate, no tombstone, nothing aborted"
+
+
+def _key_facts(log: LogInspection) -> Iterator[tuple[str, str]]:
+    keys = log.keys
+    of_sample = " in the sample" if log.is_sample else ""
+    yield "keys", f"{keys.keys:,}{of_sample}, {keys.live_keys:,} of them live"
+    gone = keys.bytes - keys.live_bytes
+    yield (
+        "duplicates",
+        f"{keys.duplicates:,} of {keys.records:,} records with a key; of "
+        f"{size_text(keys.bytes)} the latest records are {size_text(keys.live_bytes)}, and "
+        f"{size_text(gone)} superseded or tombstones",
+    )
+    yield "versions", ", ".join(f"{_range(cls)}: {cls.members:,} keys" for cls in keys.versions)
+
+
+def _tombstone_facts(found: Tombstones) -> Iterator[tuple[str, str]]:
+    if not found.records:
+        yield "tombstones", "none"
+        return
+    latest = found.latest_of_their_keys
+    last = "" if latest is None else f", {latest:,} of them the latest of their key"
+    yield "tombstones", f"{found.records:,}, {size_text(found.bytes)}{last}"
+    if found.oldest_ms is not None and found.newest_ms is not None:
+        yield "  written", f"{iso_time(found.oldest_ms)} to {iso_time(found.newest_ms)}"
+    for why in found.why:
+        yield "  still there", why
+    if found.earliest_removal_ms is not None:
+        yield "  can go from", iso_time(found.earliest_removal_ms)
+
+
+def _range(of: SizeClass) -> str:
+    return f"{of.least:,}" if of.least == of.greatest else f"{of.least:,}-{of.greatest:,}"
+
+
+def _middle(classes: Sequence[SizeClass], greatest: int | None) -> str:
+    """Where the middle one of all sizes lies, and the greatest."""
+    half, before = sum(cls.members for cls in classes) / 2, 0
+    for cls in classes:
+        before += cls.members
+        if before >= half:
+            most = size_text(min(cls.greatest, greatest or 0))
+            return f"half have at most {most}, the largest has {size_text(greatest or 0)}"
+    return "none"
+
+
+def _key_table(title: str, keys: Sequence[HeavyKey], width: int) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(f"  keys with {title}", overflow="ellipsis", max_width=max(20, width - 50))
+    for column in ("versions", "bytes", "latest offset"):
+        table.add_column(column, justify="right")
+    for key in keys:
+        text = "(not read)" if key.key is None else printable(key.key)
+        table.add_row(
+            Text(f"  0x{text}" if key.is_hex else f"  {text}"),
+            f"{key.versions:,}",
+            size_text(key.bytes),
+            str(key.latest_offset),
+        )
+    return table
+
+
+def inspection_document(found: Inspection) -> JsonObject:
+    return {
+        "as_of_ms": found.as_of_ms,
+        "seconds": round(found.seconds, 3),
+        "logs": [_log_document(log) for log in found.logs],
+        "warnings": list(found.warnings),
+    }
+
+
+def _log_document(log: LogInspection) -> JsonObject:
+    document = {name: _plain(value) for name, value in asdict(log).items()}
+    document["is_sample"] = log.is_sample
+    document["keys"]["duplicates"] = log.keys.duplicates
+    return document
+
+
+def _plain(value: Any) -> Any:
+    """Values with names as objects, however deep they stand."""
+    if hasattr(value, "_asdict"):
+        return {name: _plain(own) for name, own in value._asdict().items()}
+    if isinstance(value, tuple | list):
+        return [_plain(own) for own in value]
+    return value

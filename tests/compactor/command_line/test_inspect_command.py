@@ -1,0 +1,55 @@
+"""`inspect`, as a person and a script see it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.local_command import run_command, use_local_rounds
+from tests.support.made_log import keyed, log_of, make_partition
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    use_local_rounds(monkeypatch, tmp_path / "work")
+    make_partition(tmp_path / "kafka", {0: [keyed(0, "abaC")], 4: [keyed(4, "d")]})
+    return tmp_path / "kafka"
+
+
+def test_a_few_logs_are_shown_with_all_that_there_is_to_say(log_dir: Path) -> None:
+    ended = run_command("inspect", log_dir, "orders-0", "--set", "cleanup.policy=compact")
+    assert ended.code == 0, ended.error
+    for words in ("4, 3 of them live", "1 of 5 records with a key", "1 have no delete horizon yet"):
+        assert words in ended.out
+    assert ended.summary["status"] == "ok"
+
+
+def test_a_script_gets_every_count(log_dir: Path) -> None:
+    ended = run_command("inspect", log_dir, "--format", "json")
+    (log,) = ended.summary["logs"]
+    assert log["topic"] == "orders" and log["keys"]["duplicates"] == 1
+    assert log["kinds"] == [
+        {"format": "v2", "codec": "none", "batches": 2, "bytes": log["bytes"], "records": 5}
+    ]
+    assert log["most_versions"][0] == {
+        "key": "a", "is_hex": False, "versions": 2, "bytes": 20, "latest_offset": 2
+    }  # fmt: skip
+
+
+def test_a_log_that_is_damaged_has_a_problem_and_the_others_are_told(log_dir: Path) -> None:
+    other = make_partition(log_dir.parent / "more", {0: [keyed(0, "ab")]}, "payments-0")
+    other.rename(log_dir / "payments-0")
+    path = log_of(log_dir / "payments-0", 0)
+    data = bytearray(path.read_bytes())
+    data[70] ^= 1
+    path.write_bytes(data)
+    ended = run_command("inspect", log_dir, "--format", "json")
+    assert ended.code == 4
+    sound, damaged = ended.summary["logs"]
+    assert sound["problem"] is None and sound["records"] == 5
+    assert "checksum" in damaged["problem"] and str(path) in damaged["problem"]
+
+
+def test_a_log_that_is_not_there_is_refused_by_its_name(log_dir: Path) -> None:
+    ended = run_command("inspect", log_dir, "orders-1")
+    assert ended.code == 2
+    assert "orders-1: there is no such partition" in ended.error

@@ -1,0 +1,140 @@
+"""An inspection counts what a slow and plain reader counts."""
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from compactor import api
+from compactor.api import InspectOptions, Rules
+from compactor.planning import layout
+from storage.codecs.compression import Codec
+from storage.formats.record import Record
+from tests.compactor.inspect.reference_inspection import inspect_slowly
+from tests.golden import corpora
+from tests.support.legacy_writer import encode_message_set
+from tests.support.made_log import NOW_MS, keyed, log_of, make_partition, packed
+from tests.support.made_transactions import ABORT_KEY, COMMIT_KEY, index_entry, marker, of_producer
+from tests.support.random_batches import random_batches
+from tests.support.reference_batch import TRANSACTIONAL, ReferenceBatch
+
+HERE = InspectOptions(in_process=True)
+
+
+def rules(now_ms: int = NOW_MS, **settings: str) -> Rules:
+    return Rules(
+        settings={"cleanup.policy": "compact", **settings},
+        include=".*",
+        any_clock=True,
+        as_of=now_ms,
+        assume_fully_replicated=True,
+    )
+
+
+def test_every_log_that_kafka_wrote_is_counted_as_by_hand() -> None:
+    """The golden corpora: every format, codec, transactions, horizons; before and after a clean."""
+    fleet = corpora.extracted()
+    for log_dir in (fleet.before, fleet.after):
+        given = Rules(
+            topic_configs=str(fleet.topic_configs),
+            any_clock=True,
+            as_of=fleet.now_ms,
+            assume_fully_replicated=True,
+        )
+        found = api.inspect(str(log_dir), (), given, HERE)
+        plan = api.plan([str(log_dir)], given).round_plan
+        judged = {f.judgement.partition.name: f.judgement for f in plan.facts}
+        assert len(found.logs) > 50
+        for log in found.logs:
+            bounds = 0, 0
+            if log.name in judged:
+                judgement = judged[log.name]
+                end = judgement.cleanable.first_uncleanable_offset
+                bounds = judgement.first_dirty.offset, end
+            expected = inspect_slowly(log_dir / log.name, *bounds, fleet.now_ms)
+            try:
+                expected.check(log)
+            except AssertionError as error:
+                error.add_note(log.name)
+                raise
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_batches_by_chance_are_counted_as_by_hand(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "BYTES_PER_KEY", 1)
+    monkeypatch.setattr(layout, "HASH_PARTITION_KEYS", 256)
+    chance = Random(seed)
+    batches = [
+        batch for batch in random_batches(chance, 60) if not batch.attributes & TRANSACTIONAL
+    ]
+    for i, batch in enumerate(batches):  # few keys, so that there are versions
+        batches[i] = with_few_keys(chance, batch)
+    half = len(batches) // 2
+    base = batches[half].base_offset
+    first = batches[0].base_offset
+    segments: dict[int, list[ReferenceBatch | bytes]] = {
+        first: [maybe_packed(chance, batch) for batch in batches[:half]],
+        base: [maybe_packed(chance, batch) for batch in batches[half:]],
+    }
+    partition = make_partition(tmp_path, segments)
+    (found,) = api.inspect(str(tmp_path), ["orders-0"], rules(), HERE).logs
+    inspect_slowly(partition, first, base, NOW_MS).check(found)
+
+
+def with_few_keys(chance: Random, batch: ReferenceBatch) -> ReferenceBatch:
+    records = tuple(
+        replace(record, key=chance.choice((None, b"", b"a", b"b", b"\xff\x00", b"k" * 80)))
+        for record in batch.records
+    )
+    return replace(batch, records=records)
+
+
+def maybe_packed(chance: Random, batch: ReferenceBatch) -> ReferenceBatch | bytes:
+    codec = chance.choice(list(Codec))
+    return batch if codec is Codec.NONE else packed(batch, codec)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
+@pytest.mark.parametrize("append_time_ms", [None, 5_000])
+def test_legacy_messages_are_counted_as_by_hand(
+    tmp_path: Path, magic: int, codec: Codec, append_time_ms: int | None
+) -> None:
+    records = [
+        Record(offset, 1_000 + 7 * offset if magic else -1, key, value, ())
+        for offset, (key, value) in enumerate(
+            [(b"a", b"1"), (b"b", None), (None, b"2"), (b"a", None), (b"c", b"x" * 300)]
+        )
+    ]
+    later = [record._replace(offset=record.offset + 10) for record in records]
+    old, new = (encode_message_set(magic, r, codec, append_time_ms) for r in (records, later))
+    partition = make_partition(tmp_path, {0: [], 10: [], 20: [keyed(20, "aBd")], 30: []})
+    log_of(partition, 0).write_bytes(old)
+    log_of(partition, 10).write_bytes(new)
+    (found,) = api.inspect(str(tmp_path), (), rules(), HERE).logs
+    inspect_slowly(partition, 0, 30, NOW_MS).check(found)
+
+
+def test_records_of_aborted_transactions_are_no_versions(tmp_path: Path) -> None:
+    partition = make_partition(
+        tmp_path,
+        {
+            0: [
+                of_producer(keyed(0, "ab"), 7),
+                of_producer(keyed(2, "aC"), 8),
+                marker(4, 7, ABORT_KEY),
+                marker(5, 8, COMMIT_KEY),
+                of_producer(keyed(6, "a"), 7),
+            ],
+            7: [],
+        },
+    )
+    log_of(partition, 0).with_suffix(".txnindex").write_bytes(index_entry(7, 0, 4, 2))
+    (found,) = api.inspect(str(tmp_path), (), rules(), HERE).logs
+    inspect_slowly(partition, 0, 0, NOW_MS).check(found)  # the open one holds up the first segment
+    assert found.aborted_records == 2 and found.keys.records == 3
+    (open_one,) = found.open_transactions
+    assert (open_one.producer_id, open_one.first_offset) == (7, 6)
