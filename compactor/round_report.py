@@ -143,6 +143,21 @@ class OriginalsReport:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyReport:
+    """A log directory that was copied and cleaned in its copy; in a dry run, that would be."""
+
+    source: str  # which is as it was
+    path: str  # of the copy
+    files: int  # that were copied, as all of these
+    bytes: int
+    needed_bytes: int  # of room for them: none where the file system shares the bytes of copies
+    manifest: str | None = None  # its path; None: a dry run
+    why_not: str | None = None  # a broker may be started there; None: it may
+    missing: tuple[str, ...] = ()  # logs that are not in the copy, and should be
+    not_wanted: tuple[str, ...] = ()  # logs that were not asked for
+
+
+@dataclass(frozen=True, slots=True)
 class CleaningReport:
     version: str  # of this project
     run_id: str
@@ -155,3 +170,4 @@ class CleaningReport:
     warnings: tuple[str, ...] = ()  # about no log, and yet to be looked at
     originals: OriginalsReport | None = None  # None: none were to be kept
     notices: tuple[str, ...] = ()  # likewise, said each time
+    copies: tuple[CopyReport, ...] = ()  # where the logs are; none: they were cleaned in place

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from compactor.api.undoings import undo as undo
     from compactor.api.verifications import verify as verify
     from compactor.api.verifications import verify_against as verify_against
+    from compactor.api.verifications import verify_manifest as verify_manifest
     from compactor.api.watches import conditions_of_plan as conditions_of_plan
     from compactor.api.watches import conditions_of_run as conditions_of_run
     from compactor.api.watches import met_by_plan as met_by_plan
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from compactor.recovery.log_dir_recovery import LogRecovery as LogRecovery
     from compactor.recovery.recovery_account import problems_of as problems_of
     from compactor.round_report import CleaningReport as CleaningReport
+    from compactor.round_report import CopyReport as CopyReport
     from compactor.round_report import LogReport as LogReport
     from compactor.round_report import LogStatus as LogStatus
     from compactor.stopped_log.additions import NewRecord as NewRecord
@@ -103,7 +105,7 @@ _NAMES = {
     "compactor.api.rules": "Rules RunOptions",
     "compactor.api.runs": "run",
     "compactor.api.undoings": "discard undo",
-    "compactor.api.verifications": "verify verify_against",
+    "compactor.api.verifications": "verify verify_against verify_manifest",
     "compactor.api.watches": "conditions_of_plan conditions_of_run met_by_plan met_by_run",
     "compactor.errors": "CleaningFailedError ConfigError CorruptLogError LockLostError "
     "RefusedError",
@@ -114,7 +116,7 @@ _NAMES = {
     "compactor.planning.order": "Order",
     "compactor.recovery.log_dir_recovery": "LogDirRecovery LogRecovery",
     "compactor.recovery.recovery_account": "problems_of",
-    "compactor.round_report": "CleaningReport LogReport LogStatus",
+    "compactor.round_report": "CleaningReport CopyReport LogReport LogStatus",
     "compactor.stopped_log.additions": "NewRecord",
     "compactor.stopped_log.changes": "Outcome",
     "compactor.stopped_log.log_offsets": "LogOffsets",

@@ -46,6 +46,8 @@ class RunOptions:
     work_dir: str | None = None  # None: in the system's temporary directory
     master: str | None = None  # of Spark; None: that of spark-submit, or all cores of this host
     session: "SparkSession | None" = None  # to use, and to leave open; else the run makes its own
+    output: tuple[str, ...] = ()  # for each log directory the place of a copy to be cleaned instead
+    compacted_only: bool = False  # copy no other logs
     in_process: bool = False  # tasks in this process, one after another, and no Spark: small logs
 
 

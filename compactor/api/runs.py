@@ -12,6 +12,14 @@ from cleaner_jobs.spark.local_dirs import given_local_dirs
 from cleaner_jobs.tasks.tasks_here import TasksHere
 from compactor.api import places
 from compactor.api.changes import OnProgress, watched
+from compactor.api.copies import (
+    Copies,
+    copied,
+    copies_of,
+    finished,
+    refusals_of_copies,
+)
+from compactor.api.output_dirs import output_dirs
 from compactor.api.own_places import require_blocks_elsewhere, require_temporary_elsewhere
 from compactor.api.premises import Premises, plan_of, premises_of_round
 from compactor.api.recoveries import recover_log_dirs
@@ -33,6 +41,7 @@ from compactor.recovery.recovery_account import problems_of, with_recovery_noted
 from compactor.refusals import messages_of, refusals
 from compactor.remembered_logs import RememberedLogs
 from compactor.round_report import CleaningReport
+from storage.formats import clean_shutdown
 
 
 class _Places(NamedTuple):
@@ -41,6 +50,7 @@ class _Places(NamedTuple):
     log_dirs: tuple[str, ...]
     work_dir: str | None
     originals_dir: str | None
+    copies: tuple[str, ...] = ()  # in which the work is done, where there are any
 
 
 class _Asked(NamedTuple):
@@ -68,29 +78,50 @@ def run(
     locks = lock_log_dirs(
         own.log_dirs, options.allowed_file_systems, after_unclean_shutdown=options.recover_first
     )
+    only_reads = options.dry_run or bool(own.copies)
     # watched first: a lock that cannot be given back is an error of a run that has done its work
-    with watched(on_progress) as progress, nullcontext() if options.dry_run else locks:
-        return _round(rules, options, own, progress)
+    with watched(on_progress) as progress, nullcontext() if only_reads else locks:
+        # before anything is changed
+        premises = premises_of_round(rules, own.log_dirs, to_write=not options.dry_run)
+        asked = _Asked(options, own, premises)
+        return _round_on_copies(asked, progress) if own.copies else _round(asked, progress)
+
+
+def _round_on_copies(asked: _Asked, progress: ChangeWatch) -> CleaningReport:
+    options, own, premises = asked
+    copies = copies_of(own.log_dirs, own.copies, options.compacted_only, premises)
+    if options.dry_run:
+        return replace(_round(asked, progress, copies), copies=copies.reports())
+    with copied(copies, options.allowed_file_systems, progress):
+        is_clean = all(clean_shutdown.exists(path, premises.files) for path in own.copies)
+        there = _Asked(
+            replace(options, recover_first=options.recover_first or not is_clean),
+            own._replace(log_dirs=own.copies),
+            premises,
+        )
+        return finished(copies, _round(there, progress), progress)
 
 
 def _places(log_dirs: Sequence[str], options: RunOptions) -> _Places:
-    paths = places.log_dirs(log_dirs, to_write=not options.dry_run)
+    is_in_place = not (options.dry_run or options.output)
+    paths = places.log_dirs(log_dirs, to_write=is_in_place)
     descriptor_limit.require_enough()
-    require_temporary_elsewhere(paths)
-    require_blocks_elsewhere(given_local_dirs(os.environ, options.session), paths)
-    work_dir = places.work_dir(options.work_dir, paths)
+    copies = output_dirs(options.output, paths)
+    require_temporary_elsewhere((*paths, *copies))
+    require_blocks_elsewhere(given_local_dirs(os.environ, options.session), (*paths, *copies))
+    work_dir = places.work_dir(options.work_dir, (*paths, *copies))
     originals_dir = places.keep_originals(options.keep_originals, paths)
     if options.keep_for_ms is not None and originals_dir is None:
         raise UsageError("--keep-for: needs --keep-originals, which is not given")
-    return _Places(paths, work_dir, originals_dir)
+    if options.output and originals_dir is not None:
+        raise UsageError("--keep-originals: not with --output, which changes no original")
+    if options.compacted_only and not options.output:
+        raise UsageError("--compacted-only: goes with --output")
+    return _Places(paths, work_dir, originals_dir, copies)
 
 
-def _round(
-    rules: Rules, options: RunOptions, own: _Places, progress: ChangeWatch
-) -> CleaningReport:
-    # before anything is changed
-    premises = premises_of_round(rules, own.log_dirs, to_write=not options.dry_run)
-    asked = _Asked(options, own, premises)
+def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -> CleaningReport:
+    options, own, premises = asked
     recovered = (
         []
         if options.dry_run
@@ -108,7 +139,7 @@ def _round(
     if not options.dry_run:
         remembered.update(report.logs, premises.started_at_ms)
     else:
-        report = replace(report, notices=(*report.notices, *_refusals(asked, plan)))
+        report = replace(report, notices=(*report.notices, *_refusals(asked, plan, copies)))
     return replace(report, warnings=(*premises.warnings, *remembered.warnings))
 
 
@@ -140,13 +171,16 @@ def _clean(
         return replace(report, originals=originals.report() if originals else None)
 
 
-def _refusals(asked: _Asked, plan: RoundPlan) -> list[str]:
+def _refusals(asked: _Asked, plan: RoundPlan, copies: Copies | None) -> list[str]:
     """Why a real run would be refused, or would leave out logs that the dry run has shown."""
     options, own, premises = asked
     replicated = premises.config.assume_fully_replicated
     known = options.allowed_file_systems, options.recover_first, replicated
-    refused = messages_of(partial(places.log_dirs, own.log_dirs, to_write=True))
-    refused += refusals(own.log_dirs, *known)
+    if copies is not None:
+        refused = refusals_of_copies(copies, options.allowed_file_systems)
+    else:
+        refused = messages_of(partial(places.log_dirs, own.log_dirs, to_write=True))
+        refused += refusals(own.log_dirs, *known)
     if not plan.logs:
         return [f"A run would be refused: {why}" for why in refused]
     space = _space(asked, plan)

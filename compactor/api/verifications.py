@@ -7,13 +7,19 @@ import os
 
 from compactor.api import places
 from compactor.api.changes import Listener, OnProgress
+from compactor.copying.checking import check
+from compactor.copying.manifest import read as read_manifest
 from compactor.exit_codes import UsageError
 from compactor.host.clock import now_ms
+from compactor.host.progress import MANIFEST_STAGE
 from compactor.verification import verify as verifier
 from compactor.verification import verify_against as comparer
 from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.verify import Verification
 from compactor.verification.verify_against import Comparison
+from compactor.verification.verify_batches import Finding
+from storage.errors import CorruptFileError
+from storage.files.local import LOCAL
 
 
 def verify(
@@ -25,6 +31,29 @@ def verify(
     """
     (path,) = places.log_dirs([log_dir], to_write=False)
     return verifier.verify(path, topic_partition, Listener(on_progress))
+
+
+def verify_manifest(log_dir: str, on_progress: OnProgress | None = None) -> list[Finding]:
+    """Check the files of a copy, made by a run with `output`, against its manifest.
+
+    Raise UsageError where there is none, or it is damaged.
+    """
+    (path,) = places.log_dirs([log_dir], to_write=False)
+    try:
+        manifest = read_manifest(path, LOCAL)
+    except FileNotFoundError as error:
+        raise UsageError(f"--manifest: there is no {error.filename}") from error
+    except CorruptFileError as error:
+        raise UsageError(f"--manifest: {error}") from error
+    listener, done = Listener(on_progress), 0
+    listener.stage(MANIFEST_STAGE, sum(mark.size_bytes for mark in manifest.files))
+
+    def advance(size_bytes: int) -> None:
+        nonlocal done
+        done += size_bytes
+        listener.advance(done)
+
+    return list(check(path, manifest, advance, LOCAL))
 
 
 def verify_against(

@@ -15,6 +15,7 @@ from compactor.command_line.options import (
     Debug,
     DumpLines,
     LogDirs,
+    ManifestToo,
     Metadata,
     NoMetadata,
     OutputFormat,
@@ -144,6 +145,7 @@ def verify(
     against: Against = None,
     as_of: AsOfCleaning = None,
     run_report: RunReport = None,
+    manifest: ManifestToo = False,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
@@ -162,5 +164,6 @@ def verify(
         as_of=as_of,
         run_report=run_report,
         format=format_,
+        manifest=manifest,
     )
     return Request("verify", begin("verify", wanted), format_, report, debug)

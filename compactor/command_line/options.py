@@ -203,6 +203,32 @@ KeepFor = Annotated[
         "7d or 12h, for example; by default nothing is discarded",
     ),
 ]
+OutputDirs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--output",
+        metavar="DIR",
+        rich_help_panel=LOGS,
+        help="leave LOG_DIR as it is: copy all that a broker needs into DIR, and compact there; "
+        "DIR is new or empty. Once for each LOG_DIR, in their order",
+    ),
+]
+CompactedOnly = Annotated[
+    bool,
+    typer.Option(
+        "--compacted-only",
+        rich_help_panel=LOGS,
+        help="with --output: copy the logs of compacted topics alone, and the metadata log",
+    ),
+]
+ManifestToo = Annotated[
+    bool,
+    typer.Option(
+        "--manifest",
+        help="also check every file against compactor-copy.json, which run --output has left; a "
+        "broker that has started there since has changed some",
+    ),
+]
 Master = Annotated[
     str | None,
     typer.Option(

@@ -58,6 +58,8 @@ class RoundArguments:
     allowed_file_systems: tuple[str, ...] = ()
     keep_originals: str | None = None
     keep_for: str | None = None
+    output: tuple[str, ...] = ()
+    compacted_only: bool = False
     recover_first: bool = False
     fail_if: tuple[str, ...] = ()
     order: api.Order = api.Order.GAIN
@@ -138,6 +140,7 @@ class VerifyArguments(NamedTuple):
     as_of: str | None
     run_report: str | None
     format: Format
+    manifest: bool = False
 
 
 class Result(NamedTuple):

@@ -38,6 +38,8 @@ def _options_of(wanted: RoundArguments) -> api.RunOptions:
         allowed_file_systems=wanted.allowed_file_systems,
         keep_originals=wanted.keep_originals,
         keep_for_ms=arguments.duration_ms("--keep-for", wanted.keep_for),
+        output=wanted.output,
+        compacted_only=wanted.compacted_only,
         work_dir=wanted.work_dir,
         master=arguments.master(wanted.master),
     )

@@ -23,6 +23,8 @@ def result_of(wanted: VerifyArguments) -> Result:
     with shown_progress() as progress:
         compared = _compared(wanted, progress)
         found = api.verify(wanted.log_dir, wanted.topic_partition, progress)
+        if wanted.manifest:
+            found.findings += api.verify_manifest(wanted.log_dir, progress)
     findings = found.findings + (compared.findings if compared else [])
     code = ExitCode.PARTIAL if findings else ExitCode.OK
     begin = summary("verify", code) | verification_document(found)

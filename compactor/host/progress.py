@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SWAP_STAGE = "swap"  # of what is left when all is rewritten; its units are all groups
 RETENTION_STAGE = "retention"  # the other one, which may delete segments; has no units
 START_STAGE = "start Spark"  # until the first stage of the engine; has no units
+COPY_STAGE = "copy"  # of log directories, for run --output; as the next, in bytes of all files
+MANIFEST_STAGE = "checksums"  # of the copies
 VERIFY_STAGE = "verify"  # its units are segments; those of every other stage are bytes of .log
 AGAINST_STAGE = "compare"  # units: partitions
 RECOVERY_STAGE = "recover"  # after an unclean shutdown; units: partitions
@@ -161,6 +163,7 @@ class ChangeWatch:
         self.recovery_broke_off = False  # it was being settled
         self.discarded_runs = 0  # whose kept originals had expired
         self.kept_in: str | None = None  # what is replaced or deleted, if it is
+        self.copies: tuple[str, ...] = ()  # that are being made, and everything is done in
         self.split_began = False  # of segments whose offsets lie too far apart, before the engine
 
     def stage(self, name: str, total: int) -> None:
@@ -187,6 +190,12 @@ class ChangeWatch:
 
     def what_was_changed(self) -> str:
         """The sentences that end an error message."""
+        if self.copies:
+            which = " and ".join(map(printable, self.copies))
+            return (
+                f"The original is as it was. What there is of the copy has no manifest and is of "
+                f"no use: remove {which} before you run again."
+            )
         kept = f" What was replaced is kept in {printable(self.kept_in)}." if self.kept_in else ""
         if self.retention_began:
             return (

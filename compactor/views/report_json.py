@@ -59,6 +59,7 @@ def report_summary(report: CleaningReport) -> JsonObject:
         "run_id": report.run_id,
         "seconds": round(report.seconds, 3),
         "originals": asdict(report.originals) if report.originals else None,
+        "copies": [asdict(copy) for copy in report.copies],
         "totals": {
             "logs": {status.value: totals.logs.get(status, 0) for status in LogStatus},
             "segments_before": totals.segments_before,

@@ -10,6 +10,7 @@ from rich.text import Text
 from compactor.host.printable import iso_time, one_line, printable, size_text
 from compactor.retention.rules import Rule
 from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus
+from compactor.views.copy_lines import copy_lines
 from compactor.views.originals_lines import originals_lines
 from compactor.views.report_json import mb_per_second
 from compactor.views.report_totals import (
@@ -55,12 +56,16 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
     parts += [Text(one_line(notice)) for notice in report.notices]
     parts += [Text(f"Warning: {one_line(warning)}", "bold") for warning in report.warnings]
     parts.append(Text(_summary(report, totals)))
+    parts += [_line(line) for line in copy_lines(report.copies)]
     if report.originals is not None:
-        parts += [
-            Text(printable(line), no_wrap=number > 0, overflow="ignore" if number else "fold")
-            for number, line in enumerate(originals_lines(report.originals))
-        ]
+        parts += [_line(line) for line in originals_lines(report.originals)]
     return Group(*parts)
+
+
+def _line(line: str) -> Text:
+    """A command, behind blanks, is never broken."""
+    is_command = line.startswith(" ")
+    return Text(printable(line), no_wrap=is_command, overflow="ignore" if is_command else "fold")
 
 
 def _heading(report: CleaningReport) -> str:

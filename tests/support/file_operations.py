@@ -48,7 +48,7 @@ _BY_DESCRIPTOR = (
 )
 READS = ("read", "pread", "preadv")
 WRITES = ("write", "pwrite", "copy_file_range", "sendfile")
-LOCKS = ("lockf", "flock", "fcntl")
+LOCKS = ("lockf", "flock", "fcntl", "ioctl")
 
 
 class Operation(NamedTuple):

@@ -18,6 +18,7 @@ CALLS = {
 CALLS_OF_PATH = {"getmtime", "getsize", "realpath", "samefile"}
 MACHINE = {
     "backends",
+    "cloning",
     "discarding",
     "file_attributes",
     "filesystem",
@@ -29,8 +30,8 @@ MACHINE = {
 # by reason, by the package that the modules stand in
 PLAIN: dict[str, dict[str, str]] = {
     "what keeps the promises of `Files` on this machine": {
-        "storage.files": "backends discarding file_attributes filesystem held_directories local "
-        "reached",
+        "storage.files": "backends cloning discarding file_attributes filesystem "
+        "held_directories local reached",
     },
     "the reading and writing of tasks, by descriptors: the hot path, on an executor": {
         "cleaner_jobs.tasks": "batch_window cleaned_segment early_rows entry_spill heartbeat "
@@ -46,6 +47,7 @@ PLAIN: dict[str, dict[str, str]] = {
     },
     "copies from descriptor to descriptor, with owner, mode and attributes of the source": {
         "compactor.cleaning": "assembly segment_split",
+        "compactor.copying": "contents copier",
         "compactor.stopped_log": "log_move",
     },
     "locks, and directories that are held; the table of mounts; room on a disk": {
@@ -58,7 +60,8 @@ PLAIN: dict[str, dict[str, str]] = {
     },
     "paths that a user gives, resolved, and checked for what this user may do": {
         "compactor": "survey",
-        "compactor.api": "dumps managed_cleaning own_places places verifications",
+        "compactor.api": "copies dumps managed_cleaning output_dirs own_places places "
+        "verifications",
         "compactor.command_line": "arguments",
     },
     "originals: hard links into a directory outside of log directories, and what comes back": {

@@ -1,0 +1,236 @@
+"""`run --output`: log directories are copied, the round is run on the copies, a manifest ends them.
+
+1. DIR is locked, and gets a directory `compactor-unfinished-copy`: no broker starts there.
+2. The contents are copied (`copying.copier`). The original is neither locked nor changed.
+3. The ordinary round runs in DIR. What an unclean shutdown left is recovered there.
+4. Every file of DIR is read for its checksum, the directory of step 1 is removed, and the
+   manifest is written. What has no manifest is not finished, whatever happened.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from compactor.api.premises import Premises
+from compactor.copying.checking import files_in, marks_of
+from compactor.copying.contents import Contents, contents_of
+from compactor.copying.copier import CopiedLogDir, copy_log_dir
+from compactor.copying.copy_files import MANIFEST, NO_BROKER, UNFINISHED
+from compactor.copying.manifest import Manifest, write
+from compactor.errors import RefusedError
+from compactor.high_watermarks import require_high_watermarks
+from compactor.host import descriptor_limit
+from compactor.host.clock import now_ms
+from compactor.host.printable import counted, iso_time, size_text
+from compactor.host.progress import COPY_STAGE, MANIFEST_STAGE, ChangeWatch
+from compactor.lock_support import require_working_locks
+from compactor.log_dir_lock import lock_log_dirs
+from compactor.refusals import messages_of
+from compactor.round_report import CleaningReport, CopyReport, LogReport, LogStatus, PhaseReport
+from storage.file_names import parse_partition_dir
+from storage.files.cloning import can_share
+from storage.files.filesystem import exists
+
+OUTPUT = "--output"
+_FILE_BYTES = 4096  # that a file takes beside its length, at most
+
+
+@dataclass(slots=True)
+class Copies:
+    """The copies of one run, from the first look at what is to be copied."""
+
+    premises: Premises
+    is_wanted: Callable[[str], bool]  # of topics
+    contents: tuple[Contents, ...]
+    paths: tuple[str, ...]  # of the copies
+    copied: list[CopiedLogDir] = field(default_factory=list)
+    seconds: float = 0  # that the copying took
+
+    def reports(self) -> tuple[CopyReport, ...]:
+        """What is going to be copied."""
+        return tuple(
+            CopyReport(
+                source=contents.path,
+                path=path,
+                files=contents.file_count,
+                bytes=contents.size_bytes,
+                needed_bytes=contents.needed_bytes + contents.file_count * _FILE_BYTES,
+                not_wanted=contents.not_wanted,
+            )
+            for contents, path in zip(self.contents, self.paths, strict=True)
+        )
+
+
+def copies_of(
+    log_dirs: Sequence[str], paths: Sequence[str], compacted_only: bool, premises: Premises
+) -> Copies:
+    """Look at what is to be copied; nothing is read but names, sizes and times."""
+
+    def is_wanted(topic: str) -> bool:
+        return not compacted_only or premises.config.topic(topic).is_compacted
+
+    contents = tuple(contents_of(log_dir, is_wanted, premises.files) for log_dir in log_dirs)
+    return Copies(premises, is_wanted, contents, tuple(paths))
+
+
+def require_room(copies: Copies, may_probe: bool = True) -> None:
+    """Raise RefusedError where the copies would not fit.
+
+    may_probe: whether a small file may be made for a moment, to see if they would share bytes.
+    """
+    needed: dict[int, int] = {}
+    for contents, report in zip(copies.contents, copies.reports(), strict=True):
+        place = report.path if exists(report.path) else os.path.dirname(report.path)
+        device = os.stat(place).st_dev
+        before, found = needed.get(device, 0), os.statvfs(place)
+        free = found.f_bavail * found.f_frsize
+        needed[device] = before + report.needed_bytes
+        if needed[device] > free and may_probe and _shares(contents, place):
+            needed[device] = before + report.files * _FILE_BYTES
+        if needed[device] > free:
+            raise RefusedError(
+                f"no room: the copy takes {size_text(needed[device])} at {place}, "
+                f"{size_text(free)} are free. Nothing was changed"
+            )
+
+
+def _shares(contents: Contents, place: str) -> bool:
+    """Whether copies there would share the bytes of their originals."""
+    return any(
+        can_share(os.path.join(contents.path, log.name, entry.name), place)
+        for log in contents.logs[:1]
+        for entry in log.files[:1]
+    )
+
+
+def refusals_of_copies(copies: Copies, allowed_file_systems: Sequence[str]) -> list[str]:
+    """Why a run would refuse to make these copies. Takes no lock."""
+    refused = messages_of(descriptor_limit.require_enough)
+    places = [path if exists(path) else os.path.dirname(path) for path in copies.paths]
+    refused += messages_of(partial(require_working_locks, places, allowed_file_systems))
+    replicated = copies.premises.config.assume_fully_replicated
+    sources = [contents.path for contents in copies.contents]
+    refused += messages_of(partial(require_high_watermarks, sources, replicated))
+    return refused + messages_of(partial(require_room, copies, may_probe=False))
+
+
+@contextmanager
+def copied(
+    copies: Copies, allowed_file_systems: Sequence[str], progress: ChangeWatch
+) -> Iterator[None]:
+    """Make the copies, and hold their locks.
+
+    OSError where they cannot be written. What is left then is told to `progress`.
+    """
+    files = copies.premises.files
+    require_room(copies)
+    progress.copies = copies.paths
+    for contents, path in zip(copies.contents, copies.paths, strict=True):
+        if not files.exists(path):
+            files.make_directory(path)
+            os.chmod(path, os.stat(contents.path).st_mode & 0o7777)
+    with lock_log_dirs(copies.paths, allowed_file_systems, after_unclean_shutdown=True):
+        for path in copies.paths:
+            files.make_directory(os.path.join(path, UNFINISHED))
+        began, done = time.monotonic(), 0
+
+        def advance(size_bytes: int) -> None:
+            nonlocal done
+            done += size_bytes
+            progress.advance(done)
+
+        progress.stage(COPY_STAGE, sum(contents.size_bytes for contents in copies.contents))
+        for contents, path in zip(copies.contents, copies.paths, strict=True):
+            found = copy_log_dir(contents, path, copies.is_wanted, advance, files)
+            copies.copied.append(found)
+        copies.seconds = time.monotonic() - began
+        yield
+
+
+def finished(copies: Copies, report: CleaningReport, progress: ChangeWatch) -> CleaningReport:
+    """Write the manifests; the report with what became of the copies. Their locks are held."""
+    began, done = time.monotonic(), 0
+
+    def advance(size_bytes: int) -> None:
+        nonlocal done
+        done += size_bytes
+        progress.advance(done)
+
+    files, found = copies.premises.files, []
+    listed = [files_in(path, files) for path in copies.paths]
+    progress.stage(MANIFEST_STAGE, sum(sum(sizes.values()) for sizes in listed))
+    for each, sizes, planned in zip(copies.copied, listed, copies.reports(), strict=True):
+        marks = marks_of(each.path, list(sizes), advance)
+        why_not = _why_no_broker(each)
+        manifest = Manifest(
+            source=each.contents.path,
+            run_id=report.run_id,
+            version=report.version,
+            finished_at=iso_time(now_ms()),
+            why_not=why_not,
+            missing=each.missing,
+            not_wanted=each.contents.not_wanted,
+            files=tuple(marks),
+        )
+        if why_not is not None:
+            files.make_directory(os.path.join(each.path, NO_BROKER))
+        files.remove_directory(os.path.join(each.path, UNFINISHED))
+        files.sync_directory(each.path)
+        write(each.path, manifest, files)
+        found.append(
+            replace(
+                planned,
+                manifest=os.path.join(each.path, MANIFEST),
+                why_not=why_not,
+                missing=tuple(each.missing),
+            )
+        )
+    size_bytes = sum(contents.size_bytes for contents in copies.contents)
+    progress.copies = ()
+    return replace(
+        report,
+        copies=tuple(found),
+        seconds=report.seconds + copies.seconds + time.monotonic() - began,
+        logs=(*report.logs, *_missing(copies.copied)),
+        warnings=(*report.warnings, *_warnings(copies.copied)),
+        phases=(
+            PhaseReport(COPY_STAGE, copies.seconds, size_bytes),
+            *report.phases,
+            PhaseReport(MANIFEST_STAGE, time.monotonic() - began, done),
+        ),
+    )
+
+
+def _why_no_broker(copied_dir: CopiedLogDir) -> str | None:
+    if copied_dir.missing:
+        return f"{counted(len(copied_dir.missing), 'log')} could not be copied"
+    return None
+
+
+def _missing(copied_dirs: Sequence[CopiedLogDir]) -> Iterator[LogReport]:
+    for each in copied_dirs:
+        for name, why in each.missing.items():
+            known = parse_partition_dir(name) or parse_partition_dir(name.rpartition(".")[0])
+            topic, partition = known or (name, 0)
+            yield LogReport(
+                log_dir=each.path,
+                topic=topic,
+                partition=partition,
+                status=LogStatus.FAILED,
+                reason=f"not in the copy: {why}",
+            )
+
+
+def _warnings(copied_dirs: Sequence[CopiedLogDir]) -> Iterator[str]:
+    for each in copied_dirs:
+        if each.not_given:
+            yield (
+                f"{each.path}: {counted(each.not_given, 'file')} could not be given to the owner "
+                "of the original, and belong to who ran this: change that (chown) before a "
+                "broker's user starts there"
+            )
+        for name, why in each.contents.left_out:
+            yield f"{os.path.join(each.contents.path, name)} is not in the copy: {why}"

@@ -1,0 +1,71 @@
+"""Where `run --output` makes its copies: in places of their own, new or empty."""
+
+import os
+from collections.abc import Sequence
+
+from compactor.api.places import in_place
+from compactor.copying.copy_files import MANIFEST, UNFINISHED
+from compactor.errors import RefusedError
+from compactor.exit_codes import UsageError
+from compactor.host.printable import counted, shell_word
+from storage.files.filesystem import exists, is_directory
+
+OUTPUT = "--output"
+
+
+def output_dirs(paths: Sequence[str], log_dirs: Sequence[str]) -> tuple[str, ...]:
+    """Check where copies are to be made: one place for each log directory, empty or not there.
+
+    Raise UsageError for an impossible place, RefusedError for one that is in use.
+    """
+    if paths and len(paths) != len(log_dirs):
+        raise UsageError(
+            f"{OUTPUT}: given {len(paths)} times for {counted(len(log_dirs), 'log directory')}: "
+            "give it once for each, in their order"
+        )
+    found = tuple(in_place(OUTPUT, path) for path in paths)
+    for number, path in enumerate(found):
+        for other in (*log_dirs, *found[:number]):
+            if _is_in(path, other) or _is_in(other, path):
+                problem = "one of them would be in the other, or they are the same"
+                raise UsageError(f"{OUTPUT} {path}: and {other}: {problem}")
+        _require_empty(path)
+    for log_dir in log_dirs if paths else ():
+        if exists(os.path.join(log_dir, UNFINISHED)):
+            raise RefusedError(f"{log_dir}: is a copy that was never finished. Nothing was changed")
+    return found
+
+
+def _require_empty(path: str) -> None:
+    if not exists(path):
+        parent = os.path.dirname(path)
+        if not is_directory(parent):
+            raise UsageError(f"{OUTPUT} {path}: there is no directory {parent}")
+        if not os.access(parent, os.W_OK | os.X_OK):
+            raise UsageError(f"{OUTPUT} {path}: no permission to write in {parent}")
+        return
+    if not is_directory(path):
+        raise UsageError(f"{OUTPUT} {path}: is not a directory")
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        raise UsageError(f"{OUTPUT} {path}: no permission to write there")
+    names = os.listdir(path)
+    remove = f"Remove it (rm -r {shell_word(path)}) and run again, or give another directory"
+    if UNFINISHED in names:
+        raise RefusedError(
+            f"{OUTPUT} {path}: holds a copy that was never finished: a run was killed or failed. "
+            f"It is of no use. {remove}. Nothing was changed"
+        )
+    if MANIFEST in names:
+        raise RefusedError(
+            f"{OUTPUT} {path}: holds a finished copy already. {remove}. Nothing was changed"
+        )
+    if names:
+        raise RefusedError(
+            f"{OUTPUT} {path}: is not empty; a copy goes into a new or an empty directory. "
+            "Nothing was changed"
+        )
+
+
+def _is_in(path: str, other: str) -> bool:
+    inner, outer = os.path.realpath(path), os.path.realpath(other)
+    return os.path.commonpath([inner, outer]) == outer

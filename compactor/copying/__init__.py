@@ -1,0 +1,1 @@
+"""A log directory copied to another place, with a manifest of what the copy holds."""

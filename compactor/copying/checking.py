@@ -1,0 +1,73 @@
+"""What is in a copy, file by file, and whether that is what its manifest says."""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from compactor.copying.copy_files import MANIFEST, NO_BROKER, UNFINISHED
+from compactor.copying.manifest import Manifest
+from compactor.originals.kept_files import mark_of
+from compactor.originals.kept_manifest import FileMark
+from compactor.verification.verify_batches import Finding
+from storage.errors import CorruptFileError
+from storage.files.files import Files
+from storage.log.log_dir_lock import LOCK_FILE
+
+READ_THREADS = 4
+_NOT_LISTED = (MANIFEST, LOCK_FILE)
+_OUR_DIRECTORIES = (UNFINISHED, NO_BROKER)
+
+
+def files_in(log_dir: str, files: Files) -> dict[str, int]:
+    """Every file of a copy by its name relative to it, with its size; but for the manifest."""
+    found = {}
+    for entry in files.list_directory(log_dir):
+        if not entry.is_dir and entry.name not in _NOT_LISTED:
+            found[entry.name] = entry.size_bytes
+        elif entry.is_dir and entry.name not in _OUR_DIRECTORIES:
+            for file in files.list_directory(os.path.join(log_dir, entry.name)):
+                found[os.path.join(entry.name, file.name)] = file.size_bytes
+    return dict(sorted(found.items()))
+
+
+def marks_of(log_dir: str, names: list[str], advance: Callable[[int], object]) -> list[FileMark]:
+    """Length and checksum of each file. advance: is called with bytes read since the last call."""
+
+    def mark(name: str) -> FileMark:
+        return mark_of(os.path.join(log_dir, name), name)
+
+    marks = []
+    threads = ThreadPoolExecutor(READ_THREADS)
+    try:
+        for found in threads.map(mark, names):
+            marks.append(found)
+            advance(found.size_bytes)
+    finally:
+        threads.shutdown(cancel_futures=True)
+    return marks
+
+
+def check(
+    log_dir: str, manifest: Manifest, advance: Callable[[int], object], files: Files
+) -> Iterator[Finding]:
+    """Whether the files are those of the manifest: none else, none gone, none other."""
+    found = files_in(log_dir, files)
+    listed = {mark.name: mark for mark in manifest.files}
+    for name in sorted(found.keys() - listed.keys()):
+        yield Finding(os.path.join(log_dir, name), 0, f"not in {MANIFEST}: it came later")
+    for name, mark in listed.items():
+        path = os.path.join(log_dir, name)
+        if name not in found:
+            yield Finding(path, 0, f"is gone; {MANIFEST} has it")
+        elif found[name] != mark.size_bytes:
+            problem = f"has {found[name]:,} bytes, in {MANIFEST} {mark.size_bytes:,}"
+            yield Finding(path, 0, problem)
+    same_size = [name for name, mark in listed.items() if found.get(name) == mark.size_bytes]
+    for name in same_size:
+        try:
+            (mark,) = marks_of(log_dir, [name], advance)
+        except (OSError, CorruptFileError) as error:
+            yield Finding(os.path.join(log_dir, name), 0, f"cannot be read: {error}")
+            continue
+        if mark.checksum != listed[name].checksum:
+            yield Finding(os.path.join(log_dir, name), 0, f"has other bytes than {MANIFEST} says")

@@ -1,0 +1,256 @@
+"""`run` with `output`: a copy like an in-place run's result, and an original as it was."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from compactor import api
+from compactor.copying.copy_files import MANIFEST, NO_BROKER, UNFINISHED
+from compactor.exit_codes import ExitCode, exit_code_of_report
+from storage.file_names import DELETE_DIR, FUTURE_DIR, LOG, STRAY_DIR, file_name, special_dir
+from storage.formats import checkpoint, clean_shutdown
+from tests.support.file_states import state_of
+from tests.support.made_log import keyed, make_partition
+
+COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
+RULES = api.Rules(topic_configs={"orders": COMPACTED}, no_metadata=True)
+ENDS = {("orders", 0): 13, ("orders", 1): 13, ("events", 0): 8}
+FUTURE = special_dir("events", 0, FUTURE_DIR)
+STRAY = special_dir("gone", 3, STRAY_DIR)
+METADATA = "__cluster_metadata-0"
+
+
+def log_dir_in(root: Path) -> Path:
+    """Two logs to clean, one of another policy, and what else a broker and we leave."""
+    logs = root / "logs"
+    for name in ("orders-0", "orders-1"):
+        segments = {0: [keyed(0, "abab")], 4: [keyed(4, "abab")], 8: [keyed(8, "abcd")]}
+        make_partition(logs, {**segments, 12: [keyed(12, "a")]}, name)
+    make_partition(logs, {0: [keyed(0, "abab")], 4: [keyed(4, "abab")]}, "events-0")
+    for name in (METADATA, FUTURE, STRAY, special_dir("gone", 1, DELETE_DIR)):
+        (logs / name).mkdir()
+        (logs / name / file_name(0, LOG)).write_bytes(name.encode())
+    (logs / "orders-0" / f"{file_name(0, LOG)}.compactor-1-2").write_bytes(b"staged")
+    (logs / "orders-0" / f"{file_name(0, LOG)}.deleted").write_bytes(b"deleted")
+    (logs / ".lock").touch()
+    (logs / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")
+    for name in (checkpoint.REPLICATION, checkpoint.RECOVERY_POINT):
+        checkpoint.write(str(logs / name), ENDS)
+    checkpoint.write(str(logs / checkpoint.CLEANER_OFFSET), {("orders", 1): 4})
+    return logs
+
+
+def bytes_in(path: Path) -> dict[str, bytes]:
+    return {name: state.data for name, state in state_of(path).items()}
+
+
+def run(logs: Path, copy: Path | None = None, **options: object) -> api.CleaningReport:
+    output = () if copy is None else (str(copy),)
+    given = api.RunOptions(in_process=True, output=output, **options)  # type: ignore[arg-type]
+    return api.run([str(logs)], RULES, given)
+
+
+def in_place_of(logs: Path, **options: object) -> dict[str, bytes]:
+    """What an in-place run leaves, but for what is in no copy."""
+    shutil.copytree(logs, logs.parent / "in-place")
+    run(logs.parent / "in-place", **options)
+    left = bytes_in(logs.parent / "in-place")
+    return {n: d for n, d in left.items() if n != ".lock" and DELETE_DIR not in n}
+
+
+def test_the_copy_has_the_bytes_of_an_in_place_run_and_the_original_is_as_it_was(
+    tmp_path: Path,
+) -> None:
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    before = state_of(logs)
+    report = run(logs, copy)
+    assert state_of(logs) == before
+    found = bytes_in(copy)
+    manifest = json.loads(found.pop(MANIFEST))
+    assert found == in_place_of(logs)
+    assert {FUTURE, STRAY, METADATA} <= {entry.name for entry in copy.iterdir()}
+    assert not (copy / UNFINISHED).exists()
+    assert not (copy / NO_BROKER).exists()
+    assert [file["name"] for file in manifest["files"]] == sorted(found)
+    assert [file["size_bytes"] for file in manifest["files"]] == [
+        len(found[name]) for name in sorted(found)
+    ]
+    assert manifest["may_broker_start"] is True
+    assert (manifest["source"], manifest["missing"]) == (str(logs), {})
+    [told] = report.copies
+    assert (told.source, told.path) == (str(logs), str(copy))
+    assert told.manifest == str(copy / MANIFEST)
+    assert exit_code_of_report(report) is ExitCode.OK
+
+
+def test_what_the_round_does_not_touch_keeps_time_mode_and_holes(tmp_path: Path) -> None:
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    untouched = Path("events-0", file_name(4, LOG))
+    (logs / untouched).chmod(0o640)
+    (logs / "events-0").chmod(0o750)
+    index = logs / "orders-0" / file_name(12, ".index")
+    os.truncate(index, 10 << 20)
+    run(logs, copy)
+    assert (copy / untouched).stat().st_mtime_ns == (logs / untouched).stat().st_mtime_ns
+    assert (copy / untouched).stat().st_mode == (logs / untouched).stat().st_mode
+    assert (copy / "events-0").stat().st_mode == (logs / "events-0").stat().st_mode
+    copied = (copy / "orders-0" / index.name).stat()
+    assert copied.st_size == 10 << 20
+    assert copied.st_blocks * 512 < 1 << 20
+
+
+def test_what_an_unclean_shutdown_left_is_recovered_in_the_copy(tmp_path: Path) -> None:
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    (logs / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+    checkpoint.write(str(logs / checkpoint.RECOVERY_POINT), {("orders", 0): 8})
+    shutil.rmtree(logs / FUTURE)
+    with (logs / "orders-0" / file_name(12, LOG)).open("ab") as out:
+        out.write(b"torn")
+    before = state_of(logs)
+    run(logs, copy)
+    assert state_of(logs) == before
+    found = bytes_in(copy)
+    del found[MANIFEST]
+    assert found == in_place_of(logs, recover_first=True)
+    assert not found[f"orders-0/{file_name(12, LOG)}"].endswith(b"torn")
+
+
+def appending(path: Path) -> Callable[[api.Progress], None]:
+    """A broker that appends as soon as the copying has begun."""
+
+    def append(progress: api.Progress) -> None:
+        if progress.stage == "copy" and progress.event is api.Event.STAGE:
+            with path.open("ab") as out:
+                out.write(b"more")
+
+    return append
+
+
+def test_a_log_that_changes_meanwhile_is_not_in_the_copy_and_that_is_told(tmp_path: Path) -> None:
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    options = api.RunOptions(in_process=True, output=(str(copy),))
+    report = api.run([str(logs)], RULES, options, appending(logs / "orders-1" / file_name(12, LOG)))
+    by_name = {(log.topic, log.partition): log for log in report.logs}
+    assert by_name["orders", 0].status is api.LogStatus.CLEANED
+    assert by_name["orders", 1].status is api.LogStatus.FAILED
+    assert "changed while it was copied" in (by_name["orders", 1].reason or "")
+    assert exit_code_of_report(report) is ExitCode.PARTIAL
+    assert not (copy / "orders-1").exists()
+    for name in (checkpoint.CLEANER_OFFSET, checkpoint.REPLICATION, checkpoint.RECOVERY_POINT):
+        assert ("orders", 1) not in checkpoint.read(str(copy / name))
+    assert checkpoint.read(str(copy / checkpoint.REPLICATION))["events", 0] == 8
+    manifest = json.loads((copy / MANIFEST).read_text())
+    assert manifest["may_broker_start"] is False
+    assert [*manifest["missing"]] == ["orders-1"]
+    assert (copy / NO_BROKER).is_dir()  # which ends a broker that starts
+
+
+class StoppedError(Exception):
+    """A run is cut short here."""
+
+
+@pytest.mark.parametrize("stage", ["copy", "scan", "swap", "checksums"])
+def test_a_run_that_is_cut_short_leaves_no_manifest_and_the_next_one_says_what_to_do(
+    tmp_path: Path, stage: str
+) -> None:
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    before = state_of(logs)
+
+    def stop(progress: api.Progress) -> None:
+        if progress.stage == stage:
+            raise StoppedError
+
+    options = api.RunOptions(in_process=True, output=(str(copy),))
+    with pytest.raises(StoppedError) as stopped:
+        api.run([str(logs)], RULES, options, stop)
+    told = api.what_was_changed(stopped.value) or ""
+    assert "The original is as it was" in told
+    assert str(copy) in told
+    assert state_of(logs) == before
+    assert not (copy / MANIFEST).exists()
+    assert (copy / UNFINISHED).is_dir()
+    with pytest.raises(api.RefusedError, match=rf"never finished.*rm -r {copy}"):
+        run(logs, copy)
+    shutil.rmtree(copy)
+    assert run(logs, copy).copies[0].manifest is not None
+
+
+def test_several_log_directories_have_a_copy_each(tmp_path: Path) -> None:
+    logs = log_dir_in(tmp_path)
+    other = make_partition(
+        tmp_path / "other", {0: [keyed(0, "aa")], 2: [keyed(2, "a")]}, "orders-7"
+    )
+    checkpoint.write(str(other.parent / checkpoint.REPLICATION), {("orders", 7): 3})
+    paths = str(tmp_path / "one"), str(tmp_path / "two")
+    options = api.RunOptions(in_process=True, output=paths)
+    report = api.run([str(logs), str(other.parent)], RULES, options)
+    assert [copy.path for copy in report.copies] == [*paths]
+    assert [log.log_dir for log in report.logs if log.partition == 7] == [paths[1]]
+    assert all(Path(path, MANIFEST).exists() for path in paths)
+    with pytest.raises(api.ConfigError, match="once for each"):
+        api.run([str(logs), str(other.parent)], RULES, options_with(str(tmp_path / "three")))
+
+
+def options_with(*output: str, **more: object) -> api.RunOptions:
+    return api.RunOptions(in_process=True, output=output, **more)  # type: ignore[arg-type]
+
+
+def test_a_dry_run_makes_nothing_and_tells_what_it_would(tmp_path: Path) -> None:
+    logs = log_dir_in(tmp_path)
+    before = state_of(tmp_path)
+    report = api.run([str(logs)], RULES, options_with(str(tmp_path / "copy"), dry_run=True))
+    assert state_of(tmp_path) == before
+    [told] = report.copies
+    done = run(logs, tmp_path / "copy").copies[0]
+    assert (told.files, told.bytes, told.manifest) == (done.files, done.bytes, None)
+    assert told.bytes <= told.needed_bytes
+    assert not [notice for notice in report.notices if "refused" in notice]
+
+
+def test_only_logs_of_compacted_topics_where_that_is_asked_for(tmp_path: Path) -> None:
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    report = run(logs, copy, compacted_only=True)
+    directories = {path.name for path in copy.iterdir() if path.is_dir()}
+    assert directories == {"orders-0", "orders-1", METADATA}
+    assert ("events", 0) not in checkpoint.read(str(copy / checkpoint.REPLICATION))
+    assert set(report.copies[0].not_wanted) == {"events-0", FUTURE, STRAY}
+    assert json.loads((copy / MANIFEST).read_text())["may_broker_start"] is True
+    with pytest.raises(api.ConfigError, match="goes with --output"):
+        run(logs, compacted_only=True)
+
+
+def test_the_manifest_is_held_against_every_file(tmp_path: Path) -> None:
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    run(logs, copy)
+    assert api.verify_manifest(str(copy)) == []
+    log = copy / "orders-0" / file_name(0, LOG)
+    data = bytearray(log.read_bytes())
+    data[70] ^= 1
+    log.write_bytes(data)
+    (copy / "events-0" / file_name(0, LOG)).write_bytes(b"")
+    (copy / "orders-1" / file_name(12, LOG)).unlink()
+    (copy / "orders-1" / "new").touch()
+    found = {(finding.path, finding.problem) for finding in api.verify_manifest(str(copy))}
+    assert found == {
+        (str(log), f"has other bytes than {MANIFEST} says"),
+        (str(copy / "events-0" / file_name(0, LOG)), f"has 0 bytes, in {MANIFEST} 148"),
+        (str(copy / "orders-1" / file_name(12, LOG)), f"is gone; {MANIFEST} has it"),
+        (str(copy / "orders-1" / "new"), f"not in {MANIFEST}: it came later"),
+    }
+    with pytest.raises(api.ConfigError, match="there is no"):
+        api.verify_manifest(str(logs))
+
+
+def test_what_is_proven_of_the_copy_against_the_original(tmp_path: Path) -> None:
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    (logs / "orders-0" / f"{file_name(0, LOG)}.compactor-1-2").unlink()
+    for snapshot in logs.rglob("*.snapshot"):
+        snapshot.unlink()
+    run(logs, copy)
+    compared = api.verify_against(str(copy), str(logs))
+    assert [each.name for each in compared.partitions] == ["orders-0", "orders-1"]
+    assert (compared.linked, compared.findings) == (0, [])
