@@ -73,7 +73,7 @@ def copies_of(
         return not compacted_only or premises.config.topic(topic).is_compacted
 
     contents = tuple(contents_of(log_dir, is_wanted, premises.files) for log_dir in log_dirs)
-    return Copies(premises, is_wanted, contents, tuple(paths))
+    return Copies(premises=premises, is_wanted=is_wanted, contents=contents, paths=tuple(paths))
 
 
 def require_room(copies: Copies, may_probe: bool = True) -> None:

@@ -61,6 +61,7 @@ def test_the_whole_report() -> None:
         "run_id": "cafe",
         "seconds": 4.0,
         "originals": None,
+        "copies": [],
         "totals": {
             "logs": {
                 "cleaned": 1,
