@@ -10,6 +10,8 @@ FAULT = "the memory or the processor of this machine may be at fault"
 class WorkFileError(CorruptFileError):
     """A file of the run's own is not what was written: a fault of the machine, not of a log."""
 
+    reason_code = "faulty-machine"
+
 
 class MiswrittenError(WorkFileError):
     """What was read, or made of it, is not what stands in the log: a fault of the machine."""

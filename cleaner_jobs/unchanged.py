@@ -9,6 +9,8 @@ from storage.files.local import LOCAL
 class LogChangedError(LogCompactionError):
     """A segment is not the file that was planned for: another writer is at work."""
 
+    reason_code = "changed-meanwhile"
+
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(path, problem)
         self.path, self.problem = path, problem

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from compactor.broker_settings import Layer, known_values, layers_of
 from compactor.errors import ConfigError, RefusedError
+from compactor.reason_codes import ReasonCode
 from compactor.round_report import Reason, ReasonKind
 from compactor.topic_config import DELETE, MAX_INT, Setting, check_value
 from storage.errors import CorruptFileError
@@ -141,7 +142,8 @@ def require_all_log_dirs(cluster: ClusterSettings, log_dirs: Sequence[str], file
             f"broker {cluster.node_id} has {len(registered)} log directories, and of these "
             f"{len(absent)} were not given (directory.id {', '.join(absent)}): a partition may be "
             "on its way into one of them. Give them all, or --all-log-dirs-given if the metadata "
-            "log is wrong about that. Nothing was changed"
+            "log is wrong about that. Nothing was changed",
+            ReasonCode.LOG_DIRS_MISSING,
         )
 
 

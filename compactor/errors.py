@@ -1,14 +1,24 @@
 """Errors of the driver, each with the exit code that the command line ends with."""
 
+from compactor.reason_codes import ReasonCode
 from storage.errors import LogCompactionError
 
 
 class ConfigError(LogCompactionError):
     """A setting is unknown or impossible; the message names it and where it stands. Exit code 2."""
 
+    reason_code = ReasonCode.WRONG_CONFIGURATION
+
 
 class RefusedError(LogCompactionError):
     """It is not safe to work here: lock held, unclean shutdown. Exit code 3."""
+
+    def __init__(self, problem: str, reason_code: ReasonCode = ReasonCode.REFUSED) -> None:
+        super().__init__(problem, reason_code)  # both, so that it can be pickled
+        self.problem, self.reason_code = problem, reason_code
+
+    def __str__(self) -> str:
+        return self.problem
 
 
 class LockLostError(LogCompactionError):
@@ -17,10 +27,16 @@ class LockLostError(LogCompactionError):
     Not 3, which says that nothing was: something may have been by then.
     """
 
+    reason_code = ReasonCode.LOCK_LOST
+
 
 class CorruptLogError(LogCompactionError):
     """A log's data is wrong, and the round was to end at the first such log. Exit code 1."""
 
+    reason_code = ReasonCode.DAMAGED
+
 
 class CleaningFailedError(LogCompactionError):
     """The round as a whole failed: no Java, Spark did not start, a job was lost. Exit code 1."""
+
+    reason_code = ReasonCode.SPARK_FAILED

@@ -18,8 +18,10 @@ from enum import IntEnum
 from compactor.errors import ConfigError, RefusedError
 from compactor.host import descriptor_limit
 from compactor.host.printable import one_line
+from compactor.reason_codes import ReasonCode, reason_code_of, reason_code_of_os
 from compactor.round_report import CleaningReport, LogStatus
 from storage.errors import LogCompactionError, UnsupportedBackendError
+from storage.files.held_directories import DirectoryExchangedError
 
 
 class ExitCode(IntEnum):
@@ -41,6 +43,8 @@ class ExitCode(IntEnum):
 
 class UsageError(ConfigError):
     """An argument of the command line is impossible; the message names the argument."""
+
+    reason_code = ReasonCode.WRONG_USAGE
 
 
 class Terminated(KeyboardInterrupt):
@@ -83,6 +87,41 @@ def exit_code_of_error(error: BaseException) -> ExitCode:
         case RefusedError() | UnsupportedBackendError():
             return ExitCode.REFUSED
     return ExitCode.FAILED
+
+
+def reason_code_of_error(error: BaseException) -> ReasonCode:
+    """Why, in one word for a program."""
+    match error:
+        case KeyboardInterrupt():
+            return ReasonCode.INTERRUPTED
+        case LogCompactionError():
+            return reason_code_of(error)
+        case DirectoryExchangedError():
+            return ReasonCode.CHANGED_MEANWHILE
+        case OSError():
+            return reason_code_of_os(error)
+    return ReasonCode.INTERNAL_ERROR
+
+
+def reason_code_of_conditions(reason_code: ReasonCode, code: ExitCode) -> ReasonCode:
+    """That of a plan or a round, where a condition may have set its exit code."""
+    return ReasonCode.CONDITION if code is ExitCode.CONDITION else reason_code
+
+
+def reason_code_of_report(report: CleaningReport) -> ReasonCode:
+    """That of a round that came to its end."""
+    return reason_code_of_statuses(log.status for log in report.logs)
+
+
+def reason_code_of_statuses(statuses: Iterable[LogStatus]) -> ReasonCode:
+    """The one for what became of the logs; those that failed count for more than set aside ones."""
+    found = set(statuses)
+    if LogStatus.FAILED in found:
+        return ReasonCode.LOGS_FAILED
+    if LogStatus.SET_ASIDE in found:
+        return ReasonCode.LOGS_SET_ASIDE
+    is_done = found & {LogStatus.CLEANED, LogStatus.WOULD_CLEAN}
+    return ReasonCode.DONE if is_done else ReasonCode.NOTHING_TO_DO
 
 
 def error_line(error: BaseException) -> str:

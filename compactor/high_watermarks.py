@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable
 
 from compactor.errors import RefusedError
+from compactor.reason_codes import ReasonCode
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats.checkpoint import REPLICATION
@@ -31,5 +32,6 @@ def require_high_watermarks(
             raise RefusedError(
                 f"{path}: no {REPLICATION}, where a broker notes how far each log is replicated. "
                 "Records that are not replicated could be removed, or cause others to be removed. "
-                "If each log here is replicated to its end, say so with --assume-fully-replicated"
+                "If each log here is replicated to its end, say so with --assume-fully-replicated",
+                ReasonCode.REPLICATION_UNKNOWN,
             )

@@ -9,6 +9,7 @@ be local is refused until the operator, who knows, names its type.
 from collections.abc import Collection, Iterable
 
 from compactor.errors import RefusedError
+from compactor.reason_codes import ReasonCode
 from storage.files import backends
 from storage.files.mount_table import Mount
 
@@ -27,7 +28,8 @@ def require_working_locks(log_dirs: Iterable[str], allowed_types: Collection[str
     for log_dir in log_dirs:
         reason = why_locks_may_fail(backends.mount_of(log_dir), allowed_types)
         if reason is not None:
-            raise RefusedError(f"{log_dir}: {reason}. Nothing was changed")
+            problem = f"{log_dir}: {reason}. Nothing was changed"
+            raise RefusedError(problem, ReasonCode.FILE_SYSTEM)
 
 
 def why_locks_may_fail(mount: Mount | None, allowed_types: Collection[str]) -> str | None:

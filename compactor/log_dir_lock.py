@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from compactor.errors import LockLostError, RefusedError
 from compactor.lock_support import require_working_locks
+from compactor.reason_codes import ReasonCode
 from storage.files.held_directories import hold_log_dir
 from storage.formats import clean_shutdown
 from storage.log import log_dir_lock
@@ -35,7 +36,7 @@ def lock_log_dirs(
     require_working_locks(log_dirs, allowed_file_systems)
     with contextlib.ExitStack() as locks:
         for log_dir in log_dirs:
-            with _refusing():
+            with _refusing(log_dir):
                 is_own = locks.enter_context(lock_log_dir(log_dir))
             locks.enter_context(hold_log_dir(log_dir, _owner_of(log_dir, is_own)))
             if not after_unclean_shutdown:
@@ -48,7 +49,7 @@ def require_free(log_dir: str) -> None:
 
     What this process holds is not looked at: to close the file would give it away.
     """
-    with _refusing():
+    with _refusing(log_dir):
         log_dir_lock.require_free(log_dir)
 
 
@@ -59,16 +60,19 @@ def require_clean_shutdown(log_dir: str) -> None:
             f"{log_dir}: no {clean_shutdown.CLEAN_SHUTDOWN}: the broker did not stop cleanly, and "
             "its last segments may be torn. Give each run --recover-first "
             f"{UNTIL_A_CLEAN_SHUTDOWN}: it checks and rebuilds what a starting broker would; "
-            "compactor recover does the same, but does not write that file. Nothing was changed"
+            "compactor recover does the same, but does not write that file. Nothing was changed",
+            ReasonCode.UNCLEAN_SHUTDOWN,
         )
 
 
 @contextlib.contextmanager
-def _refusing() -> Iterator[None]:
+def _refusing(log_dir: str) -> Iterator[None]:
     try:
         yield
     except LogDirLockedError as error:
-        raise RefusedError(str(error)) from error
+        # a broker takes the mark of a clean shutdown away when it starts; our own runs leave it
+        code = ReasonCode.LOCK_HELD if clean_shutdown.exists(log_dir) else ReasonCode.BROKER_RUNNING
+        raise RefusedError(str(error), code) from error
 
 
 def _owner_of(log_dir: str, is_own: Callable[[], bool]) -> Callable[[], None]:

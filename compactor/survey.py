@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from compactor.errors import RefusedError
 from compactor.high_watermarks import has_high_watermarks
+from compactor.reason_codes import reason_code_of_os
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, TIME_INDEX, file_name, parse_future_dir, parse_partition_dir
 from storage.files.files import Files
@@ -74,7 +75,7 @@ def survey_log_dir(path: str, files: Files = LOCAL) -> LogDirSurvey:
     try:
         listing = list_log_dir(path, files)
     except OSError as error:
-        raise RefusedError(f"{path}: {error.strerror}") from error
+        raise RefusedError(f"{path}: {error.strerror}", reason_code_of_os(error)) from error
     try:
         return LogDirSurvey(
             listing,

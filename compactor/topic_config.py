@@ -174,6 +174,11 @@ def value_text(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def json_value(value: Value) -> object:
+    """A value as JSON has it: a number, a text, true or false."""
+    return value_text(value) if isinstance(value, tuple) else value
+
+
 def check_values(raw: Mapping[str, object], place: str) -> dict[str, Value]:
     """Turn values as written (text, as kafka-configs has them, or typed) to values of their kind.
 

@@ -2,11 +2,19 @@
 
 
 class LogCompactionError(Exception):
-    """Whatever this project raises on purpose."""
+    """Whatever this project raises on purpose.
+
+    reason_code: why, for programs; those of this package have words of their own for it, which
+    whoever tells the endings of a command lists.
+    """
+
+    reason_code: str = "failed"
 
 
 class CorruptFileError(LogCompactionError):
     """A file breaks its format. Nothing was changed."""
+
+    reason_code = "damaged"
 
     def __init__(self, path: str, position: int, problem: str) -> None:
         super().__init__(path, position, problem)  # all three, so that it can be pickled
@@ -19,6 +27,10 @@ class CorruptFileError(LogCompactionError):
 class UnsupportedFormatError(CorruptFileError):
     """A file is sound as far as is known, but of a version, codec or kind not handled."""
 
+    reason_code = "unsupported-format"
+
 
 class UnsupportedBackendError(LogCompactionError):
     """A file system that does not promise what the operation needs."""
+
+    reason_code = "file-system"

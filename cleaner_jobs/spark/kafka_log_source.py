@@ -92,6 +92,8 @@ _OPTIONS = frozenset(
 class BadOptionError(LogCompactionError):
     """An option or a schema of a read that makes no sense. Nothing was read."""
 
+    reason_code = "wrong-usage"
+
 
 class KafkaLogDataSource(DataSource):
     """See above."""

@@ -73,6 +73,8 @@ SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 class SparkStartError(LogCompactionError):
     """Spark did not start. Nothing was changed."""
 
+    reason_code = "spark-failed"
+
 
 def start_spark(
     master: str | None, app_name: str, work_dir: str, extra: Mapping[str, str] | None = None

@@ -25,6 +25,8 @@ LOOK_SECONDS = 0.02  # between two looks for early rows
 class StageFailedError(LogCompactionError):
     """A task was lost, or all of Spark: no log is to blame, and nothing of the stage counts."""
 
+    reason_code = "spark-failed"
+
 
 def core_count(spark: SparkContext) -> int:
     """How many tasks work at once. Raise StageFailedError where Java has gone already."""

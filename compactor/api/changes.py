@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from compactor import account
 from compactor.host.progress import ChangeWatch
 
 
@@ -70,12 +71,14 @@ def watched(on_progress: OnProgress | None) -> Iterator[ChangeWatch]:
     try:
         yield watch
     except BaseException as error:
-        note_changes(error, watch.what_was_changed())
+        is_changed = watch.has_changed or watch.retention_began
+        note_changes(error, watch.what_was_changed(), is_changed)
         raise
 
 
-def note_changes(error: BaseException, changed: str) -> None:
+def note_changes(error: BaseException, changed: str, is_changed: bool = True) -> None:
     """Add to an error what was changed, as a note that `what_was_changed` finds."""
+    account.current().is_changed |= is_changed
     error.add_note(_Changes(changed))
 
 

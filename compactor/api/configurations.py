@@ -1,5 +1,6 @@
 """`configs`: the effective configuration of topics, and where each value comes from."""
 
+from compactor import account
 from compactor.api import places
 from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
@@ -20,6 +21,7 @@ def configs(
     (path,) = places.log_dirs([log_dir], to_write=False)
     premises = premises_of(rules, [path])
     here = topics_in([path], premises.files)[0] - {CLUSTER_METADATA}
+    account.current().topics |= here if topic is None else {topic}
     cluster = premises.config.cluster
     known = set(cluster.metadata.topics) if cluster and cluster.metadata else set()
     if topic is not None and topic not in here | known:

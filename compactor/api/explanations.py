@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+from compactor import account
 from compactor.api import places
 from compactor.api.premises import plan_of, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.inspect import explain as explaining
 from compactor.inspect.explain import Explanation
 from compactor.remembered_logs import RememberedLogs
+from compactor.survey import topics_in
 
 
 def explain(
@@ -21,6 +23,9 @@ def explain(
     premises = premises_of(rules, paths)
     config = explaining.only_topic_of(topic_partition, premises.config)
     premises = premises._replace(config=config)
+    account.current().topics |= topics_in(paths, premises.files)[0] & {
+        topic_partition.rpartition("-")[0]
+    }
     remembered = RememberedLogs(paths, files=premises.files)
     plan = plan_of(premises, paths, remembered.problems)
     found = explaining.explain(plan, topic_partition, premises.config)

@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
+from compactor import account
 from compactor.api import places
 from compactor.api.changes import note_changes
 from compactor.api.log_settings import settings_of
@@ -16,6 +17,7 @@ from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.log_dir_lock import lock_log_dirs
+from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
 from compactor.stopped_log import additions, changes
 from compactor.stopped_log.additions import NewRecord
@@ -123,7 +125,8 @@ def change_log(
     had been changed.
     """
     if change.makes_replicas_differ and not options.only_replica:
-        raise RefusedError(f"{topic_partition}: {change.command} {ONLY_REPLICA}")
+        problem = f"{topic_partition}: {change.command} {ONLY_REPLICA}"
+        raise RefusedError(problem, ReasonCode.OTHER_REPLICAS)
     (path,) = places.log_dirs([log_dir], to_write=not options.dry_run)
     premises = premises_of(options.rules, [path])
     locks = lock_log_dirs([path], options.allowed_file_systems, options.recover_first)
@@ -141,11 +144,13 @@ def _recovered(at: LogAt, premises: Premises, options: ChangeOptions) -> Iterato
         return
     rules = LoadRules(premises.config, premises.as_of_ms)
     recovered = recover_log_dir(at.log_dir, rules, None, LOCAL)
+    account.current().is_changed |= bool(recovered.logs)
     try:
         for log in recovered.logs:
             if log.name == at.name and log.problem is not None:
                 raise RefusedError(
-                    f"{at.path}: cannot be recovered, and was left as it is: {log.problem}"
+                    f"{at.path}: cannot be recovered, and was left as it is: {log.problem}",
+                    ReasonCode.DAMAGED,
                 )
         yield
     except BaseException as error:
@@ -167,12 +172,15 @@ def _change(at: LogAt, settings: LogSettings, change: Change, options: ChangeOpt
     if options.dry_run or not outcome.is_changed:
         return outcome
     if not options.confirm(outcome):
-        raise RefusedError(f"{at.name}: {change.command} was not confirmed. Nothing was changed")
+        problem = f"{at.name}: {change.command} was not confirmed. Nothing was changed"
+        raise RefusedError(problem, ReasonCode.NOT_CONFIRMED)
     try:
-        return changed(at, known, settings, act, LOCAL)
+        outcome = changed(at, known, settings, act, LOCAL)
     except BaseException as error:
         note_changes(error, PARTLY)
         raise
+    account.current().is_changed = True
+    return outcome
 
 
 def _require_sound(at: LogAt, known: KnownOffsets, settings: LogSettings) -> None:
@@ -183,5 +191,6 @@ def _require_sound(at: LogAt, known: KnownOffsets, settings: LogSettings) -> Non
             raise RefusedError(
                 f"{path}: damaged: a broker that opens this log would cut a part of it off. "
                 "compactor verify says what is wrong with it; compactor log read shows what is "
-                "before it. Nothing was changed"
+                "before it. Nothing was changed",
+                ReasonCode.DAMAGED,
             )

@@ -1,5 +1,6 @@
 """`log move`: a log from one log directory of a broker to another, under the locks of both."""
 
+from compactor import account
 from compactor.api import places
 from compactor.api.changes import note_changes
 from compactor.api.log_changes import DEFAULTS, ChangeOptions
@@ -8,6 +9,7 @@ from compactor.api.premises import premises_of
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.log_dir_lock import lock_log_dirs, require_clean_shutdown
+from compactor.reason_codes import ReasonCode
 from compactor.stopped_log import log_move as moving
 from compactor.stopped_log.changes import Outcome
 from compactor.stopped_log.log_move import Move
@@ -51,12 +53,14 @@ def log_move(
         if options.dry_run:
             return outcome
         if not options.confirm(outcome):
-            raise RefusedError(f"{here.name}: move was not confirmed. Nothing was changed")
+            problem = f"{here.name}: move was not confirmed. Nothing was changed"
+            raise RefusedError(problem, ReasonCode.NOT_CONFIRMED)
         try:
             moving.carry_out(move, LOCAL)
         except BaseException as error:
             note_changes(error, PARTLY)
             raise
+        account.current().is_changed = True
         return outcome
 
 
@@ -87,7 +91,8 @@ def _require_movable(move: Move) -> None:
 def _require_no_future(at: LogAt) -> None:
     if at.key in list_log_dir(at.log_dir, LOCAL).moving_here:
         raise RefusedError(
-            f"{at.log_dir}: a broker was moving {at.name} here. Let it finish. Nothing was changed"
+            f"{at.log_dir}: a broker was moving {at.name} here. Let it finish. Nothing was changed",
+            ReasonCode.MOVE_UNDER_WAY,
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import fields
 
+from compactor import account
 from compactor.api.premises import Premises
 from compactor.config import Config
 from compactor.errors import ConfigError
@@ -18,6 +19,7 @@ def settings_of(topic: str, premises: Premises) -> LogSettings:
     """What the premises say of a topic, as the engine takes it. Raise ConfigError if one is not
     valid."""
     config = premises.config
+    account.current().topics.add(topic)
     try:
         found = LogConfig().changed(dict(_texts(config, topic)))
     except EngineConfigError as error:

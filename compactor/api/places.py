@@ -8,6 +8,7 @@ promise.
 import os
 from collections.abc import Sequence
 
+from compactor import account
 from compactor.api.own_places import PROBLEM, log_dir_around, require_elsewhere
 from compactor.exit_codes import UsageError
 from compactor.originals.kept_manifest import DISCARDED_FILE, RUN_FILE
@@ -22,10 +23,16 @@ _PARTITION_FILES = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
 
 
 def log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:
-    """Check log directories, and return their local paths.
+    """Check the log directories that a command is about, and return their local paths.
 
     Each is one that this user may work in, and none holds a directory for the command's own files.
     """
+    account.current().note_log_dirs(paths)
+    return other_log_dirs(paths, to_write)
+
+
+def other_log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:
+    """Likewise, of log directories that it is not about, such as a copy."""
     found = tuple(in_place("LOG_DIR", path) for path in paths)
     for path in found:
         _check_log_dir(path, to_write)

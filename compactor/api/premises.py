@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from compactor import account
 from compactor.api.as_of import as_of_ms, why_as_of_is_doubtful
 from compactor.api.rules import Rules
 from compactor.cluster_settings import (
@@ -54,11 +55,13 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
     config = replace(config, checks_clock=not rules.any_clock)
     if rules.assume_fully_replicated:
         config = replace(config, assume_fully_replicated=True)
-    started_at_ms = now_ms()
+    started_at_ms = account.current().started_at_ms
+    time_ms = started_at_ms if rules.as_of is None else as_of_ms(str(rules.as_of))
+    account.current().config, account.current().as_of_ms = config, time_ms
     return Premises(
         config=config,
         started_at_ms=started_at_ms,
-        as_of_ms=started_at_ms if rules.as_of is None else as_of_ms(str(rules.as_of)),
+        as_of_ms=time_ms,
         is_as_of_given=rules.as_of is not None,
     )
 
@@ -77,6 +80,7 @@ def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -
     if doubt is not None and to_write:
         raise UsageError(doubt)
     topics, moving_here = topics_in(log_dirs, premises.files)
+    account.current().topics |= topics
     require_include(premises.config, topics, moving_here)
     if to_write:
         replicated = premises.config.assume_fully_replicated

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from compactor import account
 from compactor.api import places
 from compactor.api.changes import OnProgress, watched
 from compactor.api.premises import Premises, premises_of
@@ -10,6 +11,7 @@ from compactor.errors import ConfigError
 from compactor.host.progress import RECOVERY_STAGE, ChangeWatch
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.recovery.log_dir_recovery import LoadRules, LogDirRecovery, recover_log_dir
+from compactor.survey import topics_in
 from storage.errors import CorruptFileError
 from storage.formats import clean_shutdown
 
@@ -29,7 +31,12 @@ def recover(
     paths = places.log_dirs(log_dirs, to_write=True)
     locks = lock_log_dirs(paths, allowed_file_systems, after_unclean_shutdown=True)
     with watched(on_progress) as progress, locks:
-        return recover_log_dirs(paths, premises_of(rules, paths), progress)
+        premises = premises_of(rules, paths)
+        account.current().topics |= topics_in(paths, premises.files)[0]
+        recovered = recover_log_dirs(paths, premises, progress)
+        removed = any(log_dir.removed for log_dir in recovered)
+        account.current().is_changed |= progress.has_changed or removed
+        return recovered
 
 
 def recover_log_dirs(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from compactor import account
 from compactor.api.changes import note_changes
 from compactor.api.managed_cleaning import Cleaner
 from compactor.api.places import in_place
@@ -24,6 +25,7 @@ def replay(script: str, directory: str) -> Iterator[dict[str, Any]]:
     UsageError for a directory with anything in it, or a script that cannot be read; a
     LogCompactionError for a line that asks for what there is not.
     """
+    account.current().note_log_dirs([directory])
     lines = _lines(in_place("SCRIPT", script), script)
     local = in_place("DIR", directory)
     if LOCAL.exists(local) and LOCAL.list_directory(local):

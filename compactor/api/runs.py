@@ -1,7 +1,6 @@
 """`run`: under the locks recover, plan and run one round."""
 
 import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 from cleaner_jobs.spark.local_dirs import given_local_dirs
 from cleaner_jobs.tasks.tasks_here import TasksHere
+from compactor import account
 from compactor.api import places
 from compactor.api.changes import OnProgress, watched
 from compactor.api.copies import (
@@ -137,16 +137,23 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
         stop_if_corrupt((*remembered.still_corrupt(plan.not_cleaned), *plan.not_cleaned))
     report = with_recovery_noted(_clean(asked, plan, plan_anew, progress), recovered)
     if not options.dry_run:
+        account.current().is_changed |= progress.has_changed or _has_changed(report, plan)
         remembered.update(report.logs, premises.started_at_ms)
     else:
         report = replace(report, notices=(*report.notices, *_refusals(asked, plan, copies)))
     return replace(report, warnings=(*premises.warnings, *remembered.warnings))
 
 
+def _has_changed(report: CleaningReport, plan: RoundPlan) -> bool:
+    """Whether a round that came to its end has deleted segments, or set a checkpoint right."""
+    deleted = any(log.retention.deleted.segments for log in report.logs)
+    return deleted or bool(plan.checkpoint_repairs or plan.stray_entries)
+
+
 def _clean(
     asked: _Asked, plan: RoundPlan, plan_anew: Callable[[], RoundPlan], progress: ChangeWatch
 ) -> CleaningReport:
-    options, run_id = asked.options, secrets.token_hex(4)
+    options, run_id = asked.options, account.current().take_run_id()
     with _keeper(asked, run_id, plan) as originals:
         splitting = Splitting(options.dry_run, originals, progress.split, asked.premises.files)
         progress.kept_in = originals.path if originals else None

@@ -1,11 +1,12 @@
 """`undo` and `discard`: bring back the originals that a run has kept, or remove them."""
 
+from compactor import account
 from compactor.api import places
 from compactor.api.changes import note_changes
 from compactor.errors import RefusedError
 from compactor.originals import kept_run
 from compactor.originals.kept_run_lock import held
-from compactor.originals.undo import UndoReport, undo_run
+from compactor.originals.undo import UndoReport, UndoStatus, undo_run
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 
@@ -22,12 +23,15 @@ def undo(run_dir: str, allowed_file_systems: tuple[str, ...] = ()) -> list[UndoR
     path = places.kept_run(run_dir)
     try:
         with held(path):
-            return undo_run(path, allowed_file_systems, LOCAL)
+            reports = undo_run(path, allowed_file_systems, LOCAL)
     except (RefusedError, CorruptFileError):
         raise  # before anything was changed
     except BaseException as error:
         note_changes(error, MAY_HAVE_BEEN_UNDONE)
         raise
+    account.current().note_log_dirs(report.log_dir for report in reports)
+    account.current().is_changed |= any(r.status is UndoStatus.UNDONE for r in reports)
+    return reports
 
 
 def discard(run_dir: str) -> str:
@@ -38,4 +42,5 @@ def discard(run_dir: str) -> str:
     """
     path = places.kept_run(run_dir, to_discard=True)
     kept_run.discard(path, LOCAL)
+    account.current().is_changed = True
     return path

@@ -69,7 +69,7 @@ def verify_against(
     Raise UsageError if a directory or the partition does not exist.
     """
     (after,) = places.log_dirs([log_dir], to_write=False)
-    (copy,) = places.log_dirs([before], to_write=False)
+    (copy,) = places.other_log_dirs([before], to_write=False)
     if os.path.realpath(copy) == os.path.realpath(after):
         raise UsageError(f"--against {before}: is LOG_DIR itself")
     known = CleaningClock(now_ms()) if clock is None else clock

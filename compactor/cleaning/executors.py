@@ -8,6 +8,7 @@ from cleaner_jobs.spark.executor_problem import Lack
 from cleaner_jobs.task_values import RoundSettings, Source
 from compactor.errors import RefusedError
 from compactor.planning.layout import sources_of
+from compactor.reason_codes import ReasonCode
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -25,7 +26,8 @@ def require_able_executors(
     found = executor_problems(spark, facts.work_dir, samples, to_write=not facts.dry_run)
     if found:
         worst = min(found, key=lambda problem: list(Lack).index(problem.lack))
-        raise RefusedError(_LINES[worst.lack].format(problem=worst.problem, on=_on(worst.hosts)))
+        problem = _LINES[worst.lack].format(problem=worst.problem, on=_on(worst.hosts))
+        raise RefusedError(problem, ReasonCode.UNFIT_EXECUTOR)
 
 
 _LINES = {

@@ -7,12 +7,19 @@ import os
 import traceback
 from contextlib import suppress
 
-from compactor import api
+from compactor import account, api
+from compactor.account import Account
 from compactor.command_line import arguments
 from compactor.command_line.interrupts import SignalNotes
 from compactor.command_line.requests import Format, Request, Result
-from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
+from compactor.exit_codes import (
+    ExitCode,
+    error_line,
+    exit_code_of_error,
+    reason_code_of_error,
+)
 from compactor.host.output import print_error, print_line, silence_libraries
+from compactor.views.ending import configuration_document, with_ending, without_report
 from compactor.views.report_json import JsonObject, summary, to_line, to_text
 
 NOTHING_CHANGED = "Nothing was changed."
@@ -20,9 +27,14 @@ NOTHING_CHANGED = "Nothing was changed."
 
 def carry_out(request: Request, signals: SignalNotes) -> int:
     """The exit code of what was asked for."""
-    report: str | None = None
     if not request.debug:
         silence_libraries()
+    with account.opened() as known:
+        return _carried_out(request, signals, known)
+
+
+def _carried_out(request: Request, signals: SignalNotes, known: Account) -> int:
+    report: str | None = None
     try:
         report = arguments.report_file(request.report)
         result = request.carry_out()
@@ -34,10 +46,10 @@ def carry_out(request: Request, signals: SignalNotes) -> int:
         complain(line, api.what_was_changed(error) or NOTHING_CHANGED)
         if _is_unforeseen(cause) and not request.debug:
             print_error("compactor: --debug shows where this comes from")
-        result = Result(summary(request.command, code, line))
+        result = Result(summary(request.command, code, line, reason_code_of_error(cause)))
     if result is None:
         return ExitCode.OK
-    return _end(request, result, report)
+    return _end(request, result, report, known)
 
 
 def _is_unforeseen(error: BaseException) -> bool:
@@ -45,19 +57,22 @@ def _is_unforeseen(error: BaseException) -> bool:
     return error_line(error).startswith("internal error")
 
 
-def _end(request: Request, result: Result, report: str | None) -> int:
+def _end(request: Request, result: Result, report: str | None, known: Account) -> int:
     """Write the report, then the summary as the last line; the exit code."""
-    document = result.document
-    code = int(document["exit_code"])
+    configuration = {"configuration": configuration_document(known)}
+    document = with_ending(result.document, known) | configuration
+    shown = document
+    if request.format is not Format.JSON and result.summary is not None:
+        shown = with_ending(result.summary, known)
     if report is not None:
         try:
             _write_report(report, document)
         except OSError as error:
-            complain(error_line(error), "The report was not written; the command itself has ended.")
-            code = code or ExitCode.FAILED
-    shown = document if request.format is Format.JSON else result.summary or document
-    print_line(to_line({**shown, "exit_code": code}))
-    return code
+            line = error_line(error)
+            complain(line, "The report was not written; the command itself has ended.")
+            shown = without_report(shown, line)
+    print_line(to_line(shown))
+    return int(shown["exit_code"])
 
 
 def _write_report(path: str, document: JsonObject) -> None:

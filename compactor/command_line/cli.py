@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from compactor import account
 from compactor.command_line.carry_out import NOTHING_CHANGED, carry_out, complain
 from compactor.command_line.commands import app
 from compactor.command_line.interrupts import SignalNotes
@@ -25,6 +26,8 @@ from compactor.host.output import (
     standard_output,
 )
 from compactor.host.printable import one_line
+from compactor.reason_codes import ReasonCode
+from compactor.views.ending import with_ending
 from compactor.views.report_json import summary, to_line
 
 COMMANDS = (
@@ -88,6 +91,8 @@ def _end_of_usage_error(words: list[str], error: Exception) -> int:
         f"compactor{f' {command}' if known else ''}" if context is None else context.command_path
     )
     complain(message, f"{NOTHING_CHANGED} See: {asked} --help")
-    if known and command not in ("dump", "log"):
-        print_line(to_line(summary(command, ExitCode.USAGE, message)))
+    if known:
+        told = summary(command, ExitCode.USAGE, message, ReasonCode.WRONG_USAGE)
+        with account.opened() as ended:
+            print_line(to_line(with_ending(told, ended)))
     return ExitCode.USAGE

@@ -7,6 +7,7 @@ from compactor.command_line import arguments
 from compactor.command_line.console import show, show_warnings, shown_progress
 from compactor.command_line.requests import Format, InspectArguments, Result, rules_of_settings
 from compactor.exit_codes import ExitCode
+from compactor.reason_codes import ReasonCode
 from compactor.views.inspection_table import inspection_document, inspection_view
 from compactor.views.report_json import summary
 
@@ -25,7 +26,11 @@ def result_of(wanted: InspectArguments) -> Result:
     with shown_progress() as progress:
         found = api.inspect(wanted.log_dir, wanted.partitions, rules, options, progress)
     failed = any(log.problem is not None for log in found.logs)
-    begin = summary("inspect", ExitCode.PARTIAL if failed else ExitCode.OK)
+    begin = summary(
+        "inspect",
+        ExitCode.PARTIAL if failed else ExitCode.OK,
+        reason_code=ReasonCode.LOGS_FAILED if failed else ReasonCode.DONE,
+    )
     if wanted.format is Format.TABLE:
         show(lambda width: inspection_view(found, width))
     show_warnings(found.warnings)

@@ -3,7 +3,13 @@
 from compactor import api
 from compactor.command_line.console import show, show_lines, show_warnings
 from compactor.command_line.requests import Format, Result, RoundArguments, rules_of
-from compactor.exit_codes import exit_code_of_conditions, exit_code_of_statuses
+from compactor.exit_codes import (
+    exit_code_of_conditions,
+    exit_code_of_statuses,
+    reason_code_of_conditions,
+    reason_code_of_statuses,
+)
+from compactor.round_report import LogStatus
 from compactor.views.met_conditions import met_documents, met_lines
 from compactor.views.plan_json import plan_document
 from compactor.views.plan_table import Said, Screen, plan_view
@@ -20,7 +26,11 @@ def result_of(wanted: RoundArguments) -> Result:
     document = plan_document(found, space, refused, wanted.order) | {"warnings": list(warnings)}
     code = exit_code_of_statuses(log.status for log in found.not_cleaned)
     code = exit_code_of_conditions(code, bool(met))
-    begin = summary("plan", code) | {
+    reason_code = reason_code_of_statuses(
+        [LogStatus.WOULD_CLEAN] * bool(found.logs) + [log.status for log in found.not_cleaned]
+    )
+    reason_code = reason_code_of_conditions(reason_code, code)
+    begin = summary("plan", code, reason_code=reason_code) | {
         "conditions_met": met_documents(met),
         "totals": document["totals"],
     }

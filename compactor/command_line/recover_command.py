@@ -4,6 +4,7 @@ from compactor import api
 from compactor.command_line.console import show, shown_progress
 from compactor.command_line.requests import Format, Result, RoundArguments, rules_of
 from compactor.exit_codes import ExitCode
+from compactor.reason_codes import ReasonCode
 from compactor.views.recovery_report import recovery_document
 from compactor.views.recovery_table import recovery_view
 from compactor.views.report_json import summary
@@ -18,6 +19,8 @@ def result_of(wanted: RoundArguments) -> Result:
     document = recovery_document(recovered)
     if wanted.format is Format.TABLE:
         show(lambda _: recovery_view(recovered))
-    code = ExitCode.PARTIAL if api.problems_of(recovered) else ExitCode.OK
-    begin = summary("recover", code) | {"totals": document["totals"]}
+    code, reason_code = ExitCode.OK, ReasonCode.DONE
+    if api.problems_of(recovered):
+        code, reason_code = ExitCode.PARTIAL, ReasonCode.LOGS_SET_ASIDE
+    begin = summary("recover", code, reason_code=reason_code) | {"totals": document["totals"]}
     return Result(begin | document, begin)

@@ -4,7 +4,12 @@ from compactor import api
 from compactor.command_line import arguments
 from compactor.command_line.console import show, show_lines, show_warnings, shown_progress
 from compactor.command_line.requests import Format, OnCorrupt, Result, RoundArguments, rules_of
-from compactor.exit_codes import exit_code_of_conditions, exit_code_of_report
+from compactor.exit_codes import (
+    exit_code_of_conditions,
+    exit_code_of_report,
+    reason_code_of_conditions,
+    reason_code_of_report,
+)
 from compactor.views.met_conditions import met_documents, met_lines
 from compactor.views.report_json import ending, report_document, report_summary
 from compactor.views.report_table import report_view
@@ -23,8 +28,9 @@ def result_of(wanted: RoundArguments) -> Result:
     else:
         show_warnings(report.warnings)
     code = exit_code_of_conditions(exit_code_of_report(report), bool(met))
-    begin = report_summary(report) | ending(code) | {"conditions_met": met_documents(met)}
-    return Result(begin | report_document(report) | ending(code), begin)
+    ended = ending(code, reason_code_of_conditions(reason_code_of_report(report), code))
+    begin = report_summary(report) | ended | {"conditions_met": met_documents(met)}
+    return Result(begin | report_document(report) | ended, begin)
 
 
 def _options_of(wanted: RoundArguments) -> api.RunOptions:

@@ -15,9 +15,9 @@ def result_of(wanted: UndoArguments) -> Result:
         path = api.discard(wanted.run_dir)
         return Result(summary("undo", ExitCode.OK) | {"discarded": path})
     reports = api.undo(wanted.run_dir, wanted.allowed_file_systems)
-    begin = summary("undo", undo_report.exit_code(reports)) | {
-        "totals": undo_report.totals(reports)
-    }
+    begin = summary(
+        "undo", undo_report.exit_code(reports), reason_code=undo_report.reason_code(reports)
+    ) | {"totals": undo_report.totals(reports)}
     if wanted.format is Format.TABLE:
         for line in undo_report.lines(reports):
             print_line(printable(line))

@@ -6,6 +6,7 @@ from compactor.command_line.requests import Format, Result, VerifyArguments
 from compactor.exit_codes import ExitCode, UsageError
 from compactor.host.output import print_line
 from compactor.host.printable import printable
+from compactor.reason_codes import ReasonCode
 from compactor.views.against_table import comparison_view
 from compactor.views.report_json import JsonObject, summary
 from compactor.views.verification_report import (
@@ -26,8 +27,10 @@ def result_of(wanted: VerifyArguments) -> Result:
         if wanted.manifest:
             found.findings += api.verify_manifest(wanted.log_dir, progress)
     findings = found.findings + (compared.findings if compared else [])
-    code = ExitCode.PARTIAL if findings else ExitCode.OK
-    begin = summary("verify", code) | verification_document(found)
+    code, reason_code = ExitCode.OK, ReasonCode.DONE
+    if findings:
+        code, reason_code = ExitCode.PARTIAL, ReasonCode.FINDINGS
+    begin = summary("verify", code, reason_code=reason_code) | verification_document(found)
     document: JsonObject = {}
     if compared is not None:
         begin |= {"against": comparison_document(compared)}

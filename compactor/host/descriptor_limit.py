@@ -8,6 +8,7 @@ import contextlib
 import resource
 
 from compactor.errors import RefusedError
+from compactor.reason_codes import ReasonCode
 
 FEWEST = 1024  # with 300 a session of two cores did not start, with 400 it did
 
@@ -33,5 +34,6 @@ def require_enough() -> None:
             f"no more than {found:,} files may be open at once (ulimit -n), and a run with Spark "
             f"needs {FEWEST:,}. Raise the hard limit where it is started: ulimit -n 4096 as root, "
             "LimitNOFILE=4096 in a unit of systemd, nofile in /etc/security/limits.conf. "
-            "Nothing was changed"
+            "Nothing was changed",
+            ReasonCode.TOO_FEW_OPEN_FILES,
         )

@@ -188,6 +188,17 @@ class ChangeWatch:
         """A segment is about to be."""
         self.split_began = True
 
+    @property
+    def has_changed(self) -> bool:
+        """Whether anything was changed, or may have been, before retention."""
+        return (
+            self.swap_began
+            or self.recovered
+            or self.recovery_broke_off
+            or self.split_began
+            or self.discarded_runs > 0
+        )
+
     def what_was_changed(self) -> str:
         """The sentences that end an error message."""
         if self.copies:

@@ -16,6 +16,7 @@ import re
 from typing import Any, NamedTuple
 
 from compactor.errors import RefusedError
+from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import LOG, OFFSET_DIGITS, SEGMENT_SUFFIXES, SNAPSHOT, offset_of
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -156,7 +157,8 @@ def _fields(data: bytes, path: str, kind: str, version: int) -> dict[str, Any]:
         raise RefusedError(
             f"{path}: kept by an older version of compactor, which did not note all that its run "
             "left: nobody knows whether the log was changed since. Undo it with that version, or "
-            "drop it with --discard"
+            "drop it with --discard",
+            ReasonCode.OLDER_VERSION,
         )
     if found != version:
         raise UnsupportedFormatError(path, 0, f"version {found!r}, expected {version}")

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from compactor.errors import RefusedError
 from compactor.originals.kept_manifest import RUN_FILE
+from compactor.reason_codes import ReasonCode
 from storage.files.filesystem import naming
 
 WAIT_SECONDS = 10.0  # who looks whether a run is at work has the lock for an instant
@@ -57,7 +58,7 @@ def alone(path: str) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             problem = "locked: its run, or an undo of it, is still at work"
-            raise RefusedError(f"{manifest}: {problem}") from error
+            raise RefusedError(f"{manifest}: {problem}", ReasonCode.LOCK_HELD) from error
         except OSError as error:
             if error.errno not in _WITHOUT_LOCKS:  # there nobody can hold it
                 raise
@@ -85,10 +86,10 @@ def _share(descriptor: int, manifest: str, deadline: float) -> None:
                 problem = (
                     "another process keeps it locked, and may be discarding what is kept there"
                 )
-                raise RefusedError(f"{manifest}: {problem}") from error
+                raise RefusedError(f"{manifest}: {problem}", ReasonCode.LOCK_HELD) from error
         except OSError as error:
             problem = f"cannot be locked: {error.strerror}; keep originals where locks work"
-            raise RefusedError(f"{manifest}: {problem}") from error
+            raise RefusedError(f"{manifest}: {problem}", ReasonCode.FILE_SYSTEM) from error
         time.sleep(LOOK_SECONDS)
 
 
@@ -100,4 +101,5 @@ def _require_same_file(descriptor: int, manifest: str) -> None:
             return
     except FileNotFoundError:
         pass
-    raise RefusedError(f"{manifest}: discarded by another process while it was being locked")
+    problem = "discarded by another process while it was being locked"
+    raise RefusedError(f"{manifest}: {problem}", ReasonCode.CHANGED_MEANWHILE)

@@ -11,6 +11,7 @@ from compactor.errors import RefusedError
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import Places, Room, SpacePlan, plan_space
 from compactor.planning.uncleaned import untouched_report
+from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogStatus
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", re.ASCII)
@@ -68,7 +69,7 @@ def with_room(plan: RoundPlan, space: SpacePlan) -> RoundPlan:
 def require_room(plan: RoundPlan, space: SpacePlan) -> None:
     """Raise RefusedError where there is room for none of its logs."""
     if space.left_out and all(log.path in space.left_out for log in plan.logs):
-        raise RefusedError(next(iter(space.left_out.values())))
+        raise RefusedError(next(iter(space.left_out.values())), ReasonCode.NO_ROOM)
 
 
 def cores_of(master: str | None) -> int | None:

@@ -18,6 +18,8 @@ _MAX_EPOCH = 2**15 - 1
 class ScriptError(LogCompactionError):
     """The script asks for what there is not: it is no answer of the log, and the replay ends."""
 
+    reason_code = "wrong-usage"
+
 
 class Values:
     """Looks values up in a log; `resolved` notes what they stood for."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
+from compactor.reason_codes import ReasonCode
 from compactor.stopped_log.log_offsets import Ends, ends_of
 from compactor.stopped_log.opened_log import LogAtWork
 
@@ -65,7 +66,8 @@ def delete_records(before: int | None) -> Change:
         if log.config.is_compacted and not log.config.is_deleted:
             raise RefusedError(
                 f"{work.at.name}: cleanup.policy of its topic is compact alone, and Kafka deletes "
-                "no records of such a topic. Nothing was changed"
+                "no records of such a topic. Nothing was changed",
+                ReasonCode.POLICY_FORBIDS,
             )
         log.follow_end()
         offset = log.log_end_offset if before is None else before

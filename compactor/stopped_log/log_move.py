@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
+from compactor.reason_codes import ReasonCode
 from compactor.stopped_log.log_place import LogAt
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Files
@@ -70,7 +71,8 @@ def planned(source: LogAt, target_dir: str, files: Files = LOCAL) -> Move:
     elif is_copied and not _are_equal(source.path, target.path, files):
         raise RefusedError(
             f"{target.path}: there is a log of that name with other files than {source.path}. "
-            "A broker does not start with both; find out which one is wanted. Nothing was changed"
+            "A broker does not start with both; find out which one is wanted. Nothing was changed",
+            ReasonCode.IN_TWO_PLACES,
         )
     here = target.path if is_removed else source.path
     size = sum(entry.size_bytes for entry in files.list_directory(here))

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
+from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
 from storage.file_names import parse_future_dir
 from storage.files.files import Files
@@ -103,20 +104,24 @@ def require_changeable(at: LogAt, known: KnownOffsets, files: Files = LOCAL) -> 
     if moving is not None:
         raise RefusedError(
             f"{at.path}: a broker was moving this log: {moving} is its copy so far. Let a broker "
-            "finish the move first. Nothing was changed"
+            "finish the move first. Nothing was changed",
+            ReasonCode.MOVE_UNDER_WAY,
         )
     listing = list_partition(at.path, at.topic, at.partition, files)
     if listing.special:
         raise RefusedError(
-            f"{at.path}: {listing.special[0]}; links are not followed. Nothing was changed"
+            f"{at.path}: {listing.special[0]}; links are not followed. Nothing was changed",
+            ReasonCode.UNFIT_FILE,
         )
     if listing.stray:
-        raise RefusedError(f"{at.path}: {listing.stray[0]}: {UNLOADABLE}. Nothing was changed")
+        problem = f"{listing.stray[0]}: {UNLOADABLE}. Nothing was changed"
+        raise RefusedError(f"{at.path}: {problem}", ReasonCode.UNFIT_FILE)
     end = log_end_offset(listing)
     if listing.segments and end < known.log_start:
         raise RefusedError(
             f"{at.path}: the log ends at offset {end}, below its log start offset "
             f"{known.log_start} in {checkpoint.LOG_START}: whoever opens it deletes every segment. "
-            "Nothing was changed"
+            "Nothing was changed",
+            ReasonCode.DAMAGED,
         )
     return listing

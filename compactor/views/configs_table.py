@@ -9,7 +9,7 @@ from rich.text import Text
 
 from compactor.host.printable import counted, printable
 from compactor.inspect.topic_settings import TopicConfiguration
-from compactor.topic_config import Value, value_text
+from compactor.topic_config import json_value, value_text
 from compactor.views.report_json import JsonObject
 
 
@@ -36,14 +36,10 @@ def configs_document(found: Sequence[TopicConfiguration]) -> JsonObject:
                 "topic": topic.topic,
                 "is_deleted": topic.is_deleted,
                 "settings": {
-                    entry.name: {"value": _json(entry.value), "source": entry.source}
+                    entry.name: {"value": json_value(entry.value), "source": entry.source}
                     for entry in topic.entries
                 },
             }
             for topic in found
         ]
     }
-
-
-def _json(value: Value) -> object:
-    return ",".join(value) if isinstance(value, tuple) else value

@@ -10,8 +10,9 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from compactor.exit_codes import ExitCode, exit_code_of_report
+from compactor.exit_codes import ExitCode, exit_code_of_report, reason_code_of_report
 from compactor.host.printable import iso_time
+from compactor.reason_codes import ReasonCode
 from compactor.round_report import (
     REPORT_SCHEMA_VERSION,
     CleaningReport,
@@ -36,25 +37,31 @@ def to_text(document: JsonObject) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def summary(command: str, code: ExitCode, error: str | None = None) -> JsonObject:
+def summary(
+    command: str,
+    code: ExitCode,
+    error: str | None = None,
+    reason_code: ReasonCode = ReasonCode.DONE,
+) -> JsonObject:
     """What every summary begins with; error is the line that a person was shown."""
     document: JsonObject = {
         "schema_version": REPORT_SCHEMA_VERSION,
         "command": command,
-        **ending(code),
+        **ending(code, reason_code),
     }
     return document if error is None else document | {"error": error}
 
 
-def ending(code: ExitCode) -> JsonObject:
+def ending(code: ExitCode, reason_code: ReasonCode) -> JsonObject:
     """How a command ended."""
-    return {"status": code.word, "exit_code": int(code)}
+    return {"status": code.word, "exit_code": int(code), "reason_code": reason_code.value}
 
 
 def report_summary(report: CleaningReport) -> JsonObject:
     """The summary of a round that came to its end."""
     totals = totals_of(report)
-    return summary("run", exit_code_of_report(report)) | {
+    why = reason_code_of_report(report)
+    return summary("run", exit_code_of_report(report), reason_code=why) | {
         "dry_run": report.dry_run,
         "run_id": report.run_id,
         "seconds": round(report.seconds, 3),

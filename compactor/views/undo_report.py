@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from compactor.exit_codes import ExitCode
 from compactor.host.printable import size_text
 from compactor.originals.undo import UndoReport, UndoStatus
+from compactor.reason_codes import ReasonCode
 from compactor.views.report_json import JsonObject
 
 _WORDS = {
@@ -24,6 +25,14 @@ def exit_code(reports: Sequence[UndoReport]) -> ExitCode:
     if found == {UndoStatus.REFUSED}:
         return ExitCode.REFUSED
     return ExitCode.FAILED if found == {UndoStatus.FAILED} else ExitCode.PARTIAL
+
+
+def reason_code(reports: Sequence[UndoReport]) -> ReasonCode:
+    """Why not all of them could be undone, where that is so."""
+    found = {report.status for report in reports}
+    if UndoStatus.FAILED in found:
+        return ReasonCode.LOGS_FAILED
+    return ReasonCode.CHANGED_MEANWHILE if UndoStatus.REFUSED in found else ReasonCode.DONE
 
 
 def totals(reports: Sequence[UndoReport]) -> JsonObject:

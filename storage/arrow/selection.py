@@ -61,6 +61,8 @@ _MIN, _MAX = -(2**63), 2**63 - 1
 class BadSelectionError(LogCompactionError):
     """What was asked for makes no sense: a column that there is not, an unknown isolation."""
 
+    reason_code = "wrong-usage"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:

@@ -29,6 +29,8 @@ _one_at_a_time = threading.Lock()  # of them is taken or given back
 class LogDirLockedError(LogCompactionError):
     """Somebody else works in a log directory; the message says who may. Nothing was changed."""
 
+    reason_code = "lock-held"
+
 
 @contextlib.contextmanager
 def lock_log_dir(log_dir: str) -> Iterator[Callable[[], bool]]:

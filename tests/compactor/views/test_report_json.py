@@ -7,6 +7,7 @@ import pytest
 
 from compactor.exit_codes import ExitCode
 from compactor.host.printable import iso_time
+from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogStatus, RetentionReport, SegmentCounts
 from compactor.views.report_json import (
     report_document,
@@ -19,11 +20,12 @@ from tests.compactor.rounds import log, report
 
 
 def test_a_summary_begins_every_document() -> None:
-    assert summary("run", ExitCode.REFUSED, "locked") == {
+    assert summary("run", ExitCode.REFUSED, "locked", ReasonCode.LOCK_HELD) == {
         "schema_version": 1,
         "command": "run",
         "status": "refused",
         "exit_code": 3,
+        "reason_code": "lock-held",
         "error": "locked",
     }
 
@@ -57,6 +59,7 @@ def test_the_whole_report() -> None:
         "command": "run",
         "status": "partial",
         "exit_code": 4,
+        "reason_code": "logs-set-aside",
         "dry_run": False,
         "run_id": "cafe",
         "seconds": 4.0,

@@ -1,0 +1,129 @@
+"""Why a command ended as it did, and why a log was not cleaned: codes that a program can go by.
+
+Each stands beside the prose of an error or a reason. This is the one list of them; the page about
+reports shows it. Codes may be added at any time; one that is here keeps its meaning.
+"""
+
+import errno
+from enum import StrEnum
+from typing import Self
+
+from storage.errors import LogCompactionError
+
+
+class ReasonCode(StrEnum):
+    """A code, and what it means in one sentence."""
+
+    sentence: str
+
+    def __new__(cls, code: str, sentence: str) -> Self:
+        member = str.__new__(cls, code)
+        member._value_, member.sentence = code, sentence
+        return member
+
+    # how a command ends that came to its end
+    DONE = "done", "What was asked for is done; exit code 0."
+    NOTHING_TO_DO = (
+        "nothing-to-do",
+        "No log is eligible, so nothing was to be cleaned; exit code 0.",
+    )
+    LOGS_FAILED = "logs-failed", "Some logs failed; each has a code of its own."
+    LOGS_SET_ASIDE = "logs-set-aside", "Some logs were set aside; each has a code of its own."
+    CONDITION = "condition", "A condition of --fail-if holds; exit code 5."
+    FINDINGS = "findings", "verify found something."
+
+    # what was asked for
+    WRONG_USAGE = "wrong-usage", "An argument is missing, unknown or impossible."
+    WRONG_CONFIGURATION = "wrong-configuration", "A setting or a file of settings is not valid."
+    NOT_CONFIRMED = "not-confirmed", "The question whether to go on was not answered with yes."
+    OTHER_REPLICAS = "other-replicas", "Replicas would differ, and --only-replica was not given."
+    POLICY_FORBIDS = "policy-forbids", "Kafka does not do this to a topic with this cleanup.policy."
+
+    # who else is at work, and what was left behind
+    LOCK_HELD = "lock-held", "Another process works in the log directory: wait, and run again."
+    BROKER_RUNNING = "broker-running", "A broker has the log directory: stop it first."
+    LOCK_LOST = "lock-lost", "The lock became somebody else's while the command was at work."
+    CHANGED_MEANWHILE = "changed-meanwhile", "A file is not what it was when it was looked at."
+    UNCLEAN_SHUTDOWN = "unclean-shutdown", "The broker did not stop cleanly: --recover-first."
+    MOVE_UNDER_WAY = "move-under-way", "A broker was moving the log to another log directory."
+    CUT_SHORT = (
+        "cut-short",
+        "A cleaning that was cut short is yet to be settled: compactor recover.",
+    )
+    OLDER_VERSION = "older-version", "It was written by an older version, which noted less."
+
+    # what the operator has to vouch for
+    FILE_SYSTEM = (
+        "file-system",
+        "The file system is not local, or its locks may not keep others out.",
+    )
+    REPLICATION_UNKNOWN = "replication-unknown", "Nothing says how far the logs are replicated."
+    LOG_DIRS_MISSING = "log-dirs-missing", "The broker has log directories that were not given."
+
+    # what the machine lacks
+    NO_ROOM = "no-room", "There is not enough room on a file system."
+    NO_PERMISSION = "no-permission", "A file or directory may not be read or written by this user."
+    NOT_FOUND = "not-found", "A file or directory is not there."
+    TOO_FEW_OPEN_FILES = "too-few-open-files", "Not enough files may be open at once (ulimit -n)."
+    INPUT_OUTPUT = "input-output", "The operating system could not read or write a file."
+    UNFIT_EXECUTOR = "unfit-executor", "A Spark executor lacks Python, this package or a directory."
+    SPARK_FAILED = "spark-failed", "Java or Spark did not start, or a job of it was lost."
+    FAULTY_MACHINE = (
+        "faulty-machine",
+        "What was read or written came out otherwise: memory or disk.",
+    )
+
+    # what is in the files
+    DAMAGED = "damaged", "A file breaks its format, or contradicts another."
+    UNSUPPORTED_FORMAT = "unsupported-format", "A file is of a version, codec or kind not handled."
+    UNFIT_FILE = "unfit-file", "A link or another file that no log has lies in the log's directory."
+    IN_TWO_PLACES = "in-two-places", "The same log is in two of the log directories."
+    SEGMENT_TOO_LARGE = "segment-too-large", "A segment has more bytes than a segment may have."
+    NULL_KEYS = "null-keys", "Most records to be removed have no key: --drop-null-keys."
+    SET_ASIDE_BEFORE = "set-aside-before", "An earlier run set it aside, and it has not changed."
+
+    # why Kafka's rules do not have a log cleaned now
+    POLICY_UNKNOWN = "policy-unknown", "No configuration says what its topic's cleanup.policy is."
+    NOT_COMPACTED = "not-compacted", "The cleanup.policy of its topic does not contain compact."
+    LEFT_OUT = "left-out", "Its topic is not among those that were asked for."
+    TOPIC_DELETED = "topic-deleted", "The cluster does not have its topic any more."
+    OTHER_TOPIC = "other-topic", "It belongs to an earlier topic of the same name."
+    METADATA_LOG = "metadata-log", "It is the metadata log of KRaft, which no cleaner works on."
+    NO_RECORDS = "no-records", "It has no segment."
+    CLOCK_BEHIND = "clock-behind", "It was written after the time that is taken as now."
+    ACTIVE_SEGMENT = "active-segment", "What could be cleaned is in the active segment."
+    NOTHING_NEW = "nothing-new", "It was cleaned up to the active segment, and is clean."
+    DIRTY_RATIO = "dirty-ratio", "It is not dirty enough: min.cleanable.dirty.ratio."
+    MIN_COMPACTION_LAG = "min-compaction-lag", "What is dirty is too young: min.compaction.lag.ms."
+    OPEN_TRANSACTION = "open-transaction", "What is dirty waits behind an open transaction."
+    HIGH_WATERMARK = "high-watermark", "What is dirty is not known to be replicated."
+
+    # how a command ends that did not come to its end
+    INTERRUPTED = "interrupted", "Ctrl-C, SIGTERM or SIGHUP ended it."
+    REFUSED = "refused", "It is not safe to go on, for the reason that the error says."
+    FAILED = "failed", "It failed, for the reason that the error says."
+    INTERNAL_ERROR = "internal-error", "A mistake in this program: --debug shows where."
+    REPORT_NOT_WRITTEN = "report-not-written", "The command is done; its report was not written."
+
+
+_BY_CODE = {str(code): code for code in ReasonCode}
+_OF_ERRNO = {
+    errno.ENOSPC: ReasonCode.NO_ROOM,
+    errno.EDQUOT: ReasonCode.NO_ROOM,
+    errno.EACCES: ReasonCode.NO_PERMISSION,
+    errno.EPERM: ReasonCode.NO_PERMISSION,
+    errno.EROFS: ReasonCode.NO_PERMISSION,
+    errno.ENOENT: ReasonCode.NOT_FOUND,
+    errno.EMFILE: ReasonCode.TOO_FEW_OPEN_FILES,
+    errno.ENFILE: ReasonCode.TOO_FEW_OPEN_FILES,
+}
+
+
+def reason_code_of(error: LogCompactionError) -> ReasonCode:
+    """What an error of this project says of itself."""
+    return _BY_CODE[error.reason_code]
+
+
+def reason_code_of_os(error: OSError) -> ReasonCode:
+    """What an error of the operating system means here."""
+    return _OF_ERRNO.get(error.errno or 0, ReasonCode.INPUT_OUTPUT)

@@ -1,0 +1,67 @@
+"""What stands in the document of every ending, whichever command and however it ended."""
+
+import os
+
+from compactor.account import Account
+from compactor.exit_codes import ExitCode
+from compactor.host.printable import iso_time
+from compactor.host.version import version
+from compactor.reason_codes import ReasonCode
+from compactor.topic_config import json_value
+from compactor.views.report_json import JsonObject, summary
+
+# what every summary begins with; then comes what stands in every ending
+_HEAD = ("schema_version", "command", "status", "exit_code", "reason_code", "error")
+
+
+def with_ending(document: JsonObject, account: Account) -> JsonObject:
+    """The document of a command with what every ending has; what it says itself stands."""
+    head = {name: document[name] for name in _HEAD if name in document}
+    return head | _ending(account) | document
+
+
+def without_report(document: JsonObject, error: str) -> JsonObject:
+    """The ending of a command whose report could not be written: no good one, whatever it did."""
+    if document["exit_code"] != ExitCode.OK:
+        return document
+    failed = summary(
+        document["command"], ExitCode.FAILED, error, reason_code=ReasonCode.REPORT_NOT_WRITTEN
+    )
+    return failed | {name: value for name, value in document.items() if name not in failed}
+
+
+def configuration_document(account: Account) -> JsonObject | None:
+    """The settings that somebody set, and who; None where the command ended before it knew them."""
+    config = account.config
+    if config is None:
+        return None
+    return {
+        "include": None if config.include is None else config.include.pattern,
+        "exclude": None if config.exclude is None else config.exclude.pattern,
+        "assume_fully_replicated": config.assume_fully_replicated,
+        "producer_id_expiration_ms": config.producer_id_expiration_ms,
+        "topics": {
+            topic: {
+                name: {"value": json_value(value), "source": layer.place}
+                for layer in config.layers(topic)
+                for name, value in layer.values.items()
+            }
+            for topic in sorted(account.topics)
+        },
+    }
+
+
+def _ending(account: Account) -> JsonObject:
+    as_of_ms = account.as_of_ms
+    return {
+        "changed": account.is_changed,
+        "run_id": account.run_id,
+        "version": version(),
+        "host": os.uname().nodename,
+        "started_at_ms": account.started_at_ms,
+        "started_at": iso_time(account.started_at_ms),
+        "seconds": round(account.seconds, 3),
+        "as_of_ms": as_of_ms,
+        "as_of": None if as_of_ms is None else iso_time(as_of_ms),
+        "log_dirs": [{"path": path} for path in account.log_dirs],
+    }

@@ -1,0 +1,178 @@
+"""Every ending of every command says the same things about itself, for whoever schedules it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compactor.host.version import version
+from storage.formats import clean_shutdown
+from tests.support.file_states import state_of
+from tests.support.local_command import run_command, use_local_rounds
+
+COMPACT = ("--include", "orders", "--set", "cleanup.policy=compact")
+RUN = (*COMPACT, "--set", "min.cleanable.dirty.ratio=0", "--assume-fully-replicated")
+LOG = ("--set", "cleanup.policy=compact", "--yes", "--only-replica")
+ENDING = {
+    *("schema_version", "command", "status", "exit_code", "reason_code", "changed", "run_id"),
+    *("version", "host", "started_at_ms", "started_at", "seconds", "as_of_ms", "as_of", "log_dirs"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_local_rounds(monkeypatch, tmp_path / "work")
+
+
+def nothing(_: Path) -> None:
+    """Leave the log directory as it is."""
+
+
+def unclean(log_dir: Path) -> None:
+    (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+
+
+def damaged(log_dir: Path) -> None:
+    path = max((log_dir / "orders-0").glob("*.log"))
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+def without_high_watermarks(log_dir: Path) -> None:
+    (log_dir / "replication-offset-checkpoint").unlink()
+
+
+def with_an_odd_file(log_dir: Path) -> None:
+    (log_dir / "odd").write_bytes(b"odd")
+
+
+Prepare = Callable[[Path], object]
+# words (D: the log directory), what is done to it before, exit code, reason code, changed
+ENDINGS: list[tuple[str, Prepare, int, str, bool]] = [
+    ("plan D", nothing, 0, "nothing-to-do", False),
+    (f"plan D {' '.join(COMPACT)}", nothing, 0, "done", False),
+    (f"plan D {' '.join(COMPACT)}", damaged, 4, "logs-set-aside", False),
+    (f"plan D {' '.join(COMPACT)} --fail-if max_dirty_ratio>0", nothing, 5, "condition", False),
+    ("plan D --include nothing-like-it", nothing, 2, "wrong-configuration", False),
+    ("plan D --config no.toml", nothing, 2, "wrong-configuration", False),
+    ("plan D --no-such-option", nothing, 2, "wrong-usage", False),
+    ("plan /no/such/directory", nothing, 2, "wrong-usage", False),
+    (f"run D {' '.join(RUN)}", nothing, 0, "done", True),
+    (f"run D {' '.join(RUN)} --dry-run", nothing, 0, "done", False),
+    (f"run D {' '.join(RUN)}", damaged, 4, "logs-set-aside", False),
+    (f"run D {' '.join(RUN)} --on-corrupt fail", damaged, 1, "damaged", False),
+    (f"run D {' '.join(RUN)}", unclean, 3, "unclean-shutdown", False),
+    (f"run D {' '.join(COMPACT)}", without_high_watermarks, 3, "replication-unknown", False),
+    ("run s3://bucket/logs", nothing, 3, "file-system", False),
+    ("recover D", nothing, 0, "done", False),
+    ("recover D --set no.such.setting=1", nothing, 2, "wrong-configuration", False),
+    ("undo D", nothing, 2, "wrong-usage", False),
+    ("verify D", nothing, 0, "done", False),
+    ("verify D", damaged, 4, "findings", False),
+    ("verify D --as-of 5", nothing, 2, "wrong-usage", False),
+    ("explain D orders-0", nothing, 0, "done", False),
+    ("explain D orders-0 --set cleanup.policy=compact", damaged, 4, "logs-set-aside", False),
+    ("explain D nothing-0", nothing, 2, "wrong-configuration", False),
+    ("configs D", nothing, 0, "done", False),
+    ("configs D nothing", nothing, 2, "wrong-usage", False),
+    ("dump D/nothing", nothing, 2, "wrong-usage", False),
+    ("dump D/odd", with_an_odd_file, 1, "unsupported-format", False),
+    ("dump", nothing, 2, "wrong-usage", False),
+    ("log offsets D orders-0", nothing, 0, "done", False),
+    ("log offsets D nothing-0", nothing, 2, "wrong-usage", False),
+    ("log read D nothing-0", nothing, 2, "wrong-usage", False),
+    ("log roll D orders-0 --yes", nothing, 0, "done", True),
+    ("log roll D orders-0 --dry-run", nothing, 0, "done", False),
+    ("log roll D orders-0 --yes", unclean, 3, "unclean-shutdown", False),
+    ("log truncate D orders-0 --to 1 --yes", nothing, 3, "other-replicas", False),
+    ("log replay D/nothing D/new", nothing, 1, "not-found", False),
+    ("log nothing", nothing, 2, "wrong-usage", False),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "prepare", "code", "reason_code", "changed"),
+    ENDINGS,
+    ids=[f"{words}, {prepare.__name__}" for words, prepare, *_ in ENDINGS],
+)
+def test_an_ending(
+    log_dir: Path, words: str, prepare: Prepare, code: int, reason_code: str, changed: bool
+) -> None:
+    (log_dir / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    prepare(log_dir)
+    before = state_of(log_dir)
+    ended = run_command(*(word.replace("D", str(log_dir), 1) for word in words.split()))
+    said = ended.summary
+    assert (ended.code, said["reason_code"], said["changed"]) == (code, reason_code, changed)
+    assert said["exit_code"] == code
+    assert said.keys() >= ENDING
+    assert ("error" in said) == (code in (1, 2, 3))
+    assert said["version"] == version()
+    assert said["host"] == os.uname().nodename
+    if not changed:
+        assert state_of(log_dir).items() >= before.items(), "it said that nothing was changed"
+
+
+def test_a_report_has_the_settings_too_and_who_made_them(log_dir: Path, tmp_path: Path) -> None:
+    run_command("plan", log_dir, *COMPACT, "--report", tmp_path / "r.json")
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert document["configuration"]["include"] == "orders"
+    policy = {"value": "compact", "source": "--set"}
+    assert document["configuration"]["topics"] == {"orders": {"cleanup.policy": policy}}
+    assert [log_dir["path"] for log_dir in document["log_dirs"]] == [str(log_dir)]
+
+
+def test_one_that_ended_before_it_read_any_has_none(log_dir: Path, tmp_path: Path) -> None:
+    unclean(log_dir)
+    run_command("run", log_dir, "--report", tmp_path / "r.json")
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert (document["configuration"], document["as_of_ms"]) == (None, None)
+    assert document["log_dirs"] == [{"path": str(log_dir)}]
+
+
+def test_a_run_and_what_it_keeps_have_the_name_of_its_ending(log_dir: Path, tmp_path: Path) -> None:
+    ended = run_command("run", log_dir, *RUN, "--keep-originals", tmp_path / "kept")
+    assert os.listdir(tmp_path / "kept") == [ended.summary["run_id"]]
+
+
+def test_undo_says_what_it_changed(log_dir: Path, tmp_path: Path) -> None:
+    run_command("run", log_dir, *RUN, "--keep-originals", tmp_path / "kept")
+    [run_dir] = (tmp_path / "kept").iterdir()
+    said = run_command("undo", run_dir).summary
+    assert (said["reason_code"], said["changed"]) == ("done", True)
+    assert said["log_dirs"] == [{"path": str(log_dir)}]
+    said = run_command("undo", run_dir).summary
+    assert (said["reason_code"], said["changed"]) == ("done", False)
+    said = run_command("undo", run_dir, "--discard").summary
+    assert (said["reason_code"], said["changed"]) == ("done", True)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """The lock of a log directory, by a process of its own."""
+    path.touch()
+    code = "import fcntl, sys; lock = open(sys.argv[1], 'r+'); fcntl.lockf(lock, fcntl.LOCK_EX); "
+    code += "print('held', flush=True); sys.stdin.read()"
+    words = [sys.executable, "-c", code, str(path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe) as holder:
+        assert holder.stdin is not None and holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        yield
+        holder.stdin.close()
+
+
+HELD = [(nothing, "lock-held"), (unclean, "broker-running")]
+
+
+@pytest.mark.parametrize(("prepare", "reason"), HELD)
+def test_a_lock(log_dir: Path, prepare: Prepare, reason: str) -> None:
+    prepare(log_dir)
+    with held(log_dir / ".lock"):
+        said: dict[str, Any] = run_command("run", log_dir).summary
+    assert (said["exit_code"], said["reason_code"], said["changed"]) == (3, reason, False)
