@@ -22,6 +22,7 @@ RESOLVE, RESOLVE_AGAIN = "resolve", "resolve-again"
 REWRITE = "rewrite"  # its rows are also early rows
 INSPECT, MERGE = "inspect", "merge"  # stages of an inspection, and the kinds of their rows
 FINGERPRINT_RANGE = 1 << 64  # sums of fingerprints are taken modulo this
+ENTRY_BYTES = 24  # of a map entry in a part's file
 
 Row = tuple[str, str]  # kind, and the value as a JSON array
 

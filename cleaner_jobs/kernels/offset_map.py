@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cleaner_jobs.task_values import ENTRY_BYTES
 from storage.formats.batch_columns import (
     ABORTED,
     CONTROL_RECORD,
@@ -34,8 +35,7 @@ from storage.formats.batch_columns import (
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import prefetch
 
-ENTRY_WORDS = 3
-ENTRY_BYTES = 8 * ENTRY_WORDS
+ENTRY_WORDS = ENTRY_BYTES // 8
 SUM_COLUMNS = 3  # of collect_superseded
 ORDINAL_SHIFT = 32
 ORDINAL_MASK = (1 << 29) - 1

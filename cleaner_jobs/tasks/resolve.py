@@ -14,7 +14,6 @@ import xxhash
 from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.offset_map import (
-    ENTRY_BYTES,
     ENTRY_WORDS,
     SUM_COLUMNS,
     collect_superseded,
@@ -22,7 +21,7 @@ from cleaner_jobs.kernels.offset_map import (
     table_slots,
 )
 from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.task_values import Part, Verdict
+from cleaner_jobs.task_values import ENTRY_BYTES, Part, Verdict
 from cleaner_jobs.tasks.entry_blocks import EntryBlock
 from cleaner_jobs.tasks.entry_spill import Entries, EntrySpill
 from cleaner_jobs.tasks.sink import write_whole

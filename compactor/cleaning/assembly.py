@@ -37,6 +37,7 @@ from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
 from storage.files.file_attributes import FileAttributes, attributes_of
 from storage.files.filesystem import naming, private, sync_file
+from storage.files.released import release
 from storage.formats import segment_indexes, txn_index
 from storage.formats.txn_index import Entries
 
@@ -206,18 +207,23 @@ def _take_over(span: _Span, path: str, model: FileAttributes) -> bool:
 
 
 def _copied(span: _Span, out: FileIO | None) -> Iterator[int]:
-    """Append the bytes of a span; yield how many more are there. None: all are there already."""
-    left = span.log_bytes
-    with open(span.piece.log_file, "rb", buffering=0) if out else nullcontext() as source:
+    """Append the bytes of a span; yield how many more are there. None: all are there already.
+
+    The piece gives its own up as it goes: they make room for those that follow.
+    """
+    done = 0
+    with open(span.piece.log_file, "r+b", buffering=0) if out else nullcontext() as source:
         if source and out:
             source.seek(span.start)
             out.seek(0, os.SEEK_END)
-        while left:
-            count = min(COPY_BYTES, left)
-            if source and out and not _append(source.fileno(), out.fileno(), count):
-                raise WorkFileError(span.piece.log_file, span.piece.log_bytes, "cut short")
+        while done < span.log_bytes:
+            count = min(COPY_BYTES, span.log_bytes - done)
+            if source and out:
+                if not _append(source.fileno(), out.fileno(), count):
+                    raise WorkFileError(span.piece.log_file, span.piece.log_bytes, "cut short")
+                release(source.fileno(), span.start + done, count)
             yield count
-            left -= count
+            done += count
 
 
 def _check_whole(digest: xxhash.xxh3_64, path: str, position: int, span: _Span) -> None:

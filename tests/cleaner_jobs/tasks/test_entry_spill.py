@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleaner_jobs.kernels.offset_map import ENTRY_BYTES
 from cleaner_jobs.problems import WorkFileError
+from cleaner_jobs.task_values import ENTRY_BYTES
 from cleaner_jobs.tasks.entry_spill import Entries, EntrySpill
 from storage.files.filesystem import list_names
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.kernels.offset_map import ENTRY_BYTES
-from cleaner_jobs.task_values import Part, Verdict
+from cleaner_jobs.task_values import ENTRY_BYTES, Part, Verdict
 from cleaner_jobs.tasks import resolve
 from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_hash_partition
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers

@@ -108,6 +108,12 @@ def test_the_file_of_the_first_piece_becomes_the_joined_one(group: Group) -> Non
     assert left == [False, True, True, True]
 
 
+def test_pieces_that_are_copied_give_up_what_is_joined(group: Group) -> None:
+    joined(group)
+    for each in group.pieces[1:]:
+        assert Path(each.log_file).read_bytes() == bytes(each.log_bytes)
+
+
 @pytest.mark.parametrize("why", ["another file system", "longer", "an attribute"])
 def test_or_it_is_copied(group: Group, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
     """It cannot be renamed; it is not what was written; it was born with what the log's lack."""
