@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from compactor.api.changes import OnProgress as OnProgress
     from compactor.api.changes import Progress as Progress
     from compactor.api.changes import what_was_changed as what_was_changed
+    from compactor.api.checkups import doctor as doctor
     from compactor.api.configurations import configs as configs
     from compactor.api.dumps import dump as dump
     from compactor.api.explanations import explain as explain
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from compactor.api.watches import conditions_of_run as conditions_of_run
     from compactor.api.watches import met_by_plan as met_by_plan
     from compactor.api.watches import met_by_run as met_by_run
+    from compactor.doctor.checks import Check as Check
+    from compactor.doctor.checks import Checkup as Checkup
+    from compactor.doctor.checks import Grade as Grade
     from compactor.errors import CleaningFailedError as CleaningFailedError
     from compactor.errors import ConfigError as ConfigError
     from compactor.errors import CorruptLogError as CorruptLogError
@@ -88,6 +92,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "compactor.api.as_of": "as_of_ms",
     "compactor.api.changes": "Event OnProgress Progress what_was_changed",
+    "compactor.api.checkups": "doctor",
     "compactor.api.configurations": "configs",
     "compactor.api.dumps": "dump",
     "compactor.api.explanations": "explain",
@@ -107,6 +112,7 @@ _NAMES = {
     "compactor.api.undoings": "discard undo",
     "compactor.api.verifications": "verify verify_against verify_manifest",
     "compactor.api.watches": "conditions_of_plan conditions_of_run met_by_plan met_by_run",
+    "compactor.doctor.checks": "Check Checkup Grade",
     "compactor.errors": "CleaningFailedError ConfigError CorruptLogError LockLostError "
     "RefusedError",
     "compactor.inspect.explain": "Explanation",

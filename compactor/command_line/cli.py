@@ -38,6 +38,7 @@ COMMANDS = (
     "explain",
     "configs",
     "inspect",
+    "doctor",
     "dump",
     "verify",
     "log",

@@ -73,7 +73,7 @@ app = typer.Typer(
     "compactor verify /data/kafka --against /backup/kafka-before\n\n"
     "[bold]Exit codes[/]\n\n"
     "0 done, or nothing was eligible; 1 failed; 2 wrong usage or configuration; 3 refused; "
-    "4 some logs failed or were set aside, or verify found something; "
+    "4 some logs failed or were set aside, or verify or doctor found something; "
     "5 a condition of --fail-if holds; "
     "130, 143, 129 interrupted by Ctrl-C, SIGTERM, SIGHUP",
 )
@@ -307,5 +307,6 @@ def undo(
 app.command(cls=GivenOnce)(look_commands.explain)
 app.command(cls=GivenOnce)(look_commands.configs)
 app.command(cls=GivenOnce)(inspect_words.inspect)
+app.command(cls=GivenOnce)(look_commands.doctor)
 app.command(cls=GivenOnce)(look_commands.dump)
 app.command(cls=GivenOnce)(look_commands.verify)

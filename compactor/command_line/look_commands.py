@@ -6,6 +6,7 @@ import typer
 
 from compactor.command_line.begin import begin
 from compactor.command_line.options import (
+    SPARK,
     Against,
     AnyClock,
     AsOf,
@@ -28,6 +29,7 @@ from compactor.command_line.options import (
 from compactor.command_line.requests import (
     ConfigsArguments,
     ConfigurationArguments,
+    DoctorArguments,
     DumpArguments,
     DumpFormat,
     ExplainArguments,
@@ -115,6 +117,34 @@ def configs(  # one parameter an option: this is how typer learns of them
     )
     wanted = ConfigsArguments(log_dir, topic, given, format_)
     return Request("configs", begin("configs", wanted), format_, report, debug)
+
+
+def doctor(
+    log_dir: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[LOG_DIR]...", help="look at these log directories too", show_default=False
+        ),
+    ] = None,
+    start_spark: Annotated[
+        bool,
+        typer.Option(
+            "--start-spark",
+            rich_help_panel=SPARK,
+            help="also start Spark, and let it do one small job; a few seconds",
+        ),
+    ] = False,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Say whether this machine, and log directories on it, are fit for a run, and what to do where
+    they are not: Java, Spark, memory, room, locks, permissions, clock. Reads only.
+
+    [dim]compactor doctor /data/kafka[/]
+    """
+    wanted = DoctorArguments(tuple(log_dir or ()), start_spark, format_)
+    return Request("doctor", begin("doctor", wanted), format_, report, debug)
 
 
 def dump(

@@ -111,6 +111,12 @@ class InspectArguments(NamedTuple):
     format: Format
 
 
+class DoctorArguments(NamedTuple):
+    log_dirs: tuple[str, ...]
+    start_spark: bool
+    format: Format
+
+
 class ExplainArguments(NamedTuple):
     words: RoundArguments
     topic_partition: str

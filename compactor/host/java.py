@@ -59,6 +59,11 @@ def use_java(
     return java
 
 
+def home_to_use(java: Java, cache_dir: Path) -> Path:
+    """What JAVA_HOME is to be for this Java. Of a trimmed one it may have to be made first."""
+    return java.home if java.is_complete else _shim_of(java.home, cache_dir)[0]
+
+
 def find_java(
     environ: MutableMapping[str, str], system_folders: Sequence[Path] = SYSTEM_FOLDERS
 ) -> Java:
@@ -102,9 +107,7 @@ def probe(home: Path, origin: str) -> Java | None:
 
 def make_shim(home: Path, cache_dir: Path) -> Path:
     """A directory to use as JAVA_HOME in place of home, named after what it does."""
-    real_java = home.resolve() / "bin" / "java"
-    text = SHIM.replace("REAL_JAVA", quote(str(real_java)))
-    shim_home = cache_dir / f"java-{sha256(text.encode()).hexdigest()[:16]}"
+    shim_home, text = _shim_of(home, cache_dir)
     shim = shim_home / "bin" / "java"
     if shim.exists():
         return shim_home
@@ -115,9 +118,16 @@ def make_shim(home: Path, cache_dir: Path) -> Path:
         temporary.chmod(0o755)
         temporary.replace(shim)
     except OSError as error:
-        problem = f"cannot write the starter for {real_java}: {error.strerror}"
+        problem = f"cannot write the starter for {home}: {error.strerror}"
         raise CleaningFailedError(f"{shim}: {problem}") from error
     return shim_home
+
+
+def _shim_of(home: Path, cache_dir: Path) -> tuple[Path, str]:
+    """The directory of a starter, and what its `bin/java` says."""
+    real_java = home.resolve() / "bin" / "java"
+    text = SHIM.replace("REAL_JAVA", quote(str(real_java)))
+    return cache_dir / f"java-{sha256(text.encode()).hexdigest()[:16]}", text
 
 
 def _candidates(

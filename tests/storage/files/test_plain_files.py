@@ -82,6 +82,10 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.stopped_log": "record_tables",
         "storage.kernels": "kernel",
     },
+    "what `doctor` looks at: this machine, and what may be done in a log directory": {
+        "cleaner_jobs.spark": "spark_trial",
+        "compactor.doctor": "log_dirs machine spark_parts",
+    },
 }
 
 

@@ -1,0 +1,19 @@
+"""`doctor`, from the words of the command line to a table and a result."""
+
+from compactor import api
+from compactor.command_line.console import show
+from compactor.command_line.requests import DoctorArguments, Format, Result
+from compactor.exit_codes import ExitCode
+from compactor.views.checkup import checkup_document, checkup_view
+from compactor.views.report_json import summary
+
+
+def result_of(wanted: DoctorArguments) -> Result:
+    """Show what a run needs, and what of it is not there."""
+    found = api.doctor(wanted.log_dirs, wanted.start_spark)
+    document = checkup_document(found)
+    code = ExitCode.PARTIAL if document["counts"]["fail"] else ExitCode.OK
+    if wanted.format is Format.TABLE:
+        show(lambda _: checkup_view(found))
+    begin = summary("doctor", code) | {"counts": document["counts"]}
+    return Result(begin | document, begin)

@@ -1,0 +1,52 @@
+"""What a look at one thing has found, and what is to be done about it."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Grade(StrEnum):
+    """How it stands, the worst last."""
+
+    OK = "ok"
+    WARN = "warn"  # a run works, but not as well as it might, or not everywhere
+    FAIL = "fail"  # a run would not work, or would be refused
+
+
+class Check(NamedTuple):
+    """One thing that was looked at."""
+
+    subject: str
+    grade: Grade
+    found: str  # without a full stop
+    advice: str | None = None  # what to do: whole sentences, or a command
+
+
+class Checkup(NamedTuple):
+    """All that was looked at: the machine, then each log directory."""
+
+    machine: tuple[Check, ...]
+    log_dirs: tuple[tuple[str, tuple[Check, ...]], ...]
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        return (*self.machine, *(check for _, checks in self.log_dirs for check in checks))
+
+
+def ok(subject: str, found: str) -> Check:
+    return Check(subject, Grade.OK, found)
+
+
+def warn(subject: str, found: str, advice: str) -> Check:
+    return Check(subject, Grade.WARN, found, advice)
+
+
+def fail(subject: str, found: str, advice: str | None = None) -> Check:
+    """advice: None where what was found says what to do itself."""
+    return Check(subject, Grade.FAIL, found, advice)
+
+
+def count(checks: Iterable[Check]) -> dict[Grade, int]:
+    """How many there are of each grade."""
+    grades = [check.grade for check in checks]
+    return {grade: grades.count(grade) for grade in Grade}

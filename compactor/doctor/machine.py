@@ -1,0 +1,161 @@
+"""This machine: its Python, memory, cores, clock, room for temporary files, open files.
+
+Reads what the system says of itself, and writes nothing.
+"""
+
+import ctypes
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+from cleaner_jobs.spark.class_archive import cache_dir
+from cleaner_jobs.spark.first_use import cores
+from compactor.doctor.checks import Check, fail, ok, warn
+from compactor.host import descriptor_limit
+from compactor.host.clock import now_ms
+from compactor.host.printable import counted, iso_time, size_text
+from compactor.host.version import version
+
+PACKAGES = ("pyspark", "pyarrow", "numba", "numpy", "fsspec", "xxhash", "typer", "rich")
+DRIVER_BYTES = 1 << 30  # Java's heap, as `session_options` asks for it
+WORKER_BYTES = 400 << 20  # the most that was seen of one worker, and each core has one
+FEWEST_TEMPORARY_BYTES = 1 << 30
+_CLOCK_ERROR = 5  # TIME_ERROR of adjtimex: nothing keeps the clock right
+_TIMEX_BYTES = 1024  # more than struct timex has anywhere
+
+
+def machine_checks(environ: Mapping[str, str]) -> list[Check]:
+    """Look at all of them, in the order in which they are shown."""
+    return [
+        _versions(),
+        _packages(),
+        _memory(),
+        _open_files(),
+        _temporary(),
+        _cache(environ),
+        _clock(),
+    ]
+
+
+def _versions() -> Check:
+    found = (
+        f"compactor {version()}, Python {platform.python_version()}, {os.uname().sysname} "
+        f"{platform.release()}, {platform.machine()}"
+    )
+    if sys.platform.startswith("linux"):
+        return ok("system", found)
+    return fail("system", found, "Run it on Linux: locks and syncs are only known there.")
+
+
+def _packages() -> Check:
+    absent, versions = [], []
+    for name in PACKAGES:
+        try:
+            versions.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            absent.append(name)
+    if absent:
+        return fail("packages", f"not installed: {', '.join(absent)}", "pip install log-compactor")
+    return ok("packages", ", ".join(versions))
+
+
+def _memory() -> Check:
+    own, available = cores(), available_bytes()
+    found = f"{counted(own, 'core')}, {size_text(available)} free"
+    needed = DRIVER_BYTES + own * WORKER_BYTES
+    if available >= needed:
+        return ok("memory and cores", found)
+    fewer = max((available - DRIVER_BYTES) // WORKER_BYTES, 1)
+    return warn(
+        "memory and cores",
+        f"{found}; a run on all cores may take up to {size_text(needed)}",
+        f"Run with --master 'local[{fewer}]', or stop the broker first: its memory counts.",
+    )
+
+
+def available_bytes(root: Path = Path("/")) -> int:
+    """What a process may still take: of the machine, and of its control group. root: for tests."""
+    lines = (root / "proc/meminfo").read_text("ascii").splitlines()
+    sizes = dict(line.split(":", 1) for line in lines)
+    available = int(sizes["MemAvailable"].split()[0]) * 1024
+    group = root / "sys/fs/cgroup"
+    try:
+        limit = (group / "memory.max").read_text("ascii").strip()
+        used = int((group / "memory.current").read_text("ascii"))
+    except (OSError, ValueError):  # none, or one of version 1
+        return available
+    return available if limit == "max" else min(available, max(int(limit) - used, 0))
+
+
+def _open_files() -> Check:
+    found = descriptor_limit.limit()
+    text = "any number of files may be open" if found is None else f"{found:,} may be open at once"
+    if found is None or found >= descriptor_limit.FEWEST:
+        return ok("open files", text)
+    return fail(
+        "open files",
+        f"{text} (ulimit -n), and Spark needs {descriptor_limit.FEWEST:,}",
+        "Raise the hard limit where it is started: ulimit -n 4096 as root, LimitNOFILE=4096 in a "
+        "unit of systemd, nofile in /etc/security/limits.conf.",
+    )
+
+
+def _temporary() -> Check:
+    try:
+        directory = tempfile.gettempdir()
+    except FileNotFoundError:
+        return fail(
+            "temporary files",
+            "there is no directory for them that can be written to",
+            "Set TMPDIR to one, or make room in /tmp.",
+        )
+    state = os.statvfs(directory)
+    free = state.f_bavail * state.f_frsize
+    found = f"{directory}, {size_text(free)} free"
+    if free >= FEWEST_TEMPORARY_BYTES:
+        return ok("temporary files", found)
+    return warn(
+        "temporary files",
+        found,
+        "Set TMPDIR or --work-dir to a directory with more room: a run keeps an entry for each key "
+        "of the logs there until it ends.",
+    )
+
+
+def _cache(environ: Mapping[str, str]) -> Check:
+    directory = cache_dir(environ)
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    if os.access(existing, os.W_OK | os.X_OK):
+        return ok("cache", str(directory))
+    return warn(
+        "cache",
+        f"no permission to write in {existing}",
+        "Set HOME or XDG_CACHE_HOME to a directory of this user: without what is kept there each "
+        "start takes some seconds more.",
+    )
+
+
+def _clock() -> Check:
+    time = iso_time(now_ms())
+    if _is_kept_right():
+        return ok("clock", f"{time}, kept right by a time server")
+    return warn(
+        "clock",
+        f"{time}; this system does not say that a time server keeps it right",
+        "Compare it with the brokers' (timedatectl): tombstones go by it. In a container, look at "
+        "the host.",
+    )
+
+
+def _is_kept_right() -> bool:
+    """What the kernel knows of it, asked without changing anything (adjtimex(2), modes 0)."""
+    try:
+        adjtimex = ctypes.CDLL(None).adjtimex
+    except (OSError, AttributeError):
+        return False
+    state = int(adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES)))
+    return 0 <= state < _CLOCK_ERROR

@@ -1,0 +1,56 @@
+"""What `doctor` has found: a line for each thing, and what to do about those that are not ok."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from compactor.doctor.checks import Check, Checkup, Grade, count
+from compactor.host.printable import counted, one_line, printable
+from compactor.views.report_json import JsonObject
+
+_STYLES = {Grade.OK: "green", Grade.WARN: "yellow", Grade.FAIL: "bold red"}
+
+
+def checkup_view(found: Checkup) -> RenderableType:
+    """The machine, then each log directory, then how many are not ok."""
+    parts: list[RenderableType] = [Text("This machine", "bold"), _table(found.machine)]
+    for path, checks in found.log_dirs:
+        parts += [Text(printable(path), "bold"), _table(checks)]
+    return Group(*parts, Text(_sum(found)))
+
+
+def checkup_document(found: Checkup) -> JsonObject:
+    """The same as JSON, after the fields of the summary."""
+    return {
+        "counts": {grade.value: number for grade, number in count(found.checks).items()},
+        "machine": [check._asdict() for check in found.machine],
+        "log_dirs": [
+            {"path": path, "checks": [check._asdict() for check in checks]}
+            for path, checks in found.log_dirs
+        ],
+    }
+
+
+def _table(checks: Sequence[Check]) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for check in checks:
+        told = Text(one_line(check.found))
+        if check.advice:
+            told.append(f"\n{one_line(check.advice)}", "dim")
+        table.add_row(Text(check.grade, _STYLES[check.grade]), check.subject, told)
+    return table
+
+
+def _sum(found: Checkup) -> str:
+    counts = count(found.checks)
+    problems, warnings = counts[Grade.FAIL], counts[Grade.WARN]
+    if problems:
+        return f"A run would not work as it is: see the {counted(problems, 'line')} with fail."
+    if warnings:
+        return f"A run can be done; {counted(warnings, 'warning')} to look at."
+    return "A run can be done."

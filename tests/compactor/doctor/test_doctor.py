@@ -1,0 +1,188 @@
+"""What `doctor` says of a machine and of log directories; it changes nothing."""
+
+import os
+import subprocess
+import sys
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from compactor import api
+from compactor.api import Grade
+from compactor.doctor import log_dirs as of_log_dirs
+from compactor.doctor import machine, spark_parts
+from compactor.doctor.checks import Check
+from compactor.host import descriptor_limit
+from storage.formats import checkpoint, clean_shutdown, meta_properties
+from storage.formats.meta_properties import MetaProperties
+from storage.log.cluster_metadata import METADATA_DIR
+from tests.compactor.plan_logs import NOW_MS, Shape, build
+from tests.support.file_states import state_of
+from tests.support.local_command import run_command
+
+HOLD = """
+import fcntl, os, sys
+descriptor = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+fcntl.lockf(descriptor, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """As a broker that was stopped cleanly leaves it."""
+    root = tmp_path / "data"
+    build(root, Shape("t", 0), Shape("t", 1))
+    meta_properties.write(str(root), MetaProperties(1, "a-cluster", 7, None))
+    (root / METADATA_DIR).mkdir()
+    return root
+
+
+def found(log_dir: Path, subject: str) -> Check:
+    (check,) = (
+        check
+        for check in of_log_dirs.log_dir_checks(str(log_dir), NOW_MS * 10**9)
+        if check.subject == subject
+    )
+    return check
+
+
+def test_a_directory_in_good_order_has_nothing_to_be_done(data: Path) -> None:
+    before = state_of(data)
+    checks = of_log_dirs.log_dir_checks(str(data), NOW_MS * 10**9)
+    assert [(c.subject, c.advice) for c in checks if c.grade is not Grade.OK] == []
+    assert checks[0].found == "2 logs, 474 B; broker 7 of cluster a-cluster"
+    assert state_of(data) == before
+
+
+def test_a_lock_that_is_held_fails(data: Path) -> None:
+    command = [sys.executable, "-c", HOLD, str(data / ".lock")]
+    with subprocess.Popen(command, stdin=-1, stdout=-1) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+        check = found(data, "lock")
+        holder.communicate()
+    assert check.grade is Grade.FAIL
+    assert "locked" in check.found
+    assert found(data, "lock").grade is Grade.OK
+
+
+def test_an_unclean_shutdown_fails_and_says_what_to_give(data: Path) -> None:
+    (data / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+    check = found(data, "last shutdown")
+    assert check.grade is Grade.FAIL
+    assert "--recover-first" in check.found
+
+
+def test_without_high_watermarks_a_run_would_be_refused(data: Path) -> None:
+    (data / checkpoint.REPLICATION).unlink()
+    check = found(data, "high watermarks")
+    assert check.grade is Grade.FAIL
+    assert "--assume-fully-replicated" in (check.advice or "")
+
+
+def test_without_a_metadata_log_settings_have_to_be_given(data: Path) -> None:
+    (data / METADATA_DIR).rmdir()
+    check = found(data, "settings of topics")
+    assert check.grade is Grade.WARN
+    assert "--topic-configs FILE" in (check.advice or "")
+
+
+def test_files_that_were_written_after_now_are_told(data: Path) -> None:
+    checks = of_log_dirs.log_dir_checks(str(data), NOW_MS)
+    (check,) = (check for check in checks if check.subject == "times of files")
+    assert check.grade is Grade.WARN
+
+
+def test_another_owner_is_to_be_worked_as(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1)
+    check = found(data, "permissions")
+    assert check.grade is Grade.WARN
+    assert "sudo -u " in (check.advice or "")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    check = found(data, "permissions")
+    assert check.grade is Grade.FAIL
+    assert f"may not read and write {data}, {data}/t-0, {data}/t-1" in check.found
+
+
+def test_a_log_that_has_no_room_beside_itself_is_named(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Room = namedtuple("Room", "f_bavail f_frsize")
+    monkeypatch.setattr(os, "statvfs", lambda _: Room(100, 1))
+    check = found(data, "room")
+    assert check.grade is Grade.WARN
+    assert check.found == "100 B free, and the largest log, t-0, has 237 B"
+
+
+def test_memory_is_that_of_the_control_group_where_it_is_less(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text("MemTotal: 9000 kB\nMemAvailable: 5000 kB\n")
+    assert machine.available_bytes(tmp_path) == 5_120_000
+    group = tmp_path / "sys/fs/cgroup"
+    group.mkdir(parents=True)
+    (group / "memory.max").write_text("max\n")
+    (group / "memory.current").write_text("1000\n")
+    assert machine.available_bytes(tmp_path) == 5_120_000
+    (group / "memory.max").write_text("3000\n")
+    assert machine.available_bytes(tmp_path) == 2000
+
+
+def test_too_few_open_files_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descriptor_limit, "limit", lambda: 512)
+    (check,) = (c for c in machine.machine_checks(os.environ) if c.subject == "open files")
+    assert check.grade is Grade.FAIL
+    assert "LimitNOFILE=4096" in (check.advice or "")
+
+
+def test_little_memory_leads_to_fewer_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 GiB for Java and 400 MiB for each worker: of 2 GiB there is room for two, and a half."""
+    monkeypatch.setattr(machine, "available_bytes", lambda: 2 << 30)
+    monkeypatch.setattr(machine, "cores", lambda: 8)
+    (check,) = (c for c in machine.machine_checks(os.environ) if c.subject == "memory and cores")
+    assert check.grade is Grade.WARN
+    assert "--master 'local[2]'" in (check.advice or "")
+
+
+def test_without_java_all_else_is_looked_at_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_java(_: object) -> None:
+        raise api.CleaningFailedError("No Java that Spark runs on was found")
+
+    monkeypatch.setattr(spark_parts, "find_java", no_java)
+    environ = {"HOME": str(tmp_path)}
+    checks = spark_parts.spark_checks(environ, starts=True)
+    assert [(c.subject, c.grade) for c in checks] == [
+        ("Java", Grade.FAIL),
+        ("Spark", Grade.OK),
+        ("kernels", Grade.WARN),
+    ]
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_spark_than_that_of_pyspark_fails(tmp_path: Path) -> None:
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-core_2.13-3.5.1.jar").touch()
+    environ = dict(os.environ) | {"SPARK_HOME": str(tmp_path)}
+    (check,) = (c for c in spark_parts.spark_checks(environ, False) if c.subject == "Spark")
+    assert check.grade is Grade.FAIL
+    assert check.found.endswith(f"the jars in {tmp_path / 'jars'} are 3.5.1")
+
+
+def test_the_command_ends_with_4_where_a_run_would_not_work(data: Path) -> None:
+    ended = run_command("doctor", data)
+    assert (ended.code, ended.summary["status"]) == (0, "ok")
+    assert "A run can be done" in ended.out
+    ended = run_command("doctor", data, "/nowhere", "--format", "json")
+    assert ended.code == ended.summary["exit_code"] == 4
+    (_, nowhere) = ended.summary["log_dirs"]
+    assert nowhere["checks"] == [
+        {
+            "subject": "log directory",
+            "grade": "fail",
+            "found": "LOG_DIR /nowhere: No such file or directory",
+            "advice": None,
+        }
+    ]
