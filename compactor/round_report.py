@@ -28,6 +28,7 @@ class ReasonKind(StrEnum):
     NOTHING_NEW = "nothing-new"
     EMPTY = "empty"
     LEFT_OUT = "left-out"  # by --include or --exclude
+    NOT_REVIEWED = "not-reviewed"  # a saved plan is carried out, which does not have it
     METADATA_LOG = "metadata-log"
     TOPIC_DELETED = "topic-deleted"
     TOPIC_ID_MISMATCH = "topic-id-mismatch"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from compactor.api import places
+from compactor.api import places, saved_plans
 from compactor.api.premises import (
     Premises,
     plan_of,
@@ -28,12 +28,15 @@ class Plan(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def plan(log_dirs: Sequence[str], rules: Rules = KAFKAS_DEFAULTS) -> Plan:
+def plan(log_dirs: Sequence[str], rules: Rules = KAFKAS_DEFAULTS, save: str | None = None) -> Plan:
     """Survey the log directories and select logs. Takes no lock and changes nothing.
 
+    save: a file for the plan, to be carried out by `run` with `RunOptions.plan`.
     Raise ConfigError, OSError, and RefusedError if a directory cannot be read.
     """
     paths = places.log_dirs(log_dirs, to_write=False)
+    if save is not None:
+        saved_plans.require_savable(save, rules, paths)
     premises = premises_of_round(rules, paths, to_write=False)
     remembered = RememberedLogs(paths, files=premises.files)
     found = plan_of(premises, paths, remembered.problems)
@@ -41,6 +44,8 @@ def plan(log_dirs: Sequence[str], rules: Rules = KAFKAS_DEFAULTS) -> Plan:
     refused = tuple(_refusals(log_dirs, rules, premises, found))
     if space is not None:
         refused += tuple(messages_of(partial(require_room, found, space[1])))
+    if save is not None:
+        saved_plans.save(save, found, rules, premises)
     return Plan(found, space, refused, (*premises.warnings, *remembered.warnings))
 
 

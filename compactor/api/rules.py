@@ -35,6 +35,7 @@ class RunOptions:
     """The options of `run` alone, as on the command line."""
 
     dry_run: bool = False
+    plan: str | None = None  # a file of `plan(save=…)`: carry that out, by its own rules and clock
     map_capacity: int | None = None  # stop where Kafka's cleaner would if its map took so many keys
     recover_first: bool = False  # after an unclean shutdown, which is refused otherwise
     fail_on_corrupt: bool = False  # end the run at damaged data, instead of setting its log aside

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cleaner_jobs.spark.local_dirs import given_local_dirs
 from cleaner_jobs.tasks.tasks_here import TasksHere
 from compactor import account
-from compactor.api import places
+from compactor.api import places, saved_plans
 from compactor.api.changes import OnProgress, watched
 from compactor.api.copies import (
     Copies,
@@ -33,8 +33,10 @@ from compactor.host.progress import START_STAGE, ChangeWatch
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.originals.kept_run import discard_expired
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
+from compactor.planning.reviewed import only_reviewed, require_as_reviewed
 from compactor.planning.room import require_room, space_of, with_room
 from compactor.planning.round_plan import RoundPlan
+from compactor.planning.saved_plan import SavedPlan
 from compactor.planning.space import SpacePlan, leaving_out
 from compactor.planning.uncleaned import stop_if_corrupt
 from compactor.recovery.recovery_account import problems_of, with_recovery_noted
@@ -59,6 +61,7 @@ class _Asked(NamedTuple):
     options: RunOptions
     places: _Places
     premises: Premises
+    saved: SavedPlan | None  # to be carried out
 
 
 def run(
@@ -73,6 +76,10 @@ def run(
     CleaningFailedError, LockLostError and OSError if the round as a whole fails; then
     `what_was_changed` says what had been changed.
     """
+    saved = None
+    if options.plan is not None:
+        saved = saved_plans.read(options.plan, log_dirs, rules)
+        log_dirs, rules = saved.log_dirs, saved_plans.rules_of(saved, options.plan)
     own = _places(log_dirs, options)
     # The locks come first: what is planned under them is still true when it is done.
     locks = lock_log_dirs(
@@ -83,12 +90,14 @@ def run(
     with watched(on_progress) as progress, nullcontext() if only_reads else locks:
         # before anything is changed
         premises = premises_of_round(rules, own.log_dirs, to_write=not options.dry_run)
-        asked = _Asked(options, own, premises)
+        if saved is not None:
+            premises = saved_plans.as_reviewed(premises, saved)
+        asked = _Asked(options, own, premises, saved)
         return _round_on_copies(asked, progress) if own.copies else _round(asked, progress)
 
 
 def _round_on_copies(asked: _Asked, progress: ChangeWatch) -> CleaningReport:
-    options, own, premises = asked
+    options, own, premises, _ = asked
     copies = copies_of(own.log_dirs, own.copies, options.compacted_only, premises)
     if options.dry_run:
         return replace(_round(asked, progress, copies), copies=copies.reports())
@@ -98,6 +107,7 @@ def _round_on_copies(asked: _Asked, progress: ChangeWatch) -> CleaningReport:
             replace(options, recover_first=options.recover_first or not is_clean),
             own._replace(log_dirs=own.copies),
             premises,
+            None,
         )
         return finished(copies, _round(there, progress), progress)
 
@@ -113,6 +123,10 @@ def _places(log_dirs: Sequence[str], options: RunOptions) -> _Places:
     originals_dir = places.keep_originals(options.keep_originals, paths)
     if options.keep_for_ms is not None and originals_dir is None:
         raise UsageError("--keep-for: needs --keep-originals, which is not given")
+    if options.output and options.plan is not None:
+        raise UsageError(
+            "--plan: not with --output; it knows the files of the log directory itself"
+        )
     if options.output and originals_dir is not None:
         raise UsageError("--keep-originals: not with --output, which changes no original")
     if options.compacted_only and not options.output:
@@ -121,7 +135,7 @@ def _places(log_dirs: Sequence[str], options: RunOptions) -> _Places:
 
 
 def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -> CleaningReport:
-    options, own, premises = asked
+    options, own, premises, saved = asked
     recovered = (
         []
         if options.dry_run
@@ -133,6 +147,8 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
         _discard_expired(asked, progress)
     plan_anew = partial(_plan_with_room, asked, problems)
     plan = plan_anew()
+    if saved is not None:
+        require_as_reviewed(saved, plan, str(options.plan))
     if options.fail_on_corrupt:
         stop_if_corrupt((*remembered.still_corrupt(plan.not_cleaned), *plan.not_cleaned))
     report = with_recovery_noted(_clean(asked, plan, plan_anew, progress), recovered)
@@ -180,7 +196,7 @@ def _clean(
 
 def _refusals(asked: _Asked, plan: RoundPlan, copies: Copies | None) -> list[str]:
     """Why a real run would be refused, or would leave out logs that the dry run has shown."""
-    options, own, premises = asked
+    options, own, premises, _ = asked
     replicated = premises.config.assume_fully_replicated
     known = options.allowed_file_systems, options.recover_first, replicated
     if copies is not None:
@@ -215,14 +231,16 @@ def _keeper(asked: _Asked, run_id: str, plan: RoundPlan) -> Iterator[OriginalsKe
 
 def _plan_with_room(asked: _Asked, problems: Mapping[str, str]) -> RoundPlan:
     """What a run takes on."""
-    options, own, premises = asked
+    options, own, premises, saved = asked
     found = plan_of(premises, own.log_dirs, problems)
+    if saved is not None:
+        found = only_reviewed(saved, found)
     if options.dry_run or not found.logs:
         return found
     return with_room(found, _space(asked, found))
 
 
 def _space(asked: _Asked, plan: RoundPlan) -> SpacePlan:
-    options, own, _ = asked
+    options, own, _, _ = asked
     all_staged = options.fail_on_corrupt  # until every one is known to be sound
     return space_of(plan.logs, own.work_dir, own.originals_dir, options.master, all_staged)

@@ -46,7 +46,14 @@ from compactor.command_line.options import (
     TopicConfigs,
     WorkDir,
 )
-from compactor.command_line.plan_options import PlanOrder, ShowAll, Top
+from compactor.command_line.plan_options import (
+    LogDirsOrPlan,
+    PlanOrder,
+    PlanToRun,
+    SavePlan,
+    ShowAll,
+    Top,
+)
 from compactor.command_line.requests import (
     ConfigurationArguments,
     Format,
@@ -132,6 +139,7 @@ def plan(  # one parameter an option: this is how typer learns of them
     order: PlanOrder = api.Order.GAIN,
     top: Top = 10,
     all_: ShowAll = False,
+    save: SavePlan = None,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
@@ -160,6 +168,7 @@ def plan(  # one parameter an option: this is how typer learns of them
         assume_fully_replicated=assume_fully_replicated,
         fail_if=tuple(fail_if or ()),
         order=order,
+        saved_plan=save,
         top=None if all_ else top,
         format=format_,
     )
@@ -168,7 +177,8 @@ def plan(  # one parameter an option: this is how typer learns of them
 
 @app.command(cls=GivenOnce)
 def run(  # one parameter an option: this is how typer learns of them
-    log_dir: LogDirs,
+    log_dir: LogDirsOrPlan = None,
+    plan: PlanToRun = None,
     dry_run: DryRun = False,
     topic_configs: TopicConfigs = None,
     config: Config = None,
@@ -203,6 +213,8 @@ def run(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor run /data/kafka --topic-configs topics.json --dry-run[/]
     """
+    if not log_dir and plan is None:
+        raise typer.BadParameter("Missing argument 'LOG_DIR'.")
     given = ConfigurationArguments(
         topic_configs=topic_configs,
         config=config,
@@ -212,7 +224,8 @@ def run(  # one parameter an option: this is how typer learns of them
         server_properties=server_properties,
     )
     wanted = RoundArguments(
-        log_dirs=tuple(log_dir),
+        log_dirs=tuple(log_dir or ()),
+        saved_plan=plan,
         dry_run=dry_run,
         configuration=given,
         include=include,

@@ -12,7 +12,7 @@ from compactor.exit_codes import (
 from compactor.round_report import LogStatus
 from compactor.views.met_conditions import met_documents, met_lines
 from compactor.views.plan_json import plan_document
-from compactor.views.plan_table import Said, Screen, plan_view
+from compactor.views.plan_table import Said, Screen, plan_view, saved_lines
 from compactor.views.report_json import summary
 from storage.collector import collector_paused
 
@@ -21,7 +21,7 @@ from storage.collector import collector_paused
 def result_of(wanted: RoundArguments) -> Result:
     """Survey and select, and show what a round would take on."""
     conditions = api.conditions_of_plan(wanted.fail_if) if wanted.fail_if else ()
-    found, space, refused, warnings = api.plan(wanted.log_dirs, rules_of(wanted))
+    found, space, refused, warnings = api.plan(wanted.log_dirs, rules_of(wanted), wanted.saved_plan)
     met = api.met_by_plan(conditions, found) if conditions else []
     document = plan_document(found, space, refused, wanted.order) | {"warnings": list(warnings)}
     code = exit_code_of_statuses(log.status for log in found.not_cleaned)
@@ -38,6 +38,8 @@ def result_of(wanted: RoundArguments) -> Result:
         said, screen = Said(space, refused, warnings), Screen(wanted.order, wanted.top)
         show(lambda width: plan_view(found, width, said, screen))
         show_lines(met_lines(met))
+        if wanted.saved_plan is not None:
+            show_lines(saved_lines(wanted.saved_plan))
     else:
         show_warnings(warnings)
     return Result(begin | document, begin)

@@ -1,11 +1,11 @@
-"""The options of `plan` alone, as typer takes them."""
+"""The options about plans, as typer takes them."""
 
 from typing import Annotated
 
 import typer
 
 from compactor import api
-from compactor.command_line.options import OUTPUT
+from compactor.command_line.options import LOGS, OUTPUT
 
 PlanOrder = Annotated[
     api.Order,
@@ -30,5 +30,30 @@ ShowAll = Annotated[
     bool,
     typer.Option(
         "--all", rich_help_panel=OUTPUT, help="list every log, and why each is passed over"
+    ),
+]
+SavePlan = Annotated[
+    str | None,
+    typer.Option(
+        "--save",
+        metavar="FILE",
+        rich_help_panel=OUTPUT,
+        help="also save the plan, to be carried out as it is with run --plan FILE",
+    ),
+]
+PlanToRun = Annotated[
+    str | None,
+    typer.Option(
+        "--plan",
+        metavar="FILE",
+        rich_help_panel=LOGS,
+        help="carry out what plan --save wrote: its logs, ranges, settings and clock; refused "
+        "where a log was changed since. LOG_DIR and options for them are left out",
+    ),
+]
+LogDirsOrPlan = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="LOG_DIR", help="log directories of one broker (log.dirs)", show_default=False
     ),
 ]

@@ -63,6 +63,7 @@ class RoundArguments:
     recover_first: bool = False
     fail_if: tuple[str, ...] = ()
     order: api.Order = api.Order.GAIN
+    saved_plan: str | None = None  # of a plan where it is saved, of a run what it carries out
     top: int | None = None  # rows of a plan's list; None: everything
     format: Format = Format.TABLE
 

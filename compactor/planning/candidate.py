@@ -157,6 +157,14 @@ def judge(
     )
 
 
+def below(judgement: Judgement, bound: Bound) -> Judgement:
+    """Judge once more, with one bound more."""
+    bounds = (*judgement.bounds, bound)
+    segments, first_dirty = judgement.partition.segments, judgement.first_dirty
+    cleanable = selection.cleanable_range(segments, first_dirty.offset, bounds)
+    return replace(judgement, bounds=bounds, cleanable=cleanable)
+
+
 def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Prepared:
     """Look at the end of a log and at its producers, and, if it is eligible, for missing indexes.
 
@@ -174,11 +182,7 @@ def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Pr
     judgement = replace(judgement, log_end_offset=end_offset, last_stable_offset=bound.offset)
     if bound.name is BoundName.OPEN_TRANSACTION:
         cause = _open_transactions(state, clock.now_ms)
-        bounds = (*judgement.bounds, bound._replace(cause=cause))
-        cleanable = selection.cleanable_range(
-            partition.segments, judgement.first_dirty.offset, bounds
-        )
-        judgement = replace(judgement, bounds=bounds, cleanable=cleanable)
+        judgement = below(judgement, bound._replace(cause=cause))
     refusal = _refusal(judgement)
     to_rewrite: tuple[Segment, ...] = ()
     notes: tuple[str, ...] = ()

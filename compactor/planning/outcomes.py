@@ -25,6 +25,7 @@ class Standing(StrEnum):
     EMPTY = "empty"
     MOVING = "moving"
     CLOCK_BEHIND = "clock-behind"
+    NOT_REVIEWED = "not-reviewed"  # a saved plan is carried out, which does not have it
     METADATA_LOG = "metadata-log"
     SET_ASIDE = "set-aside"
 

@@ -4,17 +4,18 @@ from collections.abc import Mapping, Sequence
 
 from compactor import survey as log_dir_survey
 from compactor.config import Config
-from compactor.planning.candidate import RoundClock, defect, judge, prepare
+from compactor.planning.candidate import RoundClock, below, defect, judge, prepare
 from compactor.planning.clock_check import why_clock_is_behind
 from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
 from compactor.planning.reasons import why_not_compacted, why_not_eligible
+from compactor.planning.selection import Bound, BoundName
 from compactor.retention.log_deletion import check_leader_epochs
 from compactor.retention.log_retention import LogRetention, deletion_of, limits_of
 from compactor.round_report import LogStatus, Reason, ReasonKind
 from compactor.survey import LogDirSurvey, offsets_of
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
-from storage.formats.checkpoint import CLEANER_OFFSET
+from storage.formats.checkpoint import CLEANER_OFFSET, TopicPartition
 from storage.log.log_dir import PartitionListing
 
 CLUSTER_METADATA = "__cluster_metadata"
@@ -77,7 +78,7 @@ class Planner:
         return None if config.is_compacted else Refusal(why_not_compacted(config))
 
     def _unfit(self, partition: PartitionListing, survey: LogDirSurvey) -> Refusal | None:
-        key = partition.topic, partition.partition
+        key = _key(partition)
         for kind, text in (
             (ReasonKind.LOG_DIR_DAMAGED, survey.problem),
             (ReasonKind.IN_TWO_LOG_DIRS, self._conflicts.get(key)),
@@ -105,9 +106,18 @@ class Planner:
         config = self._topic(partition.topic)
         offsets = offsets_of(partition, survey, self._config.assume_fully_replicated)
         if offsets.cleaner is None:  # Kafka takes it from wherever it stands
-            elsewhere = self._stray_entries.get((partition.topic, partition.partition), {})
+            elsewhere = self._stray_entries.get(_key(partition), {})
             offsets = offsets._replace(cleaner=min(elsewhere.values(), default=None))
         judgement = judge(partition, survey.path, config, offsets, self._clock.now_ms)
+        if judgement.is_eligible and self._config.ceilings is not None:
+            ceiling = self._config.ceilings.get((survey.path, *_key(partition)))
+            if ceiling is None:
+                text = "it is not among the logs of the plan"
+                new = Refusal(Reason(ReasonKind.NOT_REVIEWED, text))
+                return PartitionOutcome(
+                    partition=partition, log_dir=survey.path, refusal=new, judgement=judgement
+                )
+            judgement = below(judgement, Bound(BoundName.SAVED_PLAN, ceiling, "as reviewed"))
         prepared = None
         if judgement.is_eligible:
             prepared = prepare(judgement, self._clock, survey.listing.has_clean_shutdown)
@@ -127,7 +137,7 @@ class Planner:
 
     def _stray(self, outcome: PartitionOutcome, survey: LogDirSurvey) -> StrayEntries | None:
         judgement, refusal = outcome.judgement, outcome.refusal
-        key = outcome.partition.topic, outcome.partition.partition
+        key = _key(outcome.partition)
         elsewhere = tuple(self._stray_entries.get(key, ()))
         is_set_aside = refusal is not None and refusal.status is LogStatus.SET_ASIDE
         if judgement is None or is_set_aside or not elsewhere:
@@ -166,3 +176,7 @@ class Planner:
             producer_id_expiration_ms=self._clock.producer_id_expiration_ms,
             estimate=estimate,
         )
+
+
+def _key(partition: PartitionListing) -> TopicPartition:
+    return partition.topic, partition.partition

@@ -14,6 +14,7 @@ _KINDS = {
     BoundName.HIGH_WATERMARK: ReasonKind.HIGH_WATERMARK,
     BoundName.OPEN_TRANSACTION: ReasonKind.OPEN_TRANSACTION,
     BoundName.MIN_COMPACTION_LAG: ReasonKind.MIN_COMPACTION_LAG,
+    BoundName.SAVED_PLAN: ReasonKind.NOT_REVIEWED,
 }
 
 

@@ -85,6 +85,7 @@ _REMEDIES: Mapping[ReasonKind, Remedy] = {
     ),
     ReasonKind.EMPTY: Remedy("Nothing: it is empty."),
     ReasonKind.LEFT_OUT: Remedy("Change --include or --exclude, or [round] of the --config file."),
+    ReasonKind.NOT_REVIEWED: Remedy("Plan again, with --save: it became eligible since."),
     ReasonKind.METADATA_LOG: Remedy("Nothing: brokers keep it small by its snapshots."),
     ReasonKind.TOPIC_DELETED: Remedy(
         "Nothing: a broker that starts puts such a log aside as a stray one. " + _RIGHT_METADATA

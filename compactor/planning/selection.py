@@ -41,6 +41,7 @@ class BoundName(StrEnum):
     OPEN_TRANSACTION = "open transaction"
     ACTIVE_SEGMENT = "active segment"
     MIN_COMPACTION_LAG = "min.compaction.lag.ms"
+    SAVED_PLAN = "saved plan"  # not Kafka's: how far a reviewed plan goes
 
 
 class Bound(NamedTuple):

@@ -29,6 +29,7 @@ _HELD_BY = {
     BoundName.OPEN_TRANSACTION: "transaction",
     BoundName.ACTIVE_SEGMENT: "active segment",
     BoundName.MIN_COMPACTION_LAG: "compaction lag",
+    BoundName.SAVED_PLAN: "saved plan",
 }
 _TOPIC_COLUMNS = (
     Column("logs", 7),

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from compactor.host.printable import counted, iso_time, one_line, printable, size_text
+from compactor.host.printable import counted, iso_time, one_line, printable, shell_word, size_text
 from compactor.planning.inventory import Extent, by_standing, extent_of
 from compactor.planning.notices import notices_of
 from compactor.planning.order import Order
@@ -40,6 +40,7 @@ _STANDINGS = {
     Standing.EMPTY: "empty",
     Standing.MOVING: "being moved to another directory",
     Standing.CLOCK_BEHIND: "written after this clock",
+    Standing.NOT_REVIEWED: "not in the saved plan",
     Standing.METADATA_LOG: "the metadata log",
     Standing.SET_ASIDE: "set aside",
 }
@@ -227,3 +228,8 @@ def _summary(plan: RoundPlan) -> str:
         f"{size_text(totals['cleanable_bytes'])} dirty, {size_text(totals['rewrite_bytes'])} "
         "to read and rewrite."
     )
+
+
+def saved_lines(path: str) -> list[str]:
+    """What to do with a plan that was saved."""
+    return [f"Saved; to carry it out as it is here: compactor run --plan {shell_word(path)}"]

@@ -219,8 +219,12 @@ CASES: dict[ReasonKind, tuple[Callable[[Path], Explanation], str, str]] = {
 }
 
 
+# what a run says of a log and `explain` cannot: met in tests/compactor/api/test_saved_plans.py
+OF_RUNS = {ReasonKind.NOT_REVIEWED}
+
+
 def test_every_kind_of_reason_is_met_here() -> None:
-    assert CASES.keys() == set(ReasonKind)
+    assert CASES.keys() | OF_RUNS == set(ReasonKind)
 
 
 @pytest.mark.parametrize("kind", CASES)

@@ -76,7 +76,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "cleaner_jobs.spark": "class_archive class_archive_job early_daemon first_use gateway "
         "kept_launch spark_session",
         "compactor": "config",
-        "compactor.api": "record_lines",
+        "compactor.api": "record_lines saved_plans",
         "compactor.command_line": "carry_out",
         "compactor.host": "java output",
         "compactor.stopped_log": "record_tables",

@@ -1,0 +1,102 @@
+"""A plan that is saved, to be reviewed and carried out later with the same rules and clock."""
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+from compactor.api.own_places import PROBLEM, log_dir_around
+from compactor.api.premises import Premises
+from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.errors import ConfigError
+from compactor.exit_codes import UsageError
+from compactor.host.version import version
+from compactor.planning import saved_plan
+from compactor.planning.round_plan import RoundPlan
+from compactor.planning.saved_plan import SavedPlan, reviewed_of
+from storage.files.filesystem import is_directory, read_bytes, replace_file
+
+_FILES = {
+    "config": "--config",
+    "topic_configs": "--topic-configs",
+    "server_properties": "--server-properties",
+}
+
+
+def require_savable(path: str, rules: Rules, log_dirs: Sequence[str]) -> None:
+    """Raise UsageError where a plan cannot be saved there, or its rules not be read again."""
+    found = log_dir_around(path, log_dirs)
+    if found is not None:
+        raise UsageError(f"--save {path}: inside of log directory {found}; {PROBLEM}")
+    folder = os.path.dirname(os.path.abspath(path))
+    if is_directory(path):
+        raise UsageError(f"--save {path}: is a directory")
+    if not is_directory(folder):
+        raise UsageError(f"--save {path}: there is no directory {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"--save {path}: no permission to write in {folder}")
+    for name, option in _FILES.items():
+        given = getattr(rules, name)
+        if isinstance(given, str) and not _is_file(given):
+            problem = "is no file, and the run of the saved plan has to read it again"
+            raise UsageError(f"{option} {given}: {problem}")
+
+
+def save(path: str, plan: RoundPlan, rules: Rules, premises: Premises) -> None:
+    """Write a plan in one step, with what it was made by."""
+    logs, retention = reviewed_of(plan)
+    saved = SavedPlan(
+        made_by=version(),
+        saved_at_ms=premises.started_at_ms,
+        as_of_ms=plan.as_of_ms,
+        is_as_of_given=premises.is_as_of_given,
+        log_dirs=tuple(os.path.abspath(log_dir.path) for log_dir in plan.log_dirs),
+        rules=_rules_document(rules),
+        logs=tuple(replace(log, log_dir=os.path.abspath(log.log_dir)) for log in logs),
+        retention=tuple(replace(r, log_dir=os.path.abspath(r.log_dir)) for r in retention),
+    )
+    replace_file(os.path.abspath(path), saved_plan.document(saved))
+
+
+def read(path: str, log_dirs: Sequence[str], rules: Rules) -> SavedPlan:
+    """Read a plan that a run is to carry out; log_dirs and rules are those given beside it.
+
+    Raise UsageError if there are any, ConfigError if it is no plan of this version.
+    """
+    if log_dirs or rules != KAFKAS_DEFAULTS:
+        given = "LOG_DIR" if log_dirs else "an option for configuration, logs or clock"
+        raise UsageError(f"--plan {path}: says all of that itself; leave out {given}")
+    try:
+        return saved_plan.parse(read_bytes(path), path)
+    except OSError as error:
+        raise ConfigError(f"--plan {path}: {error.strerror}") from error
+
+
+def rules_of(saved: SavedPlan, path: str) -> Rules:
+    """By what the plan was made, with its clock."""
+    try:
+        return Rules(**saved.rules | {"as_of": saved.as_of_ms})
+    except TypeError as error:
+        raise ConfigError(f"{path}: is a damaged plan ({error}): plan again") from None
+
+
+def as_reviewed(premises: Premises, saved: SavedPlan) -> Premises:
+    """With the ranges of a saved plan."""
+    config = replace(premises.config, ceilings=saved.ceilings)
+    return premises._replace(config=config, is_as_of_given=saved.is_as_of_given)
+
+
+def _rules_document(rules: Rules) -> dict[str, object]:
+    found = asdict(rules)
+    for name in (*_FILES, "metadata"):
+        if isinstance(found[name], str):
+            found[name] = os.path.abspath(found[name])
+    return found
+
+
+def _is_file(path: str) -> bool:
+    """Or nothing at all, which whoever reads it tells better."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return True

@@ -1,0 +1,179 @@
+"""A plan in a file, to be reviewed and then carried out: what it says of each log. Pure.
+
+    {"format": "compactor-plan", "version": 1, "made_by": …, "as_of_ms": …, "log_dirs": […],
+     "rules": {…}, "logs": [{…}, …], "retention": [{…}, …]}
+
+Each log is known by its range, the files in it, and the settings that decide what becomes of its
+records; `rules` are those of `compactor.api.Rules` with which it was made.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple, TypeVar, get_origin
+
+from cleaner_jobs.plan import LogPlan
+from compactor.errors import ConfigError
+from compactor.planning.round_plan import RoundPlan
+from compactor.retention.log_retention import LogRetention
+from storage.formats.segment import Segment
+
+FORMAT, VERSION = "compactor-plan", 1
+
+LogKey = tuple[str, str, int]  # log directory, topic, partition
+_Value = TypeVar("_Value")
+
+
+class SegmentMark(NamedTuple):
+    """By what the `.log` of a segment is known again."""
+
+    base_offset: int
+    log_bytes: int
+    mtime_ns: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewedLog:
+    """What a run would do with a log."""
+
+    log_dir: str
+    topic: str
+    partition: int
+    log_start_offset: int
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    delete_retention_ms: int
+    index_interval_bytes: int
+    segment_index_bytes: int
+    segment_bytes: int
+    segments: tuple[SegmentMark, ...]
+
+    @property
+    def key(self) -> LogKey:
+        return self.log_dir, self.topic, self.partition
+
+    @classmethod
+    def of(cls, log: LogPlan) -> "ReviewedLog":
+        """What a plan says of a log."""
+        segments = (segment for group in log.groups for segment in group.segments)
+        same = {f.name: getattr(log, f.name) for f in fields(cls) if f.name != "segments"}
+        return cls(**same, segments=tuple(map(_mark, segments)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewedRetention:
+    """What retention would delete of a log, as its segments are."""
+
+    log_dir: str
+    topic: str
+    partition: int
+    retention_ms: int | None
+    retention_bytes: int | None
+    segments: tuple[SegmentMark, ...]
+
+    @property
+    def key(self) -> LogKey:
+        return self.log_dir, self.topic, self.partition
+
+    @classmethod
+    def of(cls, log: LogRetention) -> "ReviewedRetention":
+        """What a plan says of retention in a log."""
+        return cls(
+            log_dir=log.log_dir,
+            topic=log.topic,
+            partition=log.partition,
+            retention_ms=log.limits.retention_ms,
+            retention_bytes=log.limits.retention_bytes,
+            segments=tuple(map(_mark, log.estimate.segments)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedPlan:
+    """A plan as it was saved."""
+
+    made_by: str  # version of this project
+    saved_at_ms: int
+    as_of_ms: int
+    is_as_of_given: bool
+    log_dirs: tuple[str, ...]
+    rules: dict[str, Any]
+    logs: tuple[ReviewedLog, ...]
+    retention: tuple[ReviewedRetention, ...]
+
+    @property
+    def ceilings(self) -> dict[LogKey, int]:
+        """How far each of its logs may be cleaned, exclusive."""
+        return {log.key: log.first_uncleanable_offset for log in self.logs}
+
+
+def reviewed_of(
+    plan: RoundPlan,
+) -> tuple[tuple[ReviewedLog, ...], tuple[ReviewedRetention, ...]]:
+    """What is saved of a plan's logs."""
+    retention = tuple(map(ReviewedRetention.of, plan.retention))
+    return tuple(map(ReviewedLog.of, plan.logs)), retention
+
+
+def document(saved: SavedPlan) -> bytes:
+    """The bytes of the file."""
+    head = {"format": FORMAT, "version": VERSION}
+    return (json.dumps(head | asdict(saved), indent=1) + "\n").encode("ascii")
+
+
+def parse(data: bytes, path: str) -> SavedPlan:
+    """Raise ConfigError, in words, where it is no plan of this version."""
+    try:
+        found = json.loads(data)
+    except ValueError as error:
+        raise ConfigError(f"{path}: is no plan that compactor plan --save wrote: {error}") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ConfigError(f"{path}: is no plan that compactor plan --save wrote")
+    if found.get("version") != VERSION:
+        raise ConfigError(
+            f"{path}: is a plan of version {found.get('version')}, made by "
+            f"{found.get('made_by')}; this compactor takes version {VERSION}: plan again with it"
+        )
+    try:
+        return _built(SavedPlan, found, log_dirs=_strings, logs=_logs, retention=_retention)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"{path}: is a damaged plan ({error!r}): plan again") from None
+
+
+def _built(kind: Callable[..., _Value], found: Any, **parts: Callable[[Any], Any]) -> _Value:
+    """A value of the fields that a file has, each of its type."""
+    values = {}
+    for field in fields(kind):  # type: ignore[arg-type]
+        value = found[field.name]
+        wanted: Any = dict if get_origin(field.type) is dict else field.type
+        if field.name in parts:
+            value = parts[field.name](value)
+        elif not isinstance(value, wanted):
+            raise TypeError(field.name)
+        values[field.name] = value
+    return kind(**values)
+
+
+def _strings(values: Any) -> tuple[str, ...]:
+    if not all(isinstance(value, str) for value in values):
+        raise TypeError(values)
+    return tuple(values)
+
+
+def _logs(values: Any) -> tuple[ReviewedLog, ...]:
+    return tuple(_built(ReviewedLog, value, segments=_marks) for value in values)
+
+
+def _retention(values: Any) -> tuple[ReviewedRetention, ...]:
+    return tuple(_built(ReviewedRetention, value, segments=_marks) for value in values)
+
+
+def _marks(values: Any) -> tuple[SegmentMark, ...]:
+    return tuple(SegmentMark(*map(int, value)) for value in values)
+
+
+def _mark(segment: Segment) -> SegmentMark:
+    return SegmentMark(
+        segment.base_offset, segment.log_bytes, segment.log_mtime_ns, segment.log_inode
+    )
