@@ -77,7 +77,7 @@ class Cleaner:
                 any_clock=True,
                 no_metadata=True,
             )
-            report = run([log_dir], rules, replace(self._options, work_dir=own))
+            report = run([log_dir], rules, replace(self._options, work_dir=own, retention=False))
             self._on_report(report)
             if self._makes_all_anew:
                 _copy_what_was_left(logs, log_dir, report)

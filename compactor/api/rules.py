@@ -50,6 +50,9 @@ class RunOptions:
     output: tuple[str, ...] = ()  # for each log directory the place of a copy to be cleaned instead
     compacted_only: bool = False  # copy no other logs
     in_process: bool = False  # tasks in this process, one after another, and no Spark: small logs
+    retention: bool = (
+        True  # delete what the topic's retention says, and what is below the log start
+    )
 
 
 KAFKAS_DEFAULTS = Rules()

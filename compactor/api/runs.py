@@ -235,6 +235,8 @@ def _plan_with_room(asked: _Asked, problems: Mapping[str, str]) -> RoundPlan:
     found = plan_of(premises, own.log_dirs, problems)
     if saved is not None:
         found = only_reviewed(saved, found)
+    if not options.retention:
+        found = replace(found, retention=())
     if options.dry_run or not found.logs:
         return found
     return with_room(found, _space(asked, found))

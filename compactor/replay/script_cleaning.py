@@ -7,9 +7,10 @@ CleanerStats, MemoryRecords.filterTo; spec C-3 to C-5, C-18.
 import os
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 from compactor.planning.selection import first_dirty
-from compactor.replay.script_errors import NotCleanedError
+from compactor.replay.script_errors import LogCleaningError, NotCleanedError
 from compactor.replay.script_values import Line, Values
 from compactor.round_report import CleaningReport, LogReport, LogStatus
 from storage.file_names import parse_partition_dir
@@ -18,7 +19,7 @@ from storage.formats import checkpoint, producer_snapshot
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine.batches import Batch
-from storage.log.engine.errors import IllegalArgumentError
+from storage.log.engine.errors import IllegalArgumentError, LogError
 from storage.log.engine.log import Log
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.segment_swap import CleanedGroup
@@ -42,12 +43,14 @@ class ScriptCleaning:
             return {"cleaned": False}
         asked = self._ranged(log, values, line) if is_ranged else self._as_it_is(log)
         start = asked.first_dirty or 0
+        if not is_ranged:
+            _require_first_batches(asked, start)
         if is_ranged and start >= asked.view.last_stable:
             if start > asked.active_base:
                 raise IllegalArgumentError(f"a range of offsets from {start} down")
             return self._nothing(log, asked)
         if not asked.bases:
-            return {"cleaned": False}
+            return self._nothing(log, asked) if is_ranged else {"cleaned": False}
         reports: list[CleaningReport] = []
         cleaner = self._make_cleaner(line.get("slots"), reports.append)
         with cleaner.cleaned([asked], log.now_ms) as done:
@@ -59,17 +62,22 @@ class ScriptCleaning:
             return self._put_in_place(log, asked, done[0], report)
 
     def _as_it_is(self, log: Log) -> LogToClean:
-        """As the cleaner manager finds it; an entry that cannot be is set right (C-4.2)."""
+        """As the cleaner manager finds it; an entry that cannot be is set right (C-4.2). The last
+        stable offset alone says how far transactions are decided, whatever the producers say: those
+        of a damaged log may contradict it."""
         partition = _partition(log)
         known = checkpoint.read(self._checkpoint(log), self._files).get(partition)
         dirty = first_dirty(known, log.log_start_offset, log.log_end_offset)
         if dirty.rewrites_checkpoint:
             self._write_checkpoint(log, dirty.offset)
+        producers = [
+            known.entry()._replace(current_txn_first_offset=None)
+            for known in log.producers.producers
+        ]
         return LogToClean(
             partition=partition,
             directory=log.path,
-            # else the round would delete what lies below: that is for the script's own retention
-            view=log.view()._replace(log_start=0),
+            view=log.view()._replace(producers=producer_snapshot.encode(producers)),
             first_dirty=dirty.offset,
             config=log.config,
         )
@@ -77,17 +85,10 @@ class ScriptCleaning:
     def _ranged(self, log: Log, values: Values, line: Line) -> LogToClean:
         """Nothing but the range counts: no lag, no dirty ratio, no open transaction."""
         asked = self._as_it_is(log)
-        producers = [
-            known.entry()._replace(current_txn_first_offset=None)
-            for known in log.producers.producers
-        ]
         ready = {"min.cleanable.dirty.ratio": "0", "min.compaction.lag.ms": "0"}
         return replace(
             asked,
-            view=asked.view._replace(
-                last_stable=values.offset(line, "uncleanable"),
-                producers=producer_snapshot.encode(producers),
-            ),
+            view=asked.view._replace(last_stable=values.offset(line, "uncleanable")),
             first_dirty=values.offset(line, "first_dirty"),
             config=asked.config.changed(ready),
         )
@@ -119,7 +120,7 @@ class ScriptCleaning:
         counts = report.counts
         return {
             "cleaned": True,
-            "first_dirty_offset": report.first_dirty_offset,
+            "first_dirty_offset": asked.first_dirty,
             "first_uncleanable_offset": report.first_uncleanable_offset,
             "end_offset": done.end_offset,
             "messages_read": counts.records_read - unread,
@@ -148,6 +149,16 @@ def _partition(log: Log) -> TopicPartition:
     found = parse_partition_dir(os.path.basename(log.path))
     assert found is not None, "a log is in a partition's directory"
     return found
+
+
+def _require_first_batches(asked: LogToClean, start: int) -> None:
+    """Read the times by which a log may be overdue, as Kafka does of every log."""
+    try:
+        for segment, after in pairwise(asked.view.segments):
+            if after.base_offset > start:
+                segment.first_batch_ms()
+    except LogError as error:
+        raise LogCleaningError(f"{asked.directory} cannot be weighed: {error}") from error
 
 
 def _discardable(segments: Iterable[LogSegment], aborted: Collection[AbortedTxn]) -> dict[int, int]:

@@ -1,5 +1,6 @@
 """What a disk, or an operation that was cut short, does to files of a closed log."""
 
+import errno
 import os
 from typing import Any
 
@@ -51,7 +52,10 @@ def _names(files: Files, directory: str, suffix: str) -> list[str]:
 def _change(files: Files, path: str, before: bytes, line: Line) -> None:
     how = line["how"]
     if how == "rename":
-        files.rename(path, path + line["to"])
+        target = path + line["to"]
+        if files.exists(target):  # which Java's move does not replace
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+        files.rename(path, target)
     elif how == "copy":
         _write(files, path + line["to"], before)
     elif how == "join":

@@ -7,6 +7,10 @@ class ClosedError(LogError):
     """An operation that needs an open log, or a running log manager."""
 
 
+class LogCleaningError(LogError):
+    """A log that the cleaner cannot even weigh."""
+
+
 class NotCleanedError(LogError):
     """A log whose data is wrong: its cleaning has left it as it was."""
 

@@ -131,4 +131,6 @@ def described(error: Exception) -> Json:
 def _name(error: BaseException) -> str:
     if isinstance(error, LogError):
         return error.kafka_name
+    if isinstance(error, FileExistsError):
+        return "FileAlreadyExistsException"
     return "NoSuchFileException" if isinstance(error, FileNotFoundError) else "IOException"

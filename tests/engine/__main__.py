@@ -2,7 +2,9 @@
 
 With --everything logs are cleaned, too, and compressed anew by the log; with --manager the scripts
 are about several logs under a log manager. A script in which a cleaning ends otherwise than
-Kafka's, for a reason of docs/differences.md, is compared up to there, and counted.
+Kafka's, for a reason of docs/differences.md that our own report tells, is compared up to there, and
+counted. Told as well is how many scripts have crashes, damage, lost directories or unclean opening
+before their last lines.
 
 Kafka does all scripts in one process; its answers, with every append as bytes, can be kept (`--kept
 DIR`) and used again. Ends with 1 where a transcript differs.
@@ -12,10 +14,13 @@ import argparse
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from compactor.host.output import print_line
+from compactor.round_report import LogReport
 from storage.files.local import LOCAL
 from tests.engine import random_engine_script, random_manager_script
 from tests.engine.other_cleanings import first_other_cleaning
@@ -36,14 +41,15 @@ def main() -> None:
         kept = wanted.kept or Path(scratch) / "kafka"
         if not kept.exists():
             _ask_kafka(wanted, Path(scratch) / "scripts", kept)
-        cleanings: Counter[str] = Counter()
+        counted = _Counted()
         with kernels_used(not wanted.without_kernels):
-            found = list(_differences(kept, Path(scratch) / "logs", cleanings))
-    total = len(list(kept.glob(f"*{SUFFIX}"))) if wanted.kept else wanted.scripts
+            found = list(_differences(kept, Path(scratch) / "logs", counted))
     for name, difference in found:
         print_line(f"{name}: {difference}")
-    for kind, count in cleanings.most_common():
-        print_line(f"{count} up to a cleaning that ends otherwise: {kind}")
+    for reason, count in counted.other_cleanings.most_common():
+        print_line(f"{count} up to a cleaning that ends otherwise: {reason}")
+    total = counted.scripts
+    print_line(f"{counted.disturbed} of {total} scripts crash, are damaged or opened uncleanly")
     print_line(f"{total - len(found)} of {total} transcripts are Kafka's")
     sys.exit(bool(found))
 
@@ -68,18 +74,36 @@ def _ask_kafka(wanted: argparse.Namespace, scripts: Path, kept: Path) -> None:
     kafka.run("engine-all", scripts, kept, "--hex", "true")
 
 
-def _differences(kept: Path, logs: Path, cleanings: Counter[str]) -> Iterator[tuple[str, str]]:
-    """cleanings: counts those scripts that were compared up to one, by its kind."""
+@dataclass
+class _Counted:
+    """What the scripts are about, and how far they were compared."""
+
+    scripts: int = 0
+    disturbed: int = 0  # with a crash, damage, a lost directory or an unclean opening
+    other_cleanings: Counter[str] = field(default_factory=Counter)  # compared up to one, by reason
+
+    def add(self, script: Sequence[dict[str, Any]]) -> None:
+        self.scripts += 1
+        self.disturbed += any(_disturbs(line) for line in script[:-2])
+
+
+def _disturbs(line: dict[str, Any]) -> bool:
+    return line["op"] in ("crash", "damage", "hide") or line.get("clean") is False
+
+
+def _differences(kept: Path, logs: Path, counted: _Counted) -> Iterator[tuple[str, str]]:
     for expected in sorted(kept.glob(f"*{SUFFIX}")):
         name = expected.name.removesuffix(SUFFIX)
         lines = lines_of((kept / f"{name}.hex.jsonl").read_text())
         logs.mkdir(exist_ok=True)
-        kafkas, ours = lines_of(expected.read_text()), replayed(LOCAL, str(logs / name), lines)
-        other = first_other_cleaning(kafkas, ours)
+        kafkas, reports = lines_of(expected.read_text()), dict[int, LogReport]()
+        counted.add(lines)
+        ours = replayed(LOCAL, str(logs / name), lines, reports)
+        other = first_other_cleaning(kafkas, ours, reports)
         if other is not None:
             end, kind = other
             kafkas, ours = kafkas[:end], ours[:end]
-            cleanings[kind] += 1
+            counted.other_cleanings[kind] += 1
         difference = first_difference(kafkas, ours, AS_BYTES)
         if difference is not None:
             yield name, difference

@@ -1,32 +1,100 @@
-"""Cleanings that end otherwise than Kafka's for a reason of docs/differences.md.
+"""Cleanings that end otherwise than Kafka's, each for one reason of docs/differences.md.
 
 What stands in a log after one of them is another thing than what Kafka leaves, so a script can be
-compared up to there.
+compared up to there. A reason counts where our own report says that it holds, and Kafka's cleaner
+ends as docs/differences.md says that it does; everything else is a difference.
 """
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-# by the error of Kafka's cleaner; "": it cleaned the log, or passed it over
-_SET_ASIDE = "CorruptRecordException"  # of ours: the log's data is wrong, and it is left as it was
-_STOPS = ("IllegalArgumentException", "KafkaException")  # Kafka's, where ours can go on
+from compactor.round_report import LogReport, LogStatus
+
+Line = dict[str, Any]
+
+
+class _Reason(NamedTuple):
+    """A row of docs/differences.md: what Kafka's cleaner says, and what our report does."""
+
+    name: str
+    kafkas: frozenset[str | None]  # the error; None: it cleans the log
+    ours: re.Pattern[str]
+
+
+def _reason(name: str, kafkas: set[str | None], ours: str) -> _Reason:
+    return _Reason(name, frozenset(kafkas), re.compile(ours))
+
+
+# Kafka's cleaner stops, ours goes on, and a note of the report says so
+_GOES_ON = (
+    _reason("a full index", {"IllegalArgumentException"}, "segment.index.bytes has no room"),
+    _reason(
+        "no empty form of a last batch of v0 or v1",
+        {"IllegalStateException"},
+        "of message format v0 or v1 and loses all its records",
+    ),
+    _reason(
+        "a batch that Kafka's builder refuses",
+        {"IllegalArgumentException", "IllegalStateException"},
+        "rebuilt where Kafka's cleaner would stop",
+    ),
+)
+# ours sets the log aside, for what the report says; Kafka's cleaner does not look, or stumbles
+_SET_ASIDE = (
+    _reason(
+        "offsets that overlap or go backwards",
+        {None, "InvalidOffsetException", "IllegalArgumentException"},
+        r"offset \d+ is not (above|below) .*(last|range to clean ends)",
+    ),
+    _reason(
+        "bytes that are no whole batch",
+        {"CorruptRecordException", "IllegalStateException"},
+        r"batch length -?\d+ is|ends within|cut short|of a batch are there",
+    ),
+    _reason("a wrong checksum", {None}, r"CRC .* its bytes give|checksum .* is stored"),
+)
+_NO_ABORTS = "aborted transactions, where the log start is below the first segment"
 
 
 def first_other_cleaning(
-    expected: Sequence[dict[str, Any]], actual: Sequence[dict[str, Any]]
+    expected: Sequence[Line], actual: Sequence[Line], reports: Mapping[int, LogReport]
 ) -> tuple[int, str] | None:
-    """At which line it happens, from 0, and what kind it is; None where none does."""
+    """At which line it happens, from 0, and for which reason; None where none does.
+
+    reports: of our cleanings, by the numbers of their lines, from 1.
+    """
+    before: Line = {}
     for number, (kafkas, ours) in enumerate(zip(expected, actual, strict=False)):
-        kind = _kind(kafkas, ours) if kafkas["op"] == "clean" else None
-        if kind is not None:
-            return number, kind
+        report = reports.get(number + 1)
+        if kafkas["op"] == "clean" and report is not None and kafkas != ours:
+            reason = _reason_of(kafkas, ours, report) or _unseen_aborts(before, kafkas, ours)
+            if reason is not None:
+                return number, reason
+        before = kafkas
     return None
 
 
-def _kind(kafkas: dict[str, Any], ours: dict[str, Any]) -> str | None:
-    error = kafkas.get("error", "")
-    if ours.get("error") == _SET_ASIDE != error:
-        return "damaged: " + (f"Kafka's cleaner stops, {error}" if error else "Kafka goes on")
-    if error in _STOPS and ours.get("result", {}).get("cleaned"):
-        return f"Kafka's cleaner stops, {error}: ours goes on"
+def _reason_of(kafkas: Line, ours: Line, report: LogReport) -> str | None:
+    if report.status is LogStatus.CLEANED and "error" not in ours:
+        told, reasons = " ".join(report.notes), _GOES_ON
+    elif report.status is LogStatus.SET_ASIDE:
+        told, reasons = report.reason or "", _SET_ASIDE
+    else:
+        return None
+    for reason in reasons:
+        if kafkas.get("error") in reason.kafkas and reason.ours.search(told):
+            return reason.name
     return None
+
+
+def _unseen_aborts(before: Line, kafkas: Line, ours: Line) -> str | None:
+    """Where the log start is below the first segment, Kafka's cleaner finds no aborted transaction
+    for its map, and takes their records for the latest of their keys: it keeps fewer than we do."""
+    state, cleaned = before.get("state"), kafkas.get("result", {})
+    if not state or "error" in ours or not cleaned.get("cleaned"):
+        return None
+    has_aborts = any(segment["txnindex"] for segment in state["segments"])
+    is_below = cleaned["first_dirty_offset"] < state["segments"][0]["base_offset"]
+    keeps_fewer = cleaned["messages_written"] < ours["result"]["messages_written"]
+    return _NO_ABORTS if has_aborts and is_below and keeps_fewer else None

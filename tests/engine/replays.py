@@ -1,26 +1,57 @@
 """A script done by this project's engine, as lines of a transcript."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from compactor.api.replays import cleaner_beside
 from compactor.replay.replay import Replay
+from compactor.round_report import CleaningReport, LogReport
 from storage.files.files import Files
 from storage.log.engine.compiled import COMPILED
+from storage.log.manager.log_cleaner import LogCleaner
 
 
-def replayed(files: Files, log_dir: str, script: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Do a script in a directory. What it tells has been through JSON, as Kafka's has."""
-    lines = replay_in(files, log_dir).lines(script)
-    return [json.loads(json.dumps(line)) for line in lines]
+def replayed(
+    files: Files,
+    log_dir: str,
+    script: Sequence[dict[str, Any]],
+    reports: dict[int, LogReport] | None = None,
+) -> list[dict[str, Any]]:
+    """Do a script in a directory. What it tells has been through JSON, as Kafka's has.
+
+    reports: is given those of its cleanings, by the numbers of their lines.
+    """
+    told: list[dict[str, Any]] = []
+
+    def note(report: CleaningReport) -> None:
+        if reports is not None:
+            reports[len(told) + 1] = report.logs[0]
+
+    for line in replay_in(files, log_dir, note).lines(script):
+        told += [json.loads(json.dumps(line))]
+    return told
 
 
-def replay_in(files: Files, log_dir: str) -> Replay:
-    """A replay in a directory of a local disk, as `compactor log replay` does it."""
-    return Replay(files, log_dir, partial(cleaner_beside, log_dir))
+def replay_in(
+    files: Files, log_dir: str, on_report: Callable[[CleaningReport], object] = lambda _: None
+) -> Replay:
+    """A replay in a directory of a local disk, as `compactor log replay` does it.
+
+    on_report: is given the report of each cleaning, too.
+    """
+
+    def make_cleaner(
+        map_capacity: int | None, wanted: Callable[[CleaningReport], object]
+    ) -> LogCleaner:
+        def both(report: CleaningReport) -> None:
+            on_report(report)
+            wanted(report)
+
+        return cleaner_beside(log_dir, map_capacity, both)
+
+    return Replay(files, log_dir, make_cleaner)
 
 
 @contextmanager

@@ -44,6 +44,7 @@ from storage.log.engine.errors import (
     InvalidRecordError,
     KafkaError,
     ZipError,
+    ZstdError,
 )
 from storage.log.engine.strict_records import read_head, read_record, read_unpacked
 
@@ -265,7 +266,7 @@ def _int32(number: int) -> int:
 
 
 def _cannot_decompress(codec: Codec, error: Exception) -> KafkaError:
-    kind = ZipError if codec is Codec.GZIP else CodecError
+    kind = {Codec.GZIP: ZipError, Codec.ZSTD: ZstdError}.get(codec, CodecError)
     return kind(f"the records cannot be decompressed: {error}")
 
 

@@ -70,6 +70,12 @@ class ZipError(CodecError):
     kafka_name, kafka_cause = "KafkaException", "ZipException"
 
 
+class ZstdError(CodecError):
+    """Likewise, of zstd."""
+
+    kafka_name, kafka_cause = "KafkaException", "ZstdIOException"
+
+
 class CorruptRecordError(LogError):
     """Bytes that are no batch, or a batch whose checksum is wrong."""
 

@@ -82,6 +82,11 @@ class IndexFile:
         self.data[at:end] = packed
         self.entries = end // self._entry.size
 
+    def put_behind(self, packed: Bytes) -> None:
+        """Write bytes where the next entry begins, which are none: the next entry replaces them."""
+        self._is_changed = True
+        self._file.write(self.size_bytes, packed)
+
     def keep(self, entries: int) -> None:
         """Forget the entries behind the first ones; the file stays as it is."""
         self.entries = entries

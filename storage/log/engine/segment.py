@@ -32,7 +32,7 @@ from storage.log.engine.errors import (
 )
 from storage.log.engine.file_records import BatchPosition, FileRecords, LargestTimestamp, Slice
 from storage.log.engine.log_config import LogConfig
-from storage.log.engine.moves import remove_if_there, rename_if_there
+from storage.log.engine.moves import remove_if_there
 from storage.log.engine.offset_index_file import OffsetIndexFile
 from storage.log.engine.offsets import OffsetMetadata, TimestampAndOffset
 from storage.log.engine.quick_search import NOT_KNOWN, WINDOW_BYTES
@@ -131,12 +131,16 @@ class LogSegment:
         largest = self.largest_so_far.timestamp_ms
         return largest if largest >= 0 else self.last_modified_ms
 
+    def first_batch_ms(self) -> int | None:
+        """The time of the first batch, read when it is first asked for; None without a batch."""
+        if self._first_timestamp is None:
+            first = next(self.log.batches(), None)
+            self._first_timestamp = None if first is None else first.max_timestamp
+        return self._first_timestamp
+
     def _waited_ms(self, timestamp_ms: int) -> int:
         """By the times of records, where the first batch has one; else by the clock."""
-        first_ms = self._first_timestamp
-        if first_ms is None:
-            first = next(self.log.batches(), None)
-            first_ms = self._first_timestamp = None if first is None else first.max_timestamp
+        first_ms = self.first_batch_ms()
         if first_ms is not None and first_ms >= 0:
             return timestamp_ms - first_ms
         return self._clock() - self._created_ms
@@ -356,7 +360,7 @@ class LogSegment:
         assert self._suffix == old, f"{self._stem} has the suffix {self._suffix!r}"
         before = self._path(LOG)
         self._suffix = new
-        rename_if_there(self._files, before, self._path(LOG))
+        self._files.rename(before, self._path(LOG))
 
     def rename_indexes(self) -> None:
         """Give the indexes the suffix that the `.log` has got."""

@@ -51,10 +51,12 @@ class LogView(NamedTuple):
 
 
 def view_of(parts: LogParts) -> LogView:
-    segments = tuple(parts.local.segments)
+    segments, end = tuple(parts.local.segments), parts.local.end
+    active = segments[-1]  # behind the end may be what an append that failed has left
+    is_end_known = end.segment == active.base_offset
     return LogView(
         segments=segments,
-        active_bytes=segments[-1].size_bytes,
+        active_bytes=end.position if is_end_known else active.size_bytes,
         log_start=parts.marks.log_start,
         log_end=parts.local.end_offset,
         last_stable=parts.marks.last_stable,
@@ -104,7 +106,10 @@ def _brought(parts: LogParts, directory: str, base: int) -> LogSegment:
         source = os.path.join(directory, name)
         if local.files.exists(source):
             local.files.rename(source, os.path.join(local.place.path, name + CLEANED))
-    return LogSegment(local.place, base, local.config, suffix=CLEANED)
+    segment = LogSegment(local.place, base, local.config, suffix=CLEANED)
+    segment.open_indexes()  # as those of Kafka's cleaner are, which has just written them
+    segment.note_time(*segment.time_index.last)
+    return segment
 
 
 def is_unchanged(parts: LogParts, old: Sequence[LogSegment]) -> bool:

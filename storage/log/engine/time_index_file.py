@@ -75,6 +75,7 @@ class TimeIndexFile:
         if timestamp_ms > last_ms:
             relative = offset - self._base_offset
             if not fits(relative):
+                file.put_behind(_TIME.number.pack(timestamp_ms))  # as Kafka, before it looks
                 raise IndexOffsetOverflowError(f"offset {offset} does not fit {file.path}")
             file.add(ENTRY.pack(timestamp_ms, relative))
             self._last = LargestTimestamp(timestamp_ms, offset)

@@ -1,0 +1,65 @@
+"""Cleanings that end otherwise than Kafka's: each for its reason of docs/differences.md, and no
+other. Scripts up to the cleaning, with Kafka's transcripts."""
+
+import gzip
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compactor.round_report import LogReport
+from storage.files.local import LOCAL
+from tests.engine.other_cleanings import first_other_cleaning
+from tests.engine.replays import replayed
+from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "engine" / "other_cleanings"
+REASONS = {
+    "310073": "a full index",
+    "310513": "no empty form of a last batch of v0 or v1",
+    "310383": "aborted transactions, where the log start is below the first segment",
+    "310615": "offsets that overlap or go backwards",
+    "310017": "offsets that overlap or go backwards",
+    "310503": "bytes that are no whole batch",
+}
+Lines = list[dict[str, Any]]
+
+
+def both(name: str, tmp_path: Path) -> tuple[Lines, Lines, dict[int, LogReport]]:
+    script, kafkas = (
+        lines_of(gzip.decompress((GOLDEN / f"{name}.{kind}.jsonl.gz").read_bytes()).decode())
+        for kind in ("script", "transcript")
+    )
+    reports: dict[int, LogReport] = {}
+    return kafkas, replayed(LOCAL, str(tmp_path / "log"), script, reports), reports
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_only_the_cleaning_differs_and_for_its_reason(name: str, tmp_path: Path) -> None:
+    kafkas, ours, reports = both(name, tmp_path)
+    last = len(kafkas) - 1
+    assert first_other_cleaning(kafkas, ours, reports) == (last, REASONS[name])
+    assert first_difference(kafkas[:last], ours[:last], AS_BYTES) is None
+    assert first_difference(kafkas, ours, AS_BYTES) is not None
+
+
+def test_records_of_aborted_transactions_supersede_nothing(tmp_path: Path) -> None:
+    kafkas, ours, _ = both("310383", tmp_path)
+    kept = [lines[-1]["result"]["messages_written"] for lines in (kafkas, ours)]
+    assert kept == [14, 15]  # with Kafka, a committed record is lost to one that was aborted
+
+
+@pytest.mark.parametrize("name", ["310073", "310513", "310615", "310503"])
+def test_without_its_reason_in_our_report_it_is_a_difference(name: str, tmp_path: Path) -> None:
+    kafkas, ours, reports = both(name, tmp_path)
+    number = max(reports)
+    reports[number] = replace(reports[number], notes=("something else",), reason="another reason")
+    assert first_other_cleaning(kafkas, ours, reports) is None
+
+
+@pytest.mark.parametrize("name", ["310073", "310513", "310615", "310503"])
+def test_with_another_error_of_kafkas_it_is_a_difference(name: str, tmp_path: Path) -> None:
+    kafkas, ours, reports = both(name, tmp_path)
+    kafkas[-1] = {**kafkas[-1], "error": "KafkaException"}
+    assert first_other_cleaning(kafkas, ours, reports) is None
