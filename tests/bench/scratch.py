@@ -88,9 +88,10 @@ def time_copy(scratch: Scratch, source: Path) -> Sample:
 
 @contextmanager
 def fresh_copy(scratch: Scratch, source: Path) -> Iterator[Path]:
-    """A copy to be cleaned. This process may have other children."""
+    """A copy to be cleaned, in the page cache. This process may have other children."""
     target = scratch.copies / "log"
     subprocess.run(_copy_command(source, target), check=True)
+    read_through(target)
     try:
         yield target
     finally:
@@ -99,6 +100,18 @@ def fresh_copy(scratch: Scratch, source: Path) -> Iterator[Path]:
 
 def _copy_command(source: Path, target: Path) -> list[str]:
     return ["cp", "-r", str(source), str(target)]
+
+
+def read_through(root: Path) -> None:
+    """Read every file once, by name, as the oracle does with Kafka's copies.
+
+    A kernel may take pages out of the cache before the last of a long log is copied.
+    """
+    buffer = bytearray(1 << 20)
+    for path in sorted(path for path in root.rglob("*") if path.is_file()):
+        with path.open("rb", buffering=0) as file:
+            while file.readinto(buffer):
+                pass
 
 
 def settle() -> None:

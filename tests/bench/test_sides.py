@@ -128,8 +128,8 @@ class Sides:
     def _outcome(self, side: str) -> Outcome:
         return OUTCOME._replace(records_kept=self._kept.get(side, 20))
 
-    def _kafka(self, _log_dir: Path, copying: Sample, warms_up: bool) -> kafka_side.KafkaTurn:
-        assert copying.seconds >= 1 and warms_up
+    def _kafka(self, _log_dir: Path, warms_up: bool) -> kafka_side.KafkaTurn:
+        assert warms_up
         return kafka_side.KafkaTurn(self._sample("kafka"), self._outcome("kafka"), len(self.turns))
 
     def _cold(self, *_: object, watch_memory: bool = False) -> cold_side.ColdTurn:

@@ -33,7 +33,6 @@ class _Turns:
 
     def __init__(self, setup: Setup, workload: Workload, log_dir: Path) -> None:
         self._setup, self._workload, self._log_dir = setup, workload, log_dir
-        self._copying = Sample(0.0, 0.0)  # the last `cp -r`
         self._outcome: Outcome | None = None
         self._samples: dict[str, list[Sample]] = {side: [] for side in workload.sides}
         self._memory: dict[str, dict[str, Peak]] = {}
@@ -67,13 +66,10 @@ class _Turns:
         )
 
     def _copy(self, _is_last: bool) -> Sample:
-        self._copying = time_copy(self._setup.scratch, self._log_dir)
-        return self._copying
+        return time_copy(self._setup.scratch, self._log_dir)
 
     def _kafka(self, _is_last: bool) -> Sample:
-        turn = kafka_side.clean(
-            self._log_dir, self._copying, warms_up=not self._workload.by_name_only
-        )
+        turn = kafka_side.clean(self._log_dir, warms_up=not self._workload.by_name_only)
         self._hold(turn.outcome, KAFKA)
         resident = self._memory.get(KAFKA, {}).get(JVM, Peak())
         self._memory[KAFKA] = {JVM: resident.or_more(Peak(rss_bytes=turn.peak_rss_bytes))}
