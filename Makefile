@@ -2,6 +2,7 @@
 SHELL := /bin/sh
 LOCK_STATE := $(firstword $(shell cksum requirements.lock))
 STAMP := .venv/.made-for-$(LOCK_STATE)
+AIRFLOW_STAMP := .venv-airflow/.made-for-$(firstword $(shell cksum requirements-airflow.lock))
 STORAGE_STAMP := .venv-storage/.made-for-$(LOCK_STATE)
 PYTHON_OF_VENV := .venv/bin/python
 # psutil's "auto" counts physical cores. A file stays on one core, for the fixtures of its module.
@@ -10,7 +11,7 @@ ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reord
 PAGES := tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer broker-test bench lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer test-airflow test-alerts broker-test bench lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -86,19 +87,28 @@ test-errors: $(STAMP) ## let every file operation of run, recover and undo fail,
 test-writer: $(STAMP) ## let another writer do every kind of harm between any two file operations; ONE_OF=N for each Nth alone
 	$(PYTHON_OF_VENV) -m tests.disturbed writer $(if $(ONE_OF),--one-of $(ONE_OF),--check-indexes)
 
+test-airflow: $(STAMP) $(AIRFLOW_STAMP) ## run the example DAG in a real Airflow on real logs: done, nothing to do, lock held, damage, a condition, a kill
+	$(PYTHON_OF_VENV) -m tests.airflow
+
+test-alerts: $(STAMP) ## hold the Prometheus alerts against a week of samples, by promtool (from the path, or fetched from Debian)
+	$(PYTHON_OF_VENV) -m tests.alerts
+
 broker-test: $(STAMP) ## compact under a real broker and look through its clients (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m pytest -q -m broker tests/broker
 
 bench: $(STAMP) ## time Kafka's cleaner, cp -r and ours in turn (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.bench
 
-lock: $(STAMP) ## write requirements.lock anew from pyproject.toml; UPGRADE=--upgrade for newer versions
+lock: $(STAMP) ## write the lock files anew from pyproject.toml; UPGRADE=--upgrade for newer versions
 	.venv/bin/uv pip compile --quiet pyproject.toml --extra dev --extra java --universal \
 	  --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
 	  --custom-compile-command 'make lock' --output-file requirements.lock $(UPGRADE)
+	echo 'apache-airflow>=3.1,<4' | .venv/bin/uv pip compile --quiet - --universal \
+	  --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
+	  --custom-compile-command 'make lock' --output-file requirements-airflow.lock $(UPGRADE)
 
-clean: ## remove both environments and what tools left
-	rm -rf .venv .venv-storage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+clean: ## remove the environments and what tools left
+	rm -rf .venv .venv-storage .venv-airflow .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP):
@@ -108,4 +118,11 @@ $(STAMP):
 
 $(STORAGE_STAMP):
 	.ci/make-venv .venv-storage storage
+	touch $@
+
+$(AIRFLOW_STAMP): $(STAMP)
+	.venv/bin/uv venv --quiet --clear --python $(PYTHON_OF_VENV) .venv-airflow
+	.venv/bin/uv pip install --quiet --python .venv-airflow/bin/python --require-hashes --no-deps \
+	  -r requirements-airflow.lock
+	.venv/bin/uv pip install --quiet --python .venv-airflow/bin/python --no-deps --editable .
 	touch $@

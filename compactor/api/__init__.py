@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from compactor.api.log_reads import log_read as log_read
     from compactor.api.log_reads import log_to_parquet as log_to_parquet
     from compactor.api.managed_cleaning import Cleaner as Cleaner
+    from compactor.api.metrics import metrics_of as metrics_of
     from compactor.api.plans import Plan as Plan
     from compactor.api.plans import plan as plan
     from compactor.api.record_lines import read_records as read_records
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from compactor.originals.undo import UndoReport as UndoReport
     from compactor.originals.undo import UndoStatus as UndoStatus
     from compactor.planning.order import Order as Order
+    from compactor.planning.round_plan import RoundPlan as RoundPlan
     from compactor.recovery.log_dir_recovery import LogDirRecovery as LogDirRecovery
     from compactor.recovery.log_dir_recovery import LogRecovery as LogRecovery
     from compactor.recovery.recovery_account import problems_of as problems_of
@@ -103,6 +105,7 @@ _NAMES = {
     "compactor.api.log_moves": "log_move",
     "compactor.api.log_reads": "ReadOptions log_follow log_read log_to_parquet",
     "compactor.api.managed_cleaning": "Cleaner",
+    "compactor.api.metrics": "metrics_of",
     "compactor.api.plans": "Plan plan",
     "compactor.api.record_lines": "read_records",
     "compactor.api.recoveries": "recover",
@@ -120,6 +123,7 @@ _NAMES = {
     "compactor.inspect.topic_settings": "ConfigEntry TopicConfiguration",
     "compactor.originals.undo": "UndoReport UndoStatus",
     "compactor.planning.order": "Order",
+    "compactor.planning.round_plan": "RoundPlan",
     "compactor.recovery.log_dir_recovery": "LogDirRecovery LogRecovery",
     "compactor.recovery.recovery_account": "problems_of",
     "compactor.round_report": "CleaningReport CopyReport LogReport LogStatus",

@@ -26,7 +26,7 @@ def conditions_of_run(texts: Iterable[str]) -> tuple[Condition, ...]:
 
 def met_by_plan(conditions: Sequence[Condition], plan: RoundPlan) -> list[Met]:
     """Those that hold of a plan, with ages counted from its clock."""
-    return _met(conditions, measures_of_plan(plan, plan.as_of_ms)) if conditions else []
+    return _met(conditions, measures_of_plan(plan)) if conditions else []
 
 
 def met_by_run(conditions: Sequence[Condition], report: CleaningReport) -> list[Met]:

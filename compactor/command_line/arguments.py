@@ -10,6 +10,7 @@ from compactor.exit_codes import UsageError
 from storage.files.filesystem import is_directory
 
 REPORT_EXTENSIONS = (".json",)
+METRICS_EXTENSION = ".prom"
 
 _DURATION = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 _UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -43,14 +44,28 @@ def report_file(path: str | None) -> str | None:
     if extension not in REPORT_EXTENSIONS:
         expected = ", ".join(REPORT_EXTENSIONS)
         raise UsageError(f"--report {path}: unknown extension {extension!r}, expected {expected}")
+    _require_writable("--report", path)
+    return path
+
+
+def metrics_file(path: str | None) -> str | None:
+    """Where the metrics go: known by its extension, the only one that collectors look at."""
+    if path is None:
+        return None
+    if not path.endswith(METRICS_EXTENSION):
+        raise UsageError(f"--metrics {path}: a collector takes only {METRICS_EXTENSION} files")
+    _require_writable("--metrics", path)
+    return path
+
+
+def _require_writable(option: str, path: str) -> None:
     folder = os.path.dirname(os.path.abspath(path))
     if not is_directory(folder):
-        raise UsageError(f"--report {path}: there is no directory {folder}")
+        raise UsageError(f"{option} {path}: there is no directory {folder}")
     if is_directory(path):
-        raise UsageError(f"--report {path}: is a directory")
+        raise UsageError(f"{option} {path}: is a directory")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"--report {path}: no permission to write in {folder}")
-    return path
+        raise UsageError(f"{option} {path}: no permission to write in {folder}")
 
 
 def duration_ms(option: str, text: str | None) -> int | None:

@@ -20,7 +20,7 @@ from compactor.exit_codes import (
 )
 from compactor.host.output import print_error, print_line, silence_libraries
 from compactor.views.ending import configuration_document, with_ending, without_report
-from compactor.views.report_json import JsonObject, summary, to_line, to_text
+from compactor.views.report_json import summary, to_line, to_text
 
 NOTHING_CHANGED = "Nothing was changed."
 
@@ -34,9 +34,10 @@ def carry_out(request: Request, signals: SignalNotes) -> int:
 
 
 def _carried_out(request: Request, signals: SignalNotes, known: Account) -> int:
-    report: str | None = None
+    report = metrics = None
     try:
         report = arguments.report_file(request.report)
+        metrics = arguments.metrics_file(request.metrics)
         result = request.carry_out()
     except (Exception, KeyboardInterrupt) as error:
         cause = signals.received() or error
@@ -49,7 +50,8 @@ def _carried_out(request: Request, signals: SignalNotes, known: Account) -> int:
         result = Result(summary(request.command, code, line, reason_code_of_error(cause)))
     if result is None:
         return ExitCode.OK
-    return _end(request, result, report, known)
+    ended = _end(request, result, report, known)
+    return ended if metrics is None else _write_metrics(metrics, ended, result, known)
 
 
 def _is_unforeseen(error: BaseException) -> bool:
@@ -66,7 +68,7 @@ def _end(request: Request, result: Result, report: str | None, known: Account) -
         shown = with_ending(result.summary, known)
     if report is not None:
         try:
-            _write_report(report, document)
+            _replace(report, to_text(document).encode())
         except OSError as error:
             line = error_line(error)
             complain(line, "The report was not written; the command itself has ended.")
@@ -75,12 +77,23 @@ def _end(request: Request, result: Result, report: str | None, known: Account) -
     return int(shown["exit_code"])
 
 
-def _write_report(path: str, document: JsonObject) -> None:
-    """In one step, so that whoever collects reports never sees half of one."""
+def _write_metrics(path: str, code: int, result: Result, known: Account) -> int:
+    """The exit code, after the metrics of how the command ended."""
+    document = with_ending(result.document, known)
+    try:
+        _replace(path, api.metrics_of(document, result.measured, path))
+    except OSError as error:
+        complain(error_line(error), "The metrics were not written; the command itself has ended.")
+        return code or ExitCode.FAILED
+    return code
+
+
+def _replace(path: str, content: bytes) -> None:
+    """In one step, so that whoever collects such files never sees half of one."""
     temporary = f"{path}.tmp"
     try:
-        with open(temporary, "w", encoding="utf-8") as out:
-            out.write(to_text(document))
+        with open(temporary, "wb") as out:
+            out.write(content)
         os.replace(temporary, path)
     except OSError:
         with suppress(FileNotFoundError):

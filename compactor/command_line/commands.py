@@ -35,6 +35,7 @@ from compactor.command_line.options import (
     MapCapacity,
     Master,
     Metadata,
+    Metrics,
     NoMetadata,
     OutputDirs,
     OutputFormat,
@@ -141,6 +142,7 @@ def plan(  # one parameter an option: this is how typer learns of them
     all_: ShowAll = False,
     save: SavePlan = None,
     report: Report = None,
+    metrics: Metrics = None,
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
@@ -172,7 +174,14 @@ def plan(  # one parameter an option: this is how typer learns of them
         top=None if all_ else top,
         format=format_,
     )
-    return Request("plan", begin("plan", wanted), format_, report, debug)
+    return Request(
+        command="plan",
+        carry_out=begin("plan", wanted),
+        format=format_,
+        report=report,
+        debug=debug,
+        metrics=metrics,
+    )
 
 
 @app.command(cls=GivenOnce)
@@ -206,6 +215,7 @@ def run(  # one parameter an option: this is how typer learns of them
     master: Master = None,
     fail_if: FailIf = None,
     report: Report = None,
+    metrics: Metrics = None,
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
@@ -249,7 +259,14 @@ def run(  # one parameter an option: this is how typer learns of them
         fail_if=tuple(fail_if or ()),
         format=format_,
     )
-    return Request("run", begin("run", wanted), format_, report, debug)
+    return Request(
+        command="run",
+        carry_out=begin("run", wanted),
+        format=format_,
+        report=report,
+        debug=debug,
+        metrics=metrics,
+    )
 
 
 @app.command(cls=GivenOnce)
@@ -287,7 +304,13 @@ def recover(  # one parameter an option: this is how typer learns of them
         recover_first=True,
         format=format_,
     )
-    return Request("recover", begin("recover", wanted), format_, report, debug)
+    return Request(
+        command="recover",
+        carry_out=begin("recover", wanted),
+        format=format_,
+        report=report,
+        debug=debug,
+    )
 
 
 @app.command(cls=GivenOnce)
@@ -314,7 +337,9 @@ def undo(
     [dim]compactor undo /data/originals/3f9c2b1a[/]
     """
     wanted = UndoArguments(run_dir, discard, format_, tuple(allow_file_system or ()))
-    return Request("undo", begin("undo", wanted), format_, report, debug)
+    return Request(
+        command="undo", carry_out=begin("undo", wanted), format=format_, report=report, debug=debug
+    )
 
 
 app.command(cls=GivenOnce)(look_commands.explain)

@@ -93,4 +93,10 @@ def inspect(  # one parameter an option: this is how typer learns of them
         master=master,
         format=format_,
     )
-    return Request("inspect", begin("inspect", wanted), format_, report, debug)
+    return Request(
+        command="inspect",
+        carry_out=begin("inspect", wanted),
+        format=format_,
+        report=report,
+        debug=debug,
+    )

@@ -196,9 +196,9 @@ def move(  # one parameter an option: this is how typer learns of them
 def _request(name: str, shared: SharedArguments, change: ChangeCall) -> Request:
     module = "compactor.command_line.log_change_command"
     return Request(
-        f"log {name}",
-        lambda: import_module(module).result_of(name, shared, change),
-        shared.format,
-        None,
-        shared.debug,
+        command=f"log {name}",
+        carry_out=lambda: import_module(module).result_of(name, shared, change),
+        format=shared.format,
+        report=None,
+        debug=shared.debug,
     )

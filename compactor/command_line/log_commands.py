@@ -60,5 +60,9 @@ def replay(
     wanted = ReplayArguments(script, directory)
     module = "compactor.command_line.replay_command"
     return Request(
-        "replay", lambda: import_module(module).result_of(wanted), Format.TABLE, None, debug
+        command="replay",
+        carry_out=lambda: import_module(module).result_of(wanted),
+        format=Format.TABLE,
+        report=None,
+        debug=debug,
     )

@@ -48,7 +48,11 @@ def offsets(  # one parameter an option: this is how typer learns of them
     wanted = OffsetsArguments(log, tuple(at or ()), format_)
     module = "compactor.command_line.log_offsets_command"
     return Request(
-        "log offsets", lambda: import_module(module).result_of(wanted), format_, None, debug
+        command="log offsets",
+        carry_out=lambda: import_module(module).result_of(wanted),
+        format=format_,
+        report=None,
+        debug=debug,
     )
 
 
@@ -140,5 +144,9 @@ def read(  # one parameter an option: this is how typer learns of them
     )
     module = "compactor.command_line.log_read_command"
     return Request(
-        "log read", lambda: import_module(module).result_of(wanted), Format.TABLE, None, debug
+        command="log read",
+        carry_out=lambda: import_module(module).result_of(wanted),
+        format=Format.TABLE,
+        report=None,
+        debug=debug,
     )

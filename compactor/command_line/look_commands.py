@@ -80,7 +80,13 @@ def explain(  # one parameter an option: this is how typer learns of them
         format=format_,
     )
     asked = ExplainArguments(wanted, topic_partition)
-    return Request("explain", begin("explain", asked), format_, report, debug)
+    return Request(
+        command="explain",
+        carry_out=begin("explain", asked),
+        format=format_,
+        report=report,
+        debug=debug,
+    )
 
 
 def configs(  # one parameter an option: this is how typer learns of them
@@ -116,7 +122,13 @@ def configs(  # one parameter an option: this is how typer learns of them
         server_properties=server_properties,
     )
     wanted = ConfigsArguments(log_dir, topic, given, format_)
-    return Request("configs", begin("configs", wanted), format_, report, debug)
+    return Request(
+        command="configs",
+        carry_out=begin("configs", wanted),
+        format=format_,
+        report=report,
+        debug=debug,
+    )
 
 
 def doctor(
@@ -144,7 +156,13 @@ def doctor(
     [dim]compactor doctor /data/kafka[/]
     """
     wanted = DoctorArguments(tuple(log_dir or ()), start_spark, format_)
-    return Request("doctor", begin("doctor", wanted), format_, report, debug)
+    return Request(
+        command="doctor",
+        carry_out=begin("doctor", wanted),
+        format=format_,
+        report=report,
+        debug=debug,
+    )
 
 
 def dump(
@@ -159,7 +177,13 @@ def dump(
     [dim]compactor dump /data/kafka/orders-7/00000000000000000000.log --format json[/]
     """
     wanted = DumpArguments(path, format_)
-    return Request("dump", begin("dump", wanted), Format.TABLE, None, debug)
+    return Request(
+        command="dump",
+        carry_out=begin("dump", wanted),
+        format=Format.TABLE,
+        report=None,
+        debug=debug,
+    )
 
 
 def verify(
@@ -196,4 +220,10 @@ def verify(
         format=format_,
         manifest=manifest,
     )
-    return Request("verify", begin("verify", wanted), format_, report, debug)
+    return Request(
+        command="verify",
+        carry_out=begin("verify", wanted),
+        format=format_,
+        report=report,
+        debug=debug,
+    )

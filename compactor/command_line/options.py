@@ -281,6 +281,15 @@ Report = Annotated[
         metavar="FILE", rich_help_panel=OUTPUT, help="also write the whole report to FILE (.json)"
     ),
 ]
+Metrics = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        rich_help_panel=OUTPUT,
+        help="also write metrics to FILE (.prom), for the textfile collector of Prometheus' node "
+        "exporter; however the command ends",
+    ),
+]
 OutputFormat = Annotated[
     Format,
     typer.Option(

@@ -42,4 +42,4 @@ def result_of(wanted: RoundArguments) -> Result:
             show_lines(saved_lines(wanted.saved_plan))
     else:
         show_warnings(warnings)
-    return Result(begin | document, begin)
+    return Result(begin | document, begin, found)

@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from compactor import api
 from compactor.command_line import arguments
 from compactor.views.report_json import JsonObject
+
+if TYPE_CHECKING:
+    from compactor.api import CleaningReport, RoundPlan
 
 
 class Format(StrEnum):
@@ -155,6 +158,7 @@ class Result(NamedTuple):
 
     document: JsonObject  # begins with the fields of the summary
     summary: JsonObject | None = None  # None: the document is short enough to be one
+    measured: "RoundPlan | CleaningReport | None" = None  # what metrics are of, beside the ending
 
 
 class Request(NamedTuple):
@@ -165,3 +169,4 @@ class Request(NamedTuple):
     format: Format
     report: str | None
     debug: bool
+    metrics: str | None = None

@@ -30,7 +30,7 @@ def result_of(wanted: RoundArguments) -> Result:
     code = exit_code_of_conditions(exit_code_of_report(report), bool(met))
     ended = ending(code, reason_code_of_conditions(reason_code_of_report(report), code))
     begin = report_summary(report) | ended | {"conditions_met": met_documents(met)}
-    return Result(begin | report_document(report) | ended, begin)
+    return Result(begin | report_document(report) | ended, begin, report)
 
 
 def _options_of(wanted: RoundArguments) -> api.RunOptions:

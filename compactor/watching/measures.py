@@ -73,10 +73,12 @@ class Measures:
     names: tuple[str, ...]
     logs: tuple[LogMeasures, ...]
     totals: Mapping[str, float]
+    as_of_ms: int  # the time from which ages are counted
 
 
-def measures_of_plan(plan: RoundPlan, now_ms: int) -> Measures:
-    """Those of a plan. now_ms: the time from which ages are counted."""
+def measures_of_plan(plan: RoundPlan) -> Measures:
+    """Those of a plan, with ages counted from its clock."""
+    now_ms = plan.as_of_ms
     judged = {
         (f.judgement.log_dir, f.judgement.partition.topic, f.judgement.partition.partition): f
         for f in plan.facts
@@ -95,17 +97,22 @@ def measures_of_plan(plan: RoundPlan, now_ms: int) -> Measures:
     for report in plan.not_cleaned:
         found = judged.get((report.log_dir, report.topic, report.partition))
         logs.append(_left(report, _values_of_plan(found.judgement, now_ms) if found else {}))
-    return _measures(tuple(LOG_MEASURES_OF_PLAN), logs)
+    return _measures(tuple(LOG_MEASURES_OF_PLAN), logs, now_ms)
 
 
 def measures_of_run(report: CleaningReport) -> Measures:
     """Those of a run, dry or real."""
     logs = [_left(log, _values_of_run(log) if log.status in _DONE else {}) for log in report.logs]
-    return _measures(tuple(LOG_MEASURES_OF_RUN), logs)
+    return _measures(tuple(LOG_MEASURES_OF_RUN), logs, report.as_of_ms)
+
+
+def word_of(status: LogStatus) -> str:
+    """A status as a name: set_aside."""
+    return status.value.replace("-", "_")
 
 
 def _left(report: LogReport, values: Mapping[str, float]) -> LogMeasures:
-    counted_as = ELIGIBLE if report.status in _DONE else report.status.value.replace("-", "_")
+    counted_as = ELIGIBLE if report.status in _DONE else word_of(report.status)
     return LogMeasures(
         log_dir=report.log_dir,
         topic=report.topic,
@@ -150,7 +157,7 @@ def names_of_totals(names: Iterable[str]) -> tuple[str, ...]:
     return (*TOTALS, *derived)
 
 
-def _measures(names: tuple[str, ...], logs: Sequence[LogMeasures]) -> Measures:
+def _measures(names: tuple[str, ...], logs: Sequence[LogMeasures], as_of_ms: int) -> Measures:
     totals: dict[str, float] = dict.fromkeys(names_of_totals(names), 0)
     totals["logs"] = len(logs)
     for log in logs:
@@ -160,7 +167,7 @@ def _measures(names: tuple[str, ...], logs: Sequence[LogMeasures]) -> Measures:
         totals[f"max_{name}"] = max(known, default=0)
         if name not in _NOT_SUMMED:
             totals[f"sum_{name}"] = sum(known)
-    return Measures(names, tuple(logs), totals)
+    return Measures(names, tuple(logs), totals, as_of_ms)
 
 
 def _known(logs: Iterable[LogMeasures], name: str) -> list[float]:

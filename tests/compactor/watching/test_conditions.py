@@ -32,6 +32,7 @@ ALL = Measures(
         "max_dirty_bytes": 3000,
         "sum_dirty_bytes": 4000,
     },
+    0,
 )
 
 

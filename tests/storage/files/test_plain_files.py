@@ -75,8 +75,8 @@ PLAIN: dict[str, dict[str, str]] = {
     "files that are in no log directory: configuration, reports, caches, Java, the terminal": {
         "cleaner_jobs.spark": "class_archive class_archive_job early_daemon first_use gateway "
         "kept_launch spark_session",
-        "compactor": "config",
-        "compactor.api": "record_lines saved_plans",
+        "compactor": "airflow config",
+        "compactor.api": "metrics record_lines saved_plans",
         "compactor.command_line": "carry_out",
         "compactor.host": "java output",
         "compactor.stopped_log": "record_tables",

@@ -1,0 +1,180 @@
+"""Prometheus metrics of a command, in the text format of a collector of text files. Pure.
+
+One file is of one command. Names, units and help follow Prometheus' conventions: base units, a
+timestamp instead of an age. docs/watching.md lists every metric.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from compactor.host.printable import printable
+from compactor.round_report import CleaningReport, LogReport, LogStatus
+from compactor.watching.measures import ELIGIBLE, LogMeasures, Measures, word_of
+
+SUCCESS = "compactor_command_success_timestamp_seconds"
+_SUCCESS_LINE = SUCCESS.encode() + b"{"
+_LOG = ("log_dir", "topic", "partition")
+_SUCCESSFUL = (0, 5)  # a condition that holds is an answer, not a failure
+_LOG_METRICS: Mapping[str, tuple[str, str]] = MappingProxyType(  # by measure: name, help
+    {
+        "dirty_ratio": ("compactor_log_dirty_ratio", "dirty bytes as Kafka's cleaner weighs them"),
+        "dirty_bytes": ("compactor_log_dirty_bytes", "bytes of closed segments not cleaned yet"),
+        "blocked_bytes": ("compactor_log_blocked_bytes", "those that may not be cleaned yet"),
+        "log_bytes": ("compactor_log_size_bytes", "bytes of the log"),
+        "segments": ("compactor_log_segments", "segments of the log"),
+        "seconds_overdue": ("compactor_log_overdue_seconds", "by this past max.compaction.lag.ms"),
+    }
+)
+_OLDEST_DIRTY = (
+    "compactor_log_oldest_dirty_timestamp_seconds",
+    "when the oldest closed segment that is not cleaned yet was last written",
+)
+
+
+_Log = LogMeasures | LogReport
+
+
+class Ending(NamedTuple):
+    """How a command ended."""
+
+    command: str
+    exit_code: int
+    status: str
+    reason_code: str
+    ended_ms: int
+    seconds: float
+    version: str
+
+
+def metrics_text(
+    ending: Ending,
+    plan: Measures | None = None,
+    run: CleaningReport | None = None,
+    previous: bytes = b"",
+) -> bytes:
+    """Lay a file of metrics out.
+
+    plan: of a `plan` that came to its end; run: of a `run` that did. previous: the file that this
+    one replaces, for the time of the last success; what cannot be read of it is left out.
+    """
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collected([*_of_command(ending, previous), *_of_plan(plan), *_of_run(run)]))
+    return generate_latest(registry)
+
+
+class _Collected:
+    """The shape in which a registry takes metrics."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = tuple(families)
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def _of_command(ending: Ending, previous: bytes) -> Iterator[Metric]:
+    of_command = {"command": ending.command}
+    ended_s = ending.ended_ms / 1000
+    version = of_command | {"version": ending.version}
+    yield _gauge("compactor_command_info", "1 for the version that was run", version)
+    yield _gauge(
+        "compactor_command_end_timestamp_seconds", "when the command ended", of_command, ended_s
+    )
+    is_success = ending.exit_code in _SUCCESSFUL
+    success_s = ended_s if is_success else _last_success(previous, ending.command)
+    if success_s is not None:
+        what = "when the command last ended with exit code 0 or 5, as far as this file knows"
+        yield _gauge(SUCCESS, what, of_command, success_s)
+    yield _gauge(
+        "compactor_command_duration_seconds", "how long it took", of_command, ending.seconds
+    )
+    yield _gauge("compactor_command_exit_code", "its exit code", of_command, ending.exit_code)
+    yield _gauge(
+        "compactor_command_outcome",
+        "1 for the outcome of the command",
+        of_command | {"status": ending.status, "reason_code": ending.reason_code},
+    )
+
+
+def _of_plan(plan: Measures | None) -> Iterator[Metric]:
+    if plan is None:
+        return
+    counted = (ELIGIBLE, word_of(LogStatus.PASSED_OVER), word_of(LogStatus.SET_ASIDE))
+    yield _counts("plan", {name: plan.totals[name] for name in counted})
+    state = GaugeMetricFamily(
+        "compactor_log_state", "1 for what a run would do with the log", labels=(*_LOG, "state")
+    )
+    for log in plan.logs:
+        state.add_metric([*_labels(log), log.counted_as], 1)
+    yield state
+    for measure, (name, what) in _LOG_METRICS.items():
+        values = ((log, log.values[measure]) for log in plan.logs if measure in log.values)
+        yield _of_logs(name, what, values)
+    as_of_s = plan.as_of_ms / 1000
+    written = (
+        (log, as_of_s - log.values["seconds_since_clean"])
+        for log in plan.logs
+        if log.values.get("dirty_bytes")
+    )
+    yield _of_logs(*_OLDEST_DIRTY, written)
+
+
+def _of_run(run: CleaningReport | None) -> Iterator[Metric]:
+    if run is None:
+        return
+    statuses = [log.status for log in run.logs]
+    yield _counts("run", {word_of(status): statuses.count(status) for status in LogStatus})
+    yield _gauge("compactor_run_is_dry", "1: it was a dry run", {}, int(run.dry_run))
+    phases = GaugeMetricFamily(
+        "compactor_run_phase_seconds", "how long a phase of the run took", labels=("phase",)
+    )
+    for phase in run.phases:
+        phases.add_metric([phase.name], phase.seconds)
+    yield phases
+    done = [log for log in run.logs if log.status in (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)]
+    before = ((log, log.bytes_before) for log in done)
+    yield _of_logs("compactor_run_log_before_bytes", "bytes of the segments rewritten", before)
+    after = ((log, log.bytes_after) for log in done)
+    yield _of_logs("compactor_run_log_after_bytes", "bytes of what was written instead", after)
+
+
+def _counts(command: str, by_status: Mapping[str, float]) -> Metric:
+    what = "logs by what became, or would become, of them"
+    family = GaugeMetricFamily("compactor_logs", what, labels=("command", "status"))
+    for status, count in by_status.items():
+        family.add_metric([command, status], count)
+    return family
+
+
+def _of_logs(name: str, what: str, values: Iterable[tuple[_Log, float]]) -> Metric:
+    family = GaugeMetricFamily(name, what, labels=_LOG)
+    for log, value in values:
+        family.add_metric(_labels(log), value)
+    return family
+
+
+def _gauge(name: str, what: str, labels: Mapping[str, str], value: float = 1) -> Metric:
+    family = GaugeMetricFamily(name, what, labels=tuple(labels))
+    family.add_metric(list(labels.values()), value)
+    return family
+
+
+def _labels(log: _Log) -> list[str]:
+    return [printable(log.log_dir), printable(log.topic), str(log.partition)]
+
+
+def _last_success(previous: bytes, command: str) -> float | None:
+    """What the file that is replaced says; None where it says nothing, or is not such a file."""
+    lines = [line for line in previous.splitlines() if line.startswith(_SUCCESS_LINE)]
+    try:
+        families: list[Any] = list(text_string_to_metric_families(b"\n".join(lines).decode()))
+    except ValueError:  # UnicodeDecodeError is one
+        return None
+    found = [s.value for f in families for s in f.samples if s.labels == {"command": command}]
+    return found[0] if found and math.isfinite(found[0]) else None

@@ -1,0 +1,1 @@
+"""The alerts of conf/prometheus, held by Prometheus' own tool: `make test-alerts`."""

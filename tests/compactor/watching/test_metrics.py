@@ -1,0 +1,146 @@
+"""The metrics of made-up plans and runs, read by Prometheus' own parser of the format."""
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from compactor.round_report import CleaningReport, LogReport, LogStatus, PhaseReport
+from compactor.watching.measures import LogMeasures, Measures
+from compactor.watching.metrics import SUCCESS, Ending, metrics_text
+
+PAGE = Path(__file__).parents[3] / "docs" / "watching.md"
+PLANNED = Ending("plan", 0, "ok", "done", 5_000_000, 1.5, "0.1.0")
+VALUES = {
+    "dirty_ratio": 0.5,
+    "dirty_bytes": 300,
+    "blocked_bytes": 100,
+    "log_bytes": 700,
+    "segments": 3,
+    "seconds_since_clean": 400.0,
+    "seconds_overdue": 2,
+}
+CLEAN = VALUES | {"dirty_bytes": 0, "seconds_since_clean": 0}
+PLAN = Measures(
+    tuple(VALUES),
+    (
+        LogMeasures('/da"ta\n', "orders", 0, "eligible", None, VALUES),
+        LogMeasures("/data", "users", 1, "passed_over", "clean", CLEAN),
+        LogMeasures("/data", "x", 2, "set_aside", "damaged", {}),
+    ),
+    {"eligible": 1, "passed_over": 1, "set_aside": 1},
+    4_000_000,
+)
+RUN = CleaningReport(
+    version="0.1.0",
+    run_id="r",
+    dry_run=False,
+    as_of_ms=0,
+    started_at_ms=0,
+    seconds=3.0,
+    logs=(
+        LogReport("/data", "orders", 0, LogStatus.CLEANED, bytes_before=1000, bytes_after=10),
+        LogReport("/data", "orders", 1, LogStatus.FAILED, reason="full", bytes_before=5),
+    ),
+    phases=(PhaseReport("scan", 1.25, 1000), PhaseReport("swap", 0.5, 0)),
+)
+
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+def samples(text: bytes) -> Samples:
+    found: Samples = {}
+    for family in text_string_to_metric_families(text.decode()):
+        assert family.documentation and family.type == "gauge", family
+        for sample in family.samples:
+            key = sample.name, tuple(sorted(sample.labels.items()))
+            assert key not in found, key
+            found[key] = sample.value
+    return found
+
+
+def of_log(log_dir: str, topic: str, partition: int, **more: str) -> tuple[tuple[str, str], ...]:
+    labels = {"log_dir": log_dir, "topic": topic, "partition": str(partition), **more}
+    return tuple(sorted(labels.items()))
+
+
+def test_of_a_plan() -> None:
+    found = samples(metrics_text(PLANNED, plan=PLAN))
+    orders = of_log('/da"ta\\n', "orders", 0)  # as it is printed everywhere
+    users = of_log("/data", "users", 1)
+    assert found["compactor_log_dirty_ratio", orders] == 0.5
+    assert found["compactor_log_dirty_bytes", orders] == 300
+    assert found["compactor_log_blocked_bytes", orders] == 100
+    assert found["compactor_log_size_bytes", users] == 700
+    assert found["compactor_log_segments", users] == 3
+    assert found["compactor_log_overdue_seconds", orders] == 2
+    assert found["compactor_log_oldest_dirty_timestamp_seconds", orders] == 3600
+    assert ("compactor_log_oldest_dirty_timestamp_seconds", users) not in found
+    assert found["compactor_log_state", of_log("/data", "x", 2, state="set_aside")] == 1
+    assert ("compactor_log_size_bytes", of_log("/data", "x", 2)) not in found
+    counted = {dict(k[1])["status"]: v for k, v in found.items() if k[0] == "compactor_logs"}
+    assert counted == {"eligible": 1, "passed_over": 1, "set_aside": 1}
+
+
+def test_of_a_run() -> None:
+    found = samples(metrics_text(Ending("run", 4, "partial", "logs-failed", 9, 3, "1"), run=RUN))
+    assert found["compactor_run_phase_seconds", (("phase", "scan"),)] == 1.25
+    assert found["compactor_run_is_dry", ()] == 0
+    assert found["compactor_run_log_before_bytes", of_log("/data", "orders", 0)] == 1000
+    assert found["compactor_run_log_after_bytes", of_log("/data", "orders", 0)] == 10
+    assert ("compactor_run_log_before_bytes", of_log("/data", "orders", 1)) not in found
+    counted = {dict(k[1])["status"]: v for k, v in found.items() if k[0] == "compactor_logs"}
+    assert counted == {
+        "cleaned": 1,
+        "failed": 1,
+        "passed_over": 0,
+        "set_aside": 0,
+        "would_clean": 0,
+    }
+    outcome = (("command", "run"), ("reason_code", "logs-failed"), ("status", "partial"))
+    assert found["compactor_command_outcome", outcome] == 1
+    assert found["compactor_command_exit_code", (("command", "run"),)] == 4
+    assert found["compactor_command_duration_seconds", (("command", "run"),)] == 3
+
+
+def test_files_of_both_commands_have_no_sample_twice_and_the_same_help() -> None:
+    """A collector of text files refuses both otherwise."""
+    run, plan = (
+        metrics_text(Ending("run", 0, "ok", "done", 1, 1, "1"), run=RUN),
+        metrics_text(PLANNED, plan=PLAN),
+    )
+    assert samples(run).keys().isdisjoint(samples(plan))
+    helps = [dict(re.findall(r"^# HELP (\S+) (.*)$", text.decode(), re.M)) for text in (run, plan)]
+    assert all(helps[1].get(name, words) == words for name, words in helps[0].items())
+
+
+@pytest.mark.parametrize(("exit_code", "succeeds"), [(0, True), (5, True), (1, False), (4, False)])
+def test_the_last_success_is_that_of_the_file_before(exit_code: int, succeeds: bool) -> None:
+    key = SUCCESS, (("command", "plan"),)
+    earlier = metrics_text(PLANNED, plan=PLAN)
+    assert samples(earlier)[key] == 5000
+    ending = PLANNED._replace(exit_code=exit_code, ended_ms=7_000_000)
+    later = metrics_text(ending, previous=earlier)
+    assert samples(later)[key] == (7000 if succeeds else 5000)
+    again = metrics_text(ending._replace(exit_code=1, ended_ms=8_000_000), previous=later)
+    assert samples(again)[key] == (7000 if succeeds else 5000)
+
+
+@pytest.mark.parametrize(
+    "previous",
+    [b"", b"\xff", b"{", SUCCESS.encode(), SUCCESS.encode() + b'{command="plan"} x',
+     SUCCESS.encode() + b'{command="run"} 5', SUCCESS.encode() + b'{command="plan"} NaN'],
+)  # fmt: skip
+def test_what_cannot_be_read_of_the_file_before_says_nothing(previous: bytes) -> None:
+    failed = PLANNED._replace(exit_code=1)
+    assert (SUCCESS, (("command", "plan"),)) not in samples(metrics_text(failed, previous=previous))
+
+
+def test_the_page_has_every_metric_with_its_labels() -> None:
+    rows = dict(re.findall(r"^\| `(compactor_\w+)` \|([^|]*)\|", PAGE.read_text("utf-8"), re.M))
+    run = metrics_text(Ending("run", 0, "ok", "done", 1, 1, "1"), run=RUN)
+    labels: dict[str, set[str]] = {}
+    for name, of_sample in samples(run) | samples(metrics_text(PLANNED, plan=PLAN)):
+        labels[name] = {label for label, _ in of_sample}
+    assert {name: set(re.findall(r"`(\w+)`", row)) for name, row in rows.items()} == labels
