@@ -1,0 +1,172 @@
+"""A copy made by `run --output`, with a broker at work on it; the original stays bit for bit.
+
+1. a broker is written to, read, and stopped; its directory is copied, and compacted once in place;
+2. another broker starts on the copy and is read; it is written to and rolls segments, records are
+   deleted, it is killed, what a disk tears stands at the end of a log, and it starts again, which
+   cuts that off, and stops;
+3. what says that no broker may start keeps one from starting.
+"""
+
+import os
+import random
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from compactor.copying.copy_files import MANIFEST, NO_BROKER, UNFINISHED
+from tests.broker import clients, views, workload
+from tests.broker.broker import Broker, BrokerError
+from tests.broker.views import ISOLATIONS, Views
+from tests.broker.workload import Writer
+from tests.support.command_process import compactor
+from tests.support.file_states import FileState, state_of
+
+pytestmark = pytest.mark.broker
+TOPICS = ("idempotent", "transactions")
+TORN = b"\0\0\0\0\0\0\x7f\xff\0\0\1\0torn"
+WORDS = ("--include", "|".join(TOPICS), "--set", "cleanup.policy=compact")
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    original: dict[str, FileState]  # before anything was done
+    original_at_end: dict[str, FileState]
+    copied: subprocess.CompletedProcess[str]
+    verified: subprocess.CompletedProcess[str]
+    in_place: dict[str, bytes]
+    copy: dict[str, bytes]  # before a broker started on it
+    before: Views
+    after: Views  # of a broker on the copy
+    rolled: int  # segments that it has made
+    deleted_to: int
+    in_the_end: Views
+    complaints: list[str]  # of the starts on the copy
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Broker]]:
+    homes = [tmp_path_factory.mktemp(name) for name in ("original", "copy")]
+    brokers = Broker(homes[0]), Broker(homes[1])
+    yield brokers
+    for broker in brokers:
+        broker.kill()
+
+
+def bytes_of(path: Path) -> dict[str, bytes]:
+    found = {name: state.data for name, state in state_of(path).items()}
+    return {name: data for name, data in found.items() if name not in (".lock", MANIFEST)}
+
+
+@pytest.fixture(scope="module")
+def story(brokers: tuple[Broker, Broker], tmp_path_factory: pytest.TempPathFactory) -> Story:
+    first, second = brokers
+    first.start()
+    writer = Writer(first.bootstrap, 2000, random.Random(5))
+    workload.write_idempotent(writer)
+    workload.write_transactions(writer)
+    before = views.read_all(first.bootstrap, TOPICS)
+    first.stop()
+    original = state_of(first.data)
+    at = ("--as-of", str(int(time.time() * 1000)), *WORDS)
+    copied = compactor("run", first.data, "--output", second.data, *at)
+    verified = compactor("verify", second.data, "--against", first.data, "--manifest")
+    copy = bytes_of(second.data)
+    in_place = tmp_path_factory.mktemp("in-place") / "data"
+    shutil.copytree(first.data, in_place)
+    assert compactor("run", in_place, *at).returncode == 0
+    segments = set(second.data.rglob("*.log"))
+
+    second.start()
+    after = views.read_all(second.bootstrap, TOPICS)
+    complaints = second.complaints()
+    writer = Writer(second.bootstrap, 2000, random.Random(6))
+    for payloads in writer.batches(2000, 100):
+        writer.send(writer.producer(), "idempotent", payloads)
+    rolled = len(set(second.data.rglob("*.log")) - segments)
+    deleted_to = max(
+        offset for at_, offset in after["idempotent", ISOLATIONS[1]].records if at_ == 0
+    )
+    admin = clients.admin(second.bootstrap)
+    clients.wait(admin.delete_records([TopicPartition("idempotent", 0, deleted_to)]))
+    second.kill()
+    with open(max((second.data / "transactions-0").glob("*.log")), "ab") as log:
+        log.write(TORN)
+    second.start()
+    in_the_end = views.read_all(second.bootstrap, TOPICS)
+    complaints += second.complaints()
+    second.stop()
+    return Story(
+        original=original,
+        original_at_end=state_of(first.data),
+        copied=copied,
+        verified=verified,
+        in_place=bytes_of(in_place),
+        copy=copy,
+        before=before,
+        after=after,
+        rolled=rolled,
+        deleted_to=deleted_to,
+        in_the_end=in_the_end,
+        complaints=complaints,
+    )
+
+
+def test_the_copy_is_what_a_run_in_place_leaves(story: Story) -> None:
+    assert story.copied.returncode == 0, story.copied
+    assert {*story.copy} == {*story.in_place}
+    assert [name for name in story.copy if story.copy[name] != story.in_place[name]] == []
+    assert sum(map(len, story.copy.values())) < sum(len(s.data) for s in story.original.values())
+
+
+def test_it_is_proven_against_the_original(story: Story) -> None:
+    assert story.verified.returncode == 0, story.verified
+
+
+def test_the_original_is_bit_for_bit_as_it_was_to_the_end(story: Story) -> None:
+    """Whatever a broker on the copy has done: bytes, names, times, and which files they are."""
+    assert story.rolled > 0
+    assert story.deleted_to > 0
+    assert story.original_at_end == story.original
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_readers_of_the_copy_find_what_readers_of_the_original_found(
+    story: Story, topic: str, isolation: str
+) -> None:
+    before, after = (found[topic, isolation] for found in (story.before, story.after))
+    assert after.latest() == before.latest()
+    assert after.ends == before.ends
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+def test_the_broker_goes_on_with_the_copy(story: Story, isolation: str) -> None:
+    written, kept = (story.in_the_end[topic, isolation] for topic in TOPICS)
+    assert len(written.records) > 1000
+    assert (
+        min(offset for partition, offset in written.records if partition == 0) >= story.deleted_to
+    )
+    assert kept == story.after["transactions", isolation]
+    said = [line for line in story.complaints if " ERROR " in line]
+    assert said == []
+
+
+@pytest.mark.parametrize("name", [UNFINISHED, NO_BROKER])
+def test_no_broker_starts_where_none_may(
+    story: Story, brokers: tuple[Broker, Broker], name: str
+) -> None:
+    """F-1.4"""
+    assert story.copied.returncode == 0
+    _, broker = brokers
+    os.mkdir(broker.data / name)
+    try:
+        with pytest.raises(BrokerError, match="ended with"):
+            broker.start()
+    finally:
+        os.rmdir(broker.data / name)
