@@ -60,6 +60,11 @@ class ReasonCode(StrEnum):
     REPLICATION_UNKNOWN = "replication-unknown", "Nothing says how far the logs are replicated."
     LOG_DIRS_MISSING = "log-dirs-missing", "The broker has log directories that were not given."
 
+    OUTPUT_IN_USE = (
+        "output-in-use",
+        "The directory for a copy holds something, or a log directory is a copy cut short.",
+    )
+
     # what the machine lacks
     NO_ROOM = "no-room", "There is not enough room on a file system."
     NO_PERMISSION = "no-permission", "A file or directory may not be read or written by this user."

@@ -71,7 +71,7 @@ def watched(on_progress: OnProgress | None) -> Iterator[ChangeWatch]:
     try:
         yield watch
     except BaseException as error:
-        is_changed = watch.has_changed or watch.retention_began
+        is_changed = watch.has_changed or (watch.retention_began and not watch.copies)
         note_changes(error, watch.what_was_changed(), is_changed)
         raise
 

@@ -28,6 +28,7 @@ from compactor.host.printable import counted, iso_time, size_text
 from compactor.host.progress import COPY_STAGE, MANIFEST_STAGE, ChangeWatch
 from compactor.lock_support import require_working_locks
 from compactor.log_dir_lock import lock_log_dirs
+from compactor.reason_codes import ReasonCode
 from compactor.refusals import messages_of
 from compactor.round_report import CleaningReport, CopyReport, LogReport, LogStatus, PhaseReport
 from storage.file_names import parse_partition_dir
@@ -93,7 +94,8 @@ def require_room(copies: Copies, may_probe: bool = True) -> None:
         if needed[device] > free:
             raise RefusedError(
                 f"no room: the copy takes {size_text(needed[device])} at {place}, "
-                f"{size_text(free)} are free. Nothing was changed"
+                f"{size_text(free)} are free. Nothing was changed",
+                ReasonCode.NO_ROOM,
             )
 
 
@@ -189,7 +191,7 @@ def finished(copies: Copies, report: CleaningReport, progress: ChangeWatch) -> C
             )
         )
     size_bytes = sum(contents.size_bytes for contents in copies.contents)
-    progress.copies = ()
+    progress.are_copies_whole = True
     return replace(
         report,
         copies=tuple(found),

@@ -8,6 +8,7 @@ from compactor.copying.copy_files import MANIFEST, UNFINISHED
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.host.printable import counted, shell_word
+from compactor.reason_codes import ReasonCode
 from storage.files.filesystem import exists, is_directory
 
 OUTPUT = "--output"
@@ -32,7 +33,10 @@ def output_dirs(paths: Sequence[str], log_dirs: Sequence[str]) -> tuple[str, ...
         _require_empty(path)
     for log_dir in log_dirs if paths else ():
         if exists(os.path.join(log_dir, UNFINISHED)):
-            raise RefusedError(f"{log_dir}: is a copy that was never finished. Nothing was changed")
+            raise RefusedError(
+                f"{log_dir}: is a copy that was never finished. Nothing was changed",
+                ReasonCode.OUTPUT_IN_USE,
+            )
     return found
 
 
@@ -53,16 +57,19 @@ def _require_empty(path: str) -> None:
     if UNFINISHED in names:
         raise RefusedError(
             f"{OUTPUT} {path}: holds a copy that was never finished: a run was killed or failed. "
-            f"It is of no use. {remove}. Nothing was changed"
+            f"It is of no use. {remove}. Nothing was changed",
+            ReasonCode.OUTPUT_IN_USE,
         )
     if MANIFEST in names:
         raise RefusedError(
-            f"{OUTPUT} {path}: holds a finished copy already. {remove}. Nothing was changed"
+            f"{OUTPUT} {path}: holds a finished copy already. {remove}. Nothing was changed",
+            ReasonCode.OUTPUT_IN_USE,
         )
     if names:
         raise RefusedError(
             f"{OUTPUT} {path}: is not empty; a copy goes into a new or an empty directory. "
-            "Nothing was changed"
+            "Nothing was changed",
+            ReasonCode.OUTPUT_IN_USE,
         )
 
 

@@ -153,7 +153,8 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
         stop_if_corrupt((*remembered.still_corrupt(plan.not_cleaned), *plan.not_cleaned))
     report = with_recovery_noted(_clean(asked, plan, plan_anew, progress), recovered)
     if not options.dry_run:
-        account.current().is_changed |= progress.has_changed or _has_changed(report, plan)
+        if not progress.copies:  # what is in a copy is no change of what was given
+            account.current().is_changed |= progress.has_changed or _has_changed(report, plan)
         remembered.update(report.logs, premises.started_at_ms)
     else:
         report = replace(report, notices=(*report.notices, *_refusals(asked, plan, copies)))

@@ -163,7 +163,8 @@ class ChangeWatch:
         self.recovery_broke_off = False  # it was being settled
         self.discarded_runs = 0  # whose kept originals had expired
         self.kept_in: str | None = None  # what is replaced or deleted, if it is
-        self.copies: tuple[str, ...] = ()  # that are being made, and everything is done in
+        self.copies: tuple[str, ...] = ()  # that are being made, and alone are changed
+        self.are_copies_whole = False
         self.split_began = False  # of segments whose offsets lie too far apart, before the engine
 
     def stage(self, name: str, total: int) -> None:
@@ -191,7 +192,7 @@ class ChangeWatch:
     @property
     def has_changed(self) -> bool:
         """Whether anything was changed, or may have been, before retention."""
-        return (
+        return not self.copies and (
             self.swap_began
             or self.recovered
             or self.recovery_broke_off
@@ -203,8 +204,10 @@ class ChangeWatch:
         """The sentences that end an error message."""
         if self.copies:
             which = " and ".join(map(printable, self.copies))
+            if self.are_copies_whole:
+                return f"The original is as it was, and the copy is finished: {which}."
             return (
-                f"The original is as it was. What there is of the copy has no manifest and is of "
+                "The original is as it was. What there is of the copy has no manifest and is of "
                 f"no use: remove {which} before you run again."
             )
         kept = f" What was replaced is kept in {printable(self.kept_in)}." if self.kept_in else ""
