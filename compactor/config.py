@@ -117,23 +117,46 @@ def load_config(
     settings: Mapping[str, str] | None = None,
     cluster: ClusterSettings | None = None,
 ) -> Config:
-    """Read the files that are given and put the settings of the command line on top.
+    """Likewise, for one broker."""
+    return load_configs(config_path, topic_configs, settings, [cluster])[0]
 
+
+def load_configs(
+    config_path: str | None,
+    topic_configs: str | Mapping[str, Mapping[str, Any]] | None,
+    settings: Mapping[str, str] | None,
+    clusters: Sequence[ClusterSettings | None],
+) -> list[Config]:
+    """Read the files that are given, once, and put the settings of the command line on top.
+
+    clusters: what is known of each broker, for a configuration each.
     topic_configs: a file, or what would stand there.
     settings: names of topic configurations, then set for every topic, or of the broker's settings.
     Raise ConfigError, with file and name, for whatever is unreadable, unknown or impossible.
     """
+    toml = None if config_path is None else (_read(config_path), config_path)
+    topics: Mapping[str, Mapping[str, Value]] = {}
+    if isinstance(topic_configs, str):
+        topics = parse_topic_configs(_read(topic_configs), topic_configs)
+    elif topic_configs is not None:
+        topics = _checked_topics(topic_configs, "topic_configs")
+    return [_config_of(cluster, toml, topics, settings or {}) for cluster in clusters]
+
+
+def _config_of(
+    cluster: ClusterSettings | None,
+    toml: tuple[str, str] | None,
+    topics: Mapping[str, Mapping[str, Value]],
+    settings: Mapping[str, str],
+) -> Config:
+    """toml: text and path of the file."""
     config = Config()
     if cluster is not None:
         expiration_ms = cluster.producer_id_expiration_ms
         config = Config(cluster=cluster, producer_id_expiration_ms=expiration_ms)
-    if config_path is not None:
-        config = parse_toml(_read(config_path), config_path, config)
-    if isinstance(topic_configs, str):
-        topics = parse_topic_configs(_read(topic_configs), topic_configs)
-        config = replace(config, topics=topics)
-    elif topic_configs is not None:
-        config = replace(config, topics=_checked_topics(topic_configs, "topic_configs"))
+    if toml is not None:
+        config = parse_toml(*toml, config)
+    config = replace(config, topics=topics)
     if settings:
         of_broker = {name: value for name, value in settings.items() if name in BROKER_SETTINGS}
         of_topics = {name: value for name, value in settings.items() if name not in of_broker}

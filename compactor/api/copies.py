@@ -44,11 +44,16 @@ class Copies:
     """The copies of one run, from the first look at what is to be copied."""
 
     premises: Premises
-    is_wanted: Callable[[str], bool]  # of topics
+    compacted_only: bool  # no other logs are wanted
     contents: tuple[Contents, ...]
     paths: tuple[str, ...]  # of the copies
     copied: list[CopiedLogDir] = field(default_factory=list)
     seconds: float = 0  # that the copying took
+
+    def is_wanted_in(self, log_dir: str) -> Callable[[str], bool]:
+        """Which topics' logs are wanted of a log directory."""
+        config = self.premises.config_of(log_dir)
+        return lambda topic: not self.compacted_only or config.topic(topic).is_compacted
 
     def reports(self) -> tuple[CopyReport, ...]:
         """What is going to be copied."""
@@ -69,12 +74,13 @@ def copies_of(
     log_dirs: Sequence[str], paths: Sequence[str], compacted_only: bool, premises: Premises
 ) -> Copies:
     """Look at what is to be copied; nothing is read but names, sizes and times."""
-
-    def is_wanted(topic: str) -> bool:
-        return not compacted_only or premises.config.topic(topic).is_compacted
-
-    contents = tuple(contents_of(log_dir, is_wanted, premises.files) for log_dir in log_dirs)
-    return Copies(premises=premises, is_wanted=is_wanted, contents=contents, paths=tuple(paths))
+    copies = Copies(
+        premises=premises, compacted_only=compacted_only, contents=(), paths=tuple(paths)
+    )
+    contents = (
+        contents_of(log_dir, copies.is_wanted_in(log_dir), premises.files) for log_dir in log_dirs
+    )
+    return replace(copies, contents=tuple(contents))
 
 
 def require_room(copies: Copies, may_probe: bool = True) -> None:
@@ -146,7 +152,8 @@ def copied(
 
         progress.stage(COPY_STAGE, sum(contents.size_bytes for contents in copies.contents))
         for contents, path in zip(copies.contents, copies.paths, strict=True):
-            found = copy_log_dir(contents, path, copies.is_wanted, advance, files)
+            is_wanted = copies.is_wanted_in(contents.path)
+            found = copy_log_dir(contents, path, is_wanted, advance, files)
             copies.copied.append(found)
         copies.seconds = time.monotonic() - began
         yield

@@ -1,15 +1,18 @@
 """`explain`: every bound of what may be cleaned of one log, and why it is cleaned or not."""
 
+import os
 from collections.abc import Sequence
 
 from compactor import account
 from compactor.api import places
-from compactor.api.premises import plan_of, premises_of
+from compactor.api.premises import OfBroker, Premises, plan_of, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.exit_codes import UsageError
 from compactor.inspect import explain as explaining
 from compactor.inspect.explain import Explanation
 from compactor.remembered_logs import RememberedLogs
 from compactor.survey import topics_in
+from storage.files.files import Files
 
 
 def explain(
@@ -20,13 +23,38 @@ def explain(
     Reads metadata and the end of the log. Raise ConfigError if there is no such log.
     """
     paths = places.log_dirs(log_dirs, to_write=False)
-    premises = premises_of(rules, paths)
-    config = explaining.only_topic_of(topic_partition, premises.config)
-    premises = premises._replace(config=config)
+    premises = _of_its_broker(premises_of(rules, paths), topic_partition)
     account.current().topics |= topics_in(paths, premises.files)[0] & {
         topic_partition.rpartition("-")[0]
     }
     remembered = RememberedLogs(paths, files=premises.files)
-    plan = plan_of(premises, paths, remembered.problems)
+    plan = plan_of(premises, remembered.problems)
     found = explaining.explain(plan, topic_partition, premises.config)
     return found._replace(warnings=tuple(remembered.warnings))
+
+
+def _of_its_broker(premises: Premises, topic_partition: str) -> Premises:
+    """Those of the broker that has the log, and of its topic alone.
+
+    Raise UsageError where none of several brokers has it, or more than one.
+    """
+    config = explaining.only_topic_of(topic_partition, premises.config)
+    having = list(premises.of_brokers)
+    if len(having) > 1:
+        having = [each for each in having if _has(each, topic_partition, premises.files)]
+        if len(having) != 1:
+            where = " and ".join(each.broker.name for each in having or premises.of_brokers)
+            problem = "is in the log directories of" if having else "there is no such log of"
+            raise UsageError(
+                f"TOPIC-PARTITION {topic_partition}: {problem} {where}; give those of one broker"
+            )
+        config = explaining.only_topic_of(topic_partition, having[0].config)
+    own = having[0]._replace(config=config)
+    return premises._replace(config=config, of_brokers=(own,))
+
+
+def _has(of_broker: OfBroker, topic_partition: str, files: Files) -> bool:
+    return any(
+        files.is_directory(os.path.join(log_dir, topic_partition))
+        for log_dir in of_broker.broker.log_dirs
+    )

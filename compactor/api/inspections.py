@@ -61,7 +61,7 @@ def inspect(
     remembered = RememberedLogs([path], files=premises.files)
     survey = survey_log_dir(path, premises.files)
     listings = _wanted(survey, partitions, log_dir, premises)
-    plan = plan_of(premises, (path,), remembered.problems)
+    plan = plan_of(premises, remembered.problems)
     runner = TasksHere() if options.in_process else None
     settings = InspectSettings(
         as_of_ms=premises.as_of_ms,

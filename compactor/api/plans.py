@@ -39,7 +39,7 @@ def plan(log_dirs: Sequence[str], rules: Rules = KAFKAS_DEFAULTS, save: str | No
         saved_plans.require_savable(save, rules, paths)
     premises = premises_of_round(rules, paths, to_write=False)
     remembered = RememberedLogs(paths, files=premises.files)
-    found = plan_of(premises, paths, remembered.problems)
+    found = plan_of(premises, remembered.problems)
     space = _space(found) if found.logs else None
     refused = tuple(_refusals(log_dirs, rules, premises, found))
     if space is not None:
@@ -62,5 +62,4 @@ def _refusals(
         [log_dir.path for log_dir in found.log_dirs],
         assume_fully_replicated=premises.config.assume_fully_replicated,
     )
-    given = [log_dir.path for log_dir in found.log_dirs]
-    return refused + messages_of(partial(require_known_log_dirs, rules, premises, given))
+    return refused + messages_of(partial(require_known_log_dirs, rules, premises))

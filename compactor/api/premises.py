@@ -13,16 +13,18 @@ from typing import NamedTuple
 from compactor import account
 from compactor.api.as_of import as_of_ms, why_as_of_is_doubtful
 from compactor.api.rules import Rules
+from compactor.brokers import BrokerLogDirs, by_broker
 from compactor.cluster_settings import (
     MetadataSource,
     read_cluster_settings,
     require_all_log_dirs,
 )
-from compactor.config import Config, load_config, with_filters
+from compactor.config import Config, load_configs, with_filters
 from compactor.exit_codes import UsageError
 from compactor.high_watermarks import require_high_watermarks
 from compactor.host.clock import now_ms
 from compactor.planning.candidate import RoundClock
+from compactor.planning.merged_plan import merged
 from compactor.planning.round_plan import RoundPlan, plan_by
 from compactor.planning.unmatched import require_include, unmatched
 from compactor.survey import topics_in
@@ -31,30 +33,60 @@ from storage.files.files import Files
 from storage.files.local import LOCAL
 
 
+class OfBroker(NamedTuple):
+    """What holds for the log directories of one broker."""
+
+    broker: BrokerLogDirs
+    config: Config
+
+
 class Premises(NamedTuple):
     """Configuration and clock. Read once: a file of settings may be a pipe."""
 
-    config: Config
+    config: Config  # of the first broker; what options say is the same for all
     started_at_ms: int  # when they were made
     as_of_ms: int  # the time taken as now, from the first step to the last
     is_as_of_given: bool
     warnings: tuple[str, ...] = ()
+    of_brokers: tuple[OfBroker, ...] = ()  # one, or several where several brokers' were given
     files: Files = LOCAL  # by which log directories are read, and changed by the driver
+
+    def config_of(self, log_dir: str) -> Config:
+        """By what the logs of a log directory go."""
+        of_brokers = (each for each in self.of_brokers if log_dir in each.broker.log_dirs)
+        return next((each.config for each in of_brokers), self.config)
+
+    def in_copies(self, copies: Mapping[str, str]) -> "Premises":
+        """The same for copies of the log directories, by the path of each."""
+        return self._replace(
+            of_brokers=tuple(
+                each._replace(
+                    broker=each.broker._replace(
+                        log_dirs=tuple(copies[path] for path in each.broker.log_dirs)
+                    )
+                )
+                for each in self.of_brokers
+            )
+        )
 
 
 def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
-    """Read configuration and clock, and what the broker's own files in the log directories say.
+    """Read configuration and clock, and what each broker's files in its log directories say.
 
     Raise ConfigError, with file and name, if one is not valid, CorruptFileError for a metadata log
     that is damaged.
     """
+    brokers = by_broker(log_dirs, LOCAL)
+    if len(brokers) > 1 and rules.server_properties is not None:
+        raise UsageError(
+            f"--server-properties {rules.server_properties}: is of one broker, and log directories "
+            f"of {len(brokers)} were given ({', '.join(broker.name for broker in brokers)})"
+        )
     source = MetadataSource(rules.metadata, rules.no_metadata, rules.server_properties)
-    cluster = read_cluster_settings(log_dirs, source, LOCAL)
-    config = load_config(rules.config, rules.topic_configs, rules.settings, cluster)
-    config = with_filters(config, rules.include, rules.exclude)
-    config = replace(config, checks_clock=not rules.any_clock)
-    if rules.assume_fully_replicated:
-        config = replace(config, assume_fully_replicated=True)
+    clusters = [read_cluster_settings(broker.log_dirs, source, LOCAL) for broker in brokers]
+    loaded = load_configs(rules.config, rules.topic_configs, rules.settings, clusters)
+    configs = [_with_rules(config, rules) for config in loaded]
+    config = configs[0]
     started_at_ms = account.current().started_at_ms
     time_ms = started_at_ms if rules.as_of is None else as_of_ms(str(rules.as_of))
     account.current().config, account.current().as_of_ms = config, time_ms
@@ -63,7 +95,14 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
         started_at_ms=started_at_ms,
         as_of_ms=time_ms,
         is_as_of_given=rules.as_of is not None,
+        of_brokers=tuple(map(OfBroker, brokers, configs)),
     )
+
+
+def _with_rules(config: Config, rules: Rules) -> Config:
+    config = with_filters(config, rules.include, rules.exclude)
+    replicated = rules.assume_fully_replicated or config.assume_fully_replicated
+    return replace(config, checks_clock=not rules.any_clock, assume_fully_replicated=replicated)
 
 
 def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -> Premises:
@@ -85,25 +124,31 @@ def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -
     if to_write:
         replicated = premises.config.assume_fully_replicated
         require_high_watermarks(log_dirs, replicated, premises.files)
-        require_known_log_dirs(rules, premises, log_dirs)
+        require_known_log_dirs(rules, premises)
     warnings = [doubt] if doubt is not None else []
     return premises._replace(warnings=(*warnings, *unmatched(premises.config, topics)))
 
 
-def require_known_log_dirs(rules: Rules, premises: Premises, log_dirs: Sequence[str]) -> None:
-    """Raise RefusedError where the broker has log directories that were not given."""
-    cluster = premises.config.cluster
-    if cluster is not None and not rules.all_log_dirs_given:
-        require_all_log_dirs(cluster, log_dirs, premises.files)
+def require_known_log_dirs(rules: Rules, premises: Premises) -> None:
+    """Raise RefusedError where a broker has log directories that were not given."""
+    for broker, config in premises.of_brokers:
+        if config.cluster is not None and not rules.all_log_dirs_given:
+            require_all_log_dirs(config.cluster, broker.log_dirs, premises.files)
 
 
-def plan_of(
-    premises: Premises, log_dirs: tuple[str, ...], problems: Mapping[str, str] | None = None
-) -> RoundPlan:
-    """Plan a round. problems: known ones, by path of the log directory or partition directory."""
+def plan_of(premises: Premises, problems: Mapping[str, str] | None = None) -> RoundPlan:
+    """Plan a round, for each broker by itself.
+
+    problems: known ones, by path of the log directory or partition directory.
+    """
     machine_ms = None if premises.is_as_of_given else now_ms()
-    clock = RoundClock.of(premises.config, premises.as_of_ms, machine_ms)
-    return plan_by(premises.files, log_dirs, premises.config, clock, problems)
+    plans, are_several = [], len(premises.of_brokers) > 1
+    for broker, config in premises.of_brokers:
+        clock = RoundClock.of(config, premises.as_of_ms, machine_ms)
+        plan = plan_by(premises.files, broker.log_dirs, config, clock, problems)
+        name = f"{broker.name}: {', '.join(broker.log_dirs)}"
+        plans.append(replace(plan, brokers=(name,)) if are_several else plan)
+    return merged(plans)
 
 
 def _doubt_of_clock(rules: Rules, premises: Premises) -> str | None:

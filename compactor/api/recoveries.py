@@ -46,9 +46,9 @@ def recover_log_dirs(
 
     as_broker: recover as a starting broker does, too, by the premises' configuration and clock.
     """
-    rules = LoadRules(premises.config, premises.as_of_ms) if as_broker else None
     files, recovered = premises.files, []
     for log_dir in log_dirs:
+        rules = LoadRules(premises.config_of(log_dir), premises.as_of_ms) if as_broker else None
         takes_long = rules is not None and not clean_shutdown.exists(log_dir, files)
         if takes_long:
             progress.stage(RECOVERY_STAGE, 0)

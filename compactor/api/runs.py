@@ -106,7 +106,7 @@ def _round_on_copies(asked: _Asked, progress: ChangeWatch) -> CleaningReport:
         there = _Asked(
             replace(options, recover_first=options.recover_first or not is_clean),
             own._replace(log_dirs=own.copies),
-            premises,
+            premises.in_copies(dict(zip(own.log_dirs, own.copies, strict=True))),
             None,
         )
         return finished(copies, _round(there, progress), progress)
@@ -232,8 +232,8 @@ def _keeper(asked: _Asked, run_id: str, plan: RoundPlan) -> Iterator[OriginalsKe
 
 def _plan_with_room(asked: _Asked, problems: Mapping[str, str]) -> RoundPlan:
     """What a run takes on."""
-    options, own, premises, saved = asked
-    found = plan_of(premises, own.log_dirs, problems)
+    options, _, premises, saved = asked
+    found = plan_of(premises, problems)
     if saved is not None:
         found = only_reviewed(saved, found)
     if not options.retention:

@@ -82,8 +82,15 @@ def rules_of(saved: SavedPlan, path: str) -> Rules:
 
 def as_reviewed(premises: Premises, saved: SavedPlan) -> Premises:
     """With the ranges of a saved plan."""
-    config = replace(premises.config, ceilings=saved.ceilings)
-    return premises._replace(config=config, is_as_of_given=saved.is_as_of_given)
+    of_brokers = tuple(
+        each._replace(config=replace(each.config, ceilings=saved.ceilings))
+        for each in premises.of_brokers
+    )
+    return premises._replace(
+        config=of_brokers[0].config,
+        of_brokers=of_brokers,
+        is_as_of_given=saved.is_as_of_given,
+    )
 
 
 def _rules_document(rules: Rules) -> dict[str, object]:

@@ -11,7 +11,9 @@ LOGS, CONFIGURATION, OUTPUT, SPARK = "Logs", "Configuration", "Output", "Spark"
 LogDirs = Annotated[
     list[str],
     typer.Argument(
-        metavar="LOG_DIR", help="log directories of one broker (log.dirs)", show_default=False
+        metavar="LOG_DIR",
+        help="log directories of a broker (log.dirs), or of several brokers",
+        show_default=False,
     ),
 ]
 TopicConfigs = Annotated[

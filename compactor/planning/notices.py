@@ -16,5 +16,7 @@ def notices_of(plan: RoundPlan) -> tuple[str, ...]:
         for log_dir in plan.log_dirs
         if log_dir.partitions and not log_dir.has_high_watermarks
     )
+    each = f"Each broker's logs are judged by themselves: {'; '.join(plan.brokers)}"
+    brokers = (each,) if plan.brokers else ()
     unknown = () if plan.are_all_log_dirs_known else (ALL_LOG_DIRS,)
-    return (*unknown, *ends) if plan.log_dirs else ()
+    return (*brokers, *unknown, *ends) if plan.log_dirs else ()

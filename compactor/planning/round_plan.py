@@ -63,6 +63,7 @@ class RoundPlan:
     retention: tuple[LogRetention, ...] = ()  # of the logs that it may take segments from
     are_all_log_dirs_known: bool = False  # by the cluster's metadata log
     inventory: tuple[LogSize, ...] = ()  # of every log that there is
+    brokers: tuple[str, ...] = ()  # with their log directories, where there are several
 
 
 def plan_round(
@@ -106,7 +107,7 @@ def _round_plan(
     as_of_ms: int, surveys: Sequence[LogDirSurvey], outcomes: Sequence[PartitionOutcome]
 ) -> RoundPlan:
     taken = [outcome.prepared for outcome in outcomes if outcome.prepared is not None]
-    taken.sort(key=lambda prepared: _order(prepared.judgement))
+    taken.sort(key=lambda prepared: order_of(prepared.judgement))
     left = [outcome for outcome in outcomes if outcome.refusal is not None]
     reports = [_report(outcome) for outcome in left]
     unlisted = [report for survey in surveys for report in _unlisted(survey)]
@@ -127,7 +128,8 @@ def _round_plan(
     )
 
 
-def _order(judgement: Judgement) -> tuple[float, str, int]:
+def order_of(judgement: Judgement) -> tuple[float, str, int]:
+    """What logs are taken in the order of: the dirtiest first."""
     partition = judgement.partition
     return dirtiest_first(judgement.cleanable, partition.topic, partition.partition)
 
