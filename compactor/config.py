@@ -20,6 +20,7 @@ from compactor.broker_settings import Layer, known_values
 from compactor.cluster_settings import BROKER_SETTINGS, ClusterSettings
 from compactor.described_topics import described_topics, is_described
 from compactor.errors import ConfigError
+from compactor.host.suggestions import near_path
 from compactor.topic_config import (
     BROKER_TOPICS,
     COMPACT,
@@ -232,7 +233,8 @@ def _read(path: str) -> str:
         with open(path, encoding="utf-8-sig") as source:
             return source.read()
     except OSError as error:
-        raise ConfigError(f"{path or repr(path)}: {error.strerror}") from error
+        hint = near_path(path) if isinstance(error, FileNotFoundError) else ""
+        raise ConfigError(f"{path or repr(path)}: {error.strerror}{hint}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}, byte {error.start}: not UTF-8") from error
 

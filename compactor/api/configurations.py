@@ -5,6 +5,7 @@ from compactor.api import places
 from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.exit_codes import UsageError
+from compactor.host.suggestions import did_you_mean
 from compactor.inspect.topic_settings import TopicConfiguration, entries_of
 from compactor.planning.planner import CLUSTER_METADATA
 from compactor.survey import topics_in
@@ -25,7 +26,8 @@ def configs(
     cluster = premises.config.cluster
     known = set(cluster.metadata.topics) if cluster and cluster.metadata else set()
     if topic is not None and topic not in here | known:
-        raise UsageError(f"{topic}: there is no such topic in {log_dir}")
+        hint = did_you_mean(topic, here | known)
+        raise UsageError(f"{topic}: there is no such topic in {log_dir}{hint}")
     return [
         TopicConfiguration(
             name,

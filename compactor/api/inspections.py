@@ -12,6 +12,7 @@ from compactor.api.premises import Premises, plan_of, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.cleaning.runners import RunnerChoice
 from compactor.exit_codes import UsageError
+from compactor.host.suggestions import did_you_mean
 from compactor.inspect.inspect_logs import EVERY_BYTE, InspectSettings, inspect_logs
 from compactor.inspect.inspected_log import InspectedLog
 from compactor.inspect.inspection import Inspection
@@ -92,7 +93,8 @@ def _wanted(
         keys = dict.fromkeys(_key(name) for name in names)
         for key, name in zip(keys, names, strict=False):
             if key not in listed:
-                raise UsageError(f"{name}: there is no such partition in {log_dir}")
+                hint = did_you_mean(name, [partition.name for partition in listed.values()])
+                raise UsageError(f"{name}: there is no such partition in {log_dir}{hint}")
         return [listed[key] for key in sorted(keys) if listed[key].segments]
     include, exclude = premises.config.include, premises.config.exclude
     return [

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from compactor import account
 from compactor.api.own_places import PROBLEM, log_dir_around, require_elsewhere
 from compactor.exit_codes import UsageError
+from compactor.host.suggestions import above, below, near_path
 from compactor.originals.kept_manifest import DISCARDED_FILE, RUN_FILE
 from storage.file_names import LOG, parse_partition_dir
 from storage.files.backends import require_in_place
@@ -76,11 +77,18 @@ def kept_run(path: str, to_discard: bool = False) -> str:
     try:
         names = os.listdir(local)
     except OSError as error:
-        raise UsageError(f"RUN_DIR {path}: {error.strerror}") from error
+        hint = near_path(path) if isinstance(error, FileNotFoundError) else ""
+        raise UsageError(f"RUN_DIR {path}: {error.strerror}{hint}") from error
     if RUN_FILE not in names and not (to_discard and DISCARDED_FILE in names):
-        problem = f"no {RUN_FILE} in it; give the run's own, DIR/RUN_ID of --keep-originals DIR"
+        hint = below(path, _is_kept_run)
+        own = "give the run's own, DIR/RUN_ID of --keep-originals DIR"
+        problem = f"no {RUN_FILE} in it; {own}{hint}"
         raise UsageError(f"RUN_DIR {path}: {problem}")
     return local
+
+
+def _is_kept_run(path: str) -> bool:
+    return is_directory(path) and exists(os.path.join(path, RUN_FILE))
 
 
 def _own_directory(option: str, path: str, in_log_dirs: Sequence[str]) -> str:
@@ -101,14 +109,28 @@ def _check_log_dir(path: str, to_write: bool) -> None:
         with os.scandir(path) as entries:
             names = [entry.name for entry in entries]
     except OSError as error:
-        raise UsageError(f"LOG_DIR {path}: {error.strerror}") from error
+        hint = near_path(path) if isinstance(error, FileNotFoundError) else above(path, is_log_dir)
+        raise UsageError(f"LOG_DIR {path}: {error.strerror}{hint}") from error
     if not os.access(path, os.X_OK):
         raise UsageError(f"LOG_DIR {path}: Permission denied")
-    if META_PROPERTIES not in names and not any(_is_partition(path, name) for name in names):
+    if not _has_logs(path, names):
         raise UsageError(f"LOG_DIR {path}: {_why_not_log_dir(path, names)}")
     if to_write and not os.access(path, os.W_OK | os.X_OK):
         problem = "no permission to write; --dry-run and plan only read"
         raise UsageError(f"LOG_DIR {path}: {problem}")
+
+
+def is_log_dir(path: str) -> bool:
+    """Whether a broker, or somebody who copied logs, has used it as one."""
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return False
+    return _has_logs(path, names)
+
+
+def _has_logs(path: str, names: Sequence[str]) -> bool:
+    return META_PROPERTIES in names or any(_is_partition(path, name) for name in names)
 
 
 def _is_partition(path: str, name: str) -> bool:
@@ -125,7 +147,9 @@ def _is_partition(path: str, name: str) -> bool:
 def _why_not_log_dir(path: str, names: list[str]) -> str:
     if any(name.endswith(LOG) for name in names) and parse_partition_dir(os.path.basename(path)):
         return f"is a partition directory; give the log directory, {os.path.dirname(path)}"
-    return f"not a log directory: no {META_PROPERTIES}, and nothing named TOPIC-PARTITION in it"
+    hint = below(path, is_log_dir) or above(path, is_log_dir)
+    missing = f"no {META_PROPERTIES}, and nothing named TOPIC-PARTITION in it"
+    return f"not a log directory: {missing}{hint}"
 
 
 def _nearest_existing(path: str) -> str:

@@ -16,6 +16,7 @@ from compactor.command_line.carry_out import NOTHING_CHANGED, carry_out, complai
 from compactor.command_line.commands import app
 from compactor.command_line.interrupts import SignalNotes
 from compactor.command_line.requests import Request
+from compactor.command_line.usage_errors import usage_message
 from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
 from compactor.host import descriptor_limit
 from compactor.host.output import (
@@ -25,7 +26,6 @@ from compactor.host.output import (
     print_line,
     standard_output,
 )
-from compactor.host.printable import one_line
 from compactor.reason_codes import ReasonCode
 from compactor.views.ending import with_ending
 from compactor.views.report_json import summary, to_line
@@ -84,7 +84,7 @@ def _parse(words: list[str]) -> Request | int | None:
 
 
 def _end_of_usage_error(words: list[str], error: Exception) -> int:
-    message = one_line(str(getattr(error, "format_message", error.__str__)())).rstrip(".")
+    message = usage_message(error)
     command = next((word for word in words if not word.startswith("-")), "compactor")
     known = command in COMMANDS
     context = getattr(error, "ctx", None)  # knows of commands within commands

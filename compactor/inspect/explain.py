@@ -11,6 +11,7 @@ from typing import NamedTuple
 from compactor.config import Config, with_filters
 from compactor.errors import ConfigError
 from compactor.host.printable import duration_text, size_text
+from compactor.host.suggestions import did_you_mean
 from compactor.inspect.log_sections import Bounds, Mark, Section, position_of, sections_of
 from compactor.planning.candidate import Judgement, RoundClock, prepare
 from compactor.planning.notices import notices_of
@@ -70,7 +71,9 @@ def explain(plan: RoundPlan, topic_partition: str, config: Config) -> Explanatio
     places = [report.log_dir for report in reports] + taken
     if not places:
         log_dirs = " or ".join(log_dir.path for log_dir in plan.log_dirs)
-        raise ConfigError(f"{topic_partition}: no such partition in {log_dirs}")
+        names = {f"{log.topic}-{log.partition}" for log in (*plan.not_cleaned, *plan.logs)}
+        hint = did_you_mean(topic_partition, names)
+        raise ConfigError(f"{topic_partition}: no such partition in {log_dirs}{hint}")
     facts = next((f for f in plan.facts if f.judgement.partition[:2] == key), None)
     judgement = _looked_into(facts.judgement, plan, config) if facts else None
     sections, marks = _cut(judgement) if judgement else ((), ())
@@ -138,7 +141,9 @@ def _cut(judgement: Judgement) -> tuple[tuple[Section, ...], tuple[Mark, ...]]:
 def _named(topic_partition: str) -> tuple[str, int]:
     key = parse_partition_dir(topic_partition)
     if key is None:
-        raise ConfigError(f"{topic_partition}: expected TOPIC-PARTITION")
+        raise ConfigError(
+            f"{topic_partition}: expected TOPIC-PARTITION, like {topic_partition or 'orders'}-0"
+        )
     return key
 
 

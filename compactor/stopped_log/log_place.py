@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
+from compactor.host.suggestions import near_path
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
 from storage.file_names import parse_future_dir
@@ -59,7 +60,9 @@ def find_log(log_dir: str, topic_partition: str, files: Files = LOCAL) -> LogAt:
     at = named_log(log_dir, topic_partition)
     found = files.look_up(at.path)
     if found is None:
-        raise UsageError(f"TOPIC-PARTITION {topic_partition}: there is no {at.path}")
+        raise UsageError(
+            f"TOPIC-PARTITION {topic_partition}: there is no {at.path}{near_path(at.path)}"
+        )
     if not found.is_dir:
         raise CorruptFileError(at.path, 0, f"is {found.special or 'a file'}, not a directory")
     return at

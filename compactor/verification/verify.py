@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from compactor.exit_codes import UsageError
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
+from compactor.host.suggestions import did_you_mean
 from compactor.verification.missing_offsets import Gap, check_gaps, gap_behind
 from compactor.verification.verify_batches import Finding
 from compactor.verification.verify_segment import check_segment
@@ -67,7 +68,8 @@ def verify(log_dir: str, only: str | None, progress: ProgressSink) -> Verificati
     listing = list_log_dir(log_dir)
     partitions = [p for p in listing.partitions if only is None or p.name == only]
     if only is not None and not partitions:
-        raise UsageError(f"TOPIC-PARTITION {only}: there is no such partition in {log_dir}")
+        hint = did_you_mean(only, [partition.name for partition in listing.partitions])
+        raise UsageError(f"TOPIC-PARTITION {only}: there is no such partition in {log_dir}{hint}")
     found = Verification()
     progress.stage(VERIFY_STAGE, sum(len(p.segments) for p in partitions))
     first_dirty_of = _first_dirty_offsets(log_dir)

@@ -13,6 +13,7 @@ import numpy as np
 
 from compactor.exit_codes import UsageError
 from compactor.host.progress import AGAINST_STAGE, ProgressSink
+from compactor.host.suggestions import did_you_mean
 from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.reader_bounds import (
     Checkpoints,
@@ -75,7 +76,8 @@ def verify_against(
     old = {p.name: p for p in was.partitions if only in (None, p.name)}
     new = {p.name: p for p in now.partitions if only in (None, p.name)}
     if only is not None and only not in old:
-        raise UsageError(f"TOPIC-PARTITION {only}: there is no such partition in {before}")
+        hint = did_you_mean(only, [partition.name for partition in was.partitions])
+        raise UsageError(f"TOPIC-PARTITION {only}: there is no such partition in {before}{hint}")
     unmatched = tuple(sorted(new.keys() - old.keys()))
     found = Comparison(before=before, clock=clock, unmatched=unmatched)
     for name in sorted(old.keys() - new.keys()):

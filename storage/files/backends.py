@@ -25,10 +25,11 @@ def require_in_place(url: str) -> str:
     protocol = url.partition("::")[0] if "::" in url else url.partition("://")[0]
     if protocol in _LOCAL_PROTOCOLS:
         return _absolute(str(fsspec.get_filesystem_class("file")._strip_protocol(url)))
-    known = "backend" if protocol in fsspec.available_protocols() else "unknown backend"
+    known = "" if protocol in fsspec.available_protocols() else ", which is not known here"
     raise UnsupportedBackendError(
-        f"{url}: {known} {protocol!r} has no stated promise of an atomic rename; "
-        "logs are compacted in place on local and network file systems only"
+        f"{url}: begins with {protocol}:{known}. Logs are compacted in directories of this "
+        "machine, or mounted on it: copy them to a disk first, or give the path where they are "
+        "mounted"
     )
 
 

@@ -10,18 +10,16 @@ LogManager.lockLogDirs.
 import contextlib
 import fcntl
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from struct import Struct
 
 from storage.errors import LogCompactionError
 from storage.files import filesystem
 from storage.files.files import Entry
 from storage.files.filesystem import naming
+from storage.log import lock_holder
 
 LOCK_FILE = ".lock"
-_FLOCK = Struct("@hhqqi4x")  # of Linux: type, whence, start, length, process
 _held: set[tuple[int, int]] = set()  # device and inode of each lock of this process
 _one_at_a_time = threading.Lock()  # of them is taken or given back
 
@@ -65,8 +63,6 @@ def require_free(log_dir: str) -> None:
 
     What this process holds is not looked at: to close the file would give it away.
     """
-    if not sys.platform.startswith("linux"):  # where the answer may be laid out otherwise
-        return
     path = os.path.join(log_dir, LOCK_FILE)
     try:
         found = os.lstat(path)
@@ -77,11 +73,10 @@ def require_free(log_dir: str) -> None:
         return
     try:
         with naming(path):
-            answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, _FLOCK.pack(fcntl.F_WRLCK, 0, 0, 0, 0))
+            if lock_holder.is_locked(descriptor):
+                raise _in_use(path, _doing(descriptor))
     finally:
         os.close(descriptor)
-    if _FLOCK.unpack(answer)[0] != fcntl.F_UNLCK:
-        raise _in_use(path)
 
 
 def _locked(log_dir: str, path: str) -> tuple[int, Entry]:
@@ -92,7 +87,9 @@ def _locked(log_dir: str, path: str) -> tuple[int, Entry]:
             with naming(path):
                 fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as error:
-            raise _in_use(path) from error
+            with naming(path):
+                doing = _doing(descriptor)
+            raise _in_use(path, doing) from error
         own = filesystem.look_at(descriptor, path)
         if not _is_named(own, path):
             # a stopping broker unlinks it: then this is a file that no broker will look at
@@ -109,10 +106,17 @@ def _locked(log_dir: str, path: str) -> tuple[int, Entry]:
         raise
 
 
-def _in_use(
-    path: str, doing: str = "a broker or another run works in this log directory"
-) -> LogDirLockedError:
+def _in_use(path: str, doing: str) -> LogDirLockedError:
     return LogDirLockedError(f"{path}: locked: {doing}. Nothing was changed")
+
+
+def _doing(descriptor: int) -> str:
+    """What another process does here, by its name where it can be had, and what is to be done."""
+    holder = lock_holder.holder_of(descriptor)
+    return (
+        f"a broker or another run works in this log directory{f': {holder}' if holder else ''}. "
+        "Stop the broker, or wait until the run has ended"
+    )
 
 
 def _give_to_owner_of(log_dir: str, descriptor: int) -> None:

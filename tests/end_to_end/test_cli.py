@@ -251,7 +251,7 @@ class TestWithoutPermission:
 
 class TestRefused:
     def test_an_object_store(self) -> None:
-        assert_refused(compactor("run", "s3://bucket/logs"), 3, "no stated promise")
+        assert_refused(compactor("run", "s3://bucket/logs"), 3, "copy them to a disk first")
 
     def test_an_unclean_shutdown(self, log_dir: Path) -> None:
         (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()

@@ -52,7 +52,7 @@ PLAIN: dict[str, dict[str, str]] = {
     },
     "locks, and directories that are held; the table of mounts; room on a disk": {
         "compactor": "lock_support log_dir_lock refusals",
-        "storage.log": "log_dir_lock",
+        "storage.log": "lock_holder log_dir_lock",
         "storage.log.manager": "log_manager",
         "compactor.cleaning": "cleaner_checkpoints",
         "compactor.originals": "kept_run_lock",
@@ -78,7 +78,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor": "airflow config",
         "compactor.api": "metrics record_lines saved_plans",
         "compactor.command_line": "carry_out",
-        "compactor.host": "java output",
+        "compactor.host": "java output suggestions",
         "compactor.stopped_log": "record_tables",
         "storage.kernels": "kernel",
     },

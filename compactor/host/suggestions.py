@@ -1,0 +1,60 @@
+"""What was probably meant by a name that there is not: one that is nearly the same.
+
+Names are compared by letters (difflib); paths by what stands beside and below them.
+"""
+
+import os
+from collections.abc import Callable, Collection
+
+from compactor.host.printable import printable
+
+SHOWN = 3
+_LOOKED_AT = 2000  # names at most, of a directory
+
+
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """`; did you mean …?` with names that are there; nothing where none is like it."""
+    from difflib import get_close_matches  # only on the way to an error
+
+    return _asked(get_close_matches(name, known, SHOWN))
+
+
+def near_path(path: str) -> str:
+    """Likewise, for a path that does not exist: what stands beside it under nearly that name."""
+    folder, name = os.path.split(path.rstrip(os.sep))
+    from difflib import get_close_matches
+
+    names = _names(folder or os.curdir)
+    return _asked([os.path.join(folder, each) for each in get_close_matches(name, names, SHOWN)])
+
+
+def below(path: str, is_meant: Callable[[str], bool]) -> str:
+    """Likewise, for a directory that holds what was meant one level or two below it."""
+    found: list[str] = []
+    level = [path]
+    for _ in range(2):
+        level = [os.path.join(each, name) for each in level for name in _names(each)][:_LOOKED_AT]
+        found += filter(is_meant, level)
+    return _asked(found[:SHOWN])
+
+
+def above(path: str, is_meant: Callable[[str], bool]) -> str:
+    """Likewise, for something inside of what was meant."""
+    folder = os.path.dirname(path)
+    while folder != os.path.dirname(folder):
+        if is_meant(folder):
+            return _asked([folder])
+        folder = os.path.dirname(folder)
+    return ""
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))[:_LOOKED_AT]
+    except OSError:  # who gave the path is told about that
+        return []
+
+
+def _asked(names: Collection[str]) -> str:
+    shown = " or ".join(printable(name) for name in names)
+    return f"; did you mean {shown}?" if shown else ""
