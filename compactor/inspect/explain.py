@@ -71,8 +71,8 @@ def explain(plan: RoundPlan, topic_partition: str, config: Config) -> Explanatio
     places = [report.log_dir for report in reports] + taken
     if not places:
         log_dirs = " or ".join(log_dir.path for log_dir in plan.log_dirs)
-        names = {f"{log.topic}-{log.partition}" for log in (*plan.not_cleaned, *plan.logs)}
-        hint = did_you_mean(topic_partition, names)
+        known = [f"{log.topic}-{log.partition}" for log in plan.not_cleaned]
+        hint = did_you_mean(topic_partition, known + [log.name for log in plan.logs])
         raise ConfigError(f"{topic_partition}: no such partition in {log_dirs}{hint}")
     facts = next((f for f in plan.facts if f.judgement.partition[:2] == key), None)
     judgement = _looked_into(facts.judgement, plan, config) if facts else None
