@@ -7,10 +7,10 @@ from typing import Any
 
 from compactor.replay.log_operations import LogOperations
 from compactor.replay.script_cleaning import ScriptCleaning
-from compactor.replay.script_clock import CONFIGURING, ScriptClock
+from compactor.replay.script_clock import ScriptClock
 from compactor.replay.script_damage import damage
 from compactor.replay.script_errors import ClosedError, OpenError
-from compactor.replay.script_values import Line, ScriptError, Values
+from compactor.replay.script_values import Line, ScriptError, Values, settings_of
 from compactor.replay.transcript import files_below, masked, state_of
 from storage.files.files import Files
 from storage.files.local import LOCAL
@@ -39,8 +39,6 @@ class ManyLogs:
         self._manager: LogManager | None = None
 
     def perform(self, op: str, line: Line, resolved: Line) -> Any:
-        if op in CONFIGURING:
-            return self._clock.configure(op, line)
         if op in _NOT_HERE:
             raise ScriptError(f"a log manager has no op {op}")
         if op in _LIFE:
@@ -64,10 +62,9 @@ class ManyLogs:
         found |= {f"{_name(partition)}.future": log for partition, log in moved}
         return {name: state_of(found[name]) for name in sorted(found)}
 
-    def end(self) -> None:
-        """What runs after the last line is let go of as it is."""
-        if self._manager is not None:
-            self._crash()
+    @property
+    def is_open(self) -> bool:
+        return self._manager is not None
 
     def _running(self) -> LogManager:
         if self._manager is None:
@@ -90,8 +87,7 @@ class ManyLogs:
             self._files.make_directory(path)
 
     def _configure(self, line: Line) -> None:
-        told = {n: str(value) for n, value in line.items() if n not in ("op", "topic", "log")}
-        topic = line.get("topic")
+        told, topic = settings_of(line), line.get("topic")
         before = self._defaults if topic is None else self._topics.get(topic, {})
         settings = before | told
         LogConfig().changed(settings)  # refuses what is none
@@ -135,7 +131,7 @@ class ManyLogs:
         manager, self._manager = self._running(), None
         manager.close()
 
-    def _crash(self, _: Line | None = None) -> None:
+    def crash(self, _: Line | None = None) -> None:
         manager, self._manager = self._running(), None
         self._clock.scheduler.forget()
         manager.let_go()
@@ -200,7 +196,7 @@ _LIFE: dict[str, Callable[[ManyLogs, Line], Any]] = {
     "config": ManyLogs._configure,
     "startup": ManyLogs._start,
     "shutdown": ManyLogs._shut_down,
-    "crash": ManyLogs._crash,
+    "crash": ManyLogs.crash,
     "damage": ManyLogs._damage,
     "hide": ManyLogs._hide,
     "files": ManyLogs._list_files,

@@ -6,10 +6,10 @@ from typing import Any
 
 from compactor.replay.log_operations import LogOperations
 from compactor.replay.script_cleaning import ScriptCleaning
-from compactor.replay.script_clock import CONFIGURING, ScriptClock
+from compactor.replay.script_clock import ScriptClock
 from compactor.replay.script_damage import damage
 from compactor.replay.script_errors import ClosedError, OpenError
-from compactor.replay.script_values import Line
+from compactor.replay.script_values import Line, settings_of
 from compactor.replay.transcript import files_below, state_of
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
@@ -37,8 +37,6 @@ class OneLog:
         return os.path.join(self._log_dir, "{}-{}".format(*self._partition))
 
     def perform(self, op: str, line: Line, resolved: Line) -> Any:
-        if op in CONFIGURING:
-            return self._clock.configure(op, line)
         if op in _LIFE:
             return _LIFE[op](self, line)
         return self._operations.perform(op, self._opened(), line, resolved)
@@ -46,10 +44,9 @@ class OneLog:
     def told(self) -> Line:
         return {"state": None if self._log is None else state_of(self._log)}
 
-    def end(self) -> None:
-        """A log that is open after the last line is let go of as it is."""
-        if self._log is not None:
-            self._crash()
+    @property
+    def is_open(self) -> bool:
+        return self._log is not None
 
     def _opened(self) -> Log:
         if self._log is None:
@@ -62,8 +59,7 @@ class OneLog:
         self._partition = (line["topic"], line.get("partition", 0))
 
     def _reconfigure(self, line: Line) -> None:
-        values = {name: str(value) for name, value in line.items() if name not in ("op", "log")}
-        self._config = self._config.changed(values)
+        self._config = self._config.changed(settings_of(line))
         if self._log is not None:
             self._log.config = self._config
 
@@ -121,7 +117,7 @@ class OneLog:
         entries = checkpoint.read(path, self._files) | {self._partition: offset}
         checkpoint.write(path, entries, self._files)
 
-    def _crash(self, _: Line | None = None) -> None:
+    def crash(self, _: Line | None = None) -> None:
         log = self._opened()
         self._clock.scheduler.forget()
         self._log = None
@@ -156,7 +152,7 @@ _LIFE: dict[str, Callable[[OneLog, Line], Any]] = {
     "open": OneLog._open,
     "close": OneLog._close,
     "checkpoint": OneLog._checkpoint,
-    "crash": OneLog._crash,
+    "crash": OneLog.crash,
     "hide": OneLog._hide,
     "damage": OneLog._damage,
     "files": OneLog._list_files,

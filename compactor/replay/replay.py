@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from compactor.replay.many_logs import ManyLogs
 from compactor.replay.one_log import OneLog
 from compactor.replay.script_cleaning import CleanerMaker, ScriptCleaning
-from compactor.replay.script_clock import ScriptClock
+from compactor.replay.script_clock import CONFIGURING, ScriptClock
 from compactor.replay.script_values import Line
 from compactor.replay.transcript import described
 from storage.files.files import Files
@@ -28,7 +28,14 @@ class Scripted(Protocol):
         """What can be seen after a line."""
         ...
 
-    def end(self) -> None: ...
+    @property
+    def is_open(self) -> bool:
+        """Whether a log, or the log manager, is in use."""
+        ...
+
+    def crash(self, line: Line | None = None) -> None:
+        """Let go of what is open as it is."""
+        ...
 
 
 class Replay:
@@ -36,6 +43,7 @@ class Replay:
 
     def __init__(self, files: Files, log_dir: str, make_cleaner: CleanerMaker) -> None:
         self._files, self._log_dir = files, os.path.abspath(log_dir)
+        self._clock = ScriptClock()
         if not files.is_directory(self._log_dir):
             files.make_directory(self._log_dir)
         self._cleaning = ScriptCleaning(files, make_cleaner)
@@ -50,20 +58,22 @@ class Replay:
             if line is not None:
                 if self._scripted is None:
                     kind = ManyLogs if line["op"] == "manager" else OneLog
-                    self._scripted = kind(self._files, self._log_dir, ScriptClock(), self._cleaning)
-                yield _done(self._scripted, number, line)
-        if self._scripted is not None:
-            self._scripted.end()
+                    self._scripted = kind(self._files, self._log_dir, self._clock, self._cleaning)
+                yield self._done(self._scripted, number, line)
+        if self._scripted is not None and self._scripted.is_open:
+            self._scripted.crash()
 
-
-def _done(scripted: Scripted, number: int, line: Line) -> Line:
-    told: Line = {"n": number, "op": line["op"]}
-    resolved: Line = {}
-    outcome: Line
-    try:
-        outcome = {"result": scripted.perform(line["op"], line, resolved)}
-    except (LogError, OSError) as error:
-        outcome = described(error)
-    if resolved:
-        told["resolved"] = resolved
-    return told | outcome | scripted.told()
+    def _done(self, scripted: Scripted, number: int, line: Line) -> Line:
+        op = line["op"]
+        resolved: Line = {}
+        outcome: Line
+        try:
+            if op in CONFIGURING:
+                self._clock.configure(op, line)
+                outcome = {"result": None}
+            else:
+                outcome = {"result": scripted.perform(op, line, resolved)}
+        except (LogError, OSError) as error:
+            outcome = described(error)
+        told = {"n": number, "op": op} | ({"resolved": resolved} if resolved else {})
+        return told | outcome | scripted.told()

@@ -21,6 +21,11 @@ class ScriptError(LogCompactionError):
     reason_code = "wrong-usage"
 
 
+def settings_of(line: Line) -> dict[str, str]:
+    """The settings that a line names, as Kafka takes them: as text."""
+    return {name: str(value) for name, value in line.items() if name not in ("op", "log", "topic")}
+
+
 class Values:
     """Looks values up in a log; `resolved` notes what they stood for."""
 

@@ -18,12 +18,12 @@ class _Reason(NamedTuple):
     """A row of docs/differences.md: what Kafka's cleaner says, and what our report does."""
 
     name: str
-    kafkas: frozenset[str | None]  # the error; None: it cleans the log
+    kafkas: frozenset[str | None] | None  # the error, or None where it cleans the log; None: any
     ours: re.Pattern[str]
 
 
-def _reason(name: str, kafkas: set[str | None], ours: str) -> _Reason:
-    return _Reason(name, frozenset(kafkas), re.compile(ours))
+def _reason(name: str, kafkas: set[str | None] | None, ours: str) -> _Reason:
+    return _Reason(name, None if kafkas is None else frozenset(kafkas), re.compile(ours))
 
 
 # Kafka's cleaner stops, ours goes on, and a note of the report says so
@@ -52,7 +52,7 @@ _SET_ASIDE = (
         {"CorruptRecordException", "IllegalStateException"},
         r"batch length -?\d+ is|ends within|cut short|of a batch are there",
     ),
-    _reason("a wrong checksum", {None}, r"CRC .* its bytes give|checksum .* is stored"),
+    _reason("a wrong checksum", None, r"CRC .* its bytes give|checksum .* is stored"),
 )
 _NO_ABORTS = "aborted transactions, where the log start is below the first segment"
 
@@ -83,7 +83,8 @@ def _reason_of(kafkas: Line, ours: Line, report: LogReport) -> str | None:
     else:
         return None
     for reason in reasons:
-        if kafkas.get("error") in reason.kafkas and reason.ours.search(told):
+        is_kafkas = reason.kafkas is None or kafkas.get("error") in reason.kafkas
+        if is_kafkas and reason.ours.search(told):
             return reason.name
     return None
 

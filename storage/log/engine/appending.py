@@ -44,7 +44,8 @@ from storage.log.engine.rebuilding_producers import (
     update_all,
     update_producer,
 )
-from storage.log.engine.segment import IncomingBytes, LogSegment
+from storage.log.engine.segment import LogSegment
+from storage.log.engine.segment_values import IncomingBytes
 from storage.log.engine.validation import Validation, give_offsets, validate
 
 _MAX_INT = 2**31 - 1

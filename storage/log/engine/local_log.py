@@ -18,7 +18,8 @@ from storage.log.engine.log_config import LogConfig
 from storage.log.engine.moves import remove_if_there
 from storage.log.engine.offsets import OffsetMetadata
 from storage.log.engine.scheduler import Scheduler
-from storage.log.engine.segment import LogPlace, LogSegment, SegmentRead
+from storage.log.engine.segment import LogSegment
+from storage.log.engine.segment_values import LogPlace, SegmentRead
 from storage.log.engine.segments import LogSegments
 
 Result = TypeVar("Result")

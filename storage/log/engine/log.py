@@ -12,28 +12,23 @@ import threading
 from collections.abc import Sequence
 from typing import Self
 
-from storage.files.file_pool import FilePool, pooled
+from storage.files.file_pool import FilePool
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine import appending, partition_dir, parts, retention, segment_swap, truncation
 from storage.log.engine.appending import BY_CLIENT, AppendRequest, LogAppendInfo
-from storage.log.engine.epochs import LeaderEpochs
-from storage.log.engine.loading import LogLoader
-from storage.log.engine.local_log import LocalLog, ReadResult
+from storage.log.engine.local_log import ReadResult
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.log_options import LogOptions as LogOptions
 from storage.log.engine.lookup import Isolation, offset_by_timestamp
 from storage.log.engine.offsets import EndOffset, OffsetMetadata, OffsetSnapshot, TimestampAndOffset
+from storage.log.engine.opening import opened_parts
 from storage.log.engine.parts import LogParts
 from storage.log.engine.plain_append import PlainAppends
 from storage.log.engine.producer_append import AppendOrigin
-from storage.log.engine.producer_manager import ProducerManager
 from storage.log.engine.producers import VerificationGuard
-from storage.log.engine.segment import LogPlace, LogSegment
+from storage.log.engine.segment import LogSegment
 from storage.log.engine.segment_swap import CleanedGroup, LogView
-from storage.log.engine.segments import LogSegments
-from storage.log.engine.snapshot_files import SnapshotFiles
 from storage.log.engine.txn_verification import start_verification
-from storage.log.engine.watermarks import Watermarks
 
 
 class Log:
@@ -57,35 +52,7 @@ class Log:
 
         Of a directory that was to be deleted nothing is recovered (L-25.4).
         """
-        files, config = pooled(options.files, options.max_open_files), options.config
-        if not files.is_directory(path):
-            files.make_directory(path)
-        place = LogPlace(files, path, options.clock)
-        local = LocalLog(place, LogSegments(), options.scheduler, options.directory)
-        local.config = config
-
-        def load() -> LogParts:
-            epochs = LeaderEpochs(files, path, options.scheduler)
-            producers = ProducerManager(SnapshotFiles(files, path), options.producer_settings)
-            try:
-                offsets = LogLoader(local, options.state, epochs, producers).load()
-            except BaseException:
-                local.segments.close_handles()
-                raise
-            local.recovery_point = offsets.recovery_point
-            local.set_end(offsets.end)
-            return LogParts(
-                local=local,
-                marks=Watermarks(local, producers, offsets.log_start),
-                producers=producers,
-                epochs=epochs,
-                scheduler=options.scheduler,
-            )
-
-        made = options.directory.reported(f"loading {path}", files.knowing(path)(load))
-        made.marks.set_log_start(made.marks.log_start)
-        made.marks.update_first_unstable()
-        return cls(made)
+        return cls(opened_parts(path, options))
 
     def __enter__(self) -> Self:
         return self

@@ -9,7 +9,7 @@ from storage.log.engine.local_log import LogDirState
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.producer_manager import ProducerSettings
 from storage.log.engine.scheduler import Scheduler
-from storage.log.engine.segment import Clock
+from storage.log.engine.segment_values import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

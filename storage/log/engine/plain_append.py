@@ -13,7 +13,7 @@ from storage.log.engine.log_config import LogConfig
 from storage.log.engine.parts import LogParts, flush, roll
 from storage.log.engine.producer_append import AppendOrigin
 from storage.log.engine.scratch import SCRATCH
-from storage.log.engine.segment import IncomingBytes
+from storage.log.engine.segment_values import IncomingBytes
 
 _MAX_INT = 2**31 - 1
 _AGES_MS = 2**62  # added to any time of today, a kernel's number can still hold it

@@ -5,8 +5,6 @@ Source: Kafka, LogSegment; spec L-8 to L-11, F-12.
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from storage.file_names import (
     DELETED,
@@ -16,9 +14,7 @@ from storage.file_names import (
     TIME_INDEX,
     TXN_INDEX,
     file_name,
-    parse_future_dir,
 )
-from storage.files.file_pool import FilePool
 from storage.formats.batch_header import NO_TIMESTAMP
 from storage.formats.offset_index import OffsetPosition
 from storage.formats.segment import MAX_RELATIVE_OFFSET
@@ -30,41 +26,15 @@ from storage.log.engine.errors import (
     LogError,
     LogSegmentOffsetOverflowError,
 )
-from storage.log.engine.file_records import BatchPosition, FileRecords, LargestTimestamp, Slice
+from storage.log.engine.file_records import BatchPosition, FileRecords, LargestTimestamp
 from storage.log.engine.log_config import LogConfig
-from storage.log.engine.moves import remove_if_there
+from storage.log.engine.moves import moved_meanwhile, remove_if_there
 from storage.log.engine.offset_index_file import OffsetIndexFile
 from storage.log.engine.offsets import OffsetMetadata, TimestampAndOffset
 from storage.log.engine.quick_search import NOT_KNOWN, WINDOW_BYTES
+from storage.log.engine.segment_values import IncomingBytes, LogPlace, SegmentRead
 from storage.log.engine.time_index_file import TimeIndexFile
 from storage.log.engine.txn_index_file import TxnIndexFile
-
-Clock = Callable[[], int]  # ms since 1970
-
-
-@dataclass(frozen=True, slots=True)
-class LogPlace:
-    """Where a log is, and what it works with."""
-
-    files: FilePool
-    path: str  # of the partition's directory
-    clock: Clock
-
-
-class IncomingBytes(NamedTuple):
-    """What is about to be appended, as far as it decides whether a segment is rolled."""
-
-    size_bytes: int
-    max_timestamp: int
-    last_offset: int
-
-
-class SegmentRead(NamedTuple):
-    """A range of one segment."""
-
-    metadata: OffsetMetadata  # of the first batch
-    records: Slice | None  # None: nothing
-    first_entry_incomplete: bool
 
 
 class LogSegment:
@@ -412,14 +382,4 @@ class LogSegment:
         """Close and remove all files, in Kafka's order; one that is gone is no error."""
         self.close_handles()
         for kind in SEGMENT_SUFFIXES:
-            remove_if_there(self._files, _moved_meanwhile(self._files, self._path(kind)))
-
-
-def _moved_meanwhile(files: FilePool, path: str) -> str:
-    """Where a file that was to be deleted is now: the directory of a log that was on its way to
-    another log directory may have got its final name since (L-11.8)."""
-    directory, name = os.path.split(path)
-    partition = parse_future_dir(os.path.basename(directory))
-    if partition is None or not name.endswith(DELETED) or files.exists(path):
-        return path
-    return os.path.join(os.path.dirname(directory), "{}-{}".format(*partition), name)
+            remove_if_there(self._files, moved_meanwhile(self._files, self._path(kind)))

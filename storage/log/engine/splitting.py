@@ -20,8 +20,9 @@ from storage.log.engine.errors import (
     NoSuchElementError,
 )
 from storage.log.engine.local_log import LocalLog
-from storage.log.engine.segment import IncomingBytes, LogSegment
+from storage.log.engine.segment import LogSegment
 from storage.log.engine.segment_swap import put_in_place
+from storage.log.engine.segment_values import IncomingBytes
 
 
 def split(local: LocalLog, segment: LogSegment) -> list[LogSegment]:

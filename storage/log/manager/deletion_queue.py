@@ -10,7 +10,7 @@ from typing import NamedTuple
 from storage.log.engine.errors import KafkaStorageError
 from storage.log.engine.log import Log
 from storage.log.engine.scheduler import Scheduler
-from storage.log.engine.segment import Clock
+from storage.log.engine.segment_values import Clock
 
 
 class _Queued(NamedTuple):

@@ -11,7 +11,7 @@ from storage.formats.checkpoint import TopicPartition
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.producer_manager import ProducerSettings
 from storage.log.engine.scheduler import Scheduler
-from storage.log.engine.segment import Clock
+from storage.log.engine.segment_values import Clock
 from storage.log.log_dir_lock import lock_log_dir
 
 INITIAL_TASK_DELAY_MS = 30_000

@@ -27,11 +27,12 @@ SAMPLED = 50  # one of so many
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--every", type=int, default=1, help="one of so many damages only")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first, from 0")
     parser.add_argument("--keep", action="store_true", help="write the sample for the tests")
     wanted = parser.parse_args()
     every = SAMPLED if wanted.keep else wanted.every
     with tempfile.TemporaryDirectory() as scratch:
-        answers = answered(list(scripts())[::every], Path(scratch))
+        answers = answered(list(scripts())[wanted.first :: every], Path(scratch))
         if wanted.keep:
             kept.write(SAMPLE, answers)
         kinds, ends = Counter[Kind](), Counter[str]()

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from tests.engine.rules import (
     appending,
+    checking,
     configuring,
     leading,
     loading,
@@ -15,11 +16,13 @@ from tests.engine.rules import (
     shortening,
     splitting,
     validating,
+    verifying,
 )
 from tests.engine.rules.case import Case
 
 PARTS: Mapping[str, Sequence[Case]] = {
     "appending": appending.CASES,
+    "checking": checking.CASES,
     "configuring": configuring.CASES,
     "leading": leading.CASES,
     "loading": loading.CASES,
@@ -31,4 +34,5 @@ PARTS: Mapping[str, Sequence[Case]] = {
     "shortening": shortening.CASES,
     "splitting": splitting.CASES,
     "validating": validating.CASES,
+    "verifying": verifying.CASES,
 }

@@ -1,6 +1,6 @@
-"""What a log knows of its producers: spec L-14, L-15."""
+"""What a log knows of its producers: spec L-14."""
 
-from tests.engine.rules.case import NOW_MS, Case, Line, Seen
+from tests.engine.rules.case import NOW_MS, Case, Seen
 from tests.engine.rules.steps import (
     AS_FOLLOWER,
     CLOSE,
@@ -13,6 +13,8 @@ from tests.engine.rules.steps import (
     ROLL,
     SNAPSHOT,
     TO_END,
+    VERIFY,
+    VERIFYING,
     begin_at,
     by,
     clock,
@@ -34,27 +36,7 @@ from tests.engine.rules.steps import (
     truncate,
 )
 
-VERIFYING: Line = {"op": "broker", "transaction.partition.verification.enable": True}
-VERIFY: Line = {"op": "verify_txn", "pid": 1, "epoch": 0, "seq": 0, "supports_epoch_bump": False}
-
 CASES = [
-    Case(
-        "EE-112, L-15.1, L-15.2",
-        "the first batch of a transaction needs its guard, and the next none",
-        VERIFYING,
-        OPEN,
-        in_txn(0),
-        fails("InvalidTxnStateException"),
-        VERIFY,
-        result({"needed": True}),
-        in_txn(0, guard=True),
-        ok(),
-        state(open_txns=[0]),
-        VERIFY,
-        result({"needed": False}),
-        in_txn(1),
-        ok(),
-    ),
     Case(
         "L-14.1",
         "of a producer five batches are known, and where the sequences go round",
@@ -369,51 +351,5 @@ CASES = [
         SNAPSHOT,
         FILES,
         state(log_end_offset=19),
-    ),
-    Case(
-        "L-15.1",
-        "a guard is of the producer's epoch, and an older one gets none",
-        VERIFYING,
-        OPEN,
-        by(0, epoch=3),
-        VERIFY,
-        fails("InvalidProducerEpochException"),
-        {**VERIFY, "epoch": 3},
-        result({"needed": True}),
-        {**VERIFY, "epoch": 4},
-        result({"needed": True}),
-        in_txn(0, epoch=4, guard=True),
-        ok(),
-    ),
-    Case(
-        "L-15.2, L-15.3",
-        "a marker takes the guard away, a data batch of the same transaction needs none",
-        VERIFYING,
-        OPEN,
-        VERIFY,
-        marker(),
-        in_txn(0, guard=True),
-        fails("InvalidTxnStateException"),
-        VERIFY,
-        in_txn(0, guard=True),
-        in_txn(1),
-        ok(),
-        marker(commit=False),
-        in_txn(2),
-        fails("InvalidTxnStateException"),
-    ),
-    Case(
-        "L-15.3",
-        "a marker with a higher epoch leaves the guard of the next transaction",
-        VERIFYING,
-        OPEN,
-        in_txn(0),
-        fails("InvalidTxnStateException"),
-        {**VERIFY, "supports_epoch_bump": True},
-        in_txn(0, guard=True),
-        {**VERIFY, "epoch": 1, "supports_epoch_bump": True},
-        marker(epoch=1, transaction_version=2),
-        in_txn(0, epoch=1, guard=True),
-        ok(),
     ),
 ]

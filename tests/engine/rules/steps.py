@@ -18,6 +18,8 @@ TO_END: Line = {"op": "high_watermark", "offset": "end"}
 ENDS: Line = {"op": "offset_snapshot"}
 EXPIRE: Line = {"op": "expire_producers"}
 LATE: Line = {"op": "late_txn"}
+VERIFYING: Line = {"op": "broker", "transaction.partition.verification.enable": True}
+VERIFY: Line = {"op": "verify_txn", "pid": 1, "epoch": 0, "seq": 0, "supports_epoch_bump": False}
 _SHORT = {
     "bases": "segments.*.base_offset",
     "sizes": "segments.*.log",
