@@ -12,16 +12,14 @@ kind that is not known is an error: it might say something else. The versions ar
 """
 
 from collections.abc import Callable
-from struct import Struct
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from uuid import UUID
 
+from storage.formats.message_fields import INT8, INT16, INT32, INT64, UINT16, MessageFields
 from storage.formats.record import MalformedRecordError
-from storage.formats.varint import CutVarintError, MalformedVarintError
+from storage.formats.varint import MalformedVarintError
 
 FRAME_VERSION = 1
-_VARINT_BITS = 32
-_T = TypeVar("_T")
 
 
 class RegisterBrokerRecord(NamedTuple):
@@ -103,7 +101,7 @@ def decode(value: bytes | None) -> MetadataRecord | None:
     """
     if value is None:
         raise MalformedRecordError("a metadata record without a value")
-    fields = _Fields(value)
+    fields = MessageFields(value, "a metadata record")
     try:
         frame = fields.uvarint()
         if frame != FRAME_VERSION:
@@ -122,178 +120,105 @@ def decode(value: bytes | None) -> MetadataRecord | None:
     return record
 
 
-class _Fields:
-    """The fields of one message, taken from the front."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
-
-    def uvarint(self) -> int:
-        at = self._at
-        if at < len(self._data) and self._data[at] < 0x80:  # nearly every one
-            self._at = at + 1
-            return self._data[at]
-        number = 0
-        for shift in range(0, _VARINT_BITS, 7):
-            byte = self._bytes(1)[0]
-            number |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return number & 0xFFFF_FFFF
-        raise MalformedVarintError("an unsigned varint goes on after 5 bytes")
-
-    def number(self, layout: Struct) -> int:
-        found: int = layout.unpack(self._bytes(layout.size))[0]
-        return found
-
-    def uuid(self) -> UUID:
-        return UUID(bytes=self._bytes(16))
-
-    def text(self) -> str:
-        found = self.text_or_null()
-        if found is None:
-            raise MalformedRecordError("a metadata record: null where a string is needed")
-        return found
-
-    def text_or_null(self) -> str | None:
-        length = self.uvarint()
-        if not length:
-            return None
-        try:
-            return self._bytes(length - 1).decode()
-        except UnicodeDecodeError as error:
-            raise MalformedRecordError("a metadata record: a string is not UTF-8") from error
-
-    def array(self, item: Callable[[], _T]) -> tuple[_T, ...] | None:
-        length = self.uvarint()
-        if not length:
-            return None
-        if length - 1 > len(self._data) - self._at:  # no item has less than a byte
-            raise MalformedRecordError(f"a metadata record: an array of {length - 1} is cut short")
-        return tuple(item() for _ in range(length - 1))
-
-    def numbers(self) -> tuple[int, ...]:
-        return self.array(lambda: self.number(_INT32)) or ()
-
-    def tagged(self) -> dict[int, "_Fields"]:
-        """All tagged fields, each to be read on its own."""
-        return {self.uvarint(): _Fields(self._bytes(self.uvarint())) for _ in range(self.uvarint())}
-
-    def require_end(self) -> None:
-        if self._at != len(self._data):
-            left = len(self._data) - self._at
-            raise MalformedRecordError(f"a metadata record: {left} bytes are left")
-
-    def _bytes(self, count: int) -> bytes:
-        found = self._data[self._at : self._at + count]
-        if len(found) < count:
-            raise CutVarintError(f"{count} bytes expected, {len(found)} left")
-        self._at += count
-        return found
-
-
-_INT8, _INT16, _UINT16 = Struct(">b"), Struct(">h"), Struct(">H")
-_INT32, _INT64 = Struct(">i"), Struct(">q")
-
-
-def _register_broker(fields: _Fields, version: int) -> RegisterBrokerRecord:
-    broker_id = fields.number(_INT32)
+def _register_broker(fields: MessageFields, version: int) -> RegisterBrokerRecord:
+    broker_id = fields.number(INT32)
     if version >= 2:
-        fields.number(_INT8)  # migrating from ZooKeeper
+        fields.number(INT8)  # migrating from ZooKeeper
     fields.uuid()  # incarnation
-    epoch = fields.number(_INT64)
+    epoch = fields.number(INT64)
     fields.array(lambda: _end_point(fields))
     fields.array(lambda: _feature(fields))
     fields.text_or_null()  # rack
-    fields.number(_INT8)  # fenced
+    fields.number(INT8)  # fenced
     if version >= 1:
-        fields.number(_INT8)  # in controlled shutdown
+        fields.number(INT8)  # in controlled shutdown
     log_dirs = _uuids(fields.tagged().get(0))  # from version 3 on
     return RegisterBrokerRecord(broker_id, epoch, log_dirs or ())
 
 
-def _end_point(fields: _Fields) -> None:
+def _end_point(fields: MessageFields) -> None:
     fields.text()  # name
     fields.text()  # host
-    fields.number(_UINT16)
-    fields.number(_INT16)  # security protocol
+    fields.number(UINT16)
+    fields.number(INT16)  # security protocol
     fields.tagged()
 
 
-def _feature(fields: _Fields) -> None:
+def _feature(fields: MessageFields) -> None:
     fields.text()
-    fields.number(_INT16)
-    fields.number(_INT16)
+    fields.number(INT16)
+    fields.number(INT16)
     fields.tagged()
 
 
-def _unregister_broker(fields: _Fields, _: int) -> UnregisterBrokerRecord:
-    broker_id = fields.number(_INT32)
-    fields.number(_INT64)  # epoch
+def _unregister_broker(fields: MessageFields, _: int) -> UnregisterBrokerRecord:
+    broker_id = fields.number(INT32)
+    fields.number(INT64)  # epoch
     fields.tagged()
     return UnregisterBrokerRecord(broker_id)
 
 
-def _topic(fields: _Fields, _: int) -> TopicRecord:
+def _topic(fields: MessageFields, _: int) -> TopicRecord:
     record = TopicRecord(fields.text(), fields.uuid())
     fields.tagged()
     return record
 
 
-def _partition(fields: _Fields, version: int) -> PartitionRecord:
-    partition, topic_id, replicas = fields.number(_INT32), fields.uuid(), fields.numbers()
+def _partition(fields: MessageFields, version: int) -> PartitionRecord:
+    partition, topic_id, replicas = fields.number(INT32), fields.uuid(), fields.numbers()
     for _ in range(3):  # in sync, being removed, being added
         fields.numbers()
     for _ in range(3):  # leader, its epoch, the partition's
-        fields.number(_INT32)
+        fields.number(INT32)
     directories = fields.array(fields.uuid) or () if version >= 1 else ()
     fields.tagged()
     return PartitionRecord(partition, topic_id, replicas, directories)
 
 
-def _config(fields: _Fields, _: int) -> ConfigRecord:
-    record = ConfigRecord(fields.number(_INT8), fields.text(), fields.text(), fields.text_or_null())
+def _config(fields: MessageFields, _: int) -> ConfigRecord:
+    record = ConfigRecord(fields.number(INT8), fields.text(), fields.text(), fields.text_or_null())
     fields.tagged()
     return record
 
 
-def _partition_change(fields: _Fields, version: int) -> PartitionChangeRecord:
-    partition, topic_id = fields.number(_INT32), fields.uuid()
+def _partition_change(fields: MessageFields, version: int) -> PartitionChangeRecord:
+    partition, topic_id = fields.number(INT32), fields.uuid()
     tagged = fields.tagged()
     replicas = tagged.get(2)
-    numbers = None if replicas is None else replicas.array(lambda: replicas.number(_INT32))
+    numbers = None if replicas is None else replicas.array(lambda: replicas.number(INT32))
     directories = _uuids(tagged.get(8)) if version >= 1 else None
     return PartitionChangeRecord(partition, topic_id, numbers, directories)
 
 
-def _remove_topic(fields: _Fields, _: int) -> RemoveTopicRecord:
+def _remove_topic(fields: MessageFields, _: int) -> RemoveTopicRecord:
     record = RemoveTopicRecord(fields.uuid())
     fields.tagged()
     return record
 
 
-def _registration_change(fields: _Fields, version: int) -> BrokerRegistrationChangeRecord:
-    broker_id = fields.number(_INT32)
-    fields.number(_INT64)  # epoch
+def _registration_change(fields: MessageFields, version: int) -> BrokerRegistrationChangeRecord:
+    broker_id = fields.number(INT32)
+    fields.number(INT64)  # epoch
     tagged = fields.tagged()
     log_dirs = _uuids(tagged.get(2)) if version >= 2 else None
     return BrokerRegistrationChangeRecord(broker_id, log_dirs or ())
 
 
-def _uuids(fields: _Fields | None) -> tuple[UUID, ...] | None:
+def _uuids(fields: MessageFields | None) -> tuple[UUID, ...] | None:
     return None if fields is None else fields.array(fields.uuid)
 
 
-def _begin(fields: _Fields, _: int) -> BeginTransactionRecord:
+def _begin(fields: MessageFields, _: int) -> BeginTransactionRecord:
     fields.tagged()
     return BeginTransactionRecord()
 
 
-def _end(fields: _Fields, _: int) -> EndTransactionRecord:
+def _end(fields: MessageFields, _: int) -> EndTransactionRecord:
     fields.tagged()
     return EndTransactionRecord()
 
 
-def _abort(fields: _Fields, _: int) -> AbortTransactionRecord:
+def _abort(fields: MessageFields, _: int) -> AbortTransactionRecord:
     fields.tagged()
     return AbortTransactionRecord()
 
@@ -301,7 +226,7 @@ def _abort(fields: _Fields, _: int) -> AbortTransactionRecord:
 class _Kind(NamedTuple):
     name: str
     newest: int  # version that is known
-    read: Callable[[_Fields, int], MetadataRecord]
+    read: Callable[[MessageFields, int], MetadataRecord]
 
 
 _KINDS = {  # by api key

@@ -1,0 +1,197 @@
+"""Records of `__consumer_offsets` and `__transaction_state`: what their keys and values say.
+
+    key    type of the record int16 | fields
+    value  version int16 | fields
+
+A type or version that is not known is no error: it is told, and the bytes stay bytes. Fields have
+the names that Kafka's own JSON has for them. Source: Kafka, CoordinatorRecordSerde,
+GroupCoordinatorRecordSerde, TransactionLog.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+from storage.formats.coordinator_schemas import GROUP_COORDINATOR, TRANSACTION_COORDINATOR
+from storage.formats.message_fields import INT8, INT16, INT32, INT64, UINT16, MessageFields
+from storage.formats.partition_metadata import encode_uuid
+from storage.formats.record import MalformedRecordError
+from storage.formats.varint import MalformedVarintError
+
+CONSUMER_OFFSETS, TRANSACTION_STATE = "__consumer_offsets", "__transaction_state"
+_NUMBERS = {"int8": INT8, "int16": INT16, "int32": INT32, "int64": INT64, "uint16": UINT16}
+_EVERY = 1 << 15  # more than any version
+
+Fields = dict[str, Any]  # by name: numbers, text, bytes, lists, and Fields again
+
+
+class Decoded(NamedTuple):
+    """A key or a value, as far as it is known."""
+
+    name: str | None  # of the type of record; None: it is not known
+    version: int  # of a key: the type of the record
+    fields: Fields | None  # None: problem says why not
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    type: str  # of an array: of its items
+    is_array: bool
+    first: int  # version that has it
+    last: int
+    is_nullable: bool
+    tag: int | None
+    fields: tuple["_Field", ...]  # of a struct
+
+
+class _Schema(NamedTuple):
+    name: str
+    newest: int
+    flexible_from: int
+    fields: tuple[_Field, ...]
+
+
+def decode_key(topic: str, key: bytes) -> Decoded:
+    """What the key of a record says. topic: CONSUMER_OFFSETS or TRANSACTION_STATE."""
+    return _decoded(key, _schemas(topic)["key"], None)
+
+
+def decode_value(topic: str, key: bytes, value: bytes) -> Decoded:
+    """What its value says, which is that of its key's type."""
+    record_type = int.from_bytes(key[:2], "big", signed=True) if len(key) >= 2 else -1
+    return _decoded(value, _schemas(topic)["value"], record_type)
+
+
+def _decoded(data: bytes, schemas: Mapping[int, _Schema], record_type: int | None) -> Decoded:
+    """record_type: of a value; None: data is a key, which begins with it."""
+    if len(data) < INT16.size:
+        return Decoded(None, -1, None, "is too short for a version")
+    message = MessageFields(data, "it")
+    version = message.number(INT16)
+    schema = schemas.get(version if record_type is None else record_type)
+    if schema is None:
+        what = "the type of its record" if record_type is not None else f"type {version}"
+        return Decoded(None, version, None, f"{what} is not known")
+    of_version = 0 if record_type is None else version
+    if not 0 <= of_version <= schema.newest:
+        problem = f"version {version} is not known: versions up to {schema.newest} are"
+        return Decoded(schema.name, version, None, problem)
+    is_flexible = of_version >= schema.flexible_from
+    try:
+        fields = _read(message, schema.fields, _Version(of_version, is_flexible))
+        message.require_end()
+    except (MalformedRecordError, MalformedVarintError) as error:
+        return Decoded(schema.name, version, None, f"does not parse: {error}")
+    return Decoded(schema.name, version, fields, None)
+
+
+class _Version(NamedTuple):
+    number: int
+    is_flexible: bool
+
+
+def _read(message: MessageFields, schema: tuple[_Field, ...], version: _Version) -> Fields:
+    held = [field for field in schema if field.first <= version.number <= field.last]
+    found = {field.name: _value(message, field, version) for field in held if field.tag is None}
+    if version.is_flexible:
+        tagged = message.tagged()
+        for field in held:
+            if field.tag in tagged:
+                assert field.tag is not None
+                found[field.name] = _value(tagged[field.tag], field, version)
+    return found
+
+
+def _value(message: MessageFields, field: _Field, version: _Version) -> Any:
+    if not field.is_array:
+        return _item(message, field, version, field.is_nullable)
+    count = _length(message, INT32, version)
+    if count < 0:
+        return None
+    return [_item(message, field, version, False) for _ in range(message.plausible(count))]
+
+
+def _item(message: MessageFields, field: _Field, version: _Version, is_nullable: bool) -> Any:
+    if field.type in _NUMBERS:
+        return message.number(_NUMBERS[field.type])
+    return _READERS[field.type](message, field, version, is_nullable)
+
+
+def _struct(message: MessageFields, field: _Field, version: _Version, is_nullable: bool) -> Any:
+    if is_nullable and message.number(INT8) < 0:
+        return None
+    return _read(message, field.fields, version)
+
+
+def _text(message: MessageFields, _: _Field, version: _Version, __: bool) -> Any:
+    length = _length(message, INT16, version)
+    if length < 0:
+        return None
+    try:
+        return message.take(length).decode()
+    except UnicodeDecodeError as error:
+        raise MalformedRecordError("a string is not UTF-8") from error
+
+
+def _bytes(message: MessageFields, _: _Field, version: _Version, __: bool) -> Any:
+    length = _length(message, INT32, version)
+    return None if length < 0 else message.take(length)
+
+
+def _uuid(message: MessageFields, *_: object) -> Any:
+    return encode_uuid(message.uuid())
+
+
+def _length(message: MessageFields, layout: Any, version: _Version) -> int:
+    """Of a string, bytes or an array; below zero: null."""
+    return message.uvarint() - 1 if version.is_flexible else message.number(layout)
+
+
+_READERS: dict[str, Callable[[MessageFields, _Field, _Version, bool], Any]] = {
+    "struct": _struct,
+    "string": _text,
+    "bytes": _bytes,
+    "uuid": _uuid,
+}
+
+
+@cache
+def _schemas(topic: str) -> dict[str, dict[int, _Schema]]:
+    """Of keys and values, by type of record."""
+    text = GROUP_COORDINATOR if topic == CONSUMER_OFFSETS else TRANSACTION_COORDINATOR
+    lines = text.strip().splitlines()
+    found: dict[str, dict[int, _Schema]] = {"key": {}, "value": {}}
+    while lines:
+        kind, record_type, name, newest, *flexible = lines.pop(0).split()
+        flexible_from = int(flexible[1]) if flexible else _EVERY
+        schema = _Schema(name, int(newest), flexible_from, _fields(lines, 1))
+        found[kind][int(record_type)] = schema
+    return found
+
+
+def _fields(lines: list[str], indent: int) -> tuple[_Field, ...]:
+    """Take away the lines that are indented so far, and what stands below them."""
+    found = []
+    while lines and len(lines[0]) - len(lines[0].lstrip()) == indent:
+        name, type_, *words = lines.pop(0).split()
+        first, last = 0, _EVERY
+        if words and words[0][0].isdigit():
+            versions = words.pop(0)
+            first = int(versions.rstrip("+"))
+            last = _EVERY if versions.endswith("+") else first
+        found.append(
+            _Field(
+                name=name,
+                type=type_.removeprefix("[]"),
+                is_array=type_.startswith("[]"),
+                first=first,
+                last=last,
+                is_nullable="nullable" in words,
+                tag=int(words[-1]) if "tag" in words else None,
+                fields=_fields(lines, indent + 1),
+            )
+        )
+    return tuple(found)
