@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from compactor.api.changes import what_was_changed as what_was_changed
     from compactor.api.checkups import doctor as doctor
     from compactor.api.configurations import configs as configs
+    from compactor.api.dumps import DumpOptions as DumpOptions
     from compactor.api.dumps import dump as dump
+    from compactor.api.dumps import dump_parts as dump_parts
     from compactor.api.explanations import explain as explain
     from compactor.api.inspections import InspectOptions as InspectOptions
     from compactor.api.inspections import inspect as inspect
@@ -96,7 +98,7 @@ _NAMES = {
     "compactor.api.changes": "Event OnProgress Progress what_was_changed",
     "compactor.api.checkups": "doctor",
     "compactor.api.configurations": "configs",
-    "compactor.api.dumps": "dump",
+    "compactor.api.dumps": "DumpOptions dump dump_parts",
     "compactor.api.explanations": "explain",
     "compactor.api.inspections": "InspectOptions inspect",
     "compactor.api.log_changes": "ChangeOptions log_abort log_append log_delete_records log_roll "

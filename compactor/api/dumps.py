@@ -1,21 +1,49 @@
 """`dump`: what stands in a file of a log directory, or in a partition."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from compactor.api.places import in_place
 from compactor.exit_codes import UsageError
-from compactor.inspect.dump import Row, rows_of
+from compactor.inspect.dump import parts_of, rows_of
+from compactor.inspect.dumped_log import EVERY_OFFSET, RecordBlock, Row, WantedOffsets
 from storage.files import filesystem
 
 
-def dump(path: str) -> Iterator[Row]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpOptions:
+    """Which records of a log, and which entries of an index, are shown."""
+
+    from_offset: int = 0
+    to_offset: int | None = None  # exclusive; None: to the end
+    limit: int | None = None  # of records and entries; None: all
+
+
+ALL_OF_IT = DumpOptions()
+
+
+def dump(path: str, options: DumpOptions = ALL_OF_IT) -> Iterator[Row]:
     """Yield a row for each batch, record or entry of a file or a partition; `kind` says which.
 
     Files are read while rows are asked for. Raise UsageError if there is nothing at path;
     CorruptFileError where a file is damaged, after the rows before the damage;
     UnsupportedFormatError for a file that is none of Kafka's.
     """
+    return rows_of(_found(path), _wanted(options))
+
+
+def dump_parts(path: str, options: DumpOptions = ALL_OF_IT) -> Iterator[Row | RecordBlock]:
+    """As `dump`, the records of a batch as one value where they are to be shown as lines."""
+    return parts_of(_found(path), _wanted(options))
+
+
+def _found(path: str) -> str:
     local = in_place("PATH", path)
     if not filesystem.exists(local):
         raise UsageError(f"PATH {path}: No such file or directory")
-    return rows_of(local)
+    return local
+
+
+def _wanted(options: DumpOptions) -> WantedOffsets:
+    to_offset = EVERY_OFFSET if options.to_offset is None else options.to_offset
+    return WantedOffsets(options.from_offset, to_offset, options.limit)

@@ -2,14 +2,16 @@
 
 from compactor import api
 from compactor.command_line.requests import DumpArguments, DumpFormat
-from compactor.host.output import print_line
-from compactor.host.printable import printable
-from compactor.views.dump_lines import json_line, text_line
+from compactor.host.output import print_utf8
+from compactor.views.dump_lines import chunks_of
 
 
 def result_of(wanted: DumpArguments) -> None:
     """Every line of the dump; where nobody takes them any more, no more is read."""
-    for row in api.dump(wanted.path):
-        line = json_line(row) if wanted.format is DumpFormat.JSON else printable(text_line(row))
-        if not print_line(line):
+    options = api.DumpOptions(
+        from_offset=wanted.from_offset, to_offset=wanted.to_offset, limit=wanted.limit
+    )
+    parts = api.dump_parts(wanted.path, options)
+    for chunk in chunks_of(parts, wanted.format is DumpFormat.JSON):
+        if not print_utf8(chunk):
             return

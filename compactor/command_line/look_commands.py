@@ -169,14 +169,28 @@ def dump(
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="a file of a log directory, or a partition")
     ],
+    from_offset: Annotated[
+        int, typer.Option(metavar="OFFSET", min=0, help="the first record or entry that is shown")
+    ] = 0,
+    to_offset: Annotated[
+        int | None,
+        typer.Option(metavar="OFFSET", min=0, help="the first one that is not shown any more"),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(metavar="RECORDS", min=1, help="no more than so many records or entries"),
+    ] = None,
     format_: DumpLines = DumpFormat.TEXT,
     debug: Debug = False,
 ) -> Request:
-    """Show the batches and records of a file or a partition, or the entries of an index.
+    """Show the batches and records of a file or a partition, or the entries of an index. Keys and
+    values of __consumer_offsets and __transaction_state are shown as what they say.
 
     [dim]compactor dump /data/kafka/orders-7/00000000000000000000.log --format json[/]
     """
-    wanted = DumpArguments(path, format_)
+    wanted = DumpArguments(
+        path=path, from_offset=from_offset, to_offset=to_offset, limit=limit, format=format_
+    )
     return Request(
         command="dump",
         carry_out=begin("dump", wanted),

@@ -135,6 +135,9 @@ class UndoArguments(NamedTuple):
 
 class DumpArguments(NamedTuple):
     path: str
+    from_offset: int
+    to_offset: int | None
+    limit: int | None
     format: DumpFormat
 
 

@@ -1,5 +1,6 @@
 """Lines to standard output and standard error, whatever stands at their other end."""
 
+import codecs
 import logging
 import os
 import select
@@ -7,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from typing import Any, TextIO
 
 _emptying = threading.Lock()  # or one would take for the stream what the other has put there
@@ -17,6 +19,17 @@ def print_line(text: str) -> bool:
     """To standard output; whether it was taken."""
     with standard_output() as out:
         out.write(f"{text}\n")
+        out.flush()
+        return True
+    return False
+
+
+def print_utf8(data: bytes) -> bool:
+    """Whole lines to standard output, in whatever encoding it has; whether they were taken."""
+    with standard_output() as out:
+        if isinstance(out, TextIOWrapper) and codecs.lookup(out.encoding).name == "utf-8":
+            return print_bytes(data)
+        out.write(data.decode())
         out.flush()
         return True
     return False

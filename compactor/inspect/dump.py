@@ -1,14 +1,14 @@
 """What stands in the files of a log directory, a row for each batch, record or entry.
 
-Reads one file, or all of a directory in the order of their names. Keys and values that are not
-UTF-8 come as hex.
+Reads one file, or all of a directory in the order of their names.
 """
 
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from storage.errors import CorruptFileError, UnsupportedFormatError
+from compactor.inspect.dumped_log import EVERYTHING, RecordBlock, Row, WantedOffsets, blocks_of
+from storage.errors import UnsupportedFormatError
 from storage.file_names import (
     INDEX,
     LOG,
@@ -30,143 +30,77 @@ from storage.formats import (
     time_index,
     txn_index,
 )
-from storage.formats.batch_header import MAGIC
-from storage.formats.control_record import decode_coordinator_epoch, decode_type
-from storage.formats.legacy_messages import decode_records
-from storage.formats.record import MalformedRecordError, Record
-from storage.formats.record_batch import BatchHeader
-from storage.log.segment_reader import read_batches
-
-Row = dict[str, Any]  # `kind` comes first
 
 
-def rows_of(path: str) -> Iterator[Row]:
+def rows_of(path: str, wanted: WantedOffsets = EVERYTHING) -> Iterator[Row]:
     """Yield the rows of a file, or of every file of a directory that is one of Kafka's.
 
     Raise CorruptFileError where a file is damaged, after all that stands before it, and
     UnsupportedFormatError for a file that is none of a log directory.
     """
+    for found in parts_of(path, wanted):
+        if isinstance(found, RecordBlock):
+            yield from found.rows()
+        else:
+            yield found
+
+
+def parts_of(path: str, wanted: WantedOffsets = EVERYTHING) -> Iterator[Row | RecordBlock]:
+    """As rows_of, the records of a batch as one value where they may be shown by a kernel.
+
+    Where only some offsets are wanted, of a directory only its logs are gone through.
+    """
     if not filesystem.is_directory(path):
-        yield from _rows_of_file(path)
+        yield from _parts_of_file(path, wanted)
         return
-    for entry in sorted(filesystem.list_directory(path)):
-        if not (entry.is_dir or entry.special):
-            yield from _rows_in_directory(path, entry.name)
+    names = [e.name for e in filesystem.list_directory(path) if not (e.is_dir or e.special)]
+    if wanted.is_everything:
+        for name in sorted(names):
+            yield from _parts_in_directory(path, name, wanted)
+        return
+    logs = sorted(name for name in names if offset_of(name) is not None and name.endswith(LOG))
+    for name, later in zip(logs, [*logs[1:], None], strict=True):
+        end_offset = offset_of(later) if later is not None else None
+        if end_offset is not None and end_offset <= wanted.from_offset:
+            continue
+        if (offset_of(name) or 0) >= wanted.to_offset or wanted.is_reached():
+            return
+        yield from _parts_in_directory(path, name, wanted)
 
 
-def _rows_in_directory(directory: str, name: str) -> Iterator[Row]:
+def _parts_in_directory(
+    directory: str, name: str, wanted: WantedOffsets
+) -> Iterator[Row | RecordBlock]:
     path = os.path.join(directory, name)
     if _reader_of(name) is None:
         yield {"kind": "unknown_file", "name": name}
         return
     yield {"kind": "file", "name": name}
     try:
-        yield from _rows_of_file(path)
+        yield from _parts_of_file(path, wanted)
     except FileNotFoundError:  # a broker may be at work beside us
         yield {"kind": "vanished_file", "name": name}
 
 
-def _rows_of_file(path: str) -> Iterator[Row]:
+def _parts_of_file(path: str, wanted: WantedOffsets) -> Iterator[Row | RecordBlock]:
     read = _reader_of(os.path.basename(path))
     if read is None:
         raise UnsupportedFormatError(path, 0, "by its name not a file of a log directory")
-    return read(path)
+    if read is blocks_of:
+        yield from blocks_of(path, wanted)
+        return
+    for row in read(path):
+        if "offset" not in row or wanted.takes(row["offset"]):
+            yield row
 
 
-def _reader_of(name: str) -> Callable[[str], Iterator[Row]] | None:
+def _reader_of(name: str) -> Callable[..., Iterator[Any]] | None:
     for suffix in UNFINISHED_SUFFIXES:
         name = name.removesuffix(suffix)
     if name in _BY_NAME:
         return _BY_NAME[name]
     base, dot, kind = name.rpartition(".")
     return _BY_SUFFIX.get(dot + kind) if offset_of(name) is not None and base.isdigit() else None
-
-
-# logs
-
-
-def _log(path: str) -> Iterator[Row]:
-    for position, header, batch in read_batches(path):
-        yield _batch(position, header) if header.magic == MAGIC else _message(position, header)
-        for record in decode_records(batch, header, path, position):
-            row = _record(record)
-            if header.is_control:
-                row |= _control(record, path, position)
-            yield row
-
-
-def _batch(position: int, header: BatchHeader) -> Row:
-    return {
-        "kind": "batch",
-        "position": position,
-        "size_bytes": header.size_bytes,
-        "base_offset": header.base_offset,
-        "last_offset": header.last_offset,
-        "records": header.records_count,
-        "codec": header.codec.name.lower(),
-        "base_timestamp": header.base_timestamp,
-        "max_timestamp": header.max_timestamp,
-        "timestamp_type": "LogAppendTime" if header.is_log_append_time else "CreateTime",
-        "delete_horizon_ms": header.delete_horizon_ms,
-        "partition_leader_epoch": _or_none(header.partition_leader_epoch),
-        "producer_id": _or_none(header.producer_id),
-        "producer_epoch": _or_none(header.producer_epoch),
-        "base_sequence": _or_none(header.base_sequence),
-        "transactional": header.is_transactional,
-        "control": header.is_control,
-        "crc": header.crc,
-    }
-
-
-def _message(position: int, header: BatchHeader) -> Row:
-    """An entry of format v0 or v1; a wrapper, if it has a codec: its records are the messages."""
-    types = "LogAppendTime" if header.is_log_append_time else "CreateTime"
-    return {
-        "kind": "message",
-        "position": position,
-        "size_bytes": header.size_bytes,
-        "magic": header.magic,
-        "offset": header.last_offset,
-        "codec": header.codec.name.lower(),
-        "timestamp": header.max_timestamp,
-        "timestamp_type": types if header.magic else None,
-        "crc": header.crc,
-    }
-
-
-def _or_none(value: int) -> int | None:
-    return None if value == -1 else value  # -1 is how the disk says it
-
-
-def _record(record: Record) -> Row:
-    return {
-        "kind": "record",
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "key": _readable(record.key),
-        "value": _readable(record.value),
-        "headers": [[_readable(key), _readable(value)] for key, value in record.headers],
-    }
-
-
-def _control(record: Record, path: str, position: int) -> Row:
-    try:
-        kind = decode_type(record.key)
-        row: Row = {"control_type": kind.name}
-        if kind.is_marker:
-            row["coordinator_epoch"] = decode_coordinator_epoch(record.value)
-        return row
-    except MalformedRecordError as error:
-        raise CorruptFileError(path, position, str(error)) from error
-
-
-def _readable(data: bytes | None) -> str | dict[str, str] | None:
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"hex": data.hex()}
 
 
 # indexes and snapshots
@@ -227,14 +161,14 @@ def _clean_shutdown(path: str) -> Iterator[Row]:
     yield {"kind": "clean_shutdown", "broker_epoch": clean_shutdown.read(os.path.dirname(path))}
 
 
-_BY_SUFFIX: dict[str, Callable[[str], Iterator[Row]]] = {
-    LOG: _log,
+_BY_SUFFIX: dict[str, Callable[..., Iterator[Any]]] = {
+    LOG: blocks_of,
     INDEX: _offset_index,
     TIME_INDEX: _time_index,
     TXN_INDEX: _txn_index,
     SNAPSHOT: _snapshot,
 }
-_BY_NAME: dict[str, Callable[[str], Iterator[Row]]] = {
+_BY_NAME: dict[str, Callable[..., Iterator[Any]]] = {
     checkpoint.CLEANER_OFFSET: _offset_checkpoint,
     checkpoint.RECOVERY_POINT: _offset_checkpoint,
     checkpoint.LOG_START: _offset_checkpoint,

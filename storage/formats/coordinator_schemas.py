@@ -1,9 +1,9 @@
 """What keys and values of Kafka's internal topics are made of, as Kafka 4.3.1 reads them.
 
-A line with `key` or `value`, the type of the record, its name and its newest version, and from which
-version on it is flexible; then a line for each field: name, type, in which versions it stands if not
-in all, whether it may be null, and its tag. Fields of a struct stand indented below it. Source:
-Kafka, group-coordinator and transaction-coordinator, common/message/*.json.
+A line with `key` or `value`, the type of the record, its name and its newest version, and from
+which version on it is flexible; then a line for each field: name, type, in which versions it stands
+if not in all, whether it may be null, and its tag. Fields of a struct stand indented below it.
+Source: Kafka, group-coordinator and transaction-coordinator, common/message/*.json.
 """
 
 GROUP_COORDINATOR = """

@@ -1,8 +1,8 @@
 """Fields of messages as Kafka's own serializers write them into records of its internal topics.
 
 Integers are big endian, and a UUID is 16 bytes. A flexible version begins strings and arrays with
-their length plus one as uvarint, where 0 is null, and ends with tagged fields: count uvarint | each:
-tag uvarint, size uvarint, bytes. Source: Kafka, ByteBufferAccessor, common/message/README.md.
+their length plus one as uvarint, where 0 is null, and ends with tagged fields: count uvarint |
+each: tag uvarint, size uvarint, bytes. Source: Kafka, ByteBufferAccessor.
 """
 
 from collections.abc import Callable

@@ -39,15 +39,16 @@ def read_batch_headers(
 
 
 def read_batches(
-    log_path: str, verify_crc: bool = True, files: Files = LOCAL
+    log_path: str, verify_crc: bool = True, files: Files = LOCAL, start: int = 0
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """Yield position, header and all bytes of each batch. The bytes stay valid.
+    """Yield position, header and all bytes of each batch from a position on, at which one starts.
+    The bytes stay valid.
 
     Raise CorruptFileError where a batch is damaged or cut short.
     """
     with files.open(log_path) as log:
         stop = log.entry.size_bytes
-        chunk, chunk_start, position = memoryview(b""), 0, 0
+        chunk, chunk_start, position = memoryview(b""), start, start
         while position < stop:
             at = position - chunk_start
             if at + BATCH_HEADER_BYTES > len(chunk):

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from compactor.inspect.dump import rows_of
+from compactor.inspect.dumped_log import WantedOffsets
 from compactor.views.dump_lines import json_line, text_line
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
+from tests.compactor import small_log
 from tests.storage.kafka_batches import (
     COMMIT_MARKER,
     DELETE_HORIZON,
@@ -232,4 +234,55 @@ def test_messages_of_format_v0_and_v1_and_what_wrappers_hold(tmp_path: Path) -> 
         (0, -1, "key1"),
         (1, -1, "key2"),
         (5, 283843, "key1"),
+    ]
+
+
+def test_only_some_offsets_and_no_more_than_so_many(tmp_path: Path) -> None:
+    """Held against all rows: of a log whose batches they cut, and of a partition."""
+    partition = small_log.build(tmp_path)
+    whole = [row for row in rows_of(str(partition)) if row["kind"] == "record"]
+    for first, end, limit in ((0, 7, None), (4, 5, None), (13, 20, 3), (0, 30, 29), (29, 99, None)):
+        expected = [row for row in whole if first <= row["offset"] < end][:limit]
+        found = list(rows_of(str(partition), WantedOffsets(first, end, limit)))
+        assert [row for row in found if row["kind"] == "record"] == expected
+        logs = {row["name"] for row in found if row["kind"] == "file"}
+        assert logs == {f"{base:020d}.log" for base in (0, 15) if first < base + 15 and end > base}
+        cut = [row for row in found if row["kind"] == "batch"]
+        assert all(b["last_offset"] >= first and b["base_offset"] < end for b in cut)
+    index = partition / "00000000000000000000.index"
+    entries = list(rows_of(str(index)))
+    wanted = WantedOffsets(entries[1]["offset"], limit=2)
+    assert list(rows_of(str(index), wanted)) == entries[1:3]
+
+
+def test_records_of_the_coordinators_are_shown_as_what_they_say(tmp_path: Path) -> None:
+    """Bytes by Kafka's own serializers: `tests/golden/coordinator_records.jsonl`."""
+    key = bytes.fromhex("0001 0001 67 0001 74 00000002")
+    value = bytes.fromhex("0003 0000000000000005 ffffffff 0000 0000000000000007")
+    records = [
+        Record(0, 10, key, value),
+        Record(1, 10, key, None),
+        Record(2, 10, b"\0\x63x", b"\0\1"),
+        Record(3, 10, key, b"\0\x09"),
+    ]
+    partition = tmp_path / "__consumer_offsets-3"
+    partition.mkdir()
+    put(partition / "00000000000000000000.log", encode_batch(records))
+    found = [row for row in rows(partition) if row["kind"] == "record"]
+    committed = {
+        "type": 1, "name": "OffsetCommit", "data": {"group": "g", "topic": "t", "partition": 2}
+    }  # fmt: skip
+    said = {"offset": 5, "leaderEpoch": -1, "metadata": "", "commitTimestamp": 7}
+    assert [row["key"] for row in found] == [
+        committed,
+        committed,
+        {"type": 99, "problem": "type 99 is not known", "hex": "006378"},
+        committed,
+    ]
+    problem = "version 9 is not known: versions up to 4 are"
+    assert [row["value"] for row in found] == [
+        {"version": 3, "data": said},
+        None,
+        {"version": 1, "problem": "the type of its record is not known", "hex": "0001"},
+        {"version": 9, "problem": problem, "hex": "0009"},
     ]

@@ -1,0 +1,29 @@
+"""`dump`: what it shows, and that it stops when its reader does."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.compactor import small_log
+from tests.support.local_command import run_command
+from tests.support.made_log import keyed, make_partition
+
+
+def test_only_some_records(tmp_path: Path) -> None:
+    partition = small_log.build(tmp_path)
+    ended = run_command("dump", partition, "--from-offset", 4, "--to-offset", 9, "--limit", 3)
+    assert ended.code == 0
+    shown = [line for line in ended.out.splitlines() if line.startswith("  record")]
+    assert [line.split()[2] for line in shown] == ["4", "5", "6"]
+
+
+def test_it_stops_when_nobody_reads_any_more(tmp_path: Path) -> None:
+    batches = [keyed(1000 * i, "a" * 1000) for i in range(400)]  # 20 MB of lines
+    partition = make_partition(tmp_path, {0: batches})
+    command = [sys.executable, "-m", "compactor", "dump", str(partition)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == b"file  name 00000000000000000000.index\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
