@@ -29,6 +29,8 @@ class ReasonKind(StrEnum):
     EMPTY = "empty"
     LEFT_OUT = "left-out"  # by --include or --exclude
     NOT_REVIEWED = "not-reviewed"  # a saved plan is carried out, which does not have it
+    OVER_BUDGET = "over-budget"  # --max-logs, --max-bytes, --max-minutes
+    NO_ROOM = "no-room"  # on a disk
     METADATA_LOG = "metadata-log"
     TOPIC_DELETED = "topic-deleted"
     TOPIC_ID_MISMATCH = "topic-id-mismatch"

@@ -12,6 +12,7 @@ from compactor.api.premises import (
     require_known_log_dirs,
 )
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.api.turns import turns_of
 from compactor.planning.room import cores_of, places_of, require_room
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts, plan_space
@@ -39,7 +40,7 @@ def plan(log_dirs: Sequence[str], rules: Rules = KAFKAS_DEFAULTS, save: str | No
         saved_plans.require_savable(save, rules, paths)
     premises = premises_of_round(rules, paths, to_write=False)
     remembered = RememberedLogs(paths, files=premises.files)
-    found = plan_of(premises, remembered.problems)
+    found = turns_of(rules, premises).within(plan_of(premises, remembered.problems))
     space = _space(found) if found.logs else None
     refused = tuple(_refusals(log_dirs, rules, premises, found))
     if space is not None:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from compactor.planning.order import Order
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -28,6 +30,10 @@ class Rules:
     no_metadata: bool = False  # take no notice of a metadata log
     server_properties: str | None = None  # file of the broker's static settings
     all_log_dirs_given: bool = False  # even if the metadata log knows of more
+    max_logs: int | None = None  # how much a run takes on at most, whole logs in `order`
+    max_bytes: int | None = None  # of `.log` files that are read and rewritten
+    max_minutes: float | None = None  # by the speed of earlier runs on this machine, and its own
+    order: Order = Order.GAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from cleaner_jobs.spark.class_archive import cache_dir
 from cleaner_jobs.spark.local_dirs import given_local_dirs
+from cleaner_jobs.task_values import SCAN
 from cleaner_jobs.tasks.tasks_here import TasksHere
 from compactor import account
 from compactor.api import places, saved_plans
@@ -24,12 +26,15 @@ from compactor.api.own_places import require_blocks_elsewhere, require_temporary
 from compactor.api.premises import Premises, plan_of, premises_of_round
 from compactor.api.recoveries import recover_log_dirs
 from compactor.api.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
+from compactor.api.turns import Turns, in_turns, turns_of
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.exit_codes import UsageError
 from compactor.host import descriptor_limit
+from compactor.host.clock import now_ms
 from compactor.host.progress import START_STAGE, ChangeWatch
+from compactor.host.run_history import PastRun, remember
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.originals.kept_run import discard_expired
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
@@ -62,6 +67,7 @@ class _Asked(NamedTuple):
     places: _Places
     premises: Premises
     saved: SavedPlan | None  # to be carried out
+    turns: Turns
 
 
 def run(
@@ -92,12 +98,12 @@ def run(
         premises = premises_of_round(rules, own.log_dirs, to_write=not options.dry_run)
         if saved is not None:
             premises = saved_plans.as_reviewed(premises, saved)
-        asked = _Asked(options, own, premises, saved)
+        asked = _Asked(options, own, premises, saved, turns_of(rules, premises))
         return _round_on_copies(asked, progress) if own.copies else _round(asked, progress)
 
 
 def _round_on_copies(asked: _Asked, progress: ChangeWatch) -> CleaningReport:
-    options, own, premises, _ = asked
+    options, own, premises, _, turns = asked
     copies = copies_of(own.log_dirs, own.copies, options.compacted_only, premises)
     if options.dry_run:
         return replace(_round(asked, progress, copies), copies=copies.reports())
@@ -108,6 +114,7 @@ def _round_on_copies(asked: _Asked, progress: ChangeWatch) -> CleaningReport:
             own._replace(log_dirs=own.copies),
             premises.in_copies(dict(zip(own.log_dirs, own.copies, strict=True))),
             None,
+            turns,
         )
         return finished(copies, _round(there, progress), progress)
 
@@ -135,7 +142,7 @@ def _places(log_dirs: Sequence[str], options: RunOptions) -> _Places:
 
 
 def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -> CleaningReport:
-    options, own, premises, saved = asked
+    options, own, premises, saved, _ = asked
     recovered = (
         []
         if options.dry_run
@@ -153,12 +160,22 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
         stop_if_corrupt((*remembered.still_corrupt(plan.not_cleaned), *plan.not_cleaned))
     report = with_recovery_noted(_clean(asked, plan, plan_anew, progress), recovered)
     if not options.dry_run:
+        _remember_speed(report)
         if not progress.copies:  # what is in a copy is no change of what was given
             account.current().is_changed |= progress.has_changed or _has_changed(report, plan)
         remembered.update(report.logs, premises.started_at_ms)
     else:
         report = replace(report, notices=(*report.notices, *_refusals(asked, plan, copies)))
     return replace(report, warnings=(*premises.warnings, *remembered.warnings))
+
+
+def _remember_speed(report: CleaningReport) -> None:
+    """For the estimates of later plans. A round without a Spark of its own says nothing of them."""
+    start = sum(phase.seconds for phase in report.phases if phase.name == "session")
+    log_bytes = sum(phase.log_bytes for phase in report.phases if phase.name == SCAN)
+    if start > 0:
+        past = PastRun(now_ms(), start, report.seconds - start, log_bytes)
+        remember(cache_dir(os.environ), past)
 
 
 def _has_changed(report: CleaningReport, plan: RoundPlan) -> bool:
@@ -174,7 +191,6 @@ def _clean(
     with _keeper(asked, run_id, plan) as originals:
         splitting = Splitting(options.dry_run, originals, progress.split, asked.premises.files)
         progress.kept_in = originals.path if originals else None
-        plan = split_overflowing(plan, plan_anew, splitting)
         settings = RunSettings(
             dry_run=options.dry_run,
             started_at_ms=asked.premises.started_at_ms,
@@ -189,15 +205,21 @@ def _clean(
             runner=TasksHere() if options.in_process else None,
             files=asked.premises.files,
         )
-        if plan.logs:
-            progress.stage(START_STAGE, 0)
-        report = cleaner_manager.run_round(plan, settings, progress)
+
+        def turn(plan: RoundPlan) -> CleaningReport:
+            plan = split_overflowing(plan, plan_anew, splitting)
+            if plan.logs:
+                progress.stage(START_STAGE, 0)
+            return cleaner_manager.run_round(plan, settings, progress)
+
+        one_turn = options.dry_run or options.fail_on_corrupt  # which may end before any swap
+        report = turn(plan) if one_turn else in_turns(asked.turns, plan, plan_anew, turn)
         return replace(report, originals=originals.report() if originals else None)
 
 
 def _refusals(asked: _Asked, plan: RoundPlan, copies: Copies | None) -> list[str]:
     """Why a real run would be refused, or would leave out logs that the dry run has shown."""
-    options, own, premises, _ = asked
+    options, own, premises = asked[:3]
     replicated = premises.config.assume_fully_replicated
     known = options.allowed_file_systems, options.recover_first, replicated
     if copies is not None:
@@ -232,18 +254,19 @@ def _keeper(asked: _Asked, run_id: str, plan: RoundPlan) -> Iterator[OriginalsKe
 
 def _plan_with_room(asked: _Asked, problems: Mapping[str, str]) -> RoundPlan:
     """What a run takes on."""
-    options, _, premises, saved = asked
+    options, _, premises, saved, turns = asked
     found = plan_of(premises, problems)
     if saved is not None:
         found = only_reviewed(saved, found)
     if not options.retention:
         found = replace(found, retention=())
+    found = turns.within(found)
     if options.dry_run or not found.logs:
         return found
     return with_room(found, _space(asked, found))
 
 
 def _space(asked: _Asked, plan: RoundPlan) -> SpacePlan:
-    options, own, _, _ = asked
+    options, own = asked[:2]
     all_staged = options.fail_on_corrupt  # until every one is known to be sound
     return space_of(plan.logs, own.work_dir, own.originals_dir, options.master, all_staged)

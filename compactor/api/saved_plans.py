@@ -12,6 +12,7 @@ from compactor.errors import ConfigError
 from compactor.exit_codes import UsageError
 from compactor.host.version import version
 from compactor.planning import saved_plan
+from compactor.planning.order import Order
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.saved_plan import SavedPlan, reviewed_of
 from storage.files.filesystem import is_directory, read_bytes, replace_file
@@ -75,8 +76,9 @@ def read(path: str, log_dirs: Sequence[str], rules: Rules) -> SavedPlan:
 def rules_of(saved: SavedPlan, path: str) -> Rules:
     """By what the plan was made, with its clock."""
     try:
-        return Rules(**saved.rules | {"as_of": saved.as_of_ms})
-    except TypeError as error:
+        order = Order(saved.rules["order"])
+        return Rules(**saved.rules | {"as_of": saved.as_of_ms, "order": order})
+    except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"{path}: is a damaged plan ({error}): plan again") from None
 
 

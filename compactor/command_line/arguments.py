@@ -14,6 +14,9 @@ METRICS_EXTENSION = ".prom"
 
 _DURATION = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 _UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_SIZE = re.compile(r"(\d{1,18}) ?([kmgt]?b?)", re.ASCII | re.IGNORECASE)
+_UNIT_BYTES = {"": 1, "b": 1}
+_UNIT_BYTES |= {u + b: 1000**n for n, u in enumerate("kmgt", 1) for b in ("", "b")}
 _MASTER = re.compile(
     r"local|local\[(\*|[1-9]\d{0,3})(,[1-9]\d?)?\]|local-cluster\[[1-9]\d*,[1-9]\d*,[1-9]\d*\]"
     r"|spark://\S+|k8s://\S+|yarn"
@@ -76,3 +79,14 @@ def duration_ms(option: str, text: str | None) -> int | None:
     if not found:
         raise UsageError(f"{option} {text}: expected a number with s, m, h or d behind it, like 7d")
     return int(found[1]) * _UNIT_MS[found[2]]
+
+
+def size_bytes(option: str, text: str | None) -> int | None:
+    """A whole number of bytes, or of kB, MB, GB or TB (powers of ten), like 500GB."""
+    if text is None:
+        return None
+    found = _SIZE.fullmatch(text.strip())
+    if not found:
+        problem = "expected a number of bytes, or with kB, MB, GB or TB behind it, like 500GB"
+        raise UsageError(f"{option} {text}: {problem}")
+    return int(found[1]) * _UNIT_BYTES[found[2].lower()]

@@ -11,9 +11,9 @@ PlanOrder = Annotated[
     api.Order,
     typer.Option(
         "--order",
-        rich_help_panel=OUTPUT,
-        help="what comes first: most bytes to gain, highest dirty ratio, fewest bytes in all, or "
-        "dirty for the longest time",
+        rich_help_panel=LOGS,
+        help="what comes first, in the list and in a budget: most bytes to gain, "
+        "highest dirty ratio, fewest bytes in all, or dirty for the longest time",
     ),
 ]
 Top = Annotated[
@@ -55,5 +55,35 @@ LogDirsOrPlan = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="LOG_DIR", help="log directories of one broker (log.dirs)", show_default=False
+    ),
+]
+MaxLogs = Annotated[
+    int | None,
+    typer.Option(
+        "--max-logs",
+        metavar="N",
+        min=1,
+        rich_help_panel=LOGS,
+        help="take on no more than so many logs, in the order of --order; others are left",
+    ),
+]
+MaxBytes = Annotated[
+    str | None,
+    typer.Option(
+        "--max-bytes",
+        metavar="SIZE",
+        rich_help_panel=LOGS,
+        help="read and rewrite no more than this, in whole logs: 500GB, for example",
+    ),
+]
+MaxMinutes = Annotated[
+    float | None,
+    typer.Option(
+        "--max-minutes",
+        metavar="N",
+        min=0,
+        rich_help_panel=LOGS,
+        help="take on whole logs as long as there is time for another, by the speed of this "
+        "machine's last runs and of this one",
     ),
 ]

@@ -66,6 +66,9 @@ class RoundArguments:
     recover_first: bool = False
     fail_if: tuple[str, ...] = ()
     order: api.Order = api.Order.GAIN
+    max_logs: int | None = None
+    max_bytes: str | None = None
+    max_minutes: float | None = None
     saved_plan: str | None = None  # of a plan where it is saved, of a run what it carries out
     top: int | None = None  # rows of a plan's list; None: everything
     format: Format = Format.TABLE
@@ -81,6 +84,10 @@ def rules_of(wanted: RoundArguments) -> api.Rules:
         as_of=wanted.as_of,
         any_clock=wanted.any_clock,
         assume_fully_replicated=wanted.assume_fully_replicated,
+        max_logs=wanted.max_logs,
+        max_bytes=arguments.size_bytes("--max-bytes", wanted.max_bytes),
+        max_minutes=wanted.max_minutes,
+        order=wanted.order,
     )
 
 

@@ -26,6 +26,7 @@ class Standing(StrEnum):
     MOVING = "moving"
     CLOCK_BEHIND = "clock-behind"
     NOT_REVIEWED = "not-reviewed"  # a saved plan is carried out, which does not have it
+    OVER_BUDGET = "over-budget"  # left to a later run by --max-logs and its like
     METADATA_LOG = "metadata-log"
     SET_ASIDE = "set-aside"
 

@@ -86,6 +86,11 @@ _REMEDIES: Mapping[ReasonKind, Remedy] = {
     ReasonKind.EMPTY: Remedy("Nothing: it is empty."),
     ReasonKind.LEFT_OUT: Remedy("Change --include or --exclude, or [round] of the --config file."),
     ReasonKind.NOT_REVIEWED: Remedy("Plan again, with --save: it became eligible since."),
+    ReasonKind.OVER_BUDGET: Remedy("Another run takes it, or this one with a larger budget."),
+    ReasonKind.NO_ROOM: Remedy(
+        "Free some room on that file system, or give another one with --work-dir or "
+        "--keep-originals if it is one of these that needs it."
+    ),
     ReasonKind.METADATA_LOG: Remedy("Nothing: brokers keep it small by its snapshots."),
     ReasonKind.TOPIC_DELETED: Remedy(
         "Nothing: a broker that starts puts such a log aside as a stray one. " + _RIGHT_METADATA

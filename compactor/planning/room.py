@@ -12,7 +12,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import Places, Room, SpacePlan, plan_space
 from compactor.planning.uncleaned import untouched_report
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import LogStatus
+from compactor.round_report import LogStatus, ReasonKind
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", re.ASCII)
 
@@ -59,7 +59,11 @@ def with_room(plan: RoundPlan, space: SpacePlan) -> RoundPlan:
     require_room(plan, space)
     logs = tuple(log for log in plan.logs if log.path not in space.left_out)
     reports = [
-        replace(untouched_report(log, LogStatus.FAILED), reason=space.left_out[log.path])
+        replace(
+            untouched_report(log, LogStatus.FAILED),
+            reason=space.left_out[log.path],
+            reason_kind=ReasonKind.NO_ROOM,
+        )
         for log in plan.logs
         if log.path in space.left_out
     ]

@@ -82,7 +82,10 @@ def leaving_out(found: SpacePlan) -> list[str]:
     if not found.left_out:
         return []
     logs, reason = counted(len(found.left_out), "log"), next(iter(found.left_out.values()))
-    return [f"A run would leave out {logs}, as there is no room ({reason})"]
+    return [
+        f"There is no room for {logs} beside the others ({reason}): a run takes them in later "
+        "turns, as far as the earlier ones free enough"
+    ]
 
 
 def plan_space(

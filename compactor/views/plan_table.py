@@ -41,6 +41,7 @@ _STANDINGS = {
     Standing.MOVING: "being moved to another directory",
     Standing.CLOCK_BEHIND: "written after this clock",
     Standing.NOT_REVIEWED: "not in the saved plan",
+    Standing.OVER_BUDGET: "left out by the budget",
     Standing.METADATA_LOG: "the metadata log",
     Standing.SET_ASIDE: "set aside",
 }

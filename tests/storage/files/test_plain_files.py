@@ -78,7 +78,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor": "airflow config",
         "compactor.api": "metrics record_lines saved_plans",
         "compactor.command_line": "carry_out",
-        "compactor.host": "java output suggestions",
+        "compactor.host": "java output run_history suggestions",
         "compactor.stopped_log": "record_tables",
         "storage.kernels": "kernel",
     },

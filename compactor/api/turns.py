@@ -1,0 +1,130 @@
+"""A run in turns: what there is room and time for, and then the rest, as long as that helps.
+
+The first turn says which logs the run is about. One that there was no room for, or no time by what
+was known of this machine's speed, comes in a later turn: room has been freed by then, and the speed
+measured. The run ends when nothing is left, when there is still no room for any of the others, or
+when the time is up.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from cleaner_jobs.spark.class_archive import cache_dir
+from compactor.api.premises import Premises
+from compactor.api.rules import Rules
+from compactor.errors import RefusedError
+from compactor.host.run_history import Pace, machine_pace
+from compactor.planning.budget import Budget, leave_out, over_budget, without
+from compactor.planning.round_plan import RoundPlan
+from compactor.round_report import (
+    CleaningReport,
+    LogReport,
+    PhaseReport,
+    ReasonKind,
+)
+
+SAFETY = 0.7  # of the time that is left: logs differ, and a turn cannot be cut short
+
+
+class Turns:
+    """What of a plan is taken on, turn by turn."""
+
+    def __init__(
+        self, budget: Budget, pace: Pace, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._budget, self._pace, self._clock = budget, pace, clock
+        self._began = clock()
+        of_time = {ReasonKind.OVER_BUDGET} if budget.max_minutes is not None else set()
+        self._later = {ReasonKind.NO_ROOM, *of_time}  # what may be otherwise in a later turn
+        self._of_run: dict[str, str] | None = None  # left out of all turns, by path
+        self._left_out: dict[str, str] | None = None  # of this turn, by path
+        self._done: set[str] = set()
+
+    def within(self, plan: RoundPlan) -> RoundPlan:
+        """What of a plan this turn takes on; the same each time until the turn is over."""
+        plan = without(plan, self._done)
+        if self._left_out is None:
+            self._left_out = self._choose(plan)
+        return leave_out(plan, self._left_out)
+
+    def _choose(self, plan: RoundPlan) -> dict[str, str]:
+        budget = self._budget
+        if not budget.is_limited:
+            return {}
+        if self._of_run is None:
+            self._of_run = over_budget(plan, budget)
+        of_run = self._of_run
+        left_out = {log.path: of_run[log.path] for log in plan.logs if log.path in of_run}
+        if budget.max_minutes is None:
+            return left_out
+        seconds = (60 * budget.max_minutes - (self._clock() - self._began)) * SAFETY
+        of_time = replace(budget, max_logs=None, max_bytes=None)
+        rest = leave_out(plan, left_out)
+        return left_out | over_budget(rest, of_time, self._pace.bytes_within(seconds))
+
+    def end(self, plan: RoundPlan, report: CleaningReport) -> bool:
+        """Note what a turn did; whether another may do more."""
+        paths = {log.path for log in plan.logs}
+        self._done |= paths
+        self._left_out = None
+        log_bytes = sum(log.log_bytes for log in plan.logs)
+        start = sum(p.seconds for p in report.phases if p.name == "session")
+        if log_bytes and report.seconds > start:
+            self._pace = Pace(start, log_bytes / (report.seconds - start), self._pace.runs + 1)
+        kinds = {log.reason_kind for log in report.logs}
+        return bool(paths) and bool(kinds & self._later)
+
+
+def turns_of(rules: Rules, premises: Premises) -> Turns:
+    """By the budget of a round, and the speed of this machine."""
+    budget = Budget(
+        max_logs=rules.max_logs,
+        max_bytes=rules.max_bytes,
+        max_minutes=rules.max_minutes,
+        order=rules.order,
+    )
+    return Turns(budget, machine_pace(cache_dir(os.environ), premises.started_at_ms))
+
+
+def in_turns(
+    turns: Turns,
+    plan: RoundPlan,
+    plan_anew: Callable[[], RoundPlan],
+    clean: Callable[[RoundPlan], CleaningReport],
+) -> CleaningReport:
+    """The report of all turns: the first is that of plan."""
+    report = turn = clean(plan)
+    while turns.end(plan, turn):
+        try:
+            plan = plan_anew()
+        except RefusedError:  # there is still no room for any of the others
+            return report
+        if not plan.logs:
+            return report
+        turn = clean(plan)
+        report = together(report, turn, {(p.log_dir, p.topic, p.partition) for p in plan.logs})
+    return report
+
+
+def together(
+    report: CleaningReport, turn: CleaningReport, logs: set[tuple[str, str, int]]
+) -> CleaningReport:
+    """The report with that of a later turn, which was about these logs."""
+    later = {_key(log): log for log in turn.logs if _key(log) in logs}
+    phases: dict[str, PhaseReport] = {}
+    for phase in (*report.phases, *turn.phases):
+        before = phases.get(phase.name, PhaseReport(phase.name, 0.0, 0))
+        seconds, log_bytes = before.seconds + phase.seconds, before.log_bytes + phase.log_bytes
+        phases[phase.name] = PhaseReport(phase.name, seconds, log_bytes)
+    return replace(
+        report,
+        seconds=report.seconds + turn.seconds,
+        logs=tuple(later.get(_key(log), log) for log in report.logs),
+        phases=tuple(phases.values()),
+    )
+
+
+def _key(log: LogReport) -> tuple[str, str, int]:
+    return log.log_dir, log.topic, log.partition

@@ -1,0 +1,79 @@
+"""How fast runs were on this machine: the last ones, in the user's cache directory.
+
+`runs.json` there has a few numbers of each run that has read 10 MB or more: no name of a log, and
+nothing that could not be lost. The last 50 are kept, for 90 days.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+KEPT_RUNS, KEPT_MS = 50, 90 * 86_400_000
+LEAST_BYTES = 10_000_000  # a smaller run says nothing of speed
+_ASKED_RUNS = 10
+_FILE = "runs.json"
+
+
+class PastRun(NamedTuple):
+    """A run that was done."""
+
+    ended_at_ms: int
+    start_seconds: float  # until Spark was ready
+    seconds: float  # of the work behind that
+    log_bytes: int  # that were read and rewritten
+
+
+class Pace(NamedTuple):
+    """What a run is expected to take."""
+
+    start_seconds: float = 10.0
+    bytes_per_second: float = 30e6
+    runs: int = 0  # that this is known from; 0: it is a guess, on the safe side
+
+    def seconds(self, log_bytes: int) -> float:
+        """Of a run over logs of that size."""
+        return self.start_seconds + log_bytes / self.bytes_per_second
+
+    def bytes_within(self, seconds: float) -> int:
+        """What can be read and rewritten in that time."""
+        return max(0, int((seconds - self.start_seconds) * self.bytes_per_second))
+
+
+def past_runs(cache: Path, now_ms: int) -> list[PastRun]:
+    """The runs that are remembered, oldest first; none where the file cannot be read."""
+    try:
+        found = json.loads((cache / _FILE).read_text("ascii"))
+        runs = [PastRun(int(at), float(start), float(took), int(n)) for at, start, took, n in found]
+    except (OSError, ValueError, TypeError):
+        return []  # of another version, or none yet: a guess is as good as any
+    return [run for run in runs if 0 <= now_ms - run.ended_at_ms < KEPT_MS][-KEPT_RUNS:]
+
+
+def pace_of(runs: Sequence[PastRun]) -> Pace:
+    """What the last of them say; a guess where there are none."""
+    if not runs:
+        return Pace()
+    last = runs[-_ASKED_RUNS:]
+    speed = median(run.log_bytes / max(run.seconds, 0.001) for run in last)
+    return Pace(median(run.start_seconds for run in last), speed, len(last))
+
+
+def remember(cache: Path, run: PastRun) -> None:
+    """Put a run behind the others. Where that cannot be written, the next one guesses."""
+    if run.log_bytes < LEAST_BYTES:
+        return
+    runs = [*past_runs(cache, run.ended_at_ms), run][-KEPT_RUNS:]
+    temporary = cache / f"{_FILE}.{os.getpid()}"
+    with suppress(OSError):
+        cache.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json.dumps(runs), "ascii")
+        temporary.replace(cache / _FILE)
+
+
+def machine_pace(cache: Path, now_ms: int) -> Pace:
+    """What the runs of this machine say."""
+    return pace_of(past_runs(cache, now_ms))

@@ -1,0 +1,106 @@
+"""Which logs of a plan a run takes on where it may not take all: so many, or so large. Pure.
+
+Whole logs only, in the order that was asked for; one that does not fit is left to a later run, and
+smaller ones behind it may still be taken.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from cleaner_jobs.plan import LogPlan
+from compactor.planning.inventory import LogSize, sort_key
+from compactor.planning.order import Order
+from compactor.planning.outcomes import Standing
+from compactor.planning.round_plan import RoundPlan
+from compactor.planning.uncleaned import untouched_report
+from compactor.round_report import LogStatus, ReasonKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What a run may take on at most; None: no such limit."""
+
+    max_logs: int | None = None
+    max_bytes: int | None = None  # of `.log` files that are read and rewritten
+    max_minutes: float | None = None
+    order: Order = Order.GAIN
+
+    @property
+    def is_limited(self) -> bool:
+        return (self.max_logs, self.max_bytes, self.max_minutes) != (None, None, None)
+
+
+def over_budget(plan: RoundPlan, budget: Budget, log_bytes: int | None = None) -> dict[str, str]:
+    """The logs that a budget leaves out, by partition directory, each with the reason.
+
+    log_bytes: as many as there is time for; None: there is no limit of time.
+    """
+    left_out = {}
+    taken = taken_bytes = 0
+    for log in _in_order(plan, budget.order):
+        if budget.max_logs is not None and taken >= budget.max_logs:
+            left_out[log.path] = f"left out: --max-logs {budget.max_logs}"
+        elif budget.max_bytes is not None and taken_bytes + log.log_bytes > budget.max_bytes:
+            left_out[log.path] = f"left out: --max-bytes {budget.max_bytes}"
+        elif log_bytes is not None and taken_bytes + log.log_bytes > log_bytes:
+            left_out[log.path] = f"left out: no time for it in --max-minutes {budget.max_minutes:g}"
+        else:
+            taken += 1
+            taken_bytes += log.log_bytes
+    return left_out
+
+
+def leave_out(plan: RoundPlan, left_out: dict[str, str]) -> RoundPlan:
+    """The plan without these logs, which are passed over for the reasons given."""
+    if not left_out:
+        return plan
+    pairs = list(zip(plan.logs, plan.facts, strict=False))
+    kept = [(log, facts) for log, facts in pairs if log.path not in left_out]
+    left = [(log, facts) for log, facts in pairs if log.path in left_out]
+    reports = [
+        replace(
+            untouched_report(log, LogStatus.PASSED_OVER),
+            reason=left_out[log.path],
+            reason_kind=ReasonKind.OVER_BUDGET,
+        )
+        for log, _ in left
+    ]
+    facts = [
+        *(facts for _, facts in kept),
+        *plan.facts[len(plan.logs) :],
+        *(
+            replace(facts, status=LogStatus.PASSED_OVER, reason=left_out[log.path])
+            for log, facts in left
+        ),
+    ]
+    names = {_key(log) for log, _ in left}
+    return replace(
+        plan,
+        logs=tuple(log for log, _ in kept),
+        not_cleaned=(*plan.not_cleaned, *reports),
+        facts=tuple(facts),
+        inventory=tuple(
+            replace(size, standing=Standing.OVER_BUDGET) if _key(size) in names else size
+            for size in plan.inventory
+        ),
+    )
+
+
+def without(plan: RoundPlan, done: Collection[str]) -> RoundPlan:
+    """The plan of a later turn: without the logs of earlier ones, whose reports are there."""
+    if not done:
+        return plan
+    logs = tuple(log for log in plan.logs if log.path not in done)
+    paths = {log.path for log in logs}
+    retention = tuple(log for log in plan.retention if log.path in paths)
+    return replace(plan, logs=logs, retention=retention)
+
+
+def _in_order(plan: RoundPlan, order: Order) -> list[LogPlan]:
+    sizes = {_key(size): size for size in plan.inventory}
+    key: Callable[[LogSize], tuple[float, ...]] = sort_key(order)
+    return sorted(plan.logs, key=lambda log: (*key(sizes[_key(log)]), log.topic, log.partition))
+
+
+def _key(log: LogPlan | LogSize) -> tuple[str, str, int]:
+    return log.log_dir, log.topic, log.partition
