@@ -65,6 +65,7 @@ test-engine: $(STAMP) ## replay 1,000 random scripts, or SCRIPTS=N, by Kafka's s
 
 test-engine-crash: $(STAMP) ## cut every operation of the storage engine short in every way, and open what is left by Kafka's and by ours; CRASH_STATES=N for a sample
 	$(PYTHON_OF_VENV) -m tests.engine.crash $(if $(CRASH_STATES),--states $(CRASH_STATES))
+	$(PYTHON_OF_VENV) -m tests.engine.crash.moves $(if $(CRASH_STATES),--states $(CRASH_STATES))
 
 test-engine-errors: $(STAMP) ## let every write, sync, rename and removal of the storage engine fail, once and for good; ONE_OF=N for each Nth alone
 	$(PYTHON_OF_VENV) -m tests.engine.errors $(if $(ONE_OF),--one-of $(ONE_OF))

@@ -93,9 +93,10 @@ def _unseen_aborts(before: Line, kafkas: Line, ours: Line) -> str | None:
     """Where the log start is below the first segment, Kafka's cleaner finds no aborted transaction
     for its map, and takes their records for the latest of their keys: it keeps fewer than we do."""
     state, cleaned = before.get("state"), kafkas.get("result", {})
-    if not state or "error" in ours or not cleaned.get("cleaned"):
+    made = ours.get("result", {})
+    if not state or not cleaned.get("cleaned") or not made.get("cleaned"):
         return None
     has_aborts = any(segment["txnindex"] for segment in state["segments"])
     is_below = cleaned["first_dirty_offset"] < state["segments"][0]["base_offset"]
-    keeps_fewer = cleaned["messages_written"] < ours["result"]["messages_written"]
+    keeps_fewer = cleaned["messages_written"] < made["messages_written"]
     return _NO_ABORTS if has_aborts and is_below and keeps_fewer else None
