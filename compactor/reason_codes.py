@@ -45,7 +45,7 @@ class ReasonCode(StrEnum):
     LOCK_LOST = "lock-lost", "The lock became somebody else's while the command was at work."
     CHANGED_MEANWHILE = "changed-meanwhile", "A file is not what it was when it was looked at."
     UNCLEAN_SHUTDOWN = "unclean-shutdown", "The broker did not stop cleanly: --recover-first."
-    MOVE_UNDER_WAY = "move-under-way", "A broker was moving the log to another log directory."
+    MOVING = "moving", "A broker was moving the log to another log directory."
     CUT_SHORT = (
         "cut-short",
         "A cleaning that was cut short is yet to be settled: compactor recover.",
@@ -81,24 +81,36 @@ class ReasonCode(StrEnum):
     # what is in the files
     DAMAGED = "damaged", "A file breaks its format, or contradicts another."
     UNSUPPORTED_FORMAT = "unsupported-format", "A file is of a version, codec or kind not handled."
-    UNFIT_FILE = "unfit-file", "A link or another file that no log has lies in the log's directory."
-    IN_TWO_PLACES = "in-two-places", "The same log is in two of the log directories."
+    FOREIGN_FILE = (
+        "foreign-file",
+        "A link or another file that no log has lies in the log's directory.",
+    )
+    IN_TWO_LOG_DIRS = "in-two-log-dirs", "The same log is in two of the log directories."
     SEGMENT_TOO_LARGE = "segment-too-large", "A segment has more bytes than a segment may have."
     NULL_KEYS = "null-keys", "Most records to be removed have no key: --drop-null-keys."
-    SET_ASIDE_BEFORE = "set-aside-before", "An earlier run set it aside, and it has not changed."
+    SET_ASIDE = "set-aside", "An earlier run or a recovery set it aside, and it has not changed."
+    LOG_DIR_DAMAGED = "log-dir-damaged", "A checkpoint of its log directory is damaged."
+    UNREADABLE = "unreadable", "A file of it cannot be read, or it cannot be listed."
+    NOT_FINISHED = "not-finished", "It is cleaned, but its checkpoint or its retention failed."
 
     # why Kafka's rules do not have a log cleaned now
-    POLICY_UNKNOWN = "policy-unknown", "No configuration says what its topic's cleanup.policy is."
+    UNKNOWN_POLICY = "unknown-policy", "No configuration says what its topic's cleanup.policy is."
     NOT_COMPACTED = "not-compacted", "The cleanup.policy of its topic does not contain compact."
     LEFT_OUT = "left-out", "Its topic is not among those that were asked for."
+    NOT_REVIEWED = "not-reviewed", "A saved plan is carried out, which does not have it."
+    OVER_BUDGET = (
+        "over-budget",
+        "--max-logs, --max-bytes or --max-minutes left it for the next run.",
+    )
     TOPIC_DELETED = "topic-deleted", "The cluster does not have its topic any more."
-    OTHER_TOPIC = "other-topic", "It belongs to an earlier topic of the same name."
+    TOPIC_ID_MISMATCH = "topic-id-mismatch", "It belongs to an earlier topic of the same name."
+    NO_TOPIC_ID = "no-topic-id", "It has no topic id, so nobody knows which topic it belongs to."
     METADATA_LOG = "metadata-log", "It is the metadata log of KRaft, which no cleaner works on."
-    NO_RECORDS = "no-records", "It has no segment."
+    EMPTY = "empty", "It has no segment, so no records."
     CLOCK_BEHIND = "clock-behind", "It was written after the time that is taken as now."
-    ACTIVE_SEGMENT = "active-segment", "What could be cleaned is in the active segment."
+    ACTIVE_SEGMENT = "active-segment", "All that could be cleaned is in the active segment."
     NOTHING_NEW = "nothing-new", "It was cleaned up to the active segment, and is clean."
-    DIRTY_RATIO = "dirty-ratio", "It is not dirty enough: min.cleanable.dirty.ratio."
+    BELOW_RATIO = "below-dirty-ratio", "It is not dirty enough: min.cleanable.dirty.ratio."
     MIN_COMPACTION_LAG = "min-compaction-lag", "What is dirty is too young: min.compaction.lag.ms."
     OPEN_TRANSACTION = "open-transaction", "What is dirty waits behind an open transaction."
     HIGH_WATERMARK = "high-watermark", "What is dirty is not known to be replicated."

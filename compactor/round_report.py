@@ -4,7 +4,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from compactor.reason_codes import ReasonCode
+
 REPORT_SCHEMA_VERSION = 1
+ReasonKind = ReasonCode  # of a log; `compactor.planning.remedies` has what helps
 
 
 class LogStatus(StrEnum):
@@ -13,38 +16,6 @@ class LogStatus(StrEnum):
     PASSED_OVER = "passed-over"  # not eligible; reason says why
     SET_ASIDE = "set-aside"  # eligible, but refused or damaged; left as it was; reason says why
     FAILED = "failed"  # an error that is not the data's: full disk, changed under us, lost task
-
-
-class ReasonKind(StrEnum):
-    """Why a log is not cleaned, in one word; `compactor.planning.remedies` has what helps."""
-
-    UNKNOWN_POLICY = "unknown-policy"
-    NOT_COMPACTED = "not-compacted"  # by its cleanup.policy
-    BELOW_RATIO = "below-dirty-ratio"
-    MIN_COMPACTION_LAG = "min-compaction-lag"
-    OPEN_TRANSACTION = "open-transaction"
-    HIGH_WATERMARK = "high-watermark"
-    ACTIVE_SEGMENT = "active-segment"  # has all records
-    NOTHING_NEW = "nothing-new"
-    EMPTY = "empty"
-    LEFT_OUT = "left-out"  # by --include or --exclude
-    NOT_REVIEWED = "not-reviewed"  # a saved plan is carried out, which does not have it
-    OVER_BUDGET = "over-budget"  # --max-logs, --max-bytes, --max-minutes
-    NO_ROOM = "no-room"  # on a disk
-    METADATA_LOG = "metadata-log"
-    TOPIC_DELETED = "topic-deleted"
-    TOPIC_ID_MISMATCH = "topic-id-mismatch"
-    NO_TOPIC_ID = "no-topic-id"
-    MOVING = "moving"
-    CLOCK_BEHIND = "clock-behind"
-    IN_TWO_LOG_DIRS = "in-two-log-dirs"
-    CUT_SHORT = "cut-short"  # a cleaning that was, has left files
-    FOREIGN_FILE = "foreign-file"
-    LOG_DIR_DAMAGED = "log-dir-damaged"  # its checkpoints
-    SET_ASIDE = "set-aside"  # by an earlier run, or by the recovery of this one
-    DAMAGED = "damaged"
-    UNREADABLE = "unreadable"
-    SEGMENT_TOO_LARGE = "segment-too-large"
 
 
 class Reason(NamedTuple):
@@ -104,6 +75,16 @@ class RetentionReport:
 
 
 @dataclass(frozen=True, slots=True)
+class LogSections:
+    """How large a log was when it was planned, by what could become of it. Bytes of .log files."""
+
+    total_bytes: int
+    clean_bytes: int = 0
+    dirty_bytes: int = 0  # of inactive segments, those that wait among them
+    held_bytes: int = 0  # of the dirty ones, those that a bound keeps from being cleaned
+
+
+@dataclass(frozen=True, slots=True)
 class LogReport:
     log_dir: str
     topic: str
@@ -123,7 +104,8 @@ class LogReport:
     end_offset: int | None = None  # exclusive; what the map covered: the checkpoint after the round
     delete_retention_ms: int | None = None  # of its topic; None: the log was not looked into
     is_data_problem: bool = False  # set aside or failed for what is in its files
-    reason_kind: ReasonKind | None = None  # of a log that the plan did not take
+    reason_kind: ReasonKind | None = None  # of a log that is not cleaned
+    sections: LogSections | None = None  # None: it was not looked into
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def _require_no_future(at: LogAt) -> None:
     if at.key in list_log_dir(at.log_dir, LOCAL).moving_here:
         raise RefusedError(
             f"{at.log_dir}: a broker was moving {at.name} here. Let it finish. Nothing was changed",
-            ReasonCode.MOVE_UNDER_WAY,
+            ReasonCode.MOVING,
         )
 
 

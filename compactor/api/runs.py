@@ -38,6 +38,7 @@ from compactor.host.run_history import PastRun, remember
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.originals.kept_run import discard_expired
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
+from compactor.planning.inventory import with_sections
 from compactor.planning.reviewed import only_reviewed, require_as_reviewed
 from compactor.planning.room import require_room, space_of, with_room
 from compactor.planning.round_plan import RoundPlan
@@ -159,6 +160,7 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
     if options.fail_on_corrupt:
         stop_if_corrupt((*remembered.still_corrupt(plan.not_cleaned), *plan.not_cleaned))
     report = with_recovery_noted(_clean(asked, plan, plan_anew, progress), recovered)
+    report = with_sections(report, plan.inventory)
     if not options.dry_run:
         _remember_speed(report)
         if not progress.copies:  # what is in a copy is no change of what was given

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from compactor.planning.round_plan import RoundPlan
+from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError
 from storage.files.files import Files
@@ -105,7 +106,8 @@ def _failed(report: LogReport, problem: str) -> LogReport:
         return report
     done = "cleaned, but the" if report.status is LogStatus.CLEANED else "the"
     reason = f"{done} cleaner checkpoint was not written: {problem}"
-    return replace(report, status=LogStatus.FAILED, reason=reason)
+    code = ReasonCode.NOT_FINISHED
+    return replace(report, status=LogStatus.FAILED, reason=reason, reason_kind=code)
 
 
 def noted(plan: RoundPlan, reports: Iterable[LogReport]) -> list[LogReport]:

@@ -3,13 +3,11 @@
 Nothing is created or changed here. Every refusal is a UsageError.
 """
 
-import os
 import re
 
+from compactor.command_line.whole_file import require_writable
 from compactor.exit_codes import UsageError
-from storage.files.filesystem import is_directory
 
-REPORT_EXTENSIONS = (".json",)
 METRICS_EXTENSION = ".prom"
 
 _DURATION = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
@@ -39,36 +37,14 @@ def master(text: str | None) -> str | None:
     return text
 
 
-def report_file(path: str | None) -> str | None:
-    """Where the report goes: known by its extension, in a directory that can be written to."""
-    if path is None:
-        return None
-    extension = os.path.splitext(path)[1].lower()
-    if extension not in REPORT_EXTENSIONS:
-        expected = ", ".join(REPORT_EXTENSIONS)
-        raise UsageError(f"--report {path}: unknown extension {extension!r}, expected {expected}")
-    _require_writable("--report", path)
-    return path
-
-
 def metrics_file(path: str | None) -> str | None:
     """Where the metrics go: known by its extension, the only one that collectors look at."""
     if path is None:
         return None
     if not path.endswith(METRICS_EXTENSION):
         raise UsageError(f"--metrics {path}: a collector takes only {METRICS_EXTENSION} files")
-    _require_writable("--metrics", path)
+    require_writable("--metrics", path)
     return path
-
-
-def _require_writable(option: str, path: str) -> None:
-    folder = os.path.dirname(os.path.abspath(path))
-    if not is_directory(folder):
-        raise UsageError(f"{option} {path}: there is no directory {folder}")
-    if is_directory(path):
-        raise UsageError(f"{option} {path}: is a directory")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"{option} {path}: no permission to write in {folder}")
 
 
 def duration_ms(option: str, text: str | None) -> int | None:

@@ -3,15 +3,15 @@
 The last line of standard output is the summary; errors come here, with what was changed by then.
 """
 
-import os
 import traceback
-from contextlib import suppress
 
 from compactor import account, api
 from compactor.account import Account
 from compactor.command_line import arguments
 from compactor.command_line.interrupts import SignalNotes
+from compactor.command_line.report_file import report_file, write_report
 from compactor.command_line.requests import Format, Request, Result
+from compactor.command_line.whole_file import replacing
 from compactor.exit_codes import (
     ExitCode,
     error_line,
@@ -20,7 +20,7 @@ from compactor.exit_codes import (
 )
 from compactor.host.output import print_error, print_line, silence_libraries
 from compactor.views.ending import configuration_document, with_ending, without_report
-from compactor.views.report_json import summary, to_line, to_text
+from compactor.views.report_json import summary, to_line
 
 NOTHING_CHANGED = "Nothing was changed."
 
@@ -36,7 +36,7 @@ def carry_out(request: Request, signals: SignalNotes) -> int:
 def _carried_out(request: Request, signals: SignalNotes, known: Account) -> int:
     report = metrics = None
     try:
-        report = arguments.report_file(request.report)
+        report = report_file(request.report, known)
         metrics = arguments.metrics_file(request.metrics)
         result = request.carry_out()
     except (Exception, KeyboardInterrupt) as error:
@@ -68,8 +68,8 @@ def _end(request: Request, result: Result, report: str | None, known: Account) -
         shown = with_ending(result.summary, known)
     if report is not None:
         try:
-            _replace(report, to_text(document).encode())
-        except OSError as error:
+            write_report(report, document)
+        except Exception as error:  # whatever it is, the command has ended, and says so
             line = error_line(error)
             complain(line, "The report was not written; the command itself has ended.")
             shown = without_report(shown, line)
@@ -81,24 +81,12 @@ def _write_metrics(path: str, code: int, result: Result, known: Account) -> int:
     """The exit code, after the metrics of how the command ended."""
     document = with_ending(result.document, known)
     try:
-        _replace(path, api.metrics_of(document, result.measured, path))
+        with replacing(path) as temporary, open(temporary, "wb") as out:
+            out.write(api.metrics_of(document, result.measured, path))
     except OSError as error:
         complain(error_line(error), "The metrics were not written; the command itself has ended.")
         return code or ExitCode.FAILED
     return code
-
-
-def _replace(path: str, content: bytes) -> None:
-    """In one step, so that whoever collects such files never sees half of one."""
-    temporary = f"{path}.tmp"
-    try:
-        with open(temporary, "wb") as out:
-            out.write(content)
-        os.replace(temporary, path)
-    except OSError:
-        with suppress(FileNotFoundError):
-            os.remove(temporary)
-        raise
 
 
 def complain(line: str, changed: str) -> None:

@@ -280,7 +280,10 @@ RunReport = Annotated[
 Report = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", rich_help_panel=OUTPUT, help="also write the whole report to FILE (.json)"
+        metavar="FILE",
+        rich_help_panel=OUTPUT,
+        help="also write the whole report to FILE: .json, .html (a page), .csv or .parquet (the "
+        "rows); {run_id} and {date} may stand in its name",
     ),
 ]
 Metrics = Annotated[

@@ -11,7 +11,7 @@ from compactor.planning.order import Order
 from compactor.planning.outcomes import PartitionOutcome, Standing
 from compactor.planning.reasons import tightest_bound
 from compactor.planning.selection import BoundName, inactive_from
-from compactor.round_report import LogReport, LogStatus
+from compactor.round_report import CleaningReport, LogReport, LogSections, LogStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,21 @@ def size_of(outcome: PartitionOutcome) -> LogSize:
         held_by=tightest_bound(judgement).name if is_held else None,
         dirty_since_ms=dirty[0].log_mtime_ns // 1_000_000 if dirty else None,
     )
+
+
+def with_sections(report: CleaningReport, sizes: Iterable[LogSize]) -> CleaningReport:
+    """The report with how large each of its logs was when the round was planned."""
+    found = {
+        (size.log_dir, size.topic, size.partition): LogSections(
+            size.total_bytes, size.clean_bytes, size.dirty_bytes or 0, size.held_bytes
+        )
+        for size in sizes
+    }
+    logs = (
+        replace(log, sections=found.get((log.log_dir, log.topic, log.partition)))
+        for log in report.logs
+    )
+    return replace(report, logs=tuple(logs))
 
 
 def unlisted_size(report: LogReport) -> LogSize:

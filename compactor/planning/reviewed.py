@@ -18,6 +18,7 @@ from compactor.planning.saved_plan import (
     SegmentMark,
     reviewed_of,
 )
+from compactor.reason_codes import ReasonCode
 from compactor.round_report import ReasonKind
 from storage.file_names import LOG, file_name
 
@@ -54,7 +55,8 @@ def require_as_reviewed(saved: SavedPlan, plan: RoundPlan, path: str) -> None:
     more = f"; and {len(changes) - SHOWN_LOGS:,} more changes" if changes[SHOWN_LOGS:] else ""
     raise RefusedError(
         f"{path}: {counted(len(names), 'log')} of the plan changed since it was saved, "
-        f"{iso_time(saved.saved_at_ms)}: {shown}{more}. Plan again, with --save, and review it"
+        f"{iso_time(saved.saved_at_ms)}: {shown}{more}. Plan again, with --save, and review it",
+        ReasonCode.CHANGED_MEANWHILE,
     )
 
 

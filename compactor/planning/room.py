@@ -12,7 +12,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import Places, Room, SpacePlan, plan_space
 from compactor.planning.uncleaned import untouched_report
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import LogStatus, ReasonKind
+from compactor.round_report import LogStatus
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", re.ASCII)
 
@@ -62,7 +62,7 @@ def with_room(plan: RoundPlan, space: SpacePlan) -> RoundPlan:
         replace(
             untouched_report(log, LogStatus.FAILED),
             reason=space.left_out[log.path],
-            reason_kind=ReasonKind.NO_ROOM,
+            reason_kind=ReasonCode.NO_ROOM,
         )
         for log in plan.logs
         if log.path in space.left_out

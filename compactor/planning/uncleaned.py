@@ -1,5 +1,7 @@
 """Reports on logs of a plan that end a round without being cleaned, and why."""
 
+import errno
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -7,12 +9,24 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import TaskProblem
 from compactor.errors import CorruptLogError
 from compactor.host.printable import counted
+from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogReport, LogStatus
 
 NULL_KEYS = "null-keys"
 # What the log's own data says sets it aside; anything else is a failure to be looked into.
 _SET_ASIDE = ("corrupt", "unsupported", NULL_KEYS)
 DATA_PROBLEMS = ("corrupt", "unsupported", "proof")  # nothing but another log would end otherwise
+
+_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+_CODES = {
+    "corrupt": ReasonCode.DAMAGED,
+    "unsupported": ReasonCode.UNSUPPORTED_FORMAT,
+    NULL_KEYS: ReasonCode.NULL_KEYS,
+    "changed": ReasonCode.CHANGED_MEANWHILE,
+    "io": ReasonCode.INPUT_OUTPUT,
+    "work": ReasonCode.FAULTY_MACHINE,
+    "proof": ReasonCode.FAULTY_MACHINE,
+}
 
 
 def problem_report(plan: LogPlan, problem: TaskProblem, swapped_groups: int = 0) -> LogReport:
@@ -25,7 +39,14 @@ def problem_report(plan: LogPlan, problem: TaskProblem, swapped_groups: int = 0)
         reason=f"{where}: {problem.problem}" if where else problem.problem,
         notes=(note,) if swapped_groups else (),
         is_data_problem=problem.kind in DATA_PROBLEMS,
+        reason_kind=_code_of(problem),
     )
+
+
+def _code_of(problem: TaskProblem) -> ReasonCode:
+    if problem.kind == "io" and problem.problem in _FULL:
+        return ReasonCode.NO_ROOM
+    return _CODES.get(problem.kind, ReasonCode.FAILED)
 
 
 def stop_if_corrupt(reports: Iterable[LogReport]) -> None:

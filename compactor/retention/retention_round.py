@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from cleaner_jobs.unchanged import LogChangedError, check_same
+from compactor.reason_codes import ReasonCode
 from compactor.retention.log_deletion import (
     ROLLED,
     check_leader_epochs,
@@ -181,7 +182,12 @@ def _failed(report: LogReport, error: Exception) -> LogReport:
     """A cleaning that is done stays done; what comes after it is not."""
     problem = _of_system(error) if isinstance(error, OSError) else str(error)
     done = "cleaned, but " if report.status is LogStatus.CLEANED else ""
-    return replace(report, status=LogStatus.FAILED, reason=f"{done}retention stopped: {problem}")
+    return replace(
+        report,
+        status=LogStatus.FAILED,
+        reason=f"{done}retention stopped: {problem}",
+        reason_kind=ReasonCode.NOT_FINISHED,
+    )
 
 
 def _of_system(error: OSError) -> str:

@@ -72,7 +72,7 @@ def planned(source: LogAt, target_dir: str, files: Files = LOCAL) -> Move:
         raise RefusedError(
             f"{target.path}: there is a log of that name with other files than {source.path}. "
             "A broker does not start with both; find out which one is wanted. Nothing was changed",
-            ReasonCode.IN_TWO_PLACES,
+            ReasonCode.IN_TWO_LOG_DIRS,
         )
     here = target.path if is_removed else source.path
     size = sum(entry.size_bytes for entry in files.list_directory(here))

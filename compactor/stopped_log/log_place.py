@@ -108,17 +108,17 @@ def require_changeable(at: LogAt, known: KnownOffsets, files: Files = LOCAL) -> 
         raise RefusedError(
             f"{at.path}: a broker was moving this log: {moving} is its copy so far. Let a broker "
             "finish the move first. Nothing was changed",
-            ReasonCode.MOVE_UNDER_WAY,
+            ReasonCode.MOVING,
         )
     listing = list_partition(at.path, at.topic, at.partition, files)
     if listing.special:
         raise RefusedError(
             f"{at.path}: {listing.special[0]}; links are not followed. Nothing was changed",
-            ReasonCode.UNFIT_FILE,
+            ReasonCode.FOREIGN_FILE,
         )
     if listing.stray:
         problem = f"{listing.stray[0]}: {UNLOADABLE}. Nothing was changed"
-        raise RefusedError(f"{at.path}: {problem}", ReasonCode.UNFIT_FILE)
+        raise RefusedError(f"{at.path}: {problem}", ReasonCode.FOREIGN_FILE)
     end = log_end_offset(listing)
     if listing.segments and end < known.log_start:
         raise RefusedError(

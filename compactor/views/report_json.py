@@ -18,6 +18,7 @@ from compactor.round_report import (
     CleaningReport,
     Counts,
     LogReport,
+    LogSections,
     LogStatus,
     PhaseReport,
     RetentionReport,
@@ -101,6 +102,8 @@ def _log(log: LogReport) -> JsonObject:
         "partition": log.partition,
         "status": log.status.value,
         "reason": log.reason,
+        "reason_code": log.reason_kind,
+        **_sections(log.sections),
         "notes": list(log.notes),
         "first_dirty_offset": log.first_dirty_offset,
         "first_uncleanable_offset": log.first_uncleanable_offset,
@@ -113,6 +116,12 @@ def _log(log: LogReport) -> JsonObject:
         **_counts(log.counts),
         "retention": retention_document(log.retention),
     }
+
+
+def _sections(sections: LogSections | None) -> JsonObject:
+    if sections is None:
+        return {"total_bytes": None, "clean_bytes": None, "dirty_bytes": None, "held_bytes": None}
+    return asdict(sections)
 
 
 def retention_document(retention: RetentionReport) -> JsonObject:

@@ -26,7 +26,8 @@ def errors() -> list[type[LogCompactionError]]:
     """Every error class of the packages."""
     for package in (compactor, cleaner_jobs, storage):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(module.name) if "__main__" not in module.name else None
+            if module.name not in ("compactor.__main__", "compactor.airflow"):  # needs Airflow
+                importlib.import_module(module.name)
     found, new = [LogCompactionError], [LogCompactionError]
     while new:
         new = [below for above in new for below in above.__subclasses__()]

@@ -8,7 +8,7 @@ import pytest
 from compactor.exit_codes import ExitCode
 from compactor.host.printable import iso_time
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import LogStatus, RetentionReport, SegmentCounts
+from compactor.round_report import LogSections, LogStatus, RetentionReport, SegmentCounts
 from compactor.views.report_json import (
     report_document,
     report_summary,
@@ -32,8 +32,10 @@ def test_a_summary_begins_every_document() -> None:
 
 def test_the_whole_report() -> None:
     gone = RetentionReport(SegmentCounts(1, 10), SegmentCounts(2, 20), SegmentCounts(3, 30), 700)
-    cleaned = replace(log(0), retention=gone)
-    document = report_document(report(cleaned, log(1, LogStatus.SET_ASIDE, "bad")))
+    sections = LogSections(6_000_000, 1_000_000, 4_000_000, 500_000)
+    cleaned = replace(log(0), retention=gone, sections=sections)
+    bad = replace(log(1, LogStatus.SET_ASIDE, "bad"), reason_kind=ReasonCode.DAMAGED)
+    document = report_document(report(cleaned, bad))
     retention = {
         "log_start": {"segments": 1, "bytes": 10},
         "size": {"segments": 2, "bytes": 20},
@@ -98,6 +100,11 @@ def test_the_whole_report() -> None:
                 "partition": 0,
                 "status": "cleaned",
                 "reason": None,
+                "reason_code": None,
+                "total_bytes": 6_000_000,
+                "clean_bytes": 1_000_000,
+                "dirty_bytes": 4_000_000,
+                "held_bytes": 500_000,
                 "notes": [],
                 "first_dirty_offset": 0,
                 "first_uncleanable_offset": 900,
@@ -116,6 +123,11 @@ def test_the_whole_report() -> None:
                 "partition": 1,
                 "status": "set-aside",
                 "reason": "bad",
+                "reason_code": "damaged",
+                "total_bytes": None,
+                "clean_bytes": None,
+                "dirty_bytes": None,
+                "held_bytes": None,
                 "notes": [],
                 "first_dirty_offset": None,
                 "first_uncleanable_offset": None,

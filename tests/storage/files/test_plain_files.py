@@ -62,7 +62,6 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor": "survey",
         "compactor.api": "copies dumps managed_cleaning output_dirs own_places places "
         "verifications",
-        "compactor.command_line": "arguments",
     },
     "originals: hard links into a directory outside of log directories, and what comes back": {
         "compactor.originals": "kept_files kept_run originals_keeper",
@@ -77,9 +76,10 @@ PLAIN: dict[str, dict[str, str]] = {
         "kept_launch spark_session",
         "compactor": "airflow config",
         "compactor.api": "metrics record_lines saved_plans",
-        "compactor.command_line": "carry_out",
+        "compactor.command_line": "carry_out report_file whole_file",
         "compactor.host": "java output run_history suggestions",
         "compactor.stopped_log": "record_tables",
+        "compactor.views.page": "html",
         "storage.kernels": "kernel",
     },
     "what `doctor` looks at: this machine, and what may be done in a log directory": {

@@ -1,0 +1,107 @@
+"""The file of `--report`: its name, its form by the ending of the name, and how it is written.
+
+A name with {run_id} or {date} in it is a new file each time: where there is one, -2 and so on is
+put behind the name. A name without is that of the last report, and a report that is there gives way
+to it; a file that is no report of ours does not.
+"""
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from itertools import chain, count
+
+from compactor.account import Account
+from compactor.command_line.whole_file import replacing, require_writable
+from compactor.exit_codes import UsageError
+from compactor.views.report_json import JsonObject, to_text
+from storage.files.filesystem import look_up
+
+JSON, HTML, CSV, PARQUET = ".json", ".html", ".csv", ".parquet"
+EXTENSIONS = (JSON, HTML, CSV, PARQUET)
+ROWS = {  # where the rows of a command stand in its document
+    "plan": ("logs", "not_taken"),
+    "verify": ("findings",),
+    "configs": ("topics",),
+}
+_OF_LOGS = ("logs",)
+_BEGINNINGS = {  # of the reports that we write; of CSV by its first column
+    JSON: b'{\n  "schema_version"',
+    HTML: b"<!doctype html>",
+    PARQUET: b"PAR1",
+    CSV: b'"run_id"',
+}
+
+
+def report_file(path: str | None, account: Account) -> str | None:
+    """Where the report goes. UsageError for a name that cannot be had, or would replace another's
+    file."""
+    if path is None:
+        return None
+    found = _with_values(path, account)
+    extension = os.path.splitext(found)[1].lower()
+    if extension not in EXTENSIONS:
+        expected = ", ".join(EXTENSIONS)
+        raise UsageError(f"--report {path}: unknown extension {extension!r}, expected {expected}")
+    require_writable("--report", found)
+    _require_replaceable(found, extension)
+    return found
+
+
+def write_report(path: str, document: JsonObject) -> None:
+    """In one step, in the form that the ending of its name says."""
+    extension = os.path.splitext(path)[1].lower()
+    with replacing(path) as temporary:
+        if extension in (CSV, PARQUET):
+            _write_rows(temporary, extension, document)
+            return
+        with open(temporary, "w", encoding="utf-8") as out:
+            out.write(_page(document) if extension == HTML else to_text(document))
+
+
+def rows_of(document: JsonObject) -> list[Mapping[str, object]]:
+    """A row for each log, finding or topic of a document, with what names the command."""
+    command = {name: document[name] for name in ("run_id", "command", "as_of") if name in document}
+    parts = ROWS.get(document["command"], _OF_LOGS)
+    found = (row for part in parts for row in document.get(part, ()))
+    return [command | _leaves(row) for row in found]
+
+
+def _leaves(row: JsonObject) -> JsonObject:
+    """Without lists of objects, which are no columns."""
+    return {
+        name: value
+        for name, value in row.items()
+        if not (isinstance(value, list) and value and isinstance(value[0], dict))
+    }
+
+
+def _with_values(path: str, account: Account) -> str:
+    date = datetime.fromtimestamp(account.started_at_ms / 1000, UTC).date().isoformat()
+    named = path.replace("{run_id}", account.run_id).replace("{date}", date)
+    if named == path:
+        return path
+    root, extension = os.path.splitext(named)
+    names = chain([named], (f"{root}-{number}{extension}" for number in count(2)))
+    return next(name for name in names if look_up(name) is None)
+
+
+def _require_replaceable(path: str, extension: str) -> None:
+    there = look_up(path)
+    if there is None or there.size_bytes == 0:
+        return
+    with open(path, "rb") as file:
+        begins = file.read(20)
+    if not begins.startswith(_BEGINNINGS[extension]):
+        raise UsageError(f"--report {path}: is there, is no report, and is not replaced")
+
+
+def _write_rows(path: str, extension: str, document: JsonObject) -> None:
+    from compactor.row_tables import write_rows
+
+    write_rows(rows_of(document), path, extension)
+
+
+def _page(document: JsonObject) -> str:
+    from compactor.views.page.html import html_page
+
+    return html_page(document)

@@ -1,0 +1,71 @@
+"""Rows as tables of Arrow or pandas, and as files: one column for each name, in the order found.
+
+A value within a value gets a name with both in it; a list becomes one text, a line for each.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+Row = Mapping[str, Any]
+CSV, PARQUET = ".csv", ".parquet"
+
+
+def arrow_table(rows: Iterable[Row]) -> "pa.Table":
+    """A table of rows; a row without a value has a null there."""
+    import pyarrow as pa
+
+    flat = [dict(_flat(row)) for row in rows]
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    return pa.table({name: pa.array([row.get(name) for row in flat]) for name in names})
+
+
+def pandas_frame(rows: Iterable[Row]) -> "pd.DataFrame":
+    """Likewise; ImportError where there is no pandas."""
+    return arrow_table(rows).to_pandas()
+
+
+def write_rows(rows: Iterable[Row], path: str, form: str) -> None:
+    """Write a file of them. form: CSV or PARQUET."""
+    from pyarrow import csv, parquet
+
+    table = arrow_table(rows)
+    write = {CSV: csv.write_csv, PARQUET: parquet.write_table}
+    write[form](table, path)
+
+
+def row_of(value: Any) -> dict[str, Any]:
+    """A dataclass or a named tuple as a row; what begins with an underscore stays out."""
+    if is_dataclass(value):
+        names: Sequence[str] = [field.name for field in fields(value)]
+    else:
+        names = value._fields
+    return {name: _plain(getattr(value, name)) for name in names if not name.startswith("_")}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) or hasattr(value, "_fields"):
+        return row_of(value)
+    return value
+
+
+def _flat(row: Row, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}_")
+        elif isinstance(value, Enum):
+            yield prefix + name, value.value
+        elif isinstance(value, list | tuple):
+            yield prefix + name, "\n".join(map(str, value))
+        else:
+            yield prefix + name, _text(value) if isinstance(value, str) else value
+
+
+def _text(value: str) -> str:
+    """Arrow takes UTF-8 alone: what is none, of a name on disk, is shown as an escape."""
+    return value.encode("utf-8", "backslashreplace").decode("utf-8")

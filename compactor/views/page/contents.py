@@ -1,0 +1,175 @@
+"""What the page of a report says before its table: verdict, numbers, charts. Pure.
+
+Made of the document of a run, dry or real, of a plan, or of whatever ended before either.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from compactor.host.printable import counted, one_line, printable, size_text
+from compactor.views.page.rows import Row
+from compactor.views.report_json import JsonObject
+
+SHOWN_BARS = 8
+SHOWN_LARGEST = 12
+
+
+class Bar(NamedTuple):
+    label: str
+    percent: float  # of the longest one
+    text: str
+    kind: str = "bar"  # its colour
+
+
+class Chart(NamedTuple):
+    title: str
+    note: str
+    bars: list[Bar]
+
+
+class Tile(NamedTuple):
+    name: str
+    value: str
+    note: str = ""
+
+
+class DrawnPart(NamedTuple):
+    kind: str
+    percent: float  # of the log
+    title: str
+
+
+class Drawn(NamedTuple):
+    """A log drawn to scale."""
+
+    label: str
+    percent: float  # of the largest log
+    text: str
+    parts: list[DrawnPart]
+
+
+class Sentence(NamedTuple):
+    text: str
+    mood: str  # good, warn, bad
+
+
+def verdict_of(document: JsonObject) -> Sentence:
+    """The first sentence: what came of it."""
+    if "error" in document:
+        return Sentence(one_line(document["error"]) + ".", "bad")
+    mood = {0: "good", 1: "bad"}.get(document["exit_code"], "warn")
+    totals = document.get("totals", {})
+    if document["command"] == "plan":
+        gain = size_text(totals["cleanable_bytes"])
+        logs = counted(totals["to_clean"], "log")
+        text = f"{logs} would be cleaned; {gain} of them are dirty." if totals["to_clean"] else ""
+        return Sentence(text or "No log needs compaction now.", mood)
+    if document["command"] == "run":
+        return Sentence(_of_run(document), mood)
+    return Sentence(f"{document['command']}: {document['status']}.", mood)
+
+
+def _of_run(document: JsonObject) -> str:
+    totals = document["totals"]
+    before, after = totals["bytes_before"], totals["bytes_after"]
+    logs = totals["logs"]
+    done = logs["would-clean"] if document["dry_run"] else logs["cleaned"]
+    if not done:
+        return "No log was cleaned." if logs["failed"] else "No log needs compaction now."
+    share = f", {1 - after / before:.1%} less" if before else ""
+    words = "would be cleaned" if document["dry_run"] else "cleaned"
+    sizes = f"{size_text(before)} → {size_text(after)}"
+    return f"{counted(done, 'log')} {words}: {sizes}{share}."
+
+
+def tiles_of(rows: Sequence[Row]) -> list[Tile]:
+    """The numbers below the verdict."""
+    if not rows:
+        return []
+    total = sum(row.total for row in rows)
+    tiles = [Tile("Logs", f"{len(rows):,}", size_text(total))]
+    by_status: dict[str, list[Row]] = {}
+    for row in rows:
+        by_status.setdefault(row.status, []).append(row)
+    for status, found in sorted(by_status.items()):
+        tiles.append(Tile(status, f"{len(found):,}", size_text(sum(r.total for r in found))))
+    waiting = sum(row.waiting for row in rows)
+    if waiting:
+        tiles.append(Tile("dirty, has to wait", size_text(waiting)))
+    return tiles
+
+
+def charts_of(document: JsonObject, rows: Sequence[Row]) -> list[Chart]:
+    """Bytes by reason, the biggest gains, phases: those of which something is known."""
+    is_plan = document["command"] == "plan"
+    note = "dirty bytes that a run would clean" if is_plan else "bytes before, less those after"
+    charts = [
+        Chart("Bytes by reason", "size of the logs, by what became of them", _by_reason(rows)),
+        Chart("Biggest gains", note, _gains(rows)),
+        Chart("Records removed", "by the reason for which they went", _dropped(document)),
+        Chart("Phases", "seconds; some go on at the same time", _phases(document)),
+    ]
+    return [chart for chart in charts if chart.bars]
+
+
+def largest_of(rows: Iterable[Row]) -> list[Drawn]:
+    """The largest logs, all on one scale."""
+    found = sorted((row for row in rows if row.total), key=lambda row: -row.total)[:SHOWN_LARGEST]
+    return [
+        Drawn(
+            printable(row.name),
+            _percent(row.total, found[0].total),
+            size_text(row.total),
+            [
+                DrawnPart(kind, _percent(size, row.total), f"{size_text(size)} {words}")
+                for kind, size, words in row.parts
+                if size
+            ],
+        )
+        for row in found
+    ]
+
+
+def _by_reason(rows: Sequence[Row]) -> list[Bar]:
+    sums: dict[str, int] = {}
+    logs: dict[str, int] = {}
+    for row in rows:
+        key = row.code or row.status
+        sums[key] = sums.get(key, 0) + row.total
+        logs[key] = logs.get(key, 0) + 1
+    return _bars(sums, lambda name: f"{size_text(sums[name])} · {logs[name]:,}")
+
+
+def _gains(rows: Sequence[Row]) -> list[Bar]:
+    gains: dict[str, int] = {}
+    for row in rows:
+        if row.gain > 0:
+            gains[printable(row.name)] = gains.get(printable(row.name), 0) + row.gain
+    return _bars(gains, lambda name: size_text(gains[name]), "gain")
+
+
+def _dropped(document: JsonObject) -> list[Bar]:
+    records: dict[str, Any] = document.get("totals", {}).get("records", {}).get("dropped", {})
+    found = {name.replace("_", " "): count for name, count in records.items() if count}
+    return _bars(found, lambda name: f"{found[name]:,}")
+
+
+def _phases(document: JsonObject) -> list[Bar]:
+    phases = [phase for phase in document.get("phases", ()) if phase["seconds"] > 0]
+    longest = max((phase["seconds"] for phase in phases), default=0)
+    return [
+        Bar(phase["name"], _percent(phase["seconds"], longest), f"{phase['seconds']:.1f} s")
+        for phase in phases
+    ]
+
+
+def _bars(sizes: dict[str, int], text: Callable[[str], str], kind: str = "bar") -> list[Bar]:
+    found = sorted((name for name in sizes if sizes[name]), key=lambda name: (-sizes[name], name))
+    return [
+        Bar(name, _percent(sizes[name], sizes[found[0]]), text(name), kind)
+        for name in found[:SHOWN_BARS]
+    ]
+
+
+def _percent(part: float, whole: float) -> float:
+    return round(100 * part / whole, 2) if whole else 0.0

@@ -1,0 +1,79 @@
+"""The text of the HTML page; how it looks and works is tested in a browser (tests/browser)."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from compactor.views.page.contents import charts_of, largest_of, verdict_of
+from compactor.views.page.html import html_page
+from compactor.views.page.rows import rows_of
+from tests.browser.documents import EVIL, plan_document, run_document
+
+
+def data_of(page: str) -> dict[str, Any]:
+    """What the page's script is given."""
+    [text] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def test_ten_thousand_logs_are_less_than_three_megabytes() -> None:
+    page = html_page(plan_document(10_000))
+    assert len(page.encode()) < 3_000_000
+    assert len(data_of(page)["rows"]) == 10_000
+
+
+def test_nothing_is_fetched_and_no_name_is_markup() -> None:
+    page = html_page(run_document(len(EVIL)))
+    assert not re.search(r"(src|href|action)=\"(?!#|data:)", page)
+    assert not re.search(r"url\(|@import|<link(?! rel=\"icon\" href=\"data:,\")", page)
+    assert page.count("<script") == page.count("</script>") == 2
+    assert "<img" not in page
+    shown = data_of(page)["topics"]
+    assert shown[2:] == [
+        r"a\x1b[31mred\x07\n\u202ebackwards", "quotes\"'&amp;{{7*7}}", r"no-utf8-\udcff",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "text", "mood"),
+    [
+        ({"error": "locked", "exit_code": 3}, "locked.", "bad"),
+        ({"exit_code": 0}, "2 logs cleaned: 1.0 kB → 250 B, 75.0% less.", "good"),
+        ({"exit_code": 4, "dry_run": True}, "1 log would be cleaned: 1.0 kB → 250 B", "warn"),
+        ({"exit_code": 1, "status": "failed"}, "2 logs cleaned", "bad"),
+    ],
+)
+def test_the_verdict(change: dict[str, Any], text: str, mood: str) -> None:
+    document = run_document(0) | change
+    document["totals"] = {
+        "logs": {"cleaned": 2, "would-clean": 1, "failed": 0},
+        "bytes_before": 1000,
+        "bytes_after": 250,
+    }
+    found = verdict_of(document)
+    assert (found.text.startswith(text), found.mood) == (True, mood)
+
+
+def test_a_log_is_drawn_as_its_sections() -> None:
+    document = run_document(2)
+    sizes = {"total_bytes": 200, "clean_bytes": 100, "dirty_bytes": 60, "held_bytes": 20}
+    document["logs"][0] |= sizes
+    document["logs"][1] |= dict.fromkeys(sizes, 0) | {"total_bytes": 50}
+    first, second = largest_of(rows_of(document))
+    assert (first.percent, second.percent) == (100, 25)
+    assert [(p.kind, p.percent) for p in first.parts] == [
+        ("clean", 50), ("dirty", 20), ("waiting", 10), ("active", 20),
+    ]  # fmt: skip
+    assert [(p.kind, p.percent) for p in second.parts] == [("active", 100)]
+
+
+def test_the_charts_add_up() -> None:
+    document = run_document(8)
+    for log in document["logs"]:
+        log |= {"total_bytes": 1000, "bytes_before": 600, "bytes_after": 100}
+    by_reason, gains, *_ = charts_of(document, rows_of(document))
+    assert [(b.label, b.text) for b in by_reason.bars[:1]] == [("cleaned", "6.0 kB · 6")]
+    assert {bar.text for bar in gains.bars} == {"500 B"}
