@@ -19,7 +19,7 @@ from pathlib import Path
 
 from compactor.host.output import print_line
 from tests.disturbed.campaign import ERRORS, WRITER, Campaign, read
-from tests.disturbed.scenes import SCENES
+from tests.disturbed.scenes import COPIES, SCENES
 from tests.disturbed.stage import Outcome
 
 TOLD = 20  # problems
@@ -58,7 +58,7 @@ def _indexes_checked(cache: Path) -> Iterator[None]:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.disturbed", description=__doc__)
     parser.add_argument("who", choices=[ERRORS, WRITER])
-    names = [scene.name for scene in SCENES]
+    names = [scene.name for scene in (*SCENES, *COPIES)]
     parser.add_argument("--scene", choices=names, action="append")
     parser.add_argument("--one-of", type=int, default=1)
     parser.add_argument("--outcomes", type=Path)
@@ -70,7 +70,8 @@ def main(arguments: Sequence[str]) -> int:
         root, cache = Path(scratch, "scenes"), Path(scratch, "kernels")
         root.mkdir()
         outcomes = wanted.outcomes or Path(scratch, "outcomes")
-        scenes = tuple(wanted.scene or names)
+        own = names if wanted.who == ERRORS else names[: len(SCENES)]
+        scenes = tuple(wanted.scene or own)
         with _indexes_checked(cache) if wanted.check_indexes else nullcontext():
             Campaign(wanted.who, scenes, wanted.one_of, outcomes).run(root)
         found = [(scene, outcome) for scene, outcome in read(outcomes) if scene in scenes]

@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 from tests.bounds.guarded import Fences, all_kernels
 from tests.disturbed import errors, second_writer, writer_ending
-from tests.disturbed.scenes import SCENES, Scene
+from tests.disturbed.copied import CopyStage
+from tests.disturbed.scenes import COPIES, SCENES, Scene
 from tests.disturbed.stage import Outcome, Stage
 
 ERRORS, WRITER = "errors", "writer"
@@ -65,13 +66,19 @@ def _begin() -> None:
 
 
 def disturb(
-    stage: Stage, who: str, one_of: int, first: int = 0, done: Container[str] = ()
+    stage: Stage | CopyStage, who: str, one_of: int, first: int = 0, done: Container[str] = ()
 ) -> Iterator[Outcome]:
     """Try every one_of-th disturbance from the first on, but for those that have been."""
     if who == ERRORS:
         failures = [*errors.failures_of(stage)][first::one_of]
-        yield from (errors.tried(stage, one) for one in failures if str(one) not in done)
+        for one in failures:
+            if str(one) not in done:
+                if isinstance(stage, CopyStage):
+                    yield errors.tried_on_copy(stage, one)
+                else:
+                    yield errors.tried(stage, one)
         return
+    assert isinstance(stage, Stage), "a copy is nobody else's place of work"
     attacks = [*second_writer.attacks_of(stage)][first::one_of]
     with all_kernels(Fences(random.Random(first))):
         yield from (writer_ending.tried(stage, one) for one in attacks if str(one) not in done)
@@ -86,12 +93,16 @@ def read(outcomes: Path) -> Iterator[tuple[str, Outcome]]:
 
 
 @cache
-def _stage(name: str, root: Path) -> Stage:
+def _stage(name: str, root: Path) -> Stage | CopyStage:
     (scene,) = scenes_named([name])
     own = root / f"{name}-{os.getpid()}"
     own.mkdir()
-    return Stage(scene, own)
+    return stage_of(scene, own)
+
+
+def stage_of(scene: Scene, root: Path) -> Stage | CopyStage:
+    return CopyStage(scene, root) if scene.copies else Stage(scene, root)
 
 
 def scenes_named(names: Sequence[str]) -> list[Scene]:
-    return [scene for scene in SCENES if scene.name in names]
+    return [scene for scene in (*SCENES, *COPIES) if scene.name in names]

@@ -13,8 +13,9 @@ from typing import NamedTuple
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from tests.crash import checks
 from tests.crash.states import LOCK_FILE
+from tests.disturbed.copied import ENDINGS, CopyStage, error_told, outcome_of
 from tests.disturbed.stage import Outcome, Stage
-from tests.support.file_operations import READS, WRITES, Operation
+from tests.support.file_operations import READS, WRITES, Before, Operation
 from tests.support.local_command import Ended
 
 SHORT = 0  # in the place of an error number: half of what was wanted is read or written
@@ -35,7 +36,6 @@ _NAMES = {
     SHORT: "short",
     **{n: errno.errorcode[n] for n in (errno.EIO, errno.ENOSPC, errno.EMFILE)},
 }
-ENDINGS = {0: "done all the same", 1: "failed", 2: "no settings", 3: "refused", 4: "partly done"}
 
 
 class Failure(NamedTuple):
@@ -60,7 +60,7 @@ def can_fail_so(operation: Operation, error: int) -> bool:
     return True
 
 
-def failures_of(stage: Stage) -> Iterator[Failure]:
+def failures_of(stage: Stage | CopyStage) -> Iterator[Failure]:
     """All of them."""
     for number, operation in enumerate(stage.operations):
         for error in _NAMES:
@@ -69,22 +69,21 @@ def failures_of(stage: Stage) -> Iterator[Failure]:
                 yield Failure(number, error, lasts=True)
 
 
+def tried_on_copy(stage: CopyStage, failure: Failure) -> Outcome:
+    """Let it happen while a copy is made."""
+    original = stage.reset()
+    ended = stage.scene.play(stage.place, _failing(failure))
+    operation = stage.operations[failure.at]
+    told = str(failure), _NAMES[failure.error], f"{operation.kind} {operation.path}"
+    outcome = outcome_of(stage, original, ended, told)
+    untold = error_told(ended, failure.error)
+    return outcome._replace(problems=[*outcome.problems, *([untold] if untold else [])])
+
+
 def tried(stage: Stage, failure: Failure) -> Outcome:
     """Let it happen, and look at what there is then."""
     stage.reset()
-    count = 0
-
-    def before(operation: Operation) -> int | None:
-        nonlocal count
-        number, count = count, count + 1
-        happens = number >= failure.at if failure.lasts else number == failure.at
-        if not happens or not can_fail_so(operation, failure.error):
-            return None
-        if failure.error == SHORT:
-            return 1 + number % 40
-        raise OSError(failure.error, os.strerror(failure.error))
-
-    ended = stage.scene.play(stage.place, before)
+    ended = stage.scene.play(stage.place, _failing(failure))
     try:
         problems = [*_problems(stage, failure, ended)]
     except Exception as error:  # whatever a reader stumbles over is one
@@ -97,6 +96,22 @@ def tried(stage: Stage, failure: Failure) -> Outcome:
         ending=ENDINGS.get(ended.code, "unknown"),
         problems=problems,
     )
+
+
+def _failing(failure: Failure) -> Before:
+    count = 0
+
+    def before(operation: Operation) -> int | None:
+        nonlocal count
+        number, count = count, count + 1
+        happens = number >= failure.at if failure.lasts else number == failure.at
+        if not happens or not can_fail_so(operation, failure.error):
+            return None
+        if failure.error == SHORT:
+            return 1 + number % 40
+        raise OSError(failure.error, os.strerror(failure.error))
+
+    return before
 
 
 def _problems(stage: Stage, failure: Failure, ended: Ended) -> Iterator[str]:

@@ -37,7 +37,7 @@ from tests.support.local_command import Ended, run_command, use_local_rounds
 from tests.support.made_transactions import ABORT_KEY, COMMIT_KEY, marker, of_producer
 from tests.support.one_thread import use_one_thread
 
-LOGS, KEPT, WORK = "logs", "kept", "work"
+LOGS, KEPT, WORK, COPY = "logs", "kept", "work", "copy"
 
 
 class Place(NamedTuple):
@@ -54,6 +54,10 @@ class Place(NamedTuple):
         return self.root / KEPT
 
     @property
+    def copy(self) -> Path:
+        return self.root / COPY
+
+    @property
     def work(self) -> Path:
         return self.root / WORK
 
@@ -68,6 +72,7 @@ class Scene:
     topics: Mapping[str, Mapping[str, str]]
     in_pieces: bool = False  # several tasks rewrite a group, and what they leave is joined
     keeps: bool = False  # the originals
+    copies: bool = False  # works on a copy
 
     def words(self, place: Place) -> list[object]:
         """Of the command line."""
@@ -80,6 +85,8 @@ class Scene:
         words += ["--format", "json"]
         if self.command == "run":
             words += ["--as-of", NOW_MS, "--any-clock", "--work-dir", place.work]
+        if self.copies:
+            words += ["--output", place.copy]
         return [*words, "--keep-originals", place.kept] if self.keeps else words
 
     def play(self, place: Place, before: Before = lambda _: None) -> Ended:
@@ -181,4 +188,8 @@ SCENES = (
     Scene("recovered", _unclean, "recover", TOPICS),
     Scene("undone", partial(_after, CLEANED), "undo", TOPICS),
     Scene("unrolled", partial(_after, ROLLED), "undo", TOPICS),
+)
+COPIES = (
+    Scene("copied", _cleaned, "run", TOPICS, copies=True),
+    Scene("copied-unclean", _unclean, "run", TOPICS, copies=True),
 )

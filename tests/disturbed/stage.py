@@ -70,7 +70,7 @@ class Stage:
             if f"/{WORK}/" in operation.path and not split and not is_torn:
                 split.update(checks.logs_of(self.place.logs))
 
-        self._known_open = self._open_descriptors()
+        self._known_open = open_descriptors(self.place.root)
         ended = scene.play(self.place, note)
         assert ended.code == 0, ended
         self.end = self.state()
@@ -105,17 +105,19 @@ class Stage:
 
     def left_open(self) -> list[str]:
         """Files that have been left open since this was last asked."""
-        now = self._open_descriptors()
+        now = open_descriptors(self.place.root)
         new, self._known_open = now.items() - self._known_open.items(), now
         return sorted(f"{path} is left open" for _, path in new)
 
-    def _open_descriptors(self) -> dict[int, str]:
-        found = {}
-        for name in os.listdir("/proc/self/fd"):
-            try:
-                path = os.readlink(f"/proc/self/fd/{name}")
-            except FileNotFoundError:  # that of the listing
-                continue
-            if path.startswith(str(self.place.root)):
-                found[int(name)] = path
-        return found
+
+def open_descriptors(root: Path) -> dict[int, str]:
+    """The files below root that this process has open."""
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            path = os.readlink(f"/proc/self/fd/{name}")
+        except FileNotFoundError:  # that of the listing
+            continue
+        if path.startswith(str(root)):
+            found[int(name)] = path
+    return found

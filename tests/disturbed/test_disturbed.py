@@ -20,7 +20,8 @@ from tests.disturbed.campaign import (
     read,
     scenes_named,
 )
-from tests.disturbed.scenes import SCENES, Scene
+from tests.disturbed.copied import CopyStage
+from tests.disturbed.scenes import COPIES, SCENES, Scene
 from tests.disturbed.second_writer import KINDS, OF_A_DIRECTORY, OF_THE_LOCK, attacks_of
 from tests.disturbed.stage import UNCHANGED, Stage
 from tests.support.local_command import Ended
@@ -32,6 +33,15 @@ SAMPLE = {ERRORS: 307, WRITER: 613}  # one of so many; primes, so that each kind
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 def test_no_disturbance_loses_anything(scene: Scene, who: str, tmp_path: Path) -> None:
     outcomes = [*disturb(Stage(scene, tmp_path), who, SAMPLE[who])]
+    assert outcomes
+    assert not [outcome for outcome in outcomes if outcome.problems]
+
+
+@pytest.mark.parametrize("scene", COPIES, ids=lambda scene: scene.name)
+def test_no_error_harms_the_original_or_is_hidden_by_a_manifest(
+    scene: Scene, tmp_path: Path
+) -> None:
+    outcomes = [*disturb(CopyStage(scene, tmp_path), ERRORS, SAMPLE[ERRORS])]
     assert outcomes
     assert not [outcome for outcome in outcomes if outcome.problems]
 

@@ -1,0 +1,107 @@
+"""`run --output`, disturbed: whatever fails, the original stays, and no manifest says otherwise.
+
+What the copy holds is only of use with a manifest: then it has to be what an undisturbed run makes.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from compactor import api
+from compactor.copying.copy_files import MANIFEST
+from tests.disturbed.scenes import Place, Scene
+from tests.disturbed.stage import Files, Outcome, files_in, open_descriptors
+from tests.support.file_operations import Operation
+from tests.support.file_states import State, state_of
+from tests.support.local_command import Ended
+
+ENDINGS = {0: "done all the same", 1: "failed", 2: "no settings", 3: "refused", 4: "partly done"}
+
+
+class CopyStage:
+    """Where a copy is made, and how that goes when nobody disturbs it."""
+
+    def __init__(self, scene: Scene, root: Path) -> None:
+        self.scene, self.place = scene, Place(root / "stage")
+        self._beginning = root / "beginning"
+        self.place.logs.mkdir(parents=True)
+        scene.build(self.place)
+        shutil.copytree(self.place.root, self._beginning, symlinks=True)
+        self.operations: list[Operation] = []
+        self._known_open = open_descriptors(self.place.root)
+        ended = scene.play(self.place, self.operations.append)
+        assert ended.code == 0, ended
+        self.end = self.copy()
+
+    def reset(self) -> State:
+        """Everything as it was at the beginning; the original."""
+        shutil.rmtree(self.place.root)
+        shutil.copytree(self._beginning, self.place.root, symlinks=True)
+        return state_of(self.place.logs)
+
+    def copy(self) -> Files:
+        """What stands in the copy, but for the manifest."""
+        found = files_in(self.place.copy)
+        found.pop(MANIFEST, None)
+        return found
+
+    def left_open(self) -> list[str]:
+        now = open_descriptors(self.place.root)
+        new, self._known_open = now.items() - self._known_open.items(), now
+        return sorted(f"{path} is left open" for _, path in new)
+
+
+def problems_of(stage: CopyStage, original: State, ended: Ended) -> Iterator[str]:
+    """What is wrong after a run that was disturbed."""
+    yield from stage.left_open()
+    if ended.code not in ENDINGS:
+        yield f"exit code {ended.code}"
+    if "Traceback" in ended.error or "internal error" in ended.error:
+        yield f"it was not foreseen: {ended.error}"
+    if state_of(stage.place.logs) != original:
+        yield "the original is another"
+    is_whole = (stage.place.copy / MANIFEST).exists()
+    if is_whole and api.verify_manifest(str(stage.place.copy)):
+        yield "the manifest does not fit"
+    if ended.code == 0 and not (is_whole and stage.copy() == stage.end):
+        yield "said to be done, and is not"
+    if ended.code == 4 and not is_whole:
+        yield "partly done, without a manifest"
+    if ended.code == 4 and json.loads(ended.out.splitlines()[-1])["copies"][0]["missing"]:
+        missing = json.loads((stage.place.copy / MANIFEST).read_text())["missing"]
+        if any((stage.place.copy / name).exists() for name in missing):
+            yield "what is missing is there"
+    shutil.rmtree(stage.place.copy, ignore_errors=True)
+    again = stage.scene.play(stage.place)
+    if again.code or stage.copy() != stage.end:
+        yield f"the next run ends with {again.code}: {again.out} {again.error}"
+    if state_of(stage.place.logs) != original:
+        yield "the next run changes the original"
+
+
+def outcome_of(
+    stage: CopyStage, original: State, ended: Ended, disturbance: tuple[str, str, str]
+) -> Outcome:
+    """disturbance: in words, its kind, and the operation."""
+    try:
+        problems = [*problems_of(stage, original, ended)]
+    except Exception as error:  # whatever a reader stumbles over is one
+        problems = [f"cannot be read: {error!r}"]
+    told, kind, operation = disturbance
+    return Outcome(
+        disturbance=told,
+        kind=kind,
+        operation=operation,
+        ending=ENDINGS.get(ended.code, "unknown"),
+        problems=problems,
+    )
+
+
+def error_told(ended: Ended, error: int) -> str | None:
+    """What is wrong with how an error was told; None if nothing is."""
+    told = f"{ended.out} {ended.error}"
+    if ended.code and error and os.strerror(error) not in told:
+        return f"the error is not told: {told}"
+    return None
