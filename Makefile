@@ -82,7 +82,7 @@ test-undo: $(STAMP) ## undo runs after every short sequence of what can happen m
 test-lies: $(STAMP) ## lie in what tasks return and write, 5,000 times or LIES=N, and count which proof catches it
 	$(PYTHON_OF_VENV) -m tests.lies $(if $(LIES),--count $(LIES))
 
-test-errors: $(STAMP) ## let every file operation of run, recover and undo fail, in every way, once and for good; ONE_OF=N for each Nth alone
+test-errors: $(STAMP) ## let every file operation of run (in place and into a copy), recover and undo fail, in every way, once and for good; ONE_OF=N for each Nth alone
 	$(PYTHON_OF_VENV) -m tests.disturbed errors $(if $(ONE_OF),--one-of $(ONE_OF))
 
 test-writer: $(STAMP) ## let another writer do every kind of harm between any two file operations; ONE_OF=N for each Nth alone

@@ -10,6 +10,7 @@ from compactor.exit_codes import UsageError
 from compactor.host.printable import counted, shell_word
 from compactor.reason_codes import ReasonCode
 from storage.files.filesystem import exists, is_directory
+from storage.log.log_dir_lock import LOCK_FILE
 
 OUTPUT = "--output"
 
@@ -54,7 +55,7 @@ def _require_empty(path: str) -> None:
         raise UsageError(f"{OUTPUT} {path}: no permission to write there")
     names = os.listdir(path)
     remove = f"Remove it (rm -r {shell_word(path)}) and run again, or give another directory"
-    if UNFINISHED in names:
+    if UNFINISHED in names or names == [LOCK_FILE]:
         raise RefusedError(
             f"{OUTPUT} {path}: holds a copy that was never finished: a run was killed or failed. "
             f"It is of no use. {remove}. Nothing was changed",
@@ -68,6 +69,7 @@ def _require_empty(path: str) -> None:
     if names:
         raise RefusedError(
             f"{OUTPUT} {path}: is not empty; a copy goes into a new or an empty directory. "
+            f"If a run that was killed has left this, remove it (rm -r {shell_word(path)}). "
             "Nothing was changed",
             ReasonCode.OUTPUT_IN_USE,
         )

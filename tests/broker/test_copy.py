@@ -1,9 +1,9 @@
 """A copy made by `run --output`, with a broker at work on it; the original stays bit for bit.
 
 1. a broker is written to, read, and stopped; its directory is copied, and compacted once in place;
-2. another broker starts on the copy and is read; it is written to and rolls segments, records are
-   deleted, it is killed, what a disk tears stands at the end of a log, and it starts again, which
-   cuts that off, and stops;
+2. another broker starts on the copy and is read; it is written to and rolls segments, it is killed,
+   what a disk tears stands at the end of a log, and it starts again, which cuts that off; records
+   are deleted, and it stops;
 3. what says that no broker may start keeps one from starting.
 """
 
@@ -91,14 +91,15 @@ def story(brokers: tuple[Broker, Broker], tmp_path_factory: pytest.TempPathFacto
     for payloads in writer.batches(2000, 100):
         writer.send(writer.producer(), "idempotent", payloads)
     rolled = len(set(second.data.rglob("*.log")) - segments)
-    deleted_to = max(
-        offset for at_, offset in after["idempotent", ISOLATIONS[1]].records if at_ == 0
-    )
-    clients.wait(admin.delete_records([TopicPartition("idempotent", 0, deleted_to)]))
     second.kill()
     with open(max((second.data / "transactions-0").glob("*.log")), "ab") as log:
         log.write(TORN)
     second.start()
+    deleted_to = max(
+        offset for at_, offset in after["idempotent", ISOLATIONS[1]].records if at_ == 0
+    )
+    admin = clients.admin(second.bootstrap)
+    clients.wait(admin.delete_records([TopicPartition("idempotent", 0, deleted_to)]))
     in_the_end = views.read_all(second.bootstrap, TOPICS)
     complaints += second.complaints()
     second.stop()

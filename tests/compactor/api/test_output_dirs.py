@@ -43,6 +43,7 @@ def test_two_copies_in_one_place_are_refused(logs: Path) -> None:
     ("name", "problem"),
     [
         ("file", "not empty"),
+        (".lock", "never finished: a run was killed or failed"),
         (MANIFEST, "holds a finished copy already"),
         (UNFINISHED, "never finished: a run was killed or failed. It is of no use. Remove it"),
     ],
