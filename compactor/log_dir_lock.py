@@ -6,7 +6,9 @@ and locked by somebody else: so it is looked at, by its name, before each change
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from compactor.errors import LockLostError, RefusedError
 from compactor.lock_support import require_working_locks
@@ -17,7 +19,19 @@ from storage.log import log_dir_lock
 from storage.log.log_dir_lock import LOCK_FILE as LOCK_FILE
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
 
+_RETRY_SECONDS = 0.5
 UNTIL_A_CLEAN_SHUTDOWN = "until a broker has started and stopped cleanly there"
+
+
+class Patience(NamedTuple):
+    """How long to wait for a lock that somebody else holds."""
+
+    seconds: float
+    tell: Callable[[str], object]  # whoever waits too: once, who holds it
+
+
+class _LockHeldError(RefusedError):
+    """The lock of a log directory is another's."""
 
 
 @contextlib.contextmanager
@@ -25,6 +39,7 @@ def lock_log_dirs(
     log_dirs: Sequence[str],
     allowed_file_systems: Collection[str] = (),
     after_unclean_shutdown: bool = False,
+    patience: Patience | None = None,
 ) -> Iterator[None]:
     """Hold the locks of all these directories, or raise RefusedError and hold none.
 
@@ -32,8 +47,30 @@ def lock_log_dirs(
     is another's, and DirectoryExchangedError if the directory that it is in is another.
     allowed_file_systems: types beside the local ones on which a lock is said to be good.
     after_unclean_shutdown: whether a directory that no broker has left in good order is taken too.
+    patience: for locks that somebody else holds; without it they are a refusal at once.
     """
     require_working_locks(log_dirs, allowed_file_systems)
+    with contextlib.ExitStack() as locks:
+        deadline_s = time.monotonic() + (patience.seconds if patience else 0)
+        has_told = False
+        while True:
+            try:
+                locks.enter_context(_locked_now(log_dirs, after_unclean_shutdown))
+                break
+            except _LockHeldError as error:
+                left_s = deadline_s - time.monotonic()
+                if patience is None or left_s <= 0:
+                    raise
+                if not has_told:
+                    patience.tell(f"Waiting up to {patience.seconds:g} s: {error.problem}")
+                    has_told = True
+            time.sleep(min(_RETRY_SECONDS, left_s))
+        yield
+
+
+@contextlib.contextmanager
+def _locked_now(log_dirs: Sequence[str], after_unclean_shutdown: bool) -> Iterator[None]:
+    """All of them or none: who waits holds none, so that two never wait for each other."""
     with contextlib.ExitStack() as locks:
         for log_dir in log_dirs:
             with _refusing(log_dir):
@@ -72,7 +109,7 @@ def _refusing(log_dir: str) -> Iterator[None]:
     except LogDirLockedError as error:
         # a broker takes the mark of a clean shutdown away when it starts; our own runs leave it
         code = ReasonCode.LOCK_HELD if clean_shutdown.exists(log_dir) else ReasonCode.BROKER_RUNNING
-        raise RefusedError(str(error), code) from error
+        raise _LockHeldError(str(error), code) from error
 
 
 def _owner_of(log_dir: str, is_own: Callable[[], bool]) -> Callable[[], None]:

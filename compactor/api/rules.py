@@ -49,6 +49,7 @@ class RunOptions:
     drop_null_keys: bool = False  # also clean logs where most records to be removed have no key
     allowed_file_systems: tuple[str, ...] = ()  # where a lock may not exclude a broker elsewhere
     keep_originals: str | None = None  # directory for what is replaced or deleted, for `undo`
+    wait_seconds: int = 0  # for locks that another run, or a broker, holds; 0: refused at once
     keep_for_ms: int | None = None  # first discard there what runs kept that began longer ago
     work_dir: str | None = None  # None: in the system's temporary directory
     master: str | None = None  # of Spark; None: that of spark-submit, or all cores of this host

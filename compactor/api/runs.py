@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -35,7 +35,7 @@ from compactor.host import descriptor_limit
 from compactor.host.clock import now_ms
 from compactor.host.progress import START_STAGE, ChangeWatch
 from compactor.host.run_history import PastRun, remember
-from compactor.log_dir_lock import lock_log_dirs
+from compactor.log_dir_lock import Patience, lock_log_dirs
 from compactor.originals.kept_run import discard_expired
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
 from compactor.planning.inventory import with_sections
@@ -88,19 +88,29 @@ def run(
         saved = saved_plans.read(options.plan, log_dirs, rules)
         log_dirs, rules = saved.log_dirs, saved_plans.rules_of(saved, options.plan)
     own = _places(log_dirs, options)
-    # The locks come first: what is planned under them is still true when it is done.
-    locks = lock_log_dirs(
-        own.log_dirs, options.allowed_file_systems, after_unclean_shutdown=options.recover_first
-    )
-    only_reads = options.dry_run or bool(own.copies)
     # watched first: a lock that cannot be given back is an error of a run that has done its work
-    with watched(on_progress) as progress, nullcontext() if only_reads else locks:
+    # Then the locks: what is planned under them is still true when it is done.
+    with watched(on_progress) as progress, _locks(own, options, progress):
         # before anything is changed
         premises = premises_of_round(rules, own.log_dirs, to_write=not options.dry_run)
         if saved is not None:
             premises = saved_plans.as_reviewed(premises, saved)
         asked = _Asked(options, own, premises, saved, turns_of(rules, premises))
         return _round_on_copies(asked, progress) if own.copies else _round(asked, progress)
+
+
+def _locks(
+    own: _Places, options: RunOptions, progress: ChangeWatch
+) -> AbstractContextManager[None]:
+    """None for a run that only reads what it was given."""
+    if options.dry_run or own.copies:
+        return nullcontext()
+    return lock_log_dirs(
+        own.log_dirs,
+        options.allowed_file_systems,
+        after_unclean_shutdown=options.recover_first,
+        patience=Patience(options.wait_seconds, progress.message),
+    )
 
 
 def _round_on_copies(asked: _Asked, progress: ChangeWatch) -> CleaningReport:

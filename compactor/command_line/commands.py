@@ -45,6 +45,7 @@ from compactor.command_line.options import (
     ServerProperties,
     Setting,
     TopicConfigs,
+    Wait,
     WorkDir,
 )
 from compactor.command_line.plan_options import (
@@ -217,6 +218,7 @@ def run(  # one parameter an option: this is how typer learns of them
     map_capacity: MapCapacity = None,
     recover_first: RecoverFirst = False,
     on_corrupt: CorruptPolicy = OnCorrupt.SET_ASIDE,
+    wait: Wait = 0,
     retry: Retry = False,
     drop_null_keys: DropNullKeys = False,
     allow_file_system: AllowFileSystem = None,
@@ -266,6 +268,7 @@ def run(  # one parameter an option: this is how typer learns of them
         map_capacity=map_capacity,
         recover_first=recover_first,
         on_corrupt=on_corrupt,
+        wait_seconds=wait,
         retry=retry,
         drop_null_keys=drop_null_keys,
         allowed_file_systems=tuple(allow_file_system or ()),

@@ -153,6 +153,18 @@ RecoverFirst = Annotated[
         "without this option such a directory is refused, even after compactor recover",
     ),
 ]
+Wait = Annotated[
+    int,
+    typer.Option(
+        metavar="SECONDS",
+        min=0,
+        max=7 * 86400,
+        rich_help_panel=LOGS,
+        show_default=False,
+        help="wait so long for another run, or a broker, to leave the log directories; without "
+        "this option the run is refused at once",
+    ),
+]
 Retry = Annotated[
     bool,
     typer.Option(

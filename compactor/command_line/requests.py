@@ -56,6 +56,7 @@ class RoundArguments:
     master: str | None = None
     map_capacity: int | None = None
     on_corrupt: OnCorrupt = OnCorrupt.SET_ASIDE
+    wait_seconds: int = 0
     retry: bool = False
     drop_null_keys: bool = False
     allowed_file_systems: tuple[str, ...] = ()

@@ -40,6 +40,7 @@ def _options_of(wanted: RoundArguments) -> api.RunOptions:
         map_capacity=wanted.map_capacity,
         recover_first=wanted.recover_first,
         fail_on_corrupt=wanted.on_corrupt is OnCorrupt.FAIL,
+        wait_seconds=wanted.wait_seconds,
         retry=wanted.retry,
         drop_null_keys=wanted.drop_null_keys,
         allowed_file_systems=wanted.allowed_file_systems,

@@ -8,11 +8,13 @@ import fcntl
 import os
 import re
 import sys
+from datetime import UTC, datetime
 from struct import Struct
 
 from storage.files.filesystem import read_bytes
 
 _FLOCK = Struct("@hhqqi4x")  # of Linux: type, whence, start, length, process
+_START_TIME = 19  # among the fields of /proc/…/stat behind the command, which are 3 to 52
 _LONGEST = 100  # characters of a command
 _TAKES_A_VALUE = ("-cp", "-classpath", "--class-path", "-p", "--module-path", "-m", "-c")
 _SECRET = re.compile(r"(?i)(pass|secret|token|credential)[^=]*=")
@@ -24,7 +26,9 @@ def is_locked(descriptor: int) -> bool:
 
 
 def holder_of(descriptor: int) -> str | None:
-    """Like `process 4711 (java kafka.Kafka server.properties)`; None where it is not known."""
+    """Like `process 4711 (java kafka.Kafka server.properties), which runs since
+    2026-11-23T03:00:00Z`; None where it is not known.
+    """
     process = _asked(descriptor)
     if process is None or process <= 0:
         return None
@@ -33,7 +37,23 @@ def holder_of(descriptor: int) -> str | None:
     except OSError:  # it has ended, or is another user's whose commands are hidden
         return f"process {process}"
     command = shown_command([os.fsdecode(word) for word in words])
-    return f"process {process} ({command})" if command else f"process {process}"
+    named = f"process {process} ({command})" if command else f"process {process}"
+    began = _began(process)
+    return named if began is None else f"{named}, which runs since {began}"
+
+
+def _began(process: int) -> str | None:
+    """When a process began, as an ISO time; None where the system does not say."""
+    try:
+        fields = read_bytes(f"/proc/{process}/stat").rpartition(b")")[2].split()
+        boot = re.search(rb"^btime (\d+)$", read_bytes("/proc/stat"), re.MULTILINE)
+    except OSError:
+        return None
+    if boot is None or len(fields) <= _START_TIME:
+        return None
+    ticks = int(fields[_START_TIME])
+    began = datetime.fromtimestamp(int(boot[1]) + ticks // os.sysconf("SC_CLK_TCK"), UTC)
+    return began.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def shown_command(words: list[str]) -> str:

@@ -4,8 +4,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
+import psutil
 import pytest
 
 from storage.log import lock_holder
@@ -36,10 +38,15 @@ def test_the_process_and_its_command_are_named(
 ) -> None:
     assert callable(way)
     python = os.path.basename(sys.executable)
-    told = f"process {holder.pid} ({python} kafka.Kafka {tmp_path}/.lock). Stop the broker, or wait"
+    told = f"process {holder.pid} ({python} kafka.Kafka {tmp_path}/.lock), which runs since "
     with pytest.raises(LogDirLockedError) as raised:
         way(str(tmp_path))
-    assert told in str(raised.value)
+    _, found, rest = str(raised.value).partition(told)
+    assert found
+    began = datetime.strptime(
+        rest.partition(". Stop the broker, or wait")[0], "%Y-%m-%dT%H:%M:%S%z"
+    )
+    assert abs(began.timestamp() - psutil.Process(holder.pid).create_time()) < 2
 
 
 def test_a_process_that_cannot_be_looked_at_has_its_number(
