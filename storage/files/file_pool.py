@@ -125,7 +125,10 @@ class FilePool:
     def _close(self, file: "_PooledFile") -> None:
         opened, file.opened = file.opened, None
         del self._open[file]
-        if opened is None or not file.is_dirty:
+        if opened is None:
+            return
+        opened.is_kept = False
+        if not file.is_dirty:
             return
         file.is_dirty = False
         try:
@@ -269,11 +272,11 @@ class _Opened:
     is closed behind the call, without a lock for each read.
     """
 
-    __slots__ = ("descriptor", "file")
+    __slots__ = ("descriptor", "file", "is_kept")
 
     def __init__(self, file: ChangingFile) -> None:
         self.file = file
-        self.descriptor = file.held().descriptor
+        self.descriptor, self.is_kept = file.held().descriptor, True
 
     def __del__(self) -> None:
         with contextlib.suppress(OSError):  # nothing unsynced is in it
@@ -308,9 +311,10 @@ class _PooledFile:
         self.was_used = True
         opened.file.truncate(size_bytes)
 
-    def held(self) -> HeldFile:
+    def held(self, to_write: bool = False) -> HeldFile:
         opened = self.opened or self._pool.opened(self)
         self.was_used = True
+        self.is_dirty = self.is_dirty or to_write
         return opened
 
     def size(self) -> int:

@@ -60,9 +60,15 @@ class HeldFile(Protocol):
         """By which kernels read and write it themselves; -1: they may not."""
         ...
 
+    @property
+    def is_kept(self) -> bool:
+        """False: it is about to be closed, and what was written since may not be synced with it."""
+        ...
+
 
 class _NotHeld(NamedTuple):
     descriptor: int = -1
+    is_kept: bool = True
 
 
 NOT_HELD: HeldFile = _NotHeld()  # of a file that only its own operations may reach
@@ -89,8 +95,8 @@ class ChangingFile(Protocol):
         """Cut the file off, or make it longer by zeros."""
         ...
 
-    def held(self) -> HeldFile:
-        """Keep it open for a kernel."""
+    def held(self, to_write: bool = False) -> HeldFile:
+        """Keep it open for a kernel. Who has written, and finds it not kept then, calls `sync`."""
         ...
 
     def size(self) -> int: ...

@@ -97,12 +97,13 @@ class _LocalFile:
 
 class _LocalChangingFile:
     __slots__ = ("_path", "descriptor")
+    is_kept = True
 
     def __init__(self, path: str, create: bool) -> None:
         self._path = path
         self.descriptor = filesystem.open_to_change(path, create)
 
-    def held(self) -> HeldFile:
+    def held(self, _to_write: bool = False) -> HeldFile:
         return self  # it is open until it is closed
 
     def read(self, position: int, length: int) -> bytes:

@@ -286,7 +286,7 @@ class _ChangingInMemory:
         self._file.data = data
         self._file.mtime_ns = self._file.ctime_ns = self._tick()
 
-    def held(self) -> HeldFile:
+    def held(self, _to_write: bool = False) -> HeldFile:
         return NOT_HELD
 
     def size(self) -> int:

@@ -258,7 +258,7 @@ class _Changing:
     def truncate(self, size_bytes: int) -> None:
         self._file.truncate(size_bytes)
 
-    def held(self) -> HeldFile:
+    def held(self, _to_write: bool = False) -> HeldFile:
         return NOT_HELD
 
     def size(self) -> int:

@@ -146,7 +146,7 @@ class _WatchedChangingFile:
         self._note("truncate", self._path)
         self._file.truncate(size_bytes)
 
-    def held(self) -> HeldFile:
+    def held(self, _to_write: bool = False) -> HeldFile:
         return NOT_HELD
 
     def size(self) -> int:

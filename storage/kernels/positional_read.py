@@ -23,10 +23,15 @@ _WORD_BYTES = 8  # that a position in a file has in the calls of foreign_calls
 @cache
 def pread_address() -> int:
     """Of a `pread` with positions of 64 bits; 0 where there is none: then kernels read nothing."""
+    return address_in_c("pread")
+
+
+def address_in_c(name: str) -> int:
+    """Of a function of the C library that takes a position in a file, of 64 bits; 0 for none."""
     if ctypes.sizeof(ctypes.c_long) != _WORD_BYTES:
         return 0
     try:
-        function = ctypes.CDLL(None).pread
+        function = getattr(ctypes.CDLL(None), name)
     except (OSError, AttributeError, TypeError):  # the last on Windows, which has no such library
         return 0
     return ctypes.cast(function, ctypes.c_void_p).value or 0

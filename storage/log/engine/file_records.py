@@ -111,9 +111,9 @@ class FileRecords:
         found = find_place(kernels, index, InUse(self._file, 0, self.size_bytes), target)
         return found if found is None or found is NOT_KNOWN else BatchPosition(*found)
 
-    def held(self) -> HeldFile:
+    def held(self, to_write: bool = False) -> HeldFile:
         """Keep the file open for a kernel."""
-        return self._file.held()
+        return self._file.held(to_write)
 
     def search_for_offset(self, target: int, start: int = 0) -> BatchPosition | None:
         """Find the first batch from a position on whose last offset is not below target."""

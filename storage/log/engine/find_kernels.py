@@ -89,7 +89,7 @@ def lower_bound(
     return int(last_not_above(index, entry_bytes, field_at, field_bytes, first, last, target))
 
 
-OFFSET_ENTRY_BYTES = 8
+OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES = 8, 12
 WARM_BYTES = 8192  # at the end of an index, which look-ups go to most
 WINDOW_BYTES = 8192  # two index entries are half as far apart, by default
 FIRST_WINDOW_BYTES = 256  # headers of large batches stand alone

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from storage.files.files import ChangingFile, Files
+from storage.files.files import ChangingFile, Files, HeldFile
 from storage.log.engine.batches import Bytes
 from storage.log.engine.compiled import COMPILED
 from storage.log.engine.errors import BufferOverflowError, IllegalArgumentError
@@ -26,6 +26,9 @@ _LEAST_ROOM_BYTES = 256  # for entries, in memory
 
 class IndexFile:
     """Entries of one size in a file. Open once it was used; `entries` counts those in use."""
+
+    data = bytearray()
+    array = np.frombuffer(data, np.uint8)  # the same for a kernel
 
     def __init__(self, files: Files, path: str, base_offset: int, max_bytes: int) -> None:
         self._files, self.path = files, path
@@ -86,6 +89,15 @@ class IndexFile:
         """Write bytes where the next entry begins, which are none: the next entry replaces them."""
         self._is_changed = True
         self._file.write(self.size_bytes, packed)
+
+    def held(self) -> HeldFile:
+        """Keep the file open for a kernel that writes to it."""
+        return self._file.held(to_write=True)
+
+    def added(self) -> None:
+        """A kernel has put one entry behind the others, in memory and in the file."""
+        self._is_changed = True
+        self.entries += 1
 
     def keep(self, entries: int) -> None:
         """Forget the entries behind the first ones; the file stays as it is."""

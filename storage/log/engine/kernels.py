@@ -6,7 +6,8 @@ batch decide. They stand here together so that one import loads them.
 """
 
 from storage.kernels.positional_read import pread_address
-from storage.log.engine.append_kernel import give_plain_offsets
+from storage.kernels.positional_write import pwrite_address
+from storage.log.engine.append_kernel import DONE, NOT_PLAIN, READY, WRITTEN, append_plain
 from storage.log.engine.find_kernels import (
     ENDED,
     FOUND,
@@ -21,17 +22,22 @@ from storage.log.engine.find_kernels import (
 from storage.log.engine.recovery_kernel import RecoveryLimits, recover_batches
 
 __all__ = (
+    "DONE",
     "ENDED",
     "FOUND",
     "MORE",
+    "NOT_PLAIN",
+    "READY",
     "UNKNOWN",
+    "WRITTEN",
     "RecoveryLimits",
+    "append_plain",
     "find_place",
     "find_record",
     "find_time",
-    "give_plain_offsets",
     "last_batch",
     "lower_bound",
     "pread_address",
+    "pwrite_address",
     "recover_batches",
 )

@@ -14,7 +14,7 @@ from storage.files.files import ChangingFile
 from storage.formats.batch_header import LEADER_EPOCH_AT, LEADER_EPOCH_BYTES
 from storage.log.engine.index_file import IndexFile
 from storage.log.engine.offsets import TimestampAndOffset
-from storage.log.engine.scratch import SCRATCH
+from storage.log.engine.scratch import scratch
 
 WINDOW_BYTES = 8 * 1024  # two index entries are half as far apart, by default,
 _NEXT_WINDOW_BYTES = 40 * 1024  # unless the batches are large
@@ -46,14 +46,15 @@ def find_place(
     held = file.held()
     if held.descriptor < 0:
         return NOT_KNOWN
+    room = scratch()
     how, position, base_offset, size = kernels.find_place(
         index.array,
         index.entries,
         index.base_offset,
         (kernels.pread_address(), held.descriptor, end),
         target,
-        SCRATCH.buffer,
-        SCRATCH.numbers,
+        room.buffer,
+        room.numbers,
     )
     if how == kernels.FOUND:
         return base_offset, position, size
@@ -82,8 +83,9 @@ def find_time(
                 batch = file.read(at, size)
             if len(batch) < size:
                 return NOT_KNOWN
-            SCRATCH.put(batch)
-            how, time, offset = kernels.find_record(SCRATCH.buffer, size, target_ms, from_offset)
+            room = scratch()
+            room.put(batch)
+            how, time, offset = kernels.find_record(room.buffer, size, target_ms, from_offset)
             if how == kernels.UNKNOWN:
                 return NOT_KNOWN
             if how == kernels.FOUND:

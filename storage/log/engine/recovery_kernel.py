@@ -30,9 +30,13 @@ from storage.kernels.memory_access import (
     store_be_int64,
 )
 from storage.kernels.positional_read import read_at
-from storage.log.engine.find_kernels import ENDED, MORE, OFFSET_ENTRY_BYTES, UNKNOWN
-
-TIME_ENTRY_BYTES = 12
+from storage.log.engine.find_kernels import (
+    ENDED,
+    MORE,
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+    UNKNOWN,
+)
 
 # what a recovery knows between two calls: the position of what comes next, that of the batch with
 # the last index entry, the largest time and its offset, the end of the offsets; the number of

@@ -6,15 +6,19 @@ import numpy as np
 
 _SLACK_BYTES = 64
 _FIRST_BYTES = 1 << 16
+_NUMBERS = 32
 
 
-class Scratch(threading.local):
+class Scratch:
     """`buffer` has room for so many bytes, and those that kernels need behind them; `view` is the
-    same as bytes. `numbers` are for what a kernel keeps in mind."""
+    same as bytes. `numbers` are for what a kernel is told, or keeps in mind; so is their view."""
+
+    __slots__ = ("buffer", "numbers", "numbers_view", "room", "view")
 
     def __init__(self) -> None:
         self._make_room(_FIRST_BYTES)
-        self.numbers = np.zeros(4, np.int64)
+        self.numbers = np.zeros(_NUMBERS, np.int64)
+        self.numbers_view = self.numbers.data.cast("B")
 
     def _make_room(self, size_bytes: int) -> None:
         self.buffer = np.zeros(size_bytes + _SLACK_BYTES, np.uint8)
@@ -30,4 +34,14 @@ class Scratch(threading.local):
         return there
 
 
-SCRATCH = Scratch()
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        self.scratch = Scratch()
+
+
+_OF_THREAD = _OfThread()
+
+
+def scratch() -> Scratch:
+    """That of this thread."""
+    return _OF_THREAD.scratch

@@ -59,10 +59,10 @@ class LogSegment:
         self.time_index = TimeIndexFile(files, self._path(TIME_INDEX), base_offset, room)
         self.txn_index = TxnIndexFile(files, self._path(TXN_INDEX), base_offset)
         self.index_interval_bytes = config.index_interval_bytes
-        self._room, self._jitter_ms = room, config.drawn_jitter_ms()
+        self._room, self.jitter_ms = room, config.drawn_jitter_ms()
         self._created_ms = place.clock()
-        self._bytes_since_entry = 0
-        self._first_timestamp: int | None = None  # of the first batch, once it was looked at
+        self.bytes_since_entry = 0
+        self.first_timestamp: int | None = None  # of the first batch, once it was looked at
         self._largest: LargestTimestamp | None = None  # so far; None: not looked at
 
     def _path(self, kind: str) -> str:
@@ -103,10 +103,10 @@ class LogSegment:
 
     def first_batch_ms(self) -> int | None:
         """The time of the first batch, read when it is first asked for; None without a batch."""
-        if self._first_timestamp is None:
+        if self.first_timestamp is None:
             first = next(self.log.batches(), None)
-            self._first_timestamp = None if first is None else first.max_timestamp
-        return self._first_timestamp
+            self.first_timestamp = None if first is None else first.max_timestamp
+        return self.first_timestamp
 
     def _waited_ms(self, timestamp_ms: int) -> int:
         """By the times of records, where the first batch has one; else by the clock."""
@@ -123,7 +123,7 @@ class LogSegment:
         size, waited_ms = self.log.size_bytes, self._waited_ms(timestamp_ms)
         return (
             size > config.segment_bytes - size_bytes
-            or (size > 0 and waited_ms > config.max_segment_ms - self._jitter_ms)
+            or (size > 0 and waited_ms > config.max_segment_ms - self.jitter_ms)
             or self.offset_index.is_full
             or self.time_index.is_full
             or not self.holds(last_offset)
@@ -163,10 +163,28 @@ class LogSegment:
         """Note the time of a batch, and put it in the indexes where its turn has come."""
         size_bytes, timestamp_ms, last_offset = batch
         self.note_time(timestamp_ms, last_offset)
-        if self._bytes_since_entry > self.index_interval_bytes:
+        if self.bytes_since_entry > self.index_interval_bytes:
             self.put_in_indexes(last_offset, position)
-            self._bytes_since_entry = 0
-        self._bytes_since_entry += size_bytes
+            self.bytes_since_entry = 0
+        self.bytes_since_entry += size_bytes
+
+    def wrote_one(self, incoming: IncomingBytes) -> None:
+        """As append_one, of a batch that a kernel has put into the log, and into no index."""
+        position = self.log.size_bytes
+        self.log.size_bytes += incoming.size_bytes
+        self._index(incoming, position)
+
+    def took_one(self, incoming: IncomingBytes, entries: int) -> None:
+        """As append_one, which a kernel has done. entries: 1 of the offset index, 2 of both."""
+        size_bytes, timestamp_ms, last_offset = incoming
+        self.log.size_bytes += size_bytes
+        self.note_time(timestamp_ms, last_offset)
+        if entries:
+            self.offset_index.file.added()
+            if entries > 1:
+                self.time_index.added(self.largest_so_far)
+            self.bytes_since_entry = 0
+        self.bytes_since_entry += size_bytes
 
     def note_time(self, timestamp_ms: int, last_offset: int) -> None:
         """Of a batch, by its last offset."""
@@ -288,8 +306,8 @@ class LogSegment:
         self.resize_indexes(self._room)
         cut = 0 if found is None else self.log.truncate_to(found.position)
         if not self.size_bytes:
-            self._created_ms, self._first_timestamp = self._clock(), None
-        self._bytes_since_entry = 0
+            self._created_ms, self.first_timestamp = self._clock(), None
+        self.bytes_since_entry = 0
         if self.largest_so_far.timestamp_ms >= 0:
             self._largest = self._read_largest()
         return cut

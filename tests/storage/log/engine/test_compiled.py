@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import pytest
 
 from storage.codecs.compression import Codec
 from storage.file_names import file_name
-from storage.files.memory import MemoryFiles
 from storage.formats.batch_header import CHECKED_AT, CRC_AT
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
@@ -27,7 +27,9 @@ from storage.log.engine.file_records import next_offset
 from storage.log.engine.loading import LoadingState
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.message_sets import message_set
+from storage.log.engine.plain_append import Files, PlainAppends
 from storage.log.engine.scheduler import ManualScheduler
+from storage.log.engine.segment import IncomingBytes, LogSegment
 from tests.engine.replays import kernels_used
 
 NOW_MS = 1_700_000_000_000
@@ -52,23 +54,26 @@ def clock() -> int:
     return NOW_MS
 
 
-def appended(with_kernels: bool, config: LogConfig, batches: list[bytes]) -> list[object]:
+def appended(
+    with_kernels: bool, config: LogConfig, batches: list[bytes], path: Path, most_open: int = 100
+) -> list[object]:
     """What each append told, or raised; and at last the bytes of all files."""
-    files = MemoryFiles()
+    shutil.rmtree(path, ignore_errors=True)
     told: list[object] = []
     with kernels_used(with_kernels):
+        scheduler = ManualScheduler(clock)
         options = LogOptions(
-            config=config, clock=clock, scheduler=ManualScheduler(clock), files=files
+            config=config, clock=clock, scheduler=scheduler, max_open_files=most_open
         )
-        log = Log.open("/t-0", options)
+        log = Log.open(str(path), options)
         for data in batches:
             try:
                 told.append(str(log.append_as_leader(data)))
             except LogError as error:
                 told.append(f"{type(error).__name__} {error}")
         told += [log.log_end_offset, log.last_stable_offset, log.high_watermark]
-        names = sorted(entry.name for entry in files.list_directory("/t-0"))
-    return [*told, *((name, files.read_bytes(f"/t-0/{name}")) for name in names)]
+        log.close_handlers()
+    return [*told, *((file.name, file.read_bytes()) for file in sorted(path.iterdir()))]
 
 
 def mutated(data: bytes, chance: Random) -> bytes:
@@ -98,17 +103,85 @@ def batches(chance: Random) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
-def test_appends_end_alike_with_kernels_and_without(config: LogConfig) -> None:
+def test_appends_end_alike_with_kernels_and_without(config: LogConfig, tmp_path: Path) -> None:
     """L-13, L-18."""
+    path = tmp_path / "t-0"
     for seed in range(8):
         some = list(batches(Random(seed)))
-        assert appended(True, config, some) == appended(False, config, some)
+        expected = appended(False, config, some, path)
+        assert appended(True, config, some, path) == expected
+        assert appended(True, config, some, path, most_open=1) == expected
 
 
-def test_a_plain_batch_takes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_batch_takes_the_short_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """From the third one on a kernel writes it: the second still looks at the first one."""
     monkeypatch.setattr(Log, "_append", None)
-    told = appended(True, LogConfig(), [encode_batch(PLAIN)] * 3)
-    assert told[3] == 9
+    some = [encode_batch(PLAIN)] * 4
+    config = LogConfig(index_interval_bytes=1)
+    expected = appended(True, config, some, tmp_path / "t-0")
+    assert expected[4] == 12
+    written: list[int] = []
+    real = LogSegment.took_one
+
+    def took(self: LogSegment, incoming: IncomingBytes, entries: int) -> None:
+        written.append(entries)
+        real(self, incoming, entries)
+
+    monkeypatch.setattr(LogSegment, "took_one", took)
+    assert appended(True, config, some, tmp_path / "t-0") == expected
+    assert written == [1, 1]  # no later time comes
+
+
+@pytest.mark.parametrize("broken", ["the log", "the offset index", "the time index"])
+def test_what_a_kernel_cannot_write_is_written_once_more(
+    broken: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A descriptor that is open for reading alone takes nothing."""
+    some = [encode_batch([Record(0, NOW_MS + n, None, b"v" * 50)]) for n in range(9)]
+    config = LogConfig(index_interval_bytes=1)
+    expected = appended(False, config, some, tmp_path / "t-0")
+    refusing = os.open(os.devnull, os.O_RDONLY)
+    real = PlainAppends._files_of
+    asked: list[int] = []
+
+    def files_of(self: PlainAppends, segment: LogSegment, epoch: int) -> Files:
+        files = real(self, segment, epoch)
+        if files.log.descriptor < 0:
+            return files
+        asked.append(epoch)
+        field = broken.removeprefix("the ").replace(" ", "_")
+        return files._replace(**{field: Refusing(refusing)})
+
+    monkeypatch.setattr(PlainAppends, "_files_of", files_of)
+    try:
+        assert appended(True, config, some, tmp_path / "t-0") == expected
+        assert len(asked) == 7
+    finally:
+        os.close(refusing)
+
+
+class Refusing(NamedTuple):
+    descriptor: int
+    is_kept: bool = True
+
+
+def test_what_a_kernel_wrote_to_files_that_the_pool_let_go_of_is_synced(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nobody else would know that there is something to sync."""
+    synced: list[int] = []
+    real = LogSegment.sync
+
+    def sync(self: LogSegment) -> None:
+        synced.append(self.base_offset)
+        real(self)
+
+    monkeypatch.setattr(LogSegment, "sync", sync)
+    some = [encode_batch(PLAIN)] * 4
+    appended(True, LogConfig(), some, tmp_path / "t-0", most_open=3)
+    assert synced == []
+    appended(True, LogConfig(), some, tmp_path / "t-0", most_open=1)
+    assert synced == [0, 0]
 
 
 def test_without_numba_the_engine_works(tmp_path: Path) -> None:
