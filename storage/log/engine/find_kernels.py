@@ -91,7 +91,6 @@ def lower_bound(
 
 OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES = 8, 12
 WARM_BYTES = 8192  # at the end of an index, which look-ups go to most
-WINDOW_BYTES = 8192  # two index entries are half as far apart, by default
 FIRST_WINDOW_BYTES = 256  # headers of large batches stand alone
 
 # what a walk over batches ends with: it found what it looks for; the log ends; the window has no
@@ -151,7 +150,8 @@ def find_place(
     here.
 
     index: with so many entries in use, above base_offset. file: the address of pread, descriptor,
-    and how many bytes are in use. window: WINDOW_BYTES of room to read to; before: four numbers.
+    and how many bytes are in use. window: room to read to, FIRST_WINDOW_BYTES at least.
+    before: four numbers.
     """
     read, descriptor, end = file
     if entries * OFFSET_ENTRY_BYTES > index.shape[0]:
@@ -173,7 +173,7 @@ def find_place(
         if at == start:
             return UNKNOWN, 0, 0, 0
         if at < start + got:  # several batches in a window
-            length = min(4 * length, WINDOW_BYTES)
+            length = min(4 * length, np.int64(window.shape[0]))
         start = at
 
 

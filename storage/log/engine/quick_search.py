@@ -53,7 +53,7 @@ def find_place(
         index.base_offset,
         (kernels.pread_address(), held.descriptor, end),
         target,
-        room.buffer,
+        room.window,
         room.numbers,
     )
     if how == kernels.FOUND:

@@ -7,17 +7,20 @@ import numpy as np
 _SLACK_BYTES = 64
 _FIRST_BYTES = 1 << 16
 _NUMBERS = 32
+_WINDOW_BYTES = 8192  # two index entries are half as far apart, by default
 
 
 class Scratch:
     """`buffer` has room for so many bytes, and those that kernels need behind them; `view` is the
-    same as bytes. `numbers` are for what a kernel is told, or keeps in mind; so is their view."""
+    same as bytes. `numbers` are for what a kernel is told, or keeps in mind; so is their view.
+    `window` is for a kernel that reads a file, and may do so while the buffer holds an append."""
 
-    __slots__ = ("buffer", "numbers", "numbers_view", "room", "view")
+    __slots__ = ("buffer", "numbers", "numbers_view", "room", "view", "window")
 
     def __init__(self) -> None:
         self._make_room(_FIRST_BYTES)
         self.numbers = np.zeros(_NUMBERS, np.int64)
+        self.window = np.zeros(_WINDOW_BYTES, np.uint8)
         self.numbers_view = self.numbers.data.cast("B")
 
     def _make_room(self, size_bytes: int) -> None:

@@ -21,6 +21,7 @@ from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.kernels.crc32c import crc32c
 from storage.log import Log, LogOptions
+from storage.log.engine.batches import in_memory
 from storage.log.engine.compiled import COMPILED
 from storage.log.engine.errors import LogError
 from storage.log.engine.file_records import next_offset
@@ -189,6 +190,7 @@ def test_without_numba_the_engine_works(tmp_path: Path) -> None:
 import sys
 sys.modules["numba"] = None
 from storage.log import Log, LogOptions
+from storage.log.engine.batches import in_memory
 from storage.log.engine.compiled import COMPILED
 from storage.log.engine.scheduler import ManualScheduler
 from storage.formats.record import Record
@@ -302,3 +304,22 @@ def test_a_kernel_finds_offsets_in_batches_of_all_sizes(tmp_path: Path) -> None:
             found = segment.log.quick_search(kernels, segment.offset_index.opened(), target)
             assert found == expected
         log.close()
+
+
+def test_a_look_up_in_the_midst_of_an_append_leaves_its_bytes_alone(tmp_path: Path) -> None:
+    """The first open transaction is looked for while a segment is rolled for a plain batch."""
+    path = str(tmp_path / "t-0")
+    options = LogOptions(
+        config=LogConfig(segment_bytes=200), clock=clock, scheduler=ManualScheduler(clock)
+    )
+    in_txn = BatchOptions(producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    with kernels_used(True):
+        with Log.open(path, options) as log:
+            log.append_as_leader(encode_batch(PLAIN[:1], options=in_txn))
+        with Log.open(path, options) as log:
+            log.update_high_watermark(log.log_end_offset)
+            log.append_as_leader(encode_batch([Record(0, NOW_MS, b"other", b"w" * 80)]))
+            assert len(log.segments) == 2
+            (batch,) = in_memory(log.read(1).read())
+            batch.require_valid()
+            assert [(r.offset, r.key) for r in batch.records()] == [(1, b"other")]
