@@ -170,21 +170,19 @@ class LogSegment:
 
     def wrote_one(self, incoming: IncomingBytes) -> None:
         """As append_one, of a batch that a kernel has put into the log, and into no index."""
-        position = self.log.size_bytes
         self.log.size_bytes += incoming.size_bytes
-        self._index(incoming, position)
+        self._index(incoming, self.log.size_bytes - incoming.size_bytes)
 
     def took_one(self, incoming: IncomingBytes, entries: int) -> None:
         """As append_one, which a kernel has done. entries: 1 of the offset index, 2 of both."""
-        size_bytes, timestamp_ms, last_offset = incoming
-        self.log.size_bytes += size_bytes
-        self.note_time(timestamp_ms, last_offset)
+        self.log.size_bytes += incoming.size_bytes
+        self.note_time(incoming.max_timestamp, incoming.last_offset)
         if entries:
             self.offset_index.file.added()
-            if entries > 1:
-                self.time_index.added(self.largest_so_far)
             self.bytes_since_entry = 0
-        self.bytes_since_entry += size_bytes
+        if entries > 1:
+            self.time_index.added(self.largest_so_far)
+        self.bytes_since_entry += incoming.size_bytes
 
     def note_time(self, timestamp_ms: int, last_offset: int) -> None:
         """Of a batch, by its last offset."""

@@ -30,7 +30,8 @@ from storage.log.engine.log_config import LogConfig
 from storage.log.engine.message_sets import message_set
 from storage.log.engine.plain_append import Files, PlainAppends
 from storage.log.engine.scheduler import ManualScheduler
-from storage.log.engine.segment import IncomingBytes, LogSegment
+from storage.log.engine.segment import LogSegment
+from storage.log.engine.segment_values import IncomingBytes
 from tests.engine.replays import kernels_used
 
 NOW_MS = 1_700_000_000_000
