@@ -42,11 +42,14 @@ class LeaderEpochs:
         if self._put(epoch, start_offset):
             self._write()
 
+    def is_assigned(self, epoch: int, start_offset: int) -> bool:
+        """Whether there is nothing to note: it is the latest one, and begins there or before."""
+        return epoch == self.latest and start_offset >= self._epochs[epoch]
+
     def _put(self, epoch: int, start_offset: int) -> bool:
         if epoch < 0 or start_offset < 0:
             raise IllegalArgumentError(f"leader epoch {epoch} from offset {start_offset}")
-        latest = self.latest
-        if latest is not None and epoch == latest and start_offset >= self._epochs[latest]:
+        if self.is_assigned(epoch, start_offset):
             return False
         while (last := self.latest) is not None:
             if last < epoch and self._epochs[last] < start_offset:

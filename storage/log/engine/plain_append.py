@@ -133,7 +133,7 @@ class PlainAppends:
         if (
             first_ms is None
             or first_ms < 0
-            or self._parts.epochs.latest != epoch
+            or not self._parts.epochs.is_assigned(epoch, self._parts.local.end.offset)
             or not (offsets.is_open and times.is_open)
         ):
             return _NONE

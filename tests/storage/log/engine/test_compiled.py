@@ -21,6 +21,7 @@ from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.kernels.crc32c import crc32c
 from storage.log import Log, LogOptions
+from storage.log.engine.appending import AppendRequest
 from storage.log.engine.batches import in_memory
 from storage.log.engine.compiled import COMPILED
 from storage.log.engine.errors import LogError
@@ -191,6 +192,7 @@ def test_without_numba_the_engine_works(tmp_path: Path) -> None:
 import sys
 sys.modules["numba"] = None
 from storage.log import Log, LogOptions
+from storage.log.engine.appending import AppendRequest
 from storage.log.engine.batches import in_memory
 from storage.log.engine.compiled import COMPILED
 from storage.log.engine.scheduler import ManualScheduler
@@ -324,3 +326,16 @@ def test_a_look_up_in_the_midst_of_an_append_leaves_its_bytes_alone(tmp_path: Pa
             (batch,) = in_memory(log.read(1).read())
             batch.require_valid()
             assert [(r.offset, r.key) for r in batch.records()] == [(1, b"other")]
+
+
+def test_an_epoch_that_begins_later_than_the_append_is_noted_anew(tmp_path: Path) -> None:
+    """L-16.1: as after an index of epochs that is wrong."""
+    path = str(tmp_path / "t-0")
+    options = LogOptions(clock=clock, scheduler=ManualScheduler(clock))
+    with kernels_used(True), Log.open(path, options) as log:
+        for _ in range(3):
+            log.append_as_leader(encode_batch(PLAIN[:1]))
+        log.assign_epoch(0, 0)
+        log.assign_epoch(2, 90)
+        log.append_as_leader(encode_batch(PLAIN[:1]), AppendRequest(leader_epoch=2))
+        assert log.epochs.entries == [(0, 0), (2, 3)]
