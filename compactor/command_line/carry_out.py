@@ -1,9 +1,13 @@
 """Carries a request out: whatever happens, one line says what went wrong, and a code how it ended.
 
-The last line of standard output is the summary; errors come here, with what was changed by then.
+The last line of standard output is the summary, unless that is a terminal; errors come here, with
+what was changed by then.
 """
 
+import sys
 import traceback
+from contextlib import nullcontext
+from typing import NamedTuple
 
 from compactor import account, api
 from compactor.account import Account
@@ -18,6 +22,7 @@ from compactor.exit_codes import (
     exit_code_of_error,
     reason_code_of_error,
 )
+from compactor.host.held_back import held_back
 from compactor.host.output import print_error, print_line, silence_libraries
 from compactor.views.ending import configuration_document, with_ending, without_report
 from compactor.views.report_json import summary, to_line
@@ -29,11 +34,19 @@ def carry_out(request: Request, signals: SignalNotes) -> int:
     """The exit code of what was asked for."""
     if not request.debug:
         silence_libraries()
-    with account.opened() as known:
-        return _carried_out(request, signals, known)
+    with account.opened() as known, held_back() if request.quiet else nullcontext() as held:
+        ended = _carried_out(request, signals, known)
+        if held is not None:
+            held.is_wanted = bool(ended.code) or ended.has_warnings
+        return ended.code
 
 
-def _carried_out(request: Request, signals: SignalNotes, known: Account) -> int:
+class _Ended(NamedTuple):
+    code: int
+    has_warnings: bool = False  # that a person has to see, though all went well
+
+
+def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _Ended:
     report = metrics = None
     try:
         report = report_file(request.report, known)
@@ -49,9 +62,11 @@ def _carried_out(request: Request, signals: SignalNotes, known: Account) -> int:
             print_error("compactor: --debug shows where this comes from")
         result = Result(summary(request.command, code, line, reason_code_of_error(cause)))
     if result is None:
-        return ExitCode.OK
+        return _Ended(ExitCode.OK)
     ended = _end(request, result, report, known)
-    return ended if metrics is None else _write_metrics(metrics, ended, result, known)
+    if metrics is not None:
+        ended = _write_metrics(metrics, ended, result, known)
+    return _Ended(ended, bool(result.document.get("warnings")))
 
 
 def _is_unforeseen(error: BaseException) -> bool:
@@ -73,7 +88,8 @@ def _end(request: Request, result: Result, report: str | None, known: Account) -
             line = error_line(error)
             complain(line, "The report was not written; the command itself has ended.")
             shown = without_report(shown, line)
-    print_line(to_line(shown))
+    if request.format is Format.JSON or not sys.stdout.isatty():
+        print_line(to_line(shown))
     return int(shown["exit_code"])
 
 

@@ -92,7 +92,7 @@ def _end_of_usage_error(words: list[str], error: Exception) -> int:
         f"compactor{f' {command}' if known else ''}" if context is None else context.command_path
     )
     complain(message, f"{NOTHING_CHANGED} See: {asked} --help")
-    if known:
+    if known and not sys.stdout.isatty():
         told = summary(command, ExitCode.USAGE, message, ReasonCode.WRONG_USAGE)
         with account.opened() as ended:
             print_line(to_line(with_ending(told, ended)))

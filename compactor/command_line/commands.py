@@ -39,6 +39,7 @@ from compactor.command_line.options import (
     NoMetadata,
     OutputDirs,
     OutputFormat,
+    Quiet,
     RecoverFirst,
     Report,
     Retry,
@@ -151,6 +152,7 @@ def plan(  # one parameter an option: this is how typer learns of them
     report: Report = None,
     metrics: Metrics = None,
     format_: OutputFormat = Format.TABLE,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> Request:
     """Show how much is dirty, by topic, what a run would clean, and what blocks the rest. Reads
@@ -191,6 +193,7 @@ def plan(  # one parameter an option: this is how typer learns of them
         report=report,
         debug=debug,
         metrics=metrics,
+        quiet=quiet,
     )
 
 
@@ -232,6 +235,7 @@ def run(  # one parameter an option: this is how typer learns of them
     report: Report = None,
     metrics: Metrics = None,
     format_: OutputFormat = Format.TABLE,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> Request:
     """Compact every eligible log in one round. Stop the broker of these directories first.
@@ -286,6 +290,7 @@ def run(  # one parameter an option: this is how typer learns of them
         report=report,
         debug=debug,
         metrics=metrics,
+        quiet=quiet,
     )
 
 
@@ -301,6 +306,7 @@ def recover(  # one parameter an option: this is how typer learns of them
     allow_file_system: AllowFileSystem = None,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> Request:
     """Finish or undo what a run, or a broker's cleaner, left half-done when it was cut short. After
@@ -330,6 +336,7 @@ def recover(  # one parameter an option: this is how typer learns of them
         format=format_,
         report=report,
         debug=debug,
+        quiet=quiet,
     )
 
 
@@ -349,6 +356,7 @@ def undo(
     allow_file_system: AllowFileSystem = None,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> Request:
     """Bring logs back as they were before a run with --keep-originals. Logs that were changed since
@@ -358,7 +366,12 @@ def undo(
     """
     wanted = UndoArguments(run_dir, discard, format_, tuple(allow_file_system or ()))
     return Request(
-        command="undo", carry_out=begin("undo", wanted), format=format_, report=report, debug=debug
+        command="undo",
+        carry_out=begin("undo", wanted),
+        format=format_,
+        report=report,
+        debug=debug,
+        quiet=quiet,
     )
 
 

@@ -1,5 +1,6 @@
 """What a command shows: tables on standard output; warnings and progress on standard error."""
 
+import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,9 +18,14 @@ PIPE_WIDTH = 120  # columns where standard output is no terminal: a log file or 
 def show(view: Callable[[int], RenderableType]) -> None:
     """Show what fits a width, in columns."""
     with standard_output() as out:
-        width = None if out.isatty() else PIPE_WIDTH
-        console = Console(file=out, width=width, highlight=False, markup=False)
-        console.print(view(console.width), crop=False)  # a command to paste may be longer
+        if out.isatty():
+            console = Console(file=out, highlight=False, markup=False)
+            console.print(view(console.width), crop=False)  # a command to paste may be longer
+            return
+        text = io.StringIO()
+        console = Console(file=text, width=PIPE_WIDTH, highlight=False, markup=False)
+        console.print(view(PIPE_WIDTH), crop=False)
+        out.writelines(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
 def show_lines(lines: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from compactor import api
 from compactor.command_line.console import show
 from compactor.command_line.requests import DoctorArguments, Format, Result
 from compactor.exit_codes import ExitCode
+from compactor.reason_codes import ReasonCode
 from compactor.views.checkup import checkup_document, checkup_view
 from compactor.views.report_json import summary
 
@@ -12,8 +13,10 @@ def result_of(wanted: DoctorArguments) -> Result:
     """Show what a run needs, and what of it is not there."""
     found = api.doctor(wanted.log_dirs, wanted.start_spark)
     document = checkup_document(found)
-    code = ExitCode.PARTIAL if document["counts"]["fail"] else ExitCode.OK
+    code, reason_code = ExitCode.OK, ReasonCode.DONE
+    if document["counts"]["fail"]:
+        code, reason_code = ExitCode.PARTIAL, ReasonCode.FINDINGS
     if wanted.format is Format.TABLE:
         show(lambda _: checkup_view(found))
-    begin = summary("doctor", code) | {"counts": document["counts"]}
+    begin = summary("doctor", code, reason_code=reason_code) | {"counts": document["counts"]}
     return Result(begin | document, begin)

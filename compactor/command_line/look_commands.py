@@ -20,6 +20,7 @@ from compactor.command_line.options import (
     Metadata,
     NoMetadata,
     OutputFormat,
+    Quiet,
     Report,
     RunReport,
     ServerProperties,
@@ -148,6 +149,7 @@ def doctor(
     ] = False,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> Request:
     """Say whether this machine, and log directories on it, are fit for a run, and what to do where
@@ -162,6 +164,7 @@ def doctor(
         format=format_,
         report=report,
         debug=debug,
+        quiet=quiet,
     )
 
 
@@ -216,6 +219,7 @@ def verify(
     manifest: ManifestToo = False,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> Request:
     """Check every checksum, the order of offsets, every index, snapshot and checkpoint; with
@@ -240,4 +244,5 @@ def verify(
         format=format_,
         report=report,
         debug=debug,
+        quiet=quiet,
     )

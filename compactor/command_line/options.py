@@ -312,10 +312,19 @@ OutputFormat = Annotated[
     typer.Option(
         "--format",
         rich_help_panel=OUTPUT,
-        help="json: one JSON object on standard output, everything else on standard error",
+        help="json: one JSON object on standard output, everything else on standard error; table: "
+        "a summary as JSON is the last line, unless standard output is a terminal",
     ),
 ]
 DumpLines = Annotated[DumpFormat, typer.Option("--format", help="text, or one JSON object a line")]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        rich_help_panel=OUTPUT,
+        help="say nothing if all went well and there is no warning, for cron",
+    ),
+]
 Debug = Annotated[
     bool,
     typer.Option("--debug", rich_help_panel=OUTPUT, help="show tracebacks and Spark's own log"),

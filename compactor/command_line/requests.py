@@ -181,3 +181,4 @@ class Request(NamedTuple):
     report: str | None
     debug: bool
     metrics: str | None = None
+    quiet: bool = False  # say nothing unless a person has to see it

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
 from compactor.host.output import ForgivingStream
+from compactor.host.pace import pace_text
 from compactor.host.printable import counted, printable, size_text
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _COUNTED = {
     RECOVERY_STAGE: "partitions",
 }
 LINE_INTERVAL_SECONDS = 10.0
+_BAR_COLUMNS = 12  # so that a line with amount and pace fits 80
 
 
 class ProgressSink(Protocol):
@@ -83,7 +85,10 @@ class PlainProgress:
         if now - self._last_line >= LINE_INTERVAL_SECONDS:
             self._last_line = now
             amount = amount_text(self._name or "", done, self._total)
-            self._write(f"{self._name}: {amount} after {now - self._began:.0f} s")
+            seconds = now - self._began
+            pace = pace_text(done, self._total, seconds, self._name not in _COUNTED)
+            behind = f", {pace}" if pace else ""
+            self._write(f"{self._name}: {amount} after {seconds:.0f} s{behind}")
 
     def swapped(self, groups: int) -> None:
         if self._name == SWAP_STAGE:
@@ -112,18 +117,23 @@ class TerminalProgress:
     def __init__(self, bars: "Progress") -> None:
         self._bars = bars
         self._task: TaskID | None = None
-        self._name, self._total = "", 0
+        self._name, self._total, self._began = "", 0, 0.0
 
     def stage(self, name: str, total: int) -> None:
         self.close()
         self._name, self._total = name, total
         amount = amount_text(name, 0, total)
-        self._task = self._bars.add_task(printable(name), total=total or None, amount=amount)
+        self._began = time.monotonic()
+        self._task = self._bars.add_task(
+            printable(name), total=total or None, amount=amount, pace=""
+        )
 
     def advance(self, done: int) -> None:
         if self._task is not None:
             amount = amount_text(self._name, done, self._total)
-            self._bars.update(self._task, completed=done, amount=amount)
+            seconds = time.monotonic() - self._began
+            pace = pace_text(done, self._total, seconds, self._name not in _COUNTED)
+            self._bars.update(self._task, completed=done, amount=amount, pace=pace)
 
     def swapped(self, groups: int) -> None:
         if self._name == SWAP_STAGE:
@@ -246,8 +256,9 @@ def _terminal_bars(stream: TextIO) -> Iterator[TerminalProgress]:
 
     bars = Progress(
         TextColumn("{task.description}", markup=False),
-        BarColumn(),
+        BarColumn(_BAR_COLUMNS),
         TextColumn("{task.fields[amount]}", markup=False),
+        TextColumn("{task.fields[pace]}", markup=False),
         TimeElapsedColumn(),
         console=Console(file=cast(TextIO, ForgivingStream(stream))),  # as PlainProgress
         redirect_stdout=False,  # stdout is the report's, perhaps a pipe's

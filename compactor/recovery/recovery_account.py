@@ -1,11 +1,13 @@
 """What a recovery did, for whoever goes on from there: by log, in words, in a round's report."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from compactor.host.printable import counted
+from compactor.log_dir_lock import UNTIL_A_CLEAN_SHUTDOWN
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
 from compactor.round_report import CleaningReport
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 
 
 def problems_of(recovered: Iterable[LogDirRecovery]) -> dict[str, str]:
@@ -30,10 +32,20 @@ def what_was_done(log: LogRecovery) -> str:
     return ", ".join(done + ([f"cut off: {log.truncated}"] if log.truncated else []))
 
 
+def advice_of(recovered: Iterable[LogDirRecovery]) -> list[str]:
+    """What a run after this recovery needs, a line for each log directory."""
+    return [
+        f"{log_dir.path}: no {CLEAN_SHUTDOWN}, and recover writes none: each run here needs "
+        f"--recover-first {UNTIL_A_CLEAN_SHUTDOWN}."
+        for log_dir in recovered
+        if not log_dir.has_clean_shutdown
+    ]
+
+
 def with_recovery_noted(
-    report: CleaningReport, recovered: Iterable[LogDirRecovery]
+    report: CleaningReport, recovered: Sequence[LogDirRecovery]
 ) -> CleaningReport:
-    """Note on each log what was settled before the round."""
+    """Note on each log what was settled before the round, and what the next run needs."""
     notes = {
         (log.log_dir, log.topic, log.partition): f"recovered first: {what_was_done(log)}"
         for log_dir in recovered
@@ -46,4 +58,5 @@ def with_recovery_noted(
         else log
         for log in report.logs
     )
-    return replace(report, logs=tuple(logs))
+    advice = tuple(line.removesuffix(".") for line in advice_of(recovered))
+    return replace(report, logs=tuple(logs), notices=(*report.notices, *advice))

@@ -1,21 +1,10 @@
-"""What a recovery did, as JSON, and what a run after it needs."""
+"""What a recovery did, as JSON."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from compactor.log_dir_lock import UNTIL_A_CLEAN_SHUTDOWN
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
+from compactor.recovery.recovery_account import advice_of
 from compactor.views.report_json import JsonObject
-from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
-
-
-def advice_of(recovered: Iterable[LogDirRecovery]) -> list[str]:
-    """What a run after this recovery needs, a line for each log directory."""
-    return [
-        f"{log_dir.path}: no {CLEAN_SHUTDOWN}, and recover writes none: each run here needs "
-        f"--recover-first {UNTIL_A_CLEAN_SHUTDOWN}."
-        for log_dir in recovered
-        if not log_dir.has_clean_shutdown
-    ]
 
 
 def recovery_document(recovered: Sequence[LogDirRecovery]) -> JsonObject:

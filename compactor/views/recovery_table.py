@@ -9,8 +9,7 @@ from rich.text import Text
 
 from compactor.host.printable import counted, one_line, printable
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
-from compactor.recovery.recovery_account import what_was_done
-from compactor.views.recovery_report import advice_of
+from compactor.recovery.recovery_account import advice_of, what_was_done
 
 SHOWN_LOGS = 40
 

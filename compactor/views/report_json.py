@@ -27,6 +27,8 @@ from compactor.round_report import (
 from compactor.views.report_totals import dropped_by_reason, totals_of
 
 JsonObject = dict[str, Any]
+_RATED = ("scan", "rewrite", "copy")
+FEWEST_RATED_BYTES = 64 << 20
 
 
 def to_line(document: JsonObject) -> str:
@@ -166,7 +168,11 @@ def _phase(phase: PhaseReport) -> JsonObject:
 
 
 def mb_per_second(phase: PhaseReport) -> float | None:
-    """Megabytes (10^6) of .log a second; None for a phase that reads none or takes no time."""
-    if not phase.log_bytes or phase.seconds <= 0:
+    """Megabytes (10^6) of .log a second.
+
+    None for a phase that works through none of them, as renames and the resolving of keys, and for
+    one of so few that what is measured is the start of the workers.
+    """
+    if phase.name not in _RATED or phase.log_bytes < FEWEST_RATED_BYTES or phase.seconds <= 0:
         return None
     return round(phase.log_bytes / 1e6 / phase.seconds, 1)

@@ -11,6 +11,7 @@ from compactor.host.printable import iso_time, one_line, printable, size_text
 from compactor.retention.rules import Rule
 from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus
 from compactor.views.copy_lines import copy_lines
+from compactor.views.next_steps import next_steps
 from compactor.views.originals_lines import originals_lines
 from compactor.views.report_json import mb_per_second
 from compactor.views.report_totals import (
@@ -27,6 +28,7 @@ ALWAYS_SHOWN = ("superseded", "tombstone", "null_key")  # the others where a rec
 SHOWN_LOGS = 40
 SHOWN_REASONS = 20
 SHOWN_NAMES = 3
+_PHASES = {"session": "start Spark"}  # Java and the workers of Python
 RETENTION_ESTIMATE = "Retention would delete, of the segments as they are before cleaning"
 
 
@@ -59,6 +61,7 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
     parts += [_line(line) for line in copy_lines(report.copies)]
     if report.originals is not None:
         parts += [_line(line) for line in originals_lines(report.originals)]
+    parts += [_line(line) for line in next_steps(report)]
     return Group(*parts)
 
 
@@ -173,7 +176,7 @@ def _phases_table(report: CleaningReport) -> Table:
     for phase in report.phases:
         rate = mb_per_second(phase)
         table.add_row(
-            Text(printable(phase.name)),
+            Text(printable(_PHASES.get(phase.name, phase.name))),
             f"{phase.seconds:.2f}",
             size_text(phase.log_bytes) if phase.log_bytes else "",
             "" if rate is None else f"{rate:,.1f}",

@@ -43,7 +43,9 @@ def test_a_long_stage_tells_every_ten_seconds() -> None:
     lines.stage("scan", 0)
     for done in (1, 2, 3, 4):
         lines.advance(done * MB)
-    assert stream.getvalue() == "scan: 2.0 MB after 10 s\nscan: 4.0 MB after 20 s\n"
+    assert stream.getvalue() == (
+        "scan: 2.0 MB after 10 s, 198.0 kB/s\nscan: 4.0 MB after 20 s, 198.0 kB/s\n"
+    )
 
 
 def test_a_stage_without_units_tells_its_time() -> None:

@@ -6,7 +6,13 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from compactor.round_report import CleaningReport, LogStatus, RetentionReport, SegmentCounts
+from compactor.round_report import (
+    CleaningReport,
+    LogStatus,
+    PhaseReport,
+    RetentionReport,
+    SegmentCounts,
+)
 from compactor.views.report_table import SHOWN_LOGS, SHOWN_REASONS, report_view
 from tests.compactor.rounds import COUNTS, log, report
 
@@ -27,9 +33,29 @@ def test_a_round_at_80_columns() -> None:
         " orders-0      7 → 2   5.0 MB → 2.0 MB   1,000 → 400       600",
         " phase    seconds     read   MB/s",
         " survey      0.01",
-        " scan        2.00   5.0 MB    2.5",
+        " scan        2.00   5.0 MB",
         "Records dropped: 580 superseded, 15 tombstone, 5 null key.",
         "Logs: 1 cleaned. 5.0 MB → 2.0 MB, 60.0% gone, in 4.0 s.",
+        "Next: start the broker. This checks every file first, if you like:",
+        "  compactor verify /data",
+    ]
+
+
+def test_a_rate_is_shown_where_it_means_something() -> None:
+    """Not of renames, nor of so little that the start of the workers is measured."""
+    phases = (
+        PhaseReport("session", 2.0, 0),
+        PhaseReport("scan", 2.0, 100_000_000),
+        PhaseReport("rewrite", 2.0, 60_000_000),
+        PhaseReport("swap", 2.0, 100_000_000),
+    )
+    lines = [line.split() for line in shown(replace(report(log(0)), phases=phases))]
+    at = lines.index("phase seconds read MB/s".split())
+    assert lines[at + 2 : at + 6] == [
+        "start Spark 2.00".split(),
+        "scan 2.00 100.0 MB 50.0".split(),
+        "rewrite 2.00 60.0 MB".split(),
+        "swap 2.00 100.0 MB".split(),
     ]
 
 
@@ -57,7 +83,7 @@ def test_reasons_of_transactions_are_shown_where_there_are_some() -> None:
         ["1,234", "7"],
     ]
     assert max(map(len, shown(one, 131))) <= 131
-    assert lines[-2] == (
+    assert lines[-4] == (
         "Records dropped: 1,160 superseded, 30 tombstone, 10 null key, 1,234 aborted, 7 marker."
     )
 
@@ -90,7 +116,7 @@ def test_retention_leaves_room_for_names_at_80_columns() -> None:
 def test_a_dry_run_says_so() -> None:
     lines = shown(report(log(0, LogStatus.WOULD_CLEAN), dry_run=True))
     assert lines[0].startswith("Dry run, nothing was written")
-    assert lines[-1] == ("Logs: 1 would be cleaned. 5.0 MB → 2.0 MB, 60.0% would go, in 4.0 s.")
+    assert lines[-2] == ("Logs: 1 would be cleaned. 5.0 MB → 2.0 MB, 60.0% would go, in 4.0 s.")
 
 
 def test_an_empty_round() -> None:
