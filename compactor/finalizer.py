@@ -34,6 +34,8 @@ as a split may leave one (C-16.3): it stretches the range over that source.
 
 One group of a log at a time, in ascending order: while two stand in .swap, recovery deletes what
 lies between them, and a later group may drop a tombstone as an earlier one drops what it hides.
+Groups with nothing between them, none of which becomes empty, may go in as one: as a split does,
+they count all together or not at all.
 """
 
 import os
@@ -83,7 +85,15 @@ class StagedGroup(NamedTuple):
 
     path: str  # the partition directory
     sources: tuple[Source, ...]
-    destinations: tuple[StagedSegment, ...]  # one, but for a split (C-16.3) or one over 2 GiB
+    destinations: tuple[StagedSegment, ...]  # one, but for a split (C-16.3), one over 2 GiB, or
+    # several groups side by side
+
+
+def side_by_side(groups: Sequence[StagedGroup]) -> StagedGroup:
+    """Groups that follow one another in a log as one. No destination of several may be empty."""
+    sources = chain.from_iterable(group.sources for group in groups)
+    destinations = chain.from_iterable(group.destinations for group in groups)
+    return StagedGroup(groups[0].path, tuple(sources), tuple(destinations))
 
 
 class _Move(NamedTuple):

@@ -1,8 +1,8 @@
 """Swaps segment groups in while others are still being rewritten, so that few are staged at once.
 
-The groups of a log go in one at a time and in ascending order, as in Kafka: a tombstone must not
-go before the records that it hides have gone from an older group. Several logs go at once, since
-each waits for the disk most of the time.
+The groups of a log go in in ascending order, as in Kafka: a tombstone must not go before the
+records that it hides have gone from an older group. Those that wait side by side go in as one,
+which takes fewer syncs. Several logs go at once, since each waits for the disk most of the time.
 """
 
 import os
@@ -22,7 +22,13 @@ from cleaner_jobs.unchanged import LogChangedError, check_in_place
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.planned_files import PlannedFiles
 from compactor.cleaning.stage_values import FinishedGroup
-from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
+from compactor.finalizer import (
+    StagedGroup,
+    StagedSegment,
+    remove_cleaned,
+    side_by_side,
+    swap_group,
+)
 from compactor.host.progress import ProgressSink
 from compactor.originals.kept_files import mark_of
 from compactor.planning.layout import sources_of
@@ -36,6 +42,7 @@ if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper
 
 SWAP_THREADS = 16
+GROUPS_AT_ONCE = 64  # of one log; what they replace is removed once all of them are in
 REMOVED_AT_ONCE_BYTES = 16 << 20  # by one thread, one after the other: a few small files
 
 
@@ -196,65 +203,90 @@ class GroupSwapper:
 
     def _work(self, queue: _Queue) -> None:
         try:
-            while (group := self._next(queue)) is not None:
-                if self._swap_or_fail(queue, group):
-                    self._count()
+            while run := self._next(queue):
+                self._count(self._swap_or_fail(queue, run))
         except BaseException as error:
             self._broke_off = error
             self._stop.set()
             raise
 
-    def _swap_or_fail(self, queue: _Queue, group: FinishedGroup) -> bool:
-        """Whether it is in; what is wrong with the log or its files concerns no other log."""
+    def _swap_or_fail(self, queue: _Queue, run: Sequence[FinishedGroup]) -> int:
+        """How many of them are in; what is wrong with the log or its files concerns no other."""
+        before = queue.swapped.groups
         try:
-            self._swap(queue, group)
-            return True
+            self._swap(queue, run)
         except (CorruptFileError, LogChangedError, OSError) as error:
             _fail(queue, error)
             broke_off = _is_between_swaps(self._files, queue.plan.path)
             queue.swapped = queue.swapped._replace(broke_off=broke_off)
-            return False
+        return queue.swapped.groups - before
 
-    def _count(self) -> None:
+    def _count(self, groups: int) -> None:
         with self._lock:
-            self._swapped_groups += 1
-            self._progress.swapped(self._swapped_groups)
+            for _ in range(groups):
+                self._swapped_groups += 1
+                self._progress.swapped(self._swapped_groups)
 
-    def _next(self, queue: _Queue) -> FinishedGroup | None:
+    def _next(self, queue: _Queue) -> list[FinishedGroup]:
+        """The groups that go in next, as one; none where it is over, or another has to come."""
         with self._lock:
             failed = queue.stopped or queue.swapped.problem is not None
-            group = queue.finished.pop(queue.swapped.groups, None)
-            queue.busy = group is not None and not failed and not self._stop.is_set()
-            return group if queue.busy else None
+            group, run = queue.finished.pop(queue.swapped.groups, None), []
+            while group is not None:
+                run.append(group)
+                following = queue.finished.get(group.group + 1)
+                fits = following is not None and all(map(_goes_with_others, (group, following)))
+                group = following if fits and len(run) < GROUPS_AT_ONCE else None
+                if group is not None:
+                    del queue.finished[group.group]
+            queue.busy = bool(run) and not failed and not self._stop.is_set()
+            return run if queue.busy else []
 
-    def _swap(self, queue: _Queue, group: FinishedGroup) -> None:
-        plan, rewritten = queue.plan, group.rewritten
-        self._require_unchanged(queue, group)
-        if not queue.swapped.groups:
-            remove_cleaned(self._files, plan.path)
-        if rewritten[0].left_in_place:
-            _require_same(plan, group)
-        else:
-            staged = self._staged(queue, group)
-            if self._originals is not None:
-                staged = self._originals.keep_group(plan, staged)
+    def _swap(self, queue: _Queue, run: Sequence[FinishedGroup]) -> None:
+        """Those before one with which something is wrong go in before it is raised."""
+        ready: list[FinishedGroup] = []
+        staged: list[StagedGroup] = []
+        problem: Exception | None = None
+        for group in run:
+            try:
+                staged += self._made_ready(queue, group)
+            except (CorruptFileError, LogChangedError, OSError) as error:
+                problem = error
+                break
+            ready.append(group)
+        if staged:
             names = None if queue.files is None else queue.files.names
-            replaced_bytes = sum(source.log_bytes for source in staged.sources)
+            together = side_by_side(staged)
+            replaced_bytes = sum(source.log_bytes for source in together.sources)
             remove = partial(queue.removals.begin, replaced_bytes)
-            swap_group(self._files, staged, remove, names)
-            for piece in rewritten:
+            swap_group(self._files, together, remove, names)
+            for piece in chain.from_iterable(group.rewritten for group in ready):
                 if piece.facts_file:  # of the work directory: they are joined
                     own = piece.log_file, piece.facts_file
                     left = [path for path in own if self._files.exists(path)]  # one was taken over
                     queue.removals.begin(piece.log_bytes, left)
-        queue.swapped = queue.swapped._replace(groups=queue.swapped.groups + 1)
+        queue.swapped = queue.swapped._replace(groups=queue.swapped.groups + len(ready))
+        if problem is not None:
+            raise problem
+
+    def _made_ready(self, queue: _Queue, group: FinishedGroup) -> list[StagedGroup]:
+        """A group to be swapped in; none where it stays as it is."""
+        plan = queue.plan
+        self._require_unchanged(queue, group)
+        if not group.group:
+            remove_cleaned(self._files, plan.path)
+        if group.rewritten[0].left_in_place:
+            _require_same(plan, group)
+            return []
+        staged = self._staged(queue, group)
+        return [staged if self._originals is None else self._originals.keep_group(plan, staged)]
 
     def _require_unchanged(self, queue: _Queue, group: FinishedGroup) -> None:
         """A log in use stays as it is. The first group looks at the files of all."""
         try:
             if queue.files is not None:
                 queue.files.check(group.group)
-            elif not queue.swapped.groups:
+            elif not group.group:
                 self._require_in_place(queue.sources)
         except LogChangedError:
             self._require_in_place(queue.sources[group.group :])  # says what has changed in it
@@ -277,6 +309,17 @@ class GroupSwapper:
         staged = only.log_file, only.index_file, only.time_index_file, only.txn_index_file
         segment = StagedSegment(sources[0].base_offset, *staged)
         return StagedGroup(plan.path, sources, (segment,))
+
+
+def _goes_with_others(group: FinishedGroup) -> bool:
+    """Whether a group may be swapped in as one with its neighbours.
+
+    Not what is left in place: it would lie between two that recovery takes for one. Nor what has
+    become empty: an empty destination behind others would need a rule of its own (C-15.9). Nor what
+    is joined here, which takes longer than its syncs.
+    """
+    only = group.rewritten[0]
+    return not (only.left_in_place or needs_joining(group.rewritten)) and only.log_bytes > 0
 
 
 def _require_same(plan: LogPlan, group: FinishedGroup) -> None:

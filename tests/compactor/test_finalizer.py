@@ -12,6 +12,7 @@ from compactor.finalizer import (
     StagedGroup,
     StagedSegment,
     mark_deleted,
+    side_by_side,
     swap_group,
     sweep_staged,
 )
@@ -162,6 +163,27 @@ def in_two(root: Path) -> StagedGroup:
     (partition / file_name(0, TXN_INDEX)).write_bytes(b"old")
     later = segment(partition, 4, "x", TXN_INDEX)  # the base of a source, as it may be
     return group._replace(destinations=(*group.destinations, later))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_groups_that_go_in_as_one_take_one_more_sync_each(
+    tmp_path: Path, files: WatchedFiles, count: int
+) -> None:
+    """Five for one; of several, one more for those above the lowest, and one for each of them."""
+    bases = range(0, 10 * count, 10)
+    logs = {base: [keyed(base, "ab"), keyed(base + 5, "a")] for base in bases}
+    partition = make_partition(tmp_path / "logs", {**logs, 10 * count: []})
+    plan = plan_of(partition, [[base] for base in bases], 10 * count)
+    groups = [
+        StagedGroup(str(partition), sources, (segment(partition, base, "abcdef"),))
+        for base, sources in zip(bases, sources_of(plan), strict=True)
+    ]
+    swap_group(files, side_by_side(groups))
+    assert done(files).count(SYNC) == (5 if count == 1 else 5 + count)
+    for base in bases:
+        assert (partition / file_name(base, LOG)).read_bytes() == encode(keyed(base, "abcdef"))
+    assert len(list(partition.glob("*.log"))) == count + 1
+    assert not [path.name for path in partition.iterdir() if path.suffix == ".deleted"]
 
 
 def test_several_destinations_come_in_kafkas_order(tmp_path: Path, files: WatchedFiles) -> None:

@@ -6,16 +6,19 @@ Made of reference batches. Offsets, groups and what becomes of each record are t
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from compactor.cleaning.overflow import Splitting, split_overflowing
+from compactor.cleaning.swapper import GroupSwapper
 from compactor.config import Config, load_config, parse_topic_configs
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.originals.originals_keeper import open_keeper
@@ -61,6 +64,7 @@ class Story:
     topic_configs: TopicConfigs
     groups: Mapping[str, Sequence[Sequence[int]]]  # what the plan has to be, by partition
     in_pieces: bool = False  # several tasks rewrite a group, and what they leave is joined
+    all_wait: bool = False  # no group is swapped in before all are finished
     is_undone: bool = False  # a run has kept its originals: cut short is what brings them back
     kafka_rounds: int = 1  # until Kafka's cleaner has done what one run of ours does (C-16.2)
     statuses: Sequence[LogStatus] = (LogStatus.CLEANED,)  # in the report of the run
@@ -127,6 +131,23 @@ ORDERS_ABORTED: Mapping[int, Sequence[tuple[int, int, int, int]]] = {
     30: [(5, 25, 34, 34)],
     60: [(6, 45, 63, 63)],
 }
+WAITING: Mapping[int, Batches] = {
+    # the first group keeps z and b
+    0: [plain(0, "kazm", 180)],
+    10: [plain(10, "ab", 180)],
+    # of the second only 20 has something left: k goes with its tombstone, behind its end
+    20: [plain(20, "xaax", 180)],
+    30: [expired(30, "K"), plain(31, "a")],
+    # nothing of the third is left
+    40: [plain(40, "acad", 180)],
+    50: [plain(50, "cd", 180)],
+    # the three last ones supersede; m, of the first group, goes with its tombstone
+    60: [plain(60, "acdy", 200)],
+    70: [expired(70, "M"), plain(71, "ef", 200)],
+    80: [plain(80, "eghi", 220)],
+    90: [plain(90, "jjkh", 250)],
+    100: [plain(100, "a")],
+}
 PAYMENTS: Mapping[int, Batches] = {
     0: [plain(0, "abc")],
     5: [plain(5, "Ab")],
@@ -143,6 +164,11 @@ def _orders(root: Path) -> None:
 
 def _joined(root: Path) -> None:
     write_partition(root / "orders-0", ORDERS, ORDERS_ABORTED)
+    write_checkpoints(root)
+
+
+def _waiting(root: Path) -> None:
+    write_partition(root / "waiting-0", WAITING)
     write_checkpoints(root)
 
 
@@ -190,12 +216,16 @@ NEVER_CLEANED = COMPACT | {
 }
 ORDERS_CONFIGS = {"orders": COMPACT | {"segment.bytes": "1400"}, "payments": COMPACT}
 ORDERS_GROUPS = {"orders-0": [[0, 10, 20], [30, 40], [50, 60, 70], [80]], "payments-0": [[0, 5]]}
+# the first two are swapped in as one, the third alone, the last three as one
+WAITING_GROUPS = {"waiting-0": [[0, 10], [20, 30], [40, 50], [60, 70], [80], [90]]}
 _OF_RUNS = (
     Story("orders", _orders, ORDERS_CONFIGS, ORDERS_GROUPS),
     Story("joined", _joined, ORDERS_CONFIGS, {"orders-0": ORDERS_GROUPS["orders-0"]},
           in_pieces=True),
     Story("retained", _retained, {"retained": NEVER_CLEANED, "rolled": NEVER_CLEANED}, {},
           statuses=(LogStatus.PASSED_OVER,)),
+    Story("waiting", _waiting, {"waiting": COMPACT | {"segment.bytes": "1500"}}, WAITING_GROUPS,
+          all_wait=True),
     Story("split", _split, {"split": COMPACT}, {"split-0": [[0]]}, kafka_rounds=2),
 )  # fmt: skip
 
@@ -211,7 +241,7 @@ STORIES = (
             is_undone=True,
         )
         for story in _OF_RUNS
-        if story.name in {"joined", "retained"}
+        if story.name in {"joined", "retained", "waiting"}
     ),
 )
 
@@ -265,10 +295,21 @@ def planned(story: Story, root: Path, now_ms: int = NOW_MS) -> RoundPlan:
 @contextmanager
 def _patched(story: Story) -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as monkeypatch:
+        if story.all_wait:
+            monkeypatch.setattr(GroupSwapper, "_next", _once_all_are_finished)
         if story.in_pieces:
             for name, value in (("STRETCH_BYTES", 150), ("TASK_BYTES", 50), ("LOG_COST_BYTES", 1)):
                 monkeypatch.setattr(layout, name, value)
         yield monkeypatch
+
+
+_next = GroupSwapper._next
+
+
+def _once_all_are_finished(swapper: GroupSwapper, queue: Any) -> Any:
+    while len(queue.finished) + queue.swapped.groups < len(queue.plan.groups):
+        time.sleep(0.001)
+    return _next(swapper, queue)
 
 
 def write_partition(

@@ -16,6 +16,7 @@ import xxhash
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Rewritten, Verdict
 from cleaner_jobs.tasks import cleaned_segment, sync_pool
+from compactor.cleaning import swapper
 from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper
 from compactor.round_report import LogStatus
@@ -381,9 +382,10 @@ def test_staged_files_of_a_run_that_died_are_swept(local: LocalRound, tmp_path: 
 
 
 def test_a_swap_that_fails_stops_its_log_and_earlier_groups_stay(
-    local: LocalRound, tmp_path: Path
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C-6.5: and the checkpoint is not moved."""
+    monkeypatch.setattr(swapper, "GROUPS_AT_ONCE", 1)
     partition = logs_in(tmp_path)
 
     def refuse(operation: Operation) -> None:

@@ -3,6 +3,7 @@
 import errno
 import os
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -68,6 +69,82 @@ def test_groups_go_in_in_ascending_order_however_they_are_finished(
         found = groups.finish()
     assert swapped == [0, 4, 8]
     assert found == {0: Swapped(groups=3)}
+
+
+def filled(number: int, root: Path, data: bytes = b"batch", log_bytes: int = 5) -> FinishedGroup:
+    """A group of which something is left."""
+    path = root / f"staged-{number}"
+    path.write_bytes(data)
+    checksum = xxhash.xxh3_64_intdigest(data)
+    piece = rewritten(group=number, log_file=str(path), log_bytes=log_bytes, log_checksum=checksum)
+    return FinishedGroup(number, (), [piece])
+
+
+def swapped_behind_the_first(
+    root: Path, monkeypatch: pytest.MonkeyPatch, *others: FinishedGroup
+) -> tuple[list[list[int]], Swapped]:
+    """The sources of each swap, where all others are finished while the first one goes in."""
+    all_wait, swaps = threading.Event(), list[list[int]]()
+
+    def note(_: object, group: StagedGroup, *__: object) -> None:
+        assert all_wait.wait(60)
+        swaps.append([source.base_offset for source in group.sources])
+        assert len(group.destinations) == len(group.sources)
+
+    monkeypatch.setattr(swapper, "swap_group", note)
+    plan = plan_in(root)
+    with GroupSwapper("run", NoProgress()) as groups:
+        groups.give(plan, filled(0, root))
+        while groups._queues[plan.log_id].finished:
+            time.sleep(0.001)
+        for group in others:
+            groups.give(plan, group)
+        all_wait.set()
+        return swaps, groups.finish()[plan.log_id]
+
+
+def test_groups_that_wait_side_by_side_go_in_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = filled(1, tmp_path), filled(2, tmp_path)
+    swaps, found = swapped_behind_the_first(tmp_path, monkeypatch, *both)
+    assert (swaps, found) == ([[0], [4, 8]], Swapped(groups=3))
+
+
+@pytest.mark.parametrize("first_is_empty", [True, False])
+def test_one_that_becomes_empty_goes_in_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_is_empty: bool
+) -> None:
+    """C-15.9: recovery has no range for it."""
+    two = [filled(1, tmp_path), finished(2, tmp_path)]
+    if first_is_empty:
+        two = [finished(1, tmp_path), filled(2, tmp_path)]
+    swaps, found = swapped_behind_the_first(tmp_path, monkeypatch, *two)
+    assert (swaps, found) == ([[0], [4], [8]], Swapped(groups=3))
+
+
+def test_so_does_one_that_is_left_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would lie between its neighbours, where recovery deletes what is no .swap (C-15.6)."""
+    log_bytes = log_of(logs_in(tmp_path / "same"), 4).stat().st_size
+    stays = FinishedGroup(1, (), [rewritten(group=1, left_in_place=True, log_bytes=log_bytes)])
+    swaps, found = swapped_behind_the_first(tmp_path, monkeypatch, stays, filled(2, tmp_path))
+    assert (swaps, found) == ([[0], [8]], Swapped(groups=3))
+
+
+def test_so_many_at_once_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swapper, "GROUPS_AT_ONCE", 1)
+    both = filled(1, tmp_path), filled(2, tmp_path)
+    swaps, found = swapped_behind_the_first(tmp_path, monkeypatch, *both)
+    assert (swaps, found) == ([[0], [4], [8]], Swapped(groups=3))
+
+
+def test_those_before_a_group_that_is_wrong_go_in_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = filled(1, tmp_path), filled(2, tmp_path, b"batc")
+    swaps, found = swapped_behind_the_first(tmp_path, monkeypatch, *both)
+    assert (swaps, found.groups) == ([[0], [4]], 2)
+    assert found.problem is not None and "4 bytes are there, 5 were" in found.problem.problem
 
 
 @pytest.mark.parametrize(("suffix", "half_done"), [(".deleted", True), (".cleaned", False)])
@@ -194,6 +271,7 @@ def test_groups_that_were_in_before_a_problem_are_counted(
         swap_group(files, group, remove, names)
 
     monkeypatch.setattr(swapper, "swap_group", swap)
+    monkeypatch.setattr(swapper, "GROUPS_AT_ONCE", 1)
     report = local.run(plan)
     assert [log.status for log in report.logs] == [LogStatus.CLEANED, LogStatus.FAILED]
     assert report.logs[1].notes == (
