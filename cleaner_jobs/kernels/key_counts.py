@@ -39,19 +39,16 @@ VERSIONS_SHIFT, VERSIONS_MASK = 1, (1 << 23) - 1
 OFFSET_SHIFT, BYTES_MASK = 32, (1 << 32) - 1
 MAX_RUN_BYTES = BYTES_MASK  # of the records of one counted run
 TAG_MASK = 0xFFFFFFFF00000000  # of a slot: the top half of word 1, over an index plus one
-KEY_COLUMNS = 3  # versions, bytes, index of the latest record or entry
+OTHERS_SHIFT, NOT_LATEST = 32, 2**64 - 1  # of what count_keys fills in
+KEY_COLUMNS = 3  # of merged keys: versions, bytes, index of the latest entry
 _LATEST = 2
 AHEAD = 24  # records: so far ahead of its turn the slot of one is fetched
 
 
 @inlined
-def _key_of(table: UInt64Array, hashes: Any, keys: Any, held: Any, number: Any) -> Any:
-    """The index of a key in `keys`, or number after having put it there.
-
-    hashes: two columns. held: which of them is asked for.
-    """
-    first_hash, second_hash = hashes
-    first, second = first_hash[held], second_hash[held] & np.uint64(HASH_MASK)
+def _key_of(table: UInt64Array, entries: UInt64Array, keys: Any, entry: Any, number: Any) -> Any:
+    """The index of an entry's key in `keys`, or number after having put it there."""
+    first, second = entries[entry, 0], entries[entry, 1] & np.uint64(HASH_MASK)
     here = (second & np.uint64(TAG_MASK)) | np.uint64(number + 1)
     mask = np.uint64(table.shape[0] - 1)
     slot = first & mask
@@ -63,83 +60,103 @@ def _key_of(table: UInt64Array, hashes: Any, keys: Any, held: Any, number: Any) 
         if (found ^ here) & np.uint64(TAG_MASK) == 0:
             key = np.int64(found & np.uint64(0xFFFFFFFF)) - 1
             other = keys[key, _LATEST]
-            if first_hash[other] == first and second_hash[other] & np.uint64(HASH_MASK) == second:
+            if entries[other, 0] == first and entries[other, 1] & np.uint64(HASH_MASK) == second:
                 return np.int64(key)
         slot = (slot + np.uint64(1)) & mask
 
 
 @kernel
 def count_keys(
-    columns: Any, sizes: NDArray[np.uint32], count: int, table: UInt64Array, keys: Int64Array
+    columns: Any,
+    sizes: NDArray[np.uint32],
+    count: int,
+    table: UInt64Array,
+    others: UInt64Array,
 ) -> int:
-    """Count the records of each key among the first count of parsed columns, in log order.
+    """Count the records of each key among the first count of parsed columns.
 
-    columns: as of parse_records; those records count that are IN_MAP. table: a power of two of
-    slots with room for count keys. keys: (>= count, KEY_COLUMNS), filled from the top: records,
-    their bytes, and the number of the latest. Returns how many keys there are.
+    columns: as of parse_records; those records count that are IN_MAP. table: (slots, 2), a power of
+    two of slots with room for count keys; what it held is lost. others: (>= count,), filled: of the
+    latest record of a key how many others there are, shifted by OTHERS_SHIFT, and their bytes; of
+    any other record NOT_LATEST. Returns how many entries pack_keys makes of them.
+
+    From the last record to the first, so that a slot, which holds all of a key that is compared and
+    the number of its latest record, never changes.
     """
     first_hash, second_hash, _, states = columns
     table[:] = 0
     mask = np.uint64(table.shape[0] - 1)
-    found: Any = np.int64(0)
-    for i in range(count):
-        if i + AHEAD < count:
-            prefetch(table, np.int64(first_hash[i + AHEAD] & mask))
+    entries: Any = np.int64(0)
+    for i in range(count - 1, -1, -1):
+        if i >= AHEAD:
+            prefetch(table, np.int64(first_hash[i - AHEAD] & mask) * 2)
+        others[i] = np.uint64(NOT_LATEST)
         if states[i] & np.uint8(IN_MAP) == 0:
             continue
-        key = _key_of(table, (first_hash, second_hash), keys, i, found)
-        if key == found:
-            keys[key, VERSIONS] = keys[key, BYTES] = 0
-            found += 1
-        keys[key, VERSIONS] += 1
-        keys[key, BYTES] += sizes[i]
-        keys[key, _LATEST] = i
-    return int(found)
+        first, second = first_hash[i], second_hash[i] & np.uint64(HASH_MASK)
+        slot = first & mask
+        while table[slot, 1] != 0 and (
+            table[slot, 0] != first or table[slot, 1] & np.uint64(HASH_MASK) != second
+        ):
+            slot = (slot + np.uint64(1)) & mask
+        held = table[slot, 1]
+        if held == 0:
+            table[slot, 0] = first
+            table[slot, 1] = second | np.uint64(i + 1)
+            others[i] = np.uint64(0)
+            entries += 1
+        else:
+            latest = np.int64(held & np.uint64(~HASH_MASK & 0xFFFFFFFF)) - 1
+            entries += np.int64(others[latest] == 0)
+            others[latest] += np.uint64(1 << OTHERS_SHIFT) + np.uint64(sizes[i])
+    return int(entries)
 
 
 @kernel
 def pack_keys(
     columns: Any,
     sizes: NDArray[np.uint32],
-    keys: tuple[Int64Array, int],
+    counted: tuple[UInt64Array, int],
     run: tuple[int, int],
     entries: UInt64Array,
     starts: UInt64Array,
 ) -> int:
     """Lay out the entries of counted keys by hash partition; return how many there are.
 
-    keys: as count_keys has filled them in, and how many. run: what offsets are relative to, and how
-    many topmost bits of a first hash name its hash partition. entries: (at least twice as many, or
-    as there are records, 3). starts: (2 ** bits + 1,), filled: hash partition p is entries
+    counted: others, as count_keys has filled them in, and of how many records. run: what offsets
+    are relative to, and how many topmost bits of a first hash name its hash partition. entries:
+    (as many as count_keys says, 3). starts: (2 ** bits + 1,), filled: hash partition p is entries
     starts[p]:starts[p + 1].
     """
     first_hash, second_hash, offsets, states = columns
-    held, count = keys
+    others, count = counted
     first_offset, bits = run
     shift = np.uint64(64 - bits)
     starts[:] = 0
     for i in range(count):
-        p = np.int64(first_hash[held[i, _LATEST]] >> shift) if bits else 0
-        starts[p + 1] += np.uint64(2) if held[i, VERSIONS] > 1 else np.uint64(1)
+        if others[i] != np.uint64(NOT_LATEST):
+            p = np.int64(first_hash[i] >> shift) if bits else 0
+            starts[p + 1] += np.uint64(2) if others[i] else np.uint64(1)
     for p in range(starts.shape[0] - 1):
         starts[p + 1] += starts[p]
     total = starts[starts.shape[0] - 1]
     for i in range(count):
-        latest = held[i, _LATEST]
-        p = np.int64(first_hash[latest] >> shift) if bits else 0
-        second = second_hash[latest] & np.uint64(HASH_MASK)
-        offset = np.uint64(offsets[latest] - first_offset) << np.uint64(OFFSET_SHIFT)
+        if others[i] == np.uint64(NOT_LATEST):
+            continue
+        p = np.int64(first_hash[i] >> shift) if bits else 0
+        second = second_hash[i] & np.uint64(HASH_MASK)
+        offset = np.uint64(offsets[i] - first_offset) << np.uint64(OFFSET_SHIFT)
         at = np.int64(starts[p])
-        if held[i, VERSIONS] > 1:
-            others = np.uint64(held[i, VERSIONS] - 1) << np.uint64(VERSIONS_SHIFT)
-            entries[at, 0] = first_hash[latest]
-            entries[at, 1] = second | others
-            entries[at, 2] = offset | np.uint64(held[i, BYTES] - sizes[latest])
+        if others[i]:
+            versions = (others[i] >> np.uint64(OTHERS_SHIFT)) << np.uint64(VERSIONS_SHIFT)
+            entries[at, 0] = first_hash[i]
+            entries[at, 1] = second | versions
+            entries[at, 2] = offset | (others[i] & np.uint64(BYTES_MASK))
             at += 1
-        tombstone = np.uint64(1) if states[latest] & np.uint8(TOMBSTONE) else np.uint64(0)
-        entries[at, 0] = first_hash[latest]
+        tombstone = np.uint64(1) if states[i] & np.uint8(TOMBSTONE) else np.uint64(0)
+        entries[at, 0] = first_hash[i]
         entries[at, 1] = second | np.uint64(1 << VERSIONS_SHIFT) | tombstone
-        entries[at, 2] = offset | np.uint64(sizes[latest])
+        entries[at, 2] = offset | np.uint64(sizes[i])
         starts[p] = np.uint64(at + 1)
     for p in range(starts.shape[0] - 1, 0, -1):
         starts[p] = starts[p - 1]
@@ -149,15 +166,18 @@ def pack_keys(
 
 @kernel
 def merge_keys(entries: UInt64Array, count: int, table: UInt64Array, keys: Int64Array) -> int:
-    """As count_keys, of entries that stand in the order of the log."""
+    """Count the records of each key among the first count of entries, in the order of the log.
+
+    table: a power of two of slots with room for count keys. keys: (>= count, KEY_COLUMNS), filled
+    from the top: records, their bytes, and the number of the latest entry. Returns how many keys.
+    """
     table[:] = 0
     mask = np.uint64(table.shape[0] - 1)
-    first_hash, second_hash = entries[:, 0], entries[:, 1]
     found: Any = np.int64(0)
     for i in range(count):
         if i + AHEAD < count:
             prefetch(table, np.int64(entries[i + AHEAD, 0] & mask))
-        key = _key_of(table, (first_hash, second_hash), keys, i, found)
+        key = _key_of(table, entries, keys, i, found)
         if key == found:
             keys[key, VERSIONS] = keys[key, BYTES] = 0
             found += 1

@@ -43,7 +43,7 @@ ALL_DONE, NO_ROOM, NOT_TAKEN, DIFFERENT, CHANGED = range(5)
 
 
 @inlined
-def _plausible(bounds: Int64Array, rows: Int64Array, is_read: Any, count: Any) -> tuple[Any, Any]:
+def plausible(bounds: Int64Array, rows: Int64Array, is_read: Any, count: Any) -> tuple[Any, Any]:
     """How many batches, from the first on, have room for their records; and how many those are."""
     records: Any = np.int64(0)
     for i in range(count):
@@ -87,7 +87,7 @@ def filter_batches(
             (bounds, digests),
             tools,
         )
-        count, records = _plausible(bounds, its, its_read, taken)
+        count, records = plausible(bounds, its, its_read, taken)
         if count == 0:
             return done, NOT_TAKEN, 0
         end = done + count
@@ -191,7 +191,7 @@ def scan_packed(
                 (bounds, no_digests),
                 tools,
             )
-            taken, _ = _plausible(bounds, left, left_is_read, taken)
+            taken, _ = plausible(bounds, left, left_is_read, taken)
             if taken == 0:
                 return batches, filled, heads, NOT_PLAIN, 0
             behind, _, code, _ = parse_records(

@@ -10,22 +10,28 @@ import numpy as np
 
 from cleaner_jobs.inspect_values import CountedRun, new_counters
 from cleaner_jobs.kernels.batch_flags import flag_aborted
-from cleaner_jobs.kernels.key_counts import KEY_COLUMNS, MAX_RUN_BYTES, count_keys, pack_keys
+from cleaner_jobs.kernels.count_runs import count_run
+from cleaner_jobs.kernels.key_counts import MAX_RUN_BYTES, count_keys, pack_keys
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS, table_slots
+from cleaner_jobs.kernels.plain_runs import NO_MORE, PART_FULL
 from cleaner_jobs.kernels.record_counts import count_records
 from cleaner_jobs.task_values import RoundSettings, Stretch
 from cleaner_jobs.tasks.batch_window import (
     Payloads,
+    Place,
     Window,
     WindowReader,
     check_checksums,
     payloads,
+    place_behind,
 )
 from cleaner_jobs.tasks.entry_blocks import write_entries
+from cleaner_jobs.tasks.plain_source import PlainSource, most_records, rows_of_run
 from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.txn_batches import AbortedRanges
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import LogChangedError
+from storage.codecs.payload_kernels import tools_of_thread
 from storage.errors import CorruptFileError
 from storage.files.filesystem import naming
 from storage.formats.batch_columns import (
@@ -36,10 +42,13 @@ from storage.formats.batch_columns import (
     POSITION,
     RECORDS_COUNT,
     SIZE,
+    SLACK_BYTES,
+    Int64Array,
 )
 from storage.formats.batch_header import CODEC_MASK
 
 RUN_RECORDS = 1 << 20
+CHUNK_PAYLOAD_BYTES = 512 << 10  # decompressed at once: the cache of one core holds it
 MAX_RUN_OFFSETS = 1 << 32
 EVERY_OFFSET = 0, 2**63 - 1  # keys are counted wherever they stand
 
@@ -80,6 +89,44 @@ class _Counting:
         self._payload_bytes += payload_bytes
         self._log_bytes += int(rows[-1, POSITION] + rows[-1, SIZE] - rows[0, POSITION])
 
+    def add_run(
+        self, stretch: Stretch, source: PlainSource, at: Place, aborted: Int64Array
+    ) -> tuple[Int64Array, int]:
+        """Take in the batches at a place, as many as a kernel takes and there is room for.
+
+        Returns their rows, and why it stopped.
+        """
+        rows, buffers = rows_of_run(self._buffers), self._buffers
+        before = self._columns.filled
+        columns = self._columns.room_for(max(most_records(), RUN_RECORDS - before))
+        sizes = buffers.keep("sizes", len(columns[3]), before, np.uint32)
+        parsing = (*self._columns.parsing(EVERY_OFFSET), aborted)
+        scratch = (
+            buffers.array("payload of a chunk", CHUNK_PAYLOAD_BYTES + SLACK_BYTES),
+            buffers.array("bounds", len(rows), np.int64, 2),
+            buffers.array("is read", len(rows), np.bool_),
+            tools_of_thread(),
+        )
+        limits = stretch.first_dirty_offset, stretch.map_end_offset, self._settings.now_ms
+        first_offset = -1 if self._stretch is None else self._first_offset
+        room = MAX_RUN_BYTES - self._payload_bytes
+        count, filled, payload_bytes, why_ended = count_run(
+            source.of_kernel,
+            (at.position, at.previous_offset),
+            (before, RUN_RECORDS, first_offset, MAX_RUN_OFFSETS, room),
+            parsing,
+            scratch,
+            (rows, columns, limits, sizes, self._counters),
+        )
+        rows = rows[:count]
+        if count:
+            if self._stretch is None:
+                self._stretch, self._first_offset = stretch, int(rows[0, BASE_OFFSET])
+            self._columns.filled = filled
+            self._payload_bytes += payload_bytes
+            self._log_bytes += int(rows[-1, POSITION] + rows[-1, SIZE] - rows[0, POSITION])
+        return rows, why_ended
+
     def _sizes(self, kept: int) -> Any:
         return self._buffers.keep("sizes", self._columns.filled, kept, np.uint32)
 
@@ -90,13 +137,15 @@ class _Counting:
             return
         columns, sizes, buffers = self._columns.room_for(0), self._sizes(count), self._buffers
         slots = table_slots(count)
-        table = buffers.array("key slots", slots, np.uint64)[:slots]
-        keys = buffers.array("keys", max(1, count), np.int64, KEY_COLUMNS)
-        found = count_keys(columns, sizes, count, table, keys)
-        entries = buffers.array("entries", max(1, count), np.uint64, ENTRY_WORDS)
+        table = buffers.array("table", slots, np.uint64, 2)[:slots]
+        others = buffers.array("others", count, np.uint64)
+        entries = buffers.array(
+            "entries", count_keys(columns, sizes, count, table, others), np.uint64, ENTRY_WORDS
+        )
         bits = stretch.hash_partition_bits
         starts = np.zeros((1 << bits) + 1, np.uint64)
-        kept = pack_keys(columns, sizes, (keys, found), (self._first_offset, bits), entries, starts)
+        run = self._first_offset, bits
+        kept = pack_keys(columns, sizes, (others, count), run, entries, starts)
         block_at = self._out.tell()
         write_entries(self._out, entries[:kept], starts)
         yield CountedRun(
@@ -138,9 +187,19 @@ def _count_stretch(
     with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
         reader.check_planned(stretch.source)
         aborted = ranges.of(stretch)
-        for window in reader.windows(stretch.start, stretch.end):
-            flag_aborted(window.rows, aborted)
-            yield from _count_window(stretch, window, counting, buffers)
+        source = PlainSource.of(reader, stretch.end, buffers)
+        at = reader.start(stretch.start)
+        while at.position < stretch.end:
+            rows, why_ended = counting.add_run(stretch, source, at, aborted)
+            if len(rows):
+                at = place_behind(rows[-1])
+            if why_ended == PART_FULL:
+                yield from counting.finish()
+            elif why_ended != NO_MORE and at.position < stretch.end:
+                window = reader.window(at, stretch.end)
+                flag_aborted(window.rows, aborted)
+                yield from _count_window(stretch, window, counting, buffers)
+                at = window.behind()
         reader.check_unchanged(stretch.source)
 
 

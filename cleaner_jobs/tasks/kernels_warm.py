@@ -11,6 +11,7 @@ import numpy as np
 from cleaner_jobs import inspect_values
 from cleaner_jobs.kernels import (
     batch_flags,
+    count_runs,
     headers,
     index_entries,
     kept_batches,
@@ -156,10 +157,19 @@ def _warm_counts(batches: Any, columns: Any, entries: Any) -> None:
     sizes, slots = np.zeros(1, np.uint32), np.zeros(16, np.uint64)
     records = columns[2], columns[3], 0
     counters = inspect_values.new_counters()
+    source, ranges = (0, 0, 0, 0, window), np.zeros((0, 4), np.int64)
+    secret = np.uint64(0), np.uint64(0)
+    count_runs.count_run(
+        source,
+        *((0, -1), (0, 0, -1, 0, 0), ((0, 0, 0), secret, ranges)),
+        (window, bounds, np.zeros(1, np.bool_), tools_of_thread()),
+        (rows, columns, (0, 0, 0), sizes, counters),
+    )
     record_counts.count_records(window, bounds[:0], rows[:0], records, (0, 0, 0), (sizes, counters))
+    others, pairs = np.zeros(1, np.uint64), np.zeros((16, 2), np.uint64)
+    key_counts.count_keys(columns, sizes, 0, pairs, others)
+    key_counts.pack_keys(columns, sizes, (others, 0), (0, 0), entries, np.zeros(2, np.uint64))
     keys = np.zeros((1, key_counts.KEY_COLUMNS), np.int64)
-    key_counts.count_keys(columns, sizes, 0, slots, keys)
-    key_counts.pack_keys(columns, sizes, (keys, 0), (0, 0), entries, np.zeros(2, np.uint64))
     key_counts.merge_keys(entries, 0, slots, keys)
     sums, edges = np.zeros(inspect_values.KEY_SUMS, np.int64), np.zeros(1, np.int64)
     heavy = np.zeros((1, inspect_values.HEAVY_COLUMNS), np.int64)
