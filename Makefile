@@ -8,7 +8,7 @@ PYTHON_OF_VENV := .venv/bin/python
 # psutil's "auto" counts physical cores. A file stays on one core, for the fixtures of its module.
 CORES ?= logical
 ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
-PAGES := tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
+PAGES := tests/test_how_to.py tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer test-browser test-airflow test-alerts broker-test bench lock clean
