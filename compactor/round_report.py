@@ -136,6 +136,7 @@ class CopyReport:
     files: int  # that were copied, as all of these
     bytes: int
     needed_bytes: int  # of room for them: none where the file system shares the bytes of copies
+    linked_bytes: int = 0  # of the bytes, in hard links to the original, which take no room
     manifest: str | None = None  # its path; None: a dry run
     why_not: str | None = None  # a broker may be started there; None: it may
     missing: tuple[str, ...] = ()  # logs that are not in the copy, and should be

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from compactor.api.premises import Premises
+from compactor.api.rules import RunOptions
+from compactor.copy_names import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.copying.checking import files_in, marks_of
 from compactor.copying.contents import Contents, contents_of
 from compactor.copying.copier import CopiedLogDir, copy_log_dir
-from compactor.copying.copy_files import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.copying.manifest import Manifest, write
 from compactor.errors import RefusedError
 from compactor.high_watermarks import require_high_watermarks
@@ -32,7 +33,7 @@ from compactor.reason_codes import ReasonCode
 from compactor.refusals import messages_of
 from compactor.round_report import CleaningReport, CopyReport, LogReport, LogStatus, PhaseReport
 from storage.file_names import parse_partition_dir
-from storage.files.cloning import can_share
+from storage.files.cloning import can_share, sync_file_system
 from storage.files.filesystem import exists
 
 OUTPUT = "--output"
@@ -45,6 +46,7 @@ class Copies:
 
     premises: Premises
     compacted_only: bool  # no other logs are wanted
+    link: bool  # large files that nobody changes in place
     contents: tuple[Contents, ...]
     paths: tuple[str, ...]  # of the copies
     copied: list[CopiedLogDir] = field(default_factory=list)
@@ -63,7 +65,10 @@ class Copies:
                 path=path,
                 files=contents.file_count,
                 bytes=contents.size_bytes,
-                needed_bytes=contents.needed_bytes + contents.file_count * _FILE_BYTES,
+                needed_bytes=contents.needed_bytes
+                + contents.file_count * _FILE_BYTES
+                - (contents.linkable_bytes if self.link else 0),
+                linked_bytes=contents.linkable_bytes if self.link else 0,
                 not_wanted=contents.not_wanted,
             )
             for contents, path in zip(self.contents, self.paths, strict=True)
@@ -71,11 +76,15 @@ class Copies:
 
 
 def copies_of(
-    log_dirs: Sequence[str], paths: Sequence[str], compacted_only: bool, premises: Premises
+    log_dirs: Sequence[str], paths: Sequence[str], options: RunOptions, premises: Premises
 ) -> Copies:
     """Look at what is to be copied; nothing is read but names, sizes and times."""
     copies = Copies(
-        premises=premises, compacted_only=compacted_only, contents=(), paths=tuple(paths)
+        premises=premises,
+        compacted_only=options.compacted_only,
+        link=options.link,
+        contents=(),
+        paths=tuple(paths),
     )
     contents = (
         contents_of(log_dir, copies.is_wanted_in(log_dir), premises.files) for log_dir in log_dirs
@@ -153,7 +162,7 @@ def copied(
         progress.stage(COPY_STAGE, sum(contents.size_bytes for contents in copies.contents))
         for contents, path in zip(copies.contents, copies.paths, strict=True):
             is_wanted = copies.is_wanted_in(contents.path)
-            found = copy_log_dir(contents, path, is_wanted, advance, files)
+            found = copy_log_dir(contents, path, is_wanted, advance, files, link=copies.link)
             copies.copied.append(found)
         copies.seconds = time.monotonic() - began
         yield
@@ -186,6 +195,7 @@ def finished(copies: Copies, report: CleaningReport, progress: ChangeWatch) -> C
         )
         if why_not is not None:
             files.make_directory(os.path.join(each.path, NO_BROKER))
+        sync_file_system(each.path)
         files.remove_directory(os.path.join(each.path, UNFINISHED))
         files.sync_directory(each.path)
         write(each.path, manifest, files)
@@ -216,6 +226,9 @@ def finished(copies: Copies, report: CleaningReport, progress: ChangeWatch) -> C
 def _why_no_broker(copied_dir: CopiedLogDir) -> str | None:
     if copied_dir.missing:
         return f"{counted(len(copied_dir.missing), 'log')} could not be copied"
+    if copied_dir.is_linked:
+        source = copied_dir.contents.path
+        return f"its files are hard links to those of {source}, and a broker changes files in place"
     return None
 
 

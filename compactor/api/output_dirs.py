@@ -4,12 +4,13 @@ import os
 from collections.abc import Sequence
 
 from compactor.api.places import in_place
-from compactor.copying.copy_files import MANIFEST, UNFINISHED
+from compactor.copy_names import MANIFEST, UNFINISHED
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.host.printable import counted, shell_word
 from compactor.reason_codes import ReasonCode
 from storage.files.filesystem import exists, is_directory
+from storage.formats import clean_shutdown
 from storage.log.log_dir_lock import LOCK_FILE
 
 OUTPUT = "--output"
@@ -78,3 +79,21 @@ def _require_empty(path: str) -> None:
 def _is_in(path: str, other: str) -> bool:
     inner, outer = os.path.realpath(path), os.path.realpath(other)
     return os.path.commonpath([inner, outer]) == outer
+
+
+def require_linkable(log_dirs: Sequence[str], copies: Sequence[str], recovers: bool) -> None:
+    """Raise UsageError where hard links to the files of log directories cannot be made, or would
+    be changed with their originals: what an unclean shutdown left is recovered in place."""
+    if not copies:
+        raise UsageError("--link: goes with --output")
+    if recovers:
+        raise UsageError("--link: not with --recover-first, which would change linked files")
+    for log_dir, copy in zip(log_dirs, copies, strict=True):
+        place = copy if exists(copy) else os.path.dirname(copy)
+        if os.stat(place).st_dev != os.stat(log_dir).st_dev:
+            raise UsageError(f"--link: {copy} is on another file system than {log_dir}")
+        if not clean_shutdown.exists(log_dir):
+            raise UsageError(
+                f"--link: {log_dir} has no {clean_shutdown.CLEAN_SHUTDOWN}, and what is recovered "
+                "would change linked files; leave --link out"
+            )

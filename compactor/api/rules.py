@@ -56,6 +56,7 @@ class RunOptions:
     session: "SparkSession | None" = None  # to use, and to leave open; else the run makes its own
     output: tuple[str, ...] = ()  # for each log directory the place of a copy to be cleaned instead
     compacted_only: bool = False  # copy no other logs
+    link: bool = False  # link large files instead of copying them: no broker may start there
     in_process: bool = False  # tasks in this process, one after another, and no Spark: small logs
     retention: bool = (
         True  # delete what the topic's retention says, and what is below the log start

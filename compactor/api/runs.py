@@ -21,7 +21,7 @@ from compactor.api.copies import (
     finished,
     refusals_of_copies,
 )
-from compactor.api.output_dirs import output_dirs
+from compactor.api.output_dirs import output_dirs, require_linkable
 from compactor.api.own_places import require_blocks_elsewhere, require_temporary_elsewhere
 from compactor.api.premises import Premises, plan_of, premises_of_round
 from compactor.api.recoveries import recover_log_dirs
@@ -115,7 +115,7 @@ def _locks(
 
 def _round_on_copies(asked: _Asked, progress: ChangeWatch) -> CleaningReport:
     options, own, premises, _, turns = asked
-    copies = copies_of(own.log_dirs, own.copies, options.compacted_only, premises)
+    copies = copies_of(own.log_dirs, own.copies, options, premises)
     if options.dry_run:
         return replace(_round(asked, progress, copies), copies=copies.reports())
     with copied(copies, options.allowed_file_systems, progress):
@@ -149,6 +149,8 @@ def _places(log_dirs: Sequence[str], options: RunOptions) -> _Places:
         raise UsageError("--keep-originals: not with --output, which changes no original")
     if options.compacted_only and not options.output:
         raise UsageError("--compacted-only: goes with --output")
+    if options.link:
+        require_linkable(paths, copies, options.recover_first)
     return _Places(paths, work_dir, originals_dir, copies)
 
 

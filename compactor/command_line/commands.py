@@ -31,6 +31,7 @@ from compactor.command_line.options import (
     Include,
     KeepFor,
     KeepOriginals,
+    Link,
     LogDirs,
     MapCapacity,
     Master,
@@ -229,6 +230,7 @@ def run(  # one parameter an option: this is how typer learns of them
     keep_for: KeepFor = None,
     output: OutputDirs = None,
     compacted_only: CompactedOnly = False,
+    link: Link = False,
     work_dir: WorkDir = None,
     master: Master = None,
     fail_if: FailIf = None,
@@ -280,6 +282,7 @@ def run(  # one parameter an option: this is how typer learns of them
         keep_for=keep_for,
         output=tuple(output or ()),
         compacted_only=compacted_only,
+        link=link,
         fail_if=tuple(fail_if or ()),
         format=format_,
     )

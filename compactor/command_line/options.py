@@ -235,6 +235,15 @@ CompactedOnly = Annotated[
         help="with --output: copy the logs of compacted topics alone, and the metadata log",
     ),
 ]
+Link = Annotated[
+    bool,
+    typer.Option(
+        "--link",
+        rich_help_panel=LOGS,
+        help="with --output: hard links to closed segments in the place of copies; no broker may "
+        "start there, since it would change the original with them",
+    ),
+]
 ManifestToo = Annotated[
     bool,
     typer.Option(

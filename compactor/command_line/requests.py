@@ -64,6 +64,7 @@ class RoundArguments:
     keep_for: str | None = None
     output: tuple[str, ...] = ()
     compacted_only: bool = False
+    link: bool = False
     recover_first: bool = False
     fail_if: tuple[str, ...] = ()
     order: api.Order = api.Order.GAIN

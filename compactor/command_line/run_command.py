@@ -48,6 +48,7 @@ def _options_of(wanted: RoundArguments) -> api.RunOptions:
         keep_for_ms=arguments.duration_ms("--keep-for", wanted.keep_for),
         output=wanted.output,
         compacted_only=wanted.compacted_only,
+        link=wanted.link,
         work_dir=wanted.work_dir,
         master=arguments.master(wanted.master),
     )

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from compactor.copying.copy_files import MANIFEST, NO_BROKER, UNFINISHED
+from compactor.copy_names import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.copying.manifest import Manifest
 from compactor.originals.kept_files import mark_of
 from compactor.originals.kept_manifest import FileMark

@@ -11,9 +11,18 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from cleaner_jobs.staging import STAGED_MARKER
-from compactor.copying.copy_files import MANIFEST, NO_BROKER
+from compactor.copy_names import MANIFEST, NO_BROKER
 from compactor.set_aside_memory import SET_ASIDE
-from storage.file_names import DELETE_DIR, DELETED, INDEX, TIME_INDEX, is_special_dir
+from storage.file_names import (
+    DELETE_DIR,
+    DELETED,
+    INDEX,
+    LOG,
+    TIME_INDEX,
+    UNFINISHED_SUFFIXES,
+    is_offset,
+    is_special_dir,
+)
 from storage.files.cloning import allocated_bytes
 from storage.files.files import Entry, Files
 from storage.log.cluster_metadata import METADATA_DIR
@@ -35,6 +44,21 @@ class LogFiles(NamedTuple):
     files: tuple[Entry, ...]
     problem: str | None = None
 
+    @property
+    def linkable(self) -> frozenset[str]:
+        """The files that nobody changes but by putting another in their place, and that are large:
+        the `.log` of each segment but the active one.
+
+        Of no log with a cleaning that was cut short: which of its segments count is not known yet.
+        """
+        if self.problem is not None or partition_of(self.name) is None:
+            return frozenset()
+        names = [entry.name for entry in self.files]
+        if any(name.endswith(UNFINISHED_SUFFIXES) for name in names):
+            return frozenset()
+        logs = [name for name in names if name.endswith(LOG) and is_offset(name[: -len(LOG)])]
+        return frozenset(sorted(logs)[:-1])
+
 
 class Contents(NamedTuple):
     """What of a log directory goes along, as it is at one moment."""
@@ -52,6 +76,17 @@ class Contents(NamedTuple):
     @property
     def size_bytes(self) -> int:
         return sum(entry.size_bytes for entry in self._all())
+
+    @property
+    def linkable_bytes(self) -> int:
+        """Of the files that may be linked."""
+        return sum(
+            entry.size_bytes
+            for log in self.logs
+            for linkable in [log.linkable]
+            for entry in log.files
+            if entry.name in linkable
+        )
 
     @property
     def needed_bytes(self) -> int:
@@ -96,18 +131,29 @@ def contents_of(path: str, is_wanted: Callable[[str], bool], files: Files) -> Co
     return Contents(path, tuple(own), tuple(logs), tuple(left_out), tuple(not_wanted))
 
 
-def what_changed(before: LogFiles, now: LogFiles | None) -> str | None:
-    """Say how a log has changed between two looks at it; None: not at all."""
+def what_changed(before: LogFiles, now: LogFiles | None, may_be_linked: bool) -> str | None:
+    """Say how a log has changed between two looks at it; None: not at all.
+
+    may_be_linked: to link a file changes its ctime alone.
+    """
     if now is None:
         return "it is gone"
     if now.problem is not None:
         return now.problem
-    was, found = ({entry.name: entry for entry in log.files} for log in (before, now))
+    was, found = (_by_name(log, may_be_linked) for log in (before, now))
     for name in sorted(was.keys() | found.keys()):
         if was.get(name) != found.get(name):
             how = "is new" if name not in was else "is gone" if name not in found else "has changed"
             return f"{name} {how}"
     return None
+
+
+def _by_name(log: LogFiles, may_be_linked: bool) -> dict[str, Entry]:
+    linkable = log.linkable if may_be_linked else frozenset()
+    return {
+        entry.name: entry._replace(ctime_ns=0) if entry.name in linkable else entry
+        for entry in log.files
+    }
 
 
 def _topic_of(name: str) -> str:

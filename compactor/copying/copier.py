@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from compactor.copying.contents import Contents, LogFiles, contents_of, what_changed
+from compactor.originals.kept_files import CANNOT_LINK
 from storage.errors import CorruptFileError
-from storage.files.cloning import clone_attributes, clone_file
+from storage.files.cloning import clone_directory, clone_file
 from storage.files.files import Files
 from storage.formats import checkpoint
 from storage.log.log_dir import partition_of
@@ -36,6 +37,7 @@ class _Job(NamedTuple):
     log: str  # "": of the log directory itself
     source: str
     target: str
+    is_link: bool = False  # a second name, and no copy
 
 
 @dataclass(slots=True)
@@ -45,6 +47,7 @@ class CopiedLogDir:
     contents: Contents
     path: str  # of the copy
     missing: dict[str, str] = field(default_factory=dict)  # log -> why it is not in the copy
+    is_linked: bool = False  # where a file is large and nobody changes it in place
     not_given: int = 0  # files and directories that belong to us, and not to their owner
 
 
@@ -54,37 +57,36 @@ def copy_log_dir(
     is_wanted: Callable[[str], bool],
     advance: Callable[[int], object],
     files: Files,
+    link: bool = False,
 ) -> CopiedLogDir:
     """Copy what was listed into path, an empty directory that is held, whose lock the caller has.
+    Nothing is on disk for certain until `sync_file_system`.
 
+    link: give large files that nobody changes in place a second name.
     advance: is called with bytes that were copied since the last call, by one thread at a time.
     OSError where the copy cannot be written.
     """
-    copied = CopiedLogDir(contents, path)
+    copied = CopiedLogDir(contents, path, is_linked=link)
     for log in contents.logs:
         if log.problem is not None:
             copied.missing[log.name] = log.problem
             continue
         target = os.path.join(path, log.name)
-        files.make_directory(target)
         try:
-            has_owner = clone_attributes(os.path.join(contents.path, log.name), target)
+            has_owner = clone_directory(os.path.join(contents.path, log.name), target)
         except FileNotFoundError:
             continue  # gone: the second look tells it
         copied.not_given += not has_owner
-    copying = _Copying(copied, advance)
+    copying = _Copying(copied, advance, files)
     copying.copy(_Job("", _in(contents.path, e.name), _in(path, e.name)) for e in contents.files)
-    copying.copy(_jobs_of_logs(contents, path))
+    copying.copy(_jobs_of_logs(contents, path, link))
     _leave_out_changed(copied, contents_of(contents.path, is_wanted, files))
     for log in contents.logs:
         target = os.path.join(path, log.name)
-        if log.name not in copied.missing:
-            files.sync_directory(target)
-        elif files.exists(target):
+        if log.name in copied.missing and files.exists(target):
             _remove(target, files)
     gone = {*copied.missing, *contents.not_wanted}
     _forget({key for name in gone if (key := partition_of(name)) is not None}, path, files)
-    files.sync_directory(path)
     return copied
 
 
@@ -92,19 +94,23 @@ def _in(directory: str, name: str) -> str:
     return os.path.join(directory, name)
 
 
-def _jobs_of_logs(contents: Contents, path: str) -> Iterable[_Job]:
+def _jobs_of_logs(contents: Contents, path: str, link: bool) -> Iterable[_Job]:
     for log in contents.logs:
         if log.problem is None:
+            linkable = log.linkable if link else frozenset()
             for entry in log.files:
                 name = os.path.join(log.name, entry.name)
-                yield _Job(log.name, _in(contents.path, name), _in(path, name))
+                is_link = entry.name in linkable
+                yield _Job(log.name, _in(contents.path, name), _in(path, name), is_link)
 
 
 class _Copying:
     """Copies files, several at once; an error at one of a log ends the copying of that log."""
 
-    def __init__(self, copied: CopiedLogDir, advance: Callable[[int], object]) -> None:
-        self._copied, self._advance = copied, advance
+    def __init__(
+        self, copied: CopiedLogDir, advance: Callable[[int], object], files: Files
+    ) -> None:
+        self._copied, self._advance, self._files = copied, advance, files
         self._lock, self._is_over = threading.Lock(), threading.Event()
         self._error: BaseException | None = None
 
@@ -139,6 +145,8 @@ class _Copying:
 
     def _copy(self, job: _Job) -> None:
         try:
+            if job.is_link and self._link(job):
+                return
             has_owner = clone_file(job.source, job.target, self._count).has_owner
         except (OSError, CorruptFileError) as error:
             is_ours = isinstance(error, OSError) and error.filename == job.target
@@ -151,6 +159,16 @@ class _Copying:
         if not has_owner:
             with self._lock:
                 self._copied.not_given += 1
+
+    def _link(self, job: _Job) -> bool:
+        """Whether it could be: else it is copied."""
+        try:
+            self._files.link(job.source, job.target)
+        except OSError as error:
+            if error.errno not in CANNOT_LINK:
+                raise
+            return False
+        return True
 
     def _count(self, size_bytes: int) -> None:
         if self._is_over.is_set():
@@ -173,7 +191,7 @@ def _leave_out_changed(copied: CopiedLogDir, now: Contents) -> None:
     found: dict[str, LogFiles] = {log.name: log for log in now.logs}
     for log in copied.contents.logs:
         if log.name not in copied.missing:
-            changed = what_changed(log, found.pop(log.name, None))
+            changed = what_changed(log, found.pop(log.name, None), copied.is_linked)
             if changed is not None:
                 problem = f"changed while it was copied ({changed}): it is in use"
                 copied.missing[log.name] = problem

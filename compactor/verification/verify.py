@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from compactor.copy_names import NO_BROKER
 from compactor.exit_codes import UsageError
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
@@ -30,7 +31,8 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
 
-_OTHER_DIRS = ("__cluster_metadata-0", "remote-log-index-cache")  # a broker's, without logs for us
+# a broker's, without logs for us; and what keeps a broker away from a copy
+_OTHER_DIRS = ("__cluster_metadata-0", "remote-log-index-cache", NO_BROKER)
 _CHECKPOINTS = (
     (checkpoint.CLEANER_OFFSET, "the next cleaning starts again from the log start offset"),
     (checkpoint.RECOVERY_POINT, "a broker would not check the end of the log"),

@@ -19,6 +19,8 @@ def _lines(copy: CopyReport) -> list[str]:
             f"Would be copied: {size} from {copy.source} to {copy.path}. Up to {room} of room are "
             "needed there for the copy, none of it where both share their bytes (reflinks)."
         ]
+    if copy.linked_bytes:
+        size += f" ({size_text(copy.linked_bytes)} as hard links)"
     lines = [
         f"Copy: {size} from {copy.source}, which is as it was, to {copy.path}. Its manifest is "
         f"{copy.manifest}."

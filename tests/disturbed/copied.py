@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from compactor import api
-from compactor.copying.copy_files import MANIFEST
+from compactor.copy_names import MANIFEST
 from tests.disturbed.scenes import Place, Scene
 from tests.disturbed.stage import Files, Outcome, files_in, open_descriptors
 from tests.support.file_operations import Operation

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from compactor import api
-from compactor.copying.copy_files import MANIFEST, NO_BROKER, UNFINISHED
+from compactor.copy_names import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.exit_codes import ExitCode, exit_code_of_report
 from storage.file_names import DELETE_DIR, FUTURE_DIR, LOG, STRAY_DIR, file_name, special_dir
 from storage.formats import checkpoint, clean_shutdown
@@ -254,3 +254,36 @@ def test_what_is_proven_of_the_copy_against_the_original(tmp_path: Path) -> None
     compared = api.verify_against(str(copy), str(logs))
     assert [each.name for each in compared.partitions] == ["orders-0", "orders-1"]
     assert (compared.linked, compared.findings) == (0, [])
+
+
+def inodes_of(path: Path) -> dict[str, int]:
+    return {name: state.inode for name, state in state_of(path).items()}
+
+
+def test_links_are_of_closed_segments_alone_and_keep_a_broker_away(tmp_path: Path) -> None:
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    before = state_of(logs)
+    report = run(logs, copy, link=True)
+    assert state_of(logs) == before
+    found, own = inodes_of(copy), inodes_of(logs)
+    linked = {name for name in found if found[name] == own.get(name)}
+    assert linked == {f"events-0/{file_name(0, LOG)}"}  # every other one is active or cleaned
+    manifest = json.loads((copy / MANIFEST).read_text())
+    assert (manifest["may_broker_start"], "hard links" in manifest["why_not"]) == (False, True)
+    assert (copy / NO_BROKER).is_dir()
+    assert report.copies[0].linked_bytes > 0
+    copied = bytes_in(copy)
+    del copied[MANIFEST]
+    assert copied == in_place_of(logs)
+
+
+def test_nothing_is_linked_that_would_be_changed_in_place(tmp_path: Path) -> None:
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    with pytest.raises(api.ConfigError, match="goes with --output"):
+        run(logs, link=True)
+    with pytest.raises(api.ConfigError, match="not with --recover-first"):
+        run(logs, copy, link=True, recover_first=True)
+    (logs / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+    with pytest.raises(api.ConfigError, match="would change linked files"):
+        run(logs, copy, link=True)
+    assert not copy.exists()

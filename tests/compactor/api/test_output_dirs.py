@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from compactor.api.output_dirs import output_dirs
-from compactor.copying.copy_files import MANIFEST, UNFINISHED
+from compactor.copy_names import MANIFEST, UNFINISHED
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 

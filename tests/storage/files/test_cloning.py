@@ -1,5 +1,6 @@
 """Copies of files: their bytes, holes, attributes and times, whatever the system can do."""
 
+import ctypes
 import errno
 import fcntl
 import os
@@ -15,8 +16,9 @@ from storage.files.cloning import (
     CHUNK_BYTES,
     allocated_bytes,
     can_share,
-    clone_attributes,
+    clone_directory,
     clone_file,
+    sync_file_system,
 )
 from storage.files.file_attributes import attributes_of
 
@@ -100,7 +102,7 @@ def test_an_error_names_the_file_that_it_is_of(
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(DATA)
     monkeypatch.setattr(os, "copy_file_range", fail(errno.EIO))
-    for call, of in (("pread", source), ("pwrite", target), ("fsync", target)):
+    for call, of in (("pread", source), ("pwrite", target), ("utime", target)):
         with monkeypatch.context() as patch:
             patch.setattr(os, call, fail(errno.EIO))
             with pytest.raises(OSError, match=os.strerror(errno.EIO)) as failed:
@@ -126,8 +128,7 @@ def test_a_file_that_cannot_be_given_away_is_ours_with_its_mode(
     monkeypatch.setattr(os, "fchown", fail(errno.EPERM))
     assert not clone_file(str(source), str(target), lambda _: None).has_owner
     assert target.stat().st_mode == source.stat().st_mode
-    (tmp_path / "directory").mkdir()
-    assert not clone_attributes(str(source), str(tmp_path / "directory"))
+    assert not clone_directory(str(tmp_path), str(tmp_path / "directory"))
 
 
 def test_whether_bytes_would_be_shared_leaves_nothing(
@@ -139,3 +140,25 @@ def test_whether_bytes_would_be_shared_leaves_nothing(
         monkeypatch.setattr(fcntl, "ioctl", answer)
         assert can_share(str(source), str(tmp_path)) is (answer is share)
         assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_a_directory_is_like_its_original(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir(mode=0o710)
+    assert clone_directory(str(tmp_path / "one"), str(tmp_path / "other"))
+    assert (tmp_path / "other").stat().st_mode == (tmp_path / "one").stat().st_mode
+
+
+def test_an_error_of_the_whole_file_system_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync_file_system(str(tmp_path))
+
+    class Library:
+        def syncfs(self, _: int) -> int:
+            ctypes.set_errno(errno.EIO)
+            return -1
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Library())
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)) as failed:
+        sync_file_system(str(tmp_path))
+    assert failed.value.filename == str(tmp_path)
