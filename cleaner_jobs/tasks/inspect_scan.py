@@ -2,7 +2,7 @@
 the versions of each key; leave the keys by hash partition.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import groupby
 from typing import Any, BinaryIO
 
@@ -57,7 +57,7 @@ class _Counting:
     """A run of batches that is being counted."""
 
     def __init__(self, settings: RoundSettings, out: BinaryIO, buffers: WorkerBuffers) -> None:
-        self._settings, self._out, self._buffers = settings, out, buffers
+        self._settings, self._out, self.buffers = settings, out, buffers
         self._columns = RecordColumns(settings, buffers)
         self._start()
 
@@ -96,7 +96,7 @@ class _Counting:
 
         Returns their rows, and why it stopped.
         """
-        rows, buffers = rows_of_run(self._buffers), self._buffers
+        rows, buffers = rows_of_run(self.buffers), self.buffers
         before = self._columns.filled
         columns = self._columns.room_for(max(most_records(), RUN_RECORDS - before))
         sizes = buffers.keep("sizes", len(columns[3]), before, np.uint32)
@@ -128,14 +128,14 @@ class _Counting:
         return rows, why_ended
 
     def _sizes(self, kept: int) -> Any:
-        return self._buffers.keep("sizes", self._columns.filled, kept, np.uint32)
+        return self.buffers.keep("sizes", self._columns.filled, kept, np.uint32)
 
     def finish(self) -> Iterator[CountedRun]:
         """Yield what is being counted, if there is a batch."""
         stretch, count = self._stretch, self._columns.filled
         if stretch is None:
             return
-        columns, sizes, buffers = self._columns.room_for(0), self._sizes(count), self._buffers
+        columns, sizes, buffers = self._columns.room_for(0), self._sizes(count), self.buffers
         slots = table_slots(count)
         table = buffers.array("table", slots, np.uint64, 2)[:slots]
         others = buffers.array("others", count, np.uint64)
@@ -162,12 +162,17 @@ class _Counting:
 
 
 def count_stretches(
-    stretches: list[Stretch], settings: RoundSettings, out_path: str, buffers: WorkerBuffers
+    stretches: list[Stretch],
+    settings: RoundSettings,
+    out_path: str,
+    buffers: WorkerBuffers,
+    growing: Collection[str] = (),
 ) -> Iterator[CountedRun | tuple[int, Exception]]:
     """Count stretches in order; yield runs, or a log's id and the error that ends its inspection.
 
     stretches: those of a log stand together; the first offset of the dirty and of the uncleanable
-    section of its log stand in each as the bounds of its map.
+    section of its log stand in each as the bounds of its map. growing: segments that may be longer
+    by now than they were; of any other one no byte may have changed.
     """
     ranges = AbortedRanges()
     with naming(out_path), open(out_path, "wb", buffering=0) as out:
@@ -175,17 +180,20 @@ def count_stretches(
             counting = _Counting(settings, out, buffers)
             try:
                 for stretch in of_log:
-                    yield from _count_stretch(stretch, counting, ranges, buffers)
+                    is_growing = stretch.source.path in growing
+                    yield from _count_stretch(stretch, counting, ranges, is_growing)
                 yield from counting.finish()
             except (CorruptFileError, LogChangedError, OSError) as error:
                 yield log_id, error
 
 
 def _count_stretch(
-    stretch: Stretch, counting: _Counting, ranges: AbortedRanges, buffers: WorkerBuffers
+    stretch: Stretch, counting: _Counting, ranges: AbortedRanges, is_growing: bool
 ) -> Iterator[CountedRun]:
+    buffers = counting.buffers
     with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
-        reader.check_planned(stretch.source)
+        if not is_growing:
+            reader.check_planned(stretch.source)
         aborted = ranges.of(stretch)
         source = PlainSource.of(reader, stretch.end, buffers)
         at = reader.start(stretch.start)
@@ -200,7 +208,8 @@ def _count_stretch(
                 flag_aborted(window.rows, aborted)
                 yield from _count_window(stretch, window, counting, buffers)
                 at = window.behind()
-        reader.check_unchanged(stretch.source)
+        if not is_growing:
+            reader.check_unchanged(stretch.source)
 
 
 def _count_window(

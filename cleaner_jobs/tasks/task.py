@@ -118,7 +118,7 @@ def _resolve(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
 def _inspect(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     path = os.path.join(tried.settings.work_dir, "parts", f"{tried.attempt}.counted")
     stretches = [stretch_from(values) for values in task["stretches"]]
-    for found in count_stretches(stretches, tried.settings, path, WORKER_BUFFERS):
+    for found in count_stretches(stretches, tried.settings, path, WORKER_BUFFERS, task["growing"]):
         if isinstance(found, CountedRun):
             tried.heartbeat.advance(found.log_bytes)
             yield INSPECT, found

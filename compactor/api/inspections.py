@@ -70,6 +70,7 @@ def inspect(
         work_dir=work_dir,
         sample_bytes=EVERY_BYTE if options.sample_bytes is None else options.sample_bytes,
         heavy_keys=options.top,
+        state_logs=survey.listing.partitions,
     )
     verdicts = _verdicts(plan)
     judgements = {facts.judgement.partition[:2]: facts.judgement for facts in plan.facts}

@@ -7,9 +7,11 @@ directory.
 """
 
 import json
+import os
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,8 +38,11 @@ from compactor.cleaning.work_dir import open_work_dir
 from compactor.host.progress import START_STAGE, ProgressSink
 from compactor.inspect.inspected_log import CountedLog, InspectedLog, Presentation, inspected
 from compactor.inspect.inspection import LogInspection
+from compactor.inspect.transactional_ids import transactional_ids
 from compactor.planning import layout
 from storage.errors import CorruptFileError
+from storage.file_names import LOG, file_name
+from storage.log.log_dir import PartitionListing
 
 SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
 EVERY_BYTE = 2**63 - 1
@@ -51,6 +56,7 @@ class InspectSettings(NamedTuple):
     work_dir: str | None = None
     sample_bytes: int = EVERY_BYTE  # of each log, at most, but for one stretch
     heavy_keys: int = 10
+    state_logs: tuple[PartitionListing, ...] = ()  # of __transaction_state
 
 
 def inspect_logs(
@@ -72,13 +78,33 @@ def inspect_logs(
         progress.stage(START_STAGE, 0)
         try:
             with open_runner(settings.choice, plans, facts, progress) as runner:
-                found = _Stages(runner, facts, plans, progress).run(settings.sample_bytes)
+                growing = _growing(logs)
+                stages = _Stages(runner, facts, plans, growing, progress)
+                found = stages.run(settings.sample_bytes)
         except BaseException:
             with undisturbed():
                 wait_for_silence(work_dir, SILENCE_SECONDS)
             raise
     shown = Presentation(settings.as_of_ms, settings.heavy_keys)
-    return [inspected(log, found.of(log_id), shown) for log_id, log in enumerate(logs)]
+    told = [inspected(log, found.of(log_id), shown) for log_id, log in enumerate(logs)]
+    return _with_transactional_ids(told, settings.state_logs)
+
+
+def _with_transactional_ids(
+    logs: Sequence[LogInspection], state_logs: Sequence[PartitionListing]
+) -> list[LogInspection]:
+    wanted = {txn.producer_id for log in logs for txn in log.open_transactions}
+    ids = transactional_ids(state_logs, wanted) if wanted else {}
+    return [
+        replace(
+            log,
+            open_transactions=tuple(
+                txn._replace(transactional_id=ids.get(txn.producer_id))
+                for txn in log.open_transactions
+            ),
+        )
+        for log in logs
+    ]
 
 
 class _Found(NamedTuple):
@@ -99,8 +125,10 @@ class _Stages:
         runner: TaskRunner,
         facts: RoundSettings,
         plans: Sequence[LogPlan],
+        growing: Sequence[str],
         progress: ProgressSink,
     ) -> None:
+        self._growing = growing
         self._runner, self._facts, self._plans = runner, facts, plans
         self._progress, self._cores = progress, runner.core_count()
         self._problems: dict[int, TaskProblem] = {}
@@ -115,7 +143,8 @@ class _Stages:
             except (CorruptFileError, OSError) as error:
                 self._problems[plan.log_id] = problem_of(plan.log_id, error)
         read_bytes = sum(stretch.end - stretch.start for stretch in stretches)
-        tasks = [{"stretches": own} for own in layout.scan_tasks(stretches, self._cores)]
+        dealt = layout.scan_tasks(stretches, self._cores)
+        tasks = [{"stretches": own, "growing": self._growing} for own in dealt]
         runs: dict[int, list[CountedRun]] = defaultdict(list)
         for values in self._stage(INSPECT, tasks, read_bytes):
             run = CountedRun(*values)
@@ -160,6 +189,15 @@ class _Stages:
                 problem = TaskProblem(*values)
                 self._problems.setdefault(problem.log_id, problem)
         return [values for kind, values in decoded if kind != PROBLEM]
+
+
+def _growing(logs: Sequence[InspectedLog]) -> list[str]:
+    """The active segments of a broker that may be running: what it appends is not looked at."""
+    return [
+        os.path.join(log.listing.path, file_name(log.listing.segments[-1].base_offset, LOG))
+        for log in logs
+        if not log.has_clean_shutdown
+    ]
 
 
 def _sampled(stretches: Sequence[Stretch], sample_bytes: int) -> Sequence[Stretch]:

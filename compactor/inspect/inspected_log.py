@@ -35,6 +35,7 @@ from compactor.inspect.open_transactions import open_transactions
 from compactor.inspect.record_at import record_at
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
+from storage.formats.coordinator_records import CONSUMER_OFFSETS, TRANSACTION_STATE, decode_key
 from storage.log.log_dir import PartitionListing
 
 
@@ -137,11 +138,17 @@ def _heavy_key(listing: PartitionListing, versions: int, size: int, offset: int)
         record = None
     text, is_hex = None, False
     if record is not None and record.key is not None:
-        text, is_hex = _readable(record.key)
+        text, is_hex = _readable(listing.topic, record.key)
     return HeavyKey(text, is_hex, versions, size, offset)
 
 
-def _readable(key: bytes) -> tuple[str, bool]:
+def _readable(topic: str, key: bytes) -> tuple[str, bool]:
+    """As text, or in hex; one of a coordinator as what it says."""
+    if topic in (CONSUMER_OFFSETS, TRANSACTION_STATE):
+        found = decode_key(topic, key)
+        if found.fields is not None:
+            facts = ", ".join(f"{name} {value}" for name, value in found.fields.items())
+            return f"{found.name}: {facts}", False
     try:
         return key.decode(), False
     except UnicodeDecodeError:

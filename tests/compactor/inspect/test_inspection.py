@@ -1,5 +1,6 @@
 """An inspection counts what a slow and plain reader counts."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -15,11 +16,20 @@ from storage.formats.record import Record
 from tests.compactor.inspect.reference_inspection import inspect_slowly
 from tests.golden import corpora
 from tests.support.legacy_writer import encode_message_set
-from tests.support.made_log import NOW_MS, keyed, log_of, make_partition, packed
+from tests.support.made_log import (
+    NOW_MS,
+    batch,
+    keyed,
+    log_of,
+    make_partition,
+    packed,
+    record,
+)
 from tests.support.made_transactions import ABORT_KEY, COMMIT_KEY, index_entry, marker, of_producer
 from tests.support.random_batches import random_batches
 from tests.support.reference_batch import TRANSACTIONAL, ReferenceBatch
 
+GOLDEN = Path(corpora.__file__).parent
 HERE = InspectOptions(in_process=True)
 
 
@@ -70,17 +80,14 @@ def test_batches_by_chance_are_counted_as_by_hand(
     chance = Random(seed)
     monkeypatch.setattr(inspect_scan, "RUN_RECORDS", chance.choice((5, 40, 1 << 20)))
     monkeypatch.setattr(resolve, "MERGE_ENTRIES", chance.choice((8, 1 << 21)))
-    batches = [
-        batch for batch in random_batches(chance, 60) if not batch.attributes & TRANSACTIONAL
-    ]
-    for i, batch in enumerate(batches):  # few keys, so that there are versions
-        batches[i] = with_few_keys(chance, batch)
+    made = [b for b in random_batches(chance, 60) if not b.attributes & TRANSACTIONAL]
+    batches = [with_few_keys(chance, b) for b in made]  # so that there are versions
     half = len(batches) // 2
     base = batches[half].base_offset
     first = batches[0].base_offset
     segments: dict[int, list[ReferenceBatch | bytes]] = {
-        first: [maybe_packed(chance, batch) for batch in batches[:half]],
-        base: [maybe_packed(chance, batch) for batch in batches[half:]],
+        first: [maybe_packed(chance, b) for b in batches[:half]],
+        base: [maybe_packed(chance, b) for b in batches[half:]],
     }
     partition = make_partition(tmp_path, segments)
     (found,) = api.inspect(str(tmp_path), ["orders-0"], rules(), HERE).logs
@@ -141,3 +148,30 @@ def test_records_of_aborted_transactions_are_no_versions(tmp_path: Path) -> None
     assert found.aborted_records == 2 and found.keys.records == 3
     (open_one,) = found.open_transactions
     assert (open_one.producer_id, open_one.first_offset) == (7, 6)
+
+
+def golden_record(name: str, version: int) -> bytes:
+    """By Kafka's own serializer, with every field set."""
+    lines = map(json.loads, (GOLDEN / "coordinator_records.jsonl").read_text().splitlines())
+    (found,) = (
+        bytes.fromhex(line["hex"])
+        for line in lines
+        if (line["name"], line["version"], line["made"]) == (name, version, "filled")
+    )
+    return found
+
+
+def test_an_open_transaction_is_told_with_its_transactional_id(tmp_path: Path) -> None:
+    """As `__transaction_state` beside it has it, in bytes of Kafka's own serializer."""
+    producer_id = 2**40 + 1  # of the golden bytes
+    make_partition(tmp_path, {0: [of_producer(keyed(0, "ab"), producer_id)]})
+    key = golden_record("transaction.generated.TransactionLogKey", 0)
+    value = golden_record("transaction.generated.TransactionLogValue", 1)
+    make_partition(tmp_path, {0: [batch(record(0, key, value))]}, "__transaction_state-7")
+    state, orders = api.inspect(str(tmp_path), (), rules(), HERE).logs
+    (txn,) = orders.open_transactions
+    assert (txn.producer_id, txn.transactional_id) == (producer_id, "transactionalId-ä1")
+    assert txn.blocked_bytes == orders.bytes
+    assert [k.key for k in state.most_bytes] == [
+        "TransactionLog: transactionalId transactionalId-ä1"
+    ]

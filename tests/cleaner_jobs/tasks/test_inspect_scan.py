@@ -1,0 +1,31 @@
+"""What the first stage of an inspection makes of files that change while it reads."""
+
+from pathlib import Path
+
+from cleaner_jobs.inspect_values import RECORDS, CountedRun
+from cleaner_jobs.task_values import Source
+from cleaner_jobs.tasks.inspect_scan import count_stretches
+from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from cleaner_jobs.unchanged import LogChangedError
+from storage.files.files import entry_of
+from storage.files.local import LOCAL
+from tests.support.local_round import settings_in
+from tests.support.made_log import NOW_MS, keyed
+from tests.support.made_values import stretch
+from tests.support.reference_batch import encode
+
+
+def test_what_is_appended_to_an_active_segment_is_not_looked_at(tmp_path: Path) -> None:
+    """Any other file that has changed fails its log."""
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(encode(keyed(0, "abc")))
+    source = Source.of(str(path), 0, entry_of(LOCAL, str(path)))
+    planned = stretch(source, 0, source.log_bytes)
+    with path.open("ab") as log:
+        log.write(encode(keyed(3, "d"))[:70])
+    settings, out = settings_in(tmp_path, NOW_MS), str(tmp_path / "out")
+    (failed,) = count_stretches([planned], settings, out, WorkerBuffers())
+    assert not isinstance(failed, CountedRun) and isinstance(failed[1], LogChangedError)
+    (run,) = count_stretches([planned], settings, out, WorkerBuffers(), [str(path)])
+    assert isinstance(run, CountedRun)
+    assert run.counters[RECORDS] == 3 and run.log_bytes == source.log_bytes
