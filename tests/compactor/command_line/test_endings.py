@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from compactor.host.version import version
+from compactor.views.report_schema import SCHEMA_FILE
 from storage.formats import clean_shutdown
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command, use_local_rounds
@@ -19,6 +21,7 @@ from tests.support.local_command import run_command, use_local_rounds
 COMPACT = ("--include", "orders", "--set", "cleanup.policy=compact")
 RUN = (*COMPACT, "--set", "min.cleanable.dirty.ratio=0", "--assume-fully-replicated")
 LOG = ("--set", "cleanup.policy=compact", "--yes", "--only-replica")
+SCHEMA = jsonschema.Draft202012Validator(json.loads(Path(SCHEMA_FILE).read_text()))
 ENDING = {
     *("schema_version", "command", "status", "exit_code", "reason_code", "changed", "run_id"),
     *("version", "host", "started_at_ms", "started_at", "seconds", "as_of_ms", "as_of", "log_dirs"),
@@ -101,13 +104,27 @@ ENDINGS: list[tuple[str, Prepare, int, str, bool]] = [
     ids=[f"{words}, {prepare.__name__}" for words, prepare, *_ in ENDINGS],
 )
 def test_an_ending(
-    log_dir: Path, words: str, prepare: Prepare, code: int, reason_code: str, changed: bool
+    log_dir: Path,
+    tmp_path: Path,
+    words: str,
+    prepare: Prepare,
+    code: int,
+    reason_code: str,
+    changed: bool,
 ) -> None:
     (log_dir / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
     prepare(log_dir)
     before = state_of(log_dir)
-    ended = run_command(*(word.replace("D", str(log_dir), 1) for word in words.split()))
+    given = [word.replace("D", str(log_dir), 1) for word in words.split()]
+    takes_report = given[0] not in ("dump", "log") and "--no-such-option" not in given
+    given += ["--report", str(tmp_path / "r.json")] if takes_report else []
+    ended = run_command(*given)
     said = ended.summary
+    SCHEMA.validate(said)
+    if takes_report:
+        report = json.loads((tmp_path / "r.json").read_text())
+        SCHEMA.validate(report)
+        assert "configuration" in report
     assert (ended.code, said["reason_code"], said["changed"]) == (code, reason_code, changed)
     assert said["exit_code"] == code
     assert said.keys() >= ENDING

@@ -1,0 +1,326 @@
+"""What stands in the documents of endings, as types: the JSON Schema is made of these.
+
+A field that is not required is absent from a summary, or where a command was not asked for it.
+"""
+
+from typing import Literal, NotRequired, TypedDict
+
+from compactor.planning.outcomes import Standing
+from compactor.reason_codes import ReasonCode
+from compactor.round_report import LogStatus
+
+Status = Literal["ok", "failed", "usage", "refused", "partial", "condition", "interrupted"]
+Value = int | float | str | bool
+
+
+class LogDir(TypedDict):
+    path: str
+
+
+class Setting(TypedDict):
+    value: Value
+    source: str
+
+
+class Configuration(TypedDict):
+    include: str | None
+    exclude: str | None
+    assume_fully_replicated: bool
+    producer_id_expiration_ms: int
+    topics: dict[str, dict[str, Setting]]
+
+
+class Ending(TypedDict):
+    """Every ending of every command."""
+
+    schema_version: Literal[1]
+    command: str
+    status: Status
+    exit_code: int
+    reason_code: ReasonCode
+    error: NotRequired[str]
+    changed: bool
+    run_id: str
+    version: str
+    host: str
+    started_at_ms: int
+    started_at: str
+    seconds: float
+    as_of_ms: int | None
+    as_of: str | None
+    log_dirs: list[LogDir]
+    configuration: NotRequired[Configuration | None]
+
+
+class Segments(TypedDict):
+    segments: int
+    bytes: int
+
+
+class Retention(TypedDict):
+    log_start: Segments
+    size: Segments
+    time: Segments
+
+
+class LogRetention(Retention):
+    log_start_offset: int | None
+
+
+class Dropped(TypedDict):
+    superseded: int
+    tombstone: int
+    null_key: int
+    aborted: int
+    marker: int
+
+
+class Records(TypedDict):
+    read: int
+    kept: int
+    dropped: Dropped
+
+
+class Batches(TypedDict):
+    read: int
+    kept: int
+    rebuilt: int
+    emptied: int
+
+
+class RunTotals(TypedDict):
+    logs: dict[LogStatus, int]
+    segments_before: int
+    segments_after: int
+    bytes_before: int
+    bytes_after: int
+    records: Records
+    batches: Batches
+    retention: Retention
+
+
+class RunLog(TypedDict):
+    log_dir: str
+    topic: str
+    partition: int
+    status: LogStatus
+    reason: str | None
+    reason_code: ReasonCode | None
+    total_bytes: int | None
+    clean_bytes: int | None
+    dirty_bytes: int | None
+    held_bytes: int | None
+    notes: list[str]
+    first_dirty_offset: int | None
+    first_uncleanable_offset: int | None
+    end_offset: int | None
+    delete_retention_ms: int | None
+    segments_before: int
+    segments_after: int
+    bytes_before: int
+    bytes_after: int
+    records: Records
+    batches: Batches
+    retention: LogRetention
+
+
+class Phase(TypedDict):
+    name: str
+    seconds: float
+    log_bytes: int
+    mb_per_second: float | None
+
+
+class Originals(TypedDict):
+    path: str
+    files: int
+    linked_bytes: int
+    copied_bytes: int
+
+
+class Run(TypedDict):
+    """A run that came to its end, dry or real."""
+
+    dry_run: bool
+    totals: RunTotals
+    originals: Originals | None
+    phases: NotRequired[list[Phase]]
+    logs: NotRequired[list[RunLog]]
+    warnings: NotRequired[list[str]]
+    notices: NotRequired[list[str]]
+
+
+class PlanTotals(TypedDict):
+    to_clean: int
+    set_aside: int
+    passed_over: int
+    cleanable_bytes: int
+    rewrite_bytes: int
+
+
+class Extent(TypedDict):
+    logs: int
+    to_clean: int
+    total_bytes: int
+    dirty_bytes: int
+    gain_bytes: int
+    held_bytes: int
+    held_by: str | None
+
+
+class TopicExtent(Extent):
+    topic: str
+
+
+class PlanLog(TypedDict):
+    log_dir: str
+    topic: str
+    partition: int
+    standing: Standing
+    total_bytes: int
+    dirty_bytes: int | None
+    gain_bytes: int
+    held_bytes: int
+    held_by: str | None
+    dirty_since_ms: int | None
+    clean_bytes: NotRequired[int]
+    dirty_ratio: NotRequired[float]
+    first_dirty_offset: NotRequired[int]
+    first_uncleanable_offset: NotRequired[int]
+
+
+class LogNotTaken(PlanLog):
+    status: LogStatus
+    reason: str | None
+    reason_code: ReasonCode | None
+
+
+class Plan(TypedDict):
+    """A plan."""
+
+    totals: PlanTotals
+    logs: NotRequired[list[PlanLog]]
+    not_taken: NotRequired[list[LogNotTaken]]
+    topics: NotRequired[list[TopicExtent]]
+    standings: NotRequired[dict[Standing, Extent]]
+    refusals: NotRequired[list[str]]
+    warnings: NotRequired[list[str]]
+    notices: NotRequired[list[str]]
+
+
+class RecoveryTotals(TypedDict):
+    partitions: int
+    recovered: int
+    set_aside: int
+    finished: int
+    undone: int
+    removed: int
+    rebuilt: int
+    truncated: int
+
+
+class RecoveredLog(TypedDict):
+    log_dir: str
+    topic: str
+    partition: int
+    finished: list[str]
+    undone: list[str]
+    removed: list[str]
+    rebuilt: list[str]
+    problem: str | None
+
+
+class Recovery(TypedDict):
+    """A recovery."""
+
+    totals: RecoveryTotals
+    logs: NotRequired[list[RecoveredLog]]
+    notices: NotRequired[list[str]]
+
+
+class UndoTotals(TypedDict):
+    logs: dict[str, int]
+    segments: int
+    bytes: int
+
+
+class UndoneLog(TypedDict):
+    log_dir: str
+    topic: str
+    partition: int
+    status: Literal["undone", "as-before", "refused", "failed"]
+    reason: str | None
+    segments: int
+    bytes: int
+
+
+class Undo(TypedDict):
+    """What a run kept, brought back or discarded."""
+
+    totals: NotRequired[UndoTotals]
+    logs: NotRequired[list[UndoneLog]]
+    discarded: NotRequired[str]
+
+
+class VerificationTotals(TypedDict):
+    partitions: int
+    segments: int
+    batches: int
+    records: int
+    log_bytes: int
+    findings: int
+
+
+class Finding(TypedDict):
+    path: str
+    position: int | None
+    problem: str
+
+
+class Verification(TypedDict):
+    """A verification."""
+
+    totals: NotRequired[VerificationTotals]
+    findings: NotRequired[list[Finding]]
+
+
+class Bound(TypedDict):
+    name: str
+    value: int | None
+    set_by: str
+
+
+class Explanation(TypedDict):
+    """Why one log is cleaned or not."""
+
+    log_dir: NotRequired[str]
+    topic: NotRequired[str]
+    partition: NotRequired[int]
+    outcome: NotRequired[str]
+    reason: NotRequired[str | None]
+    bounds: NotRequired[list[Bound]]
+    retention: NotRequired[LogRetention]
+
+
+class TopicSettings(TypedDict):
+    topic: str
+    is_deleted: bool
+    settings: dict[str, Setting]
+
+
+class Configs(TypedDict):
+    """The settings of topics."""
+
+    topics: NotRequired[list[TopicSettings]]
+
+
+# of a command that came to its end; an error has the fields of every ending alone
+OF_COMMANDS = {
+    "run": Run,
+    "plan": Plan,
+    "recover": Recovery,
+    "undo": Undo,
+    "verify": Verification,
+    "explain": Explanation,
+    "configs": Configs,
+}
