@@ -1,10 +1,16 @@
 """The outcome of a round as values; how they are shown is in `report_table` and `report_json`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from compactor.host.printable import counted
 from compactor.reason_codes import ReasonCode
+from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 REPORT_SCHEMA_VERSION = 1
 ReasonKind = ReasonCode  # of a log; `compactor.planning.remedies` has what helps
@@ -157,3 +163,30 @@ class CleaningReport:
     originals: OriginalsReport | None = None  # None: none were to be kept
     notices: tuple[str, ...] = ()  # likewise, said each time
     copies: tuple[CopyReport, ...] = ()  # where the logs are; none: they were cleaned in place
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Of its logs: the names are those of the JSON report where it has them."""
+        return [_row_of(log) for log in self.logs]
+
+    def to_arrow(self) -> "pa.Table":
+        """A row for each log."""
+        return arrow_table(self.rows())
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Likewise; ImportError where there is no pandas."""
+        return pandas_frame(self.rows())
+
+    def _repr_html_(self) -> str:
+        what = "Dry run" if self.dry_run else "Run"
+        return html_table(f"{what} {self.run_id}: {counted(len(self.logs), 'log')}", self.rows())
+
+
+def _row_of(log: LogReport) -> dict[str, Any]:
+    row = row_of(log)
+    counts, sections = row.pop("counts"), row.pop("sections")
+    del row["is_data_problem"]
+    row["reason_code"] = row.pop("reason_kind")
+    return {**row, **(sections or dict.fromkeys(_SECTIONS)), **counts}
+
+
+_SECTIONS = [field.name for field in fields(LogSections)]

@@ -6,7 +6,10 @@ A value within a value gets a name with both in it; a list becomes one text, a l
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from html import escape
 from typing import TYPE_CHECKING, Any
+
+from compactor.host.printable import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 CSV, PARQUET = ".csv", ".parquet"
+SHOWN_ROWS = 50  # of a table in a notebook
 
 
 def arrow_table(rows: Iterable[Row]) -> "pa.Table":
@@ -28,6 +32,19 @@ def arrow_table(rows: Iterable[Row]) -> "pa.Table":
 def pandas_frame(rows: Iterable[Row]) -> "pd.DataFrame":
     """Likewise; ImportError where there is no pandas."""
     return arrow_table(rows).to_pandas()
+
+
+def html_table(title: str, rows: Sequence[Row]) -> str:
+    """The first rows for a notebook; every name is escaped."""
+    flat = [dict(_flat(row)) for row in rows[:SHOWN_ROWS]]
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    lines = ["".join(f"<td>{escape(_shown(row.get(name)))}</td>" for name in names) for row in flat]
+    more = len(rows) - len(flat)
+    rest = f"<p>and {more:,} more: .to_arrow() has all</p>" if more else ""
+    heads = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<p><b>{escape(printable(title))}</b></p>{table if flat else ''}{rest}"
 
 
 def write_rows(rows: Iterable[Row], path: str, form: str) -> None:
@@ -64,6 +81,12 @@ def _flat(row: Row, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield prefix + name, "\n".join(map(str, value))
         else:
             yield prefix + name, _text(value) if isinstance(value, str) else value
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if type(value) is int else printable(str(value))
 
 
 def _text(value: str) -> str:

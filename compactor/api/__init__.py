@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from compactor.api.rules import Rules as Rules
     from compactor.api.rules import RunOptions as RunOptions
     from compactor.api.runs import run as run
+    from compactor.api.tables import to_arrow as to_arrow
+    from compactor.api.tables import to_pandas as to_pandas
     from compactor.api.undoings import discard as discard
     from compactor.api.undoings import undo as undo
     from compactor.api.verifications import verify as verify
@@ -114,6 +116,7 @@ _NAMES = {
     "compactor.api.replays": "replay",
     "compactor.api.rules": "Rules RunOptions",
     "compactor.api.runs": "run",
+    "compactor.api.tables": "to_arrow to_pandas",
     "compactor.api.undoings": "discard undo",
     "compactor.api.verifications": "verify verify_against verify_manifest",
     "compactor.api.watches": "conditions_of_plan conditions_of_run met_by_plan met_by_run",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactor.api import places, saved_plans
 from compactor.api.premises import (
@@ -13,11 +13,17 @@ from compactor.api.premises import (
 )
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.api.turns import turns_of
+from compactor.host.printable import counted
 from compactor.planning.room import cores_of, places_of, require_room
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts, plan_space
 from compactor.refusals import messages_of, refusals
 from compactor.remembered_logs import RememberedLogs
+from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 
 class Plan(NamedTuple):
@@ -27,6 +33,29 @@ class Plan(NamedTuple):
     space: SpaceFacts | None  # free, and needed; None: nothing is to be cleaned
     refusals: tuple[str, ...]  # the messages with which a run would be refused
     warnings: tuple[str, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Of every log that there is: its sizes, where it stands, and why it is not taken."""
+        left = {(r.log_dir, r.topic, r.partition): r for r in self.round_plan.not_cleaned}
+        found = []
+        for size in self.round_plan.inventory:
+            report = left.get((size.log_dir, size.topic, size.partition))
+            why = (report.reason, report.reason_kind) if report else (None, None)
+            more = {"gain_bytes": size.gain_bytes, "held_bytes": size.held_bytes}
+            found.append(row_of(size) | more | {"reason": why[0], "reason_code": why[1]})
+        return found
+
+    def to_arrow(self) -> "pa.Table":
+        """A row for each log."""
+        return arrow_table(self.rows())
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Likewise; ImportError where there is no pandas."""
+        return pandas_frame(self.rows())
+
+    def _repr_html_(self) -> str:
+        taken = counted(len(self.round_plan.logs), "log")
+        return html_table(f"Plan: {taken} to clean", self.rows())
 
 
 def plan(log_dirs: Sequence[str], rules: Rules = KAFKAS_DEFAULTS, save: str | None = None) -> Plan:

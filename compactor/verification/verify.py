@@ -9,11 +9,13 @@ finding as well, and says so.
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from compactor.copy_names import NO_BROKER
 from compactor.exit_codes import UsageError
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
+from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
 from compactor.verification.missing_offsets import Gap, check_gaps, gap_behind
 from compactor.verification.verify_batches import Finding
 from compactor.verification.verify_segment import check_segment
@@ -30,6 +32,10 @@ from storage.formats import (
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 # a broker's, without logs for us; and what keeps a broker away from a copy
 _OTHER_DIRS = ("__cluster_metadata-0", "remote-log-index-cache", NO_BROKER)
@@ -51,6 +57,18 @@ class Verification:
     records: int = 0
     log_bytes: int = 0
     findings: list[Finding] = field(default_factory=list)
+
+    def to_arrow(self) -> "pa.Table":
+        """A row for each finding."""
+        return arrow_table(map(row_of, self.findings))
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Likewise; ImportError where there is no pandas."""
+        return pandas_frame(map(row_of, self.findings))
+
+    def _repr_html_(self) -> str:
+        title = f"{self.partitions:,} partitions, {len(self.findings):,} findings"
+        return html_table(title, [row_of(finding) for finding in self.findings])
 
 
 @dataclass(slots=True)

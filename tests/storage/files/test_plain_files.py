@@ -79,6 +79,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.command_line": "carry_out report_file whole_file",
         "compactor.host": "java output run_history suggestions",
         "compactor.stopped_log": "record_tables",
+        "compactor.views": "report_schema",
         "compactor.views.page": "html",
         "storage.kernels": "kernel",
     },

@@ -1,0 +1,24 @@
+"""Lists of results as tables: what `recover`, `undo` and `configs` return, and `dump` yields."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from compactor.row_tables import Row, arrow_table, pandas_frame, row_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+def to_arrow(results: Iterable[Any]) -> "pa.Table":
+    """A row for each: dataclasses, named tuples or dictionaries; names within names are joined."""
+    return arrow_table(map(_row, results))
+
+
+def to_pandas(results: Iterable[Any]) -> "pd.DataFrame":
+    """Likewise; ImportError where there is no pandas."""
+    return pandas_frame(map(_row, results))
+
+
+def _row(result: Any) -> Row:
+    return result if isinstance(result, dict) else row_of(result)
