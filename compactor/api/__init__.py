@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from compactor.api.record_lines import read_records as read_records
     from compactor.api.recoveries import recover as recover
     from compactor.api.replays import replay as replay
+    from compactor.api.report_merging import merge_reports as merge_reports
     from compactor.api.rules import Rules as Rules
     from compactor.api.rules import RunOptions as RunOptions
     from compactor.api.runs import run as run
@@ -114,6 +115,7 @@ _NAMES = {
     "compactor.api.record_lines": "read_records",
     "compactor.api.recoveries": "recover",
     "compactor.api.replays": "replay",
+    "compactor.api.report_merging": "merge_reports",
     "compactor.api.rules": "Rules RunOptions",
     "compactor.api.runs": "run",
     "compactor.api.tables": "to_arrow to_pandas",

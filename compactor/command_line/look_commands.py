@@ -35,6 +35,7 @@ from compactor.command_line.requests import (
     DumpFormat,
     ExplainArguments,
     Format,
+    ReportArguments,
     Request,
     RoundArguments,
     VerifyArguments,
@@ -245,4 +246,31 @@ def verify(
         report=report,
         debug=debug,
         quiet=quiet,
+    )
+
+
+def report(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE…",
+            help="reports as JSON: of --report, or the last line of standard output",
+            show_default=False,
+        ),
+    ],
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Make one report of those of several hosts: the sum of all, and the worst exit code.
+
+    [dim]compactor report reports/*.json --report all.json[/]
+    """
+    wanted = ReportArguments(tuple(files), format_)
+    return Request(
+        command="report",
+        carry_out=begin("report", wanted),
+        format=format_,
+        report=report,
+        debug=debug,
     )

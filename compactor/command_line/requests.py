@@ -135,6 +135,11 @@ class ExplainArguments(NamedTuple):
     topic_partition: str
 
 
+class ReportArguments(NamedTuple):
+    paths: tuple[str, ...]
+    format: Format
+
+
 class UndoArguments(NamedTuple):
     run_dir: str
     discard: bool

@@ -1,0 +1,65 @@
+"""Reports of several hosts as one table, and as one document."""
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from compactor.host.printable import counted, one_line, printable, size_text
+from compactor.views.report_json import JsonObject
+from compactor.watching.merged_reports import Document, MergedReports, of_each
+
+_SUCCESS = (0, 5)
+
+
+def merged_view(merged: MergedReports) -> RenderableType:
+    """A row for each report, what went wrong, and the sum."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("host", "command", "status"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("cleaned", "freed", "seconds"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    errors = []
+    for path, document in merged.reports:
+        table.add_row(*_cells(document))
+        if document.get("error"):
+            named = f"{printable(document['host'])} ({printable(path)})"
+            errors.append(Text(f"{named}: {one_line(document['error'])}"))
+    total = f"{counted(len(merged.reports), 'report')}: {_sum_of(merged.totals)}"
+    return Group(table, *errors, Text(total))
+
+
+def merged_document(merged: MergedReports) -> JsonObject:
+    """What stands in the JSON after the fields of the summary."""
+    return {"reports": [{"file": path, **of_each(document)} for path, document in merged.reports]}
+
+
+def _cells(document: Document) -> list[str]:
+    status = f"{document['status']}"
+    if document["exit_code"] not in _SUCCESS:
+        status += f" ({document['reason_code']})"
+    totals = document.get("totals") or {}
+    seconds = document.get("seconds")
+    return [
+        printable(str(document["host"])),
+        printable(str(document["command"])),
+        printable(status),
+        f"{_cleaned(totals):,}" if "logs" in totals else "",
+        size_text(_freed(totals)) if "bytes_before" in totals else "",
+        f"{seconds:,.1f}" if isinstance(seconds, (int, float)) else "",
+    ]
+
+
+def _sum_of(totals: Document) -> str:
+    if "bytes_before" not in totals:
+        return "none of them has cleaned anything"
+    return f"{counted(_cleaned(totals), 'log')} cleaned, {size_text(_freed(totals))} freed"
+
+
+def _cleaned(totals: Document) -> int:
+    logs = totals.get("logs") or {}
+    return int(logs.get("cleaned", 0) + logs.get("would-clean", 0))
+
+
+def _freed(totals: Document) -> int:
+    return int(totals["bytes_before"] - totals["bytes_after"])

@@ -1,0 +1,98 @@
+"""Reports of several hosts, or of several nights, made one: the sum of all, and the worst ending.
+
+Takes whole documents (`--report x.json`) and summaries (the last line of standard output) alike.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from compactor.errors import ConfigError
+from compactor.exit_codes import ExitCode
+from compactor.reason_codes import ReasonCode
+from compactor.round_report import REPORT_SCHEMA_VERSION
+from storage.files.files import Files
+
+MAX_BYTES = 1 << 30
+# worst first: what an operator has to see if he sees one
+_WORST_FIRST = (
+    ExitCode.FAILED,
+    ExitCode.TERMINATED,
+    ExitCode.HUNG_UP,
+    ExitCode.INTERRUPTED,
+    ExitCode.REFUSED,
+    ExitCode.USAGE,
+    ExitCode.PARTIAL,
+    ExitCode.CONDITION,
+    ExitCode.OK,
+)
+_NEEDED = ("schema_version", "command", "status", "exit_code", "reason_code", "run_id", "host")
+_OF_EACH = (*_NEEDED[1:], "changed", "started_at", "seconds", "log_dirs", "error", "totals")
+
+Document = Mapping[str, Any]
+
+
+class MergedReports(NamedTuple):
+    """All of them, and what they come to."""
+
+    reports: tuple[tuple[str, Document], ...]  # by the file that each was read from, in order
+    exit_code: ExitCode  # the worst
+    reason_code: ReasonCode | None  # of the first that ended so; None: of another version
+    totals: dict[str, Any]  # sums of every number that their totals have
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether any of them changed something."""
+        return any(document.get("changed") for _, document in self.reports)
+
+
+def merged_reports(paths: Sequence[str], files: Files) -> MergedReports:
+    """Read reports and add them up. Raise ConfigError for what is none, OSError."""
+    reports = tuple((path, _read(path, files)) for path in paths)
+    codes = [ExitCode(document["exit_code"]) for _, document in reports]
+    worst = min(codes, key=_WORST_FIRST.index)
+    first = next(doc for (_, doc), code in zip(reports, codes, strict=True) if code is worst)
+    known = {code.value: code for code in ReasonCode}
+    return MergedReports(
+        reports,
+        worst,
+        known.get(first["reason_code"]),
+        _sum([doc["totals"] for _, doc in reports if isinstance(doc.get("totals"), dict)]),
+    )
+
+
+def of_each(document: Document) -> dict[str, Any]:
+    """What the merged report says of one of them."""
+    return {name: document[name] for name in _OF_EACH if name in document}
+
+
+def _read(path: str, files: Files) -> Document:
+    data = files.read_range(path, 0, MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"{path}: has more than {MAX_BYTES} bytes, so it is no report")
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        place = f", byte {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
+        raise ConfigError(f"{path}{place}: not JSON, so it is no report") from error
+    if not isinstance(found, dict) or not all(name in found for name in _NEEDED):
+        raise ConfigError(f"{path}: not a report of this tool: {', '.join(_NEEDED)} are missing")
+    if found["schema_version"] != REPORT_SCHEMA_VERSION:
+        version = found["schema_version"]
+        raise ConfigError(f"{path}: schema_version {version!r:.20}, not {REPORT_SCHEMA_VERSION}")
+    if found["exit_code"] not in _WORST_FIRST:
+        raise ConfigError(f"{path}: exit_code {found['exit_code']!r:.20} is none of this tool")
+    return found
+
+
+def _sum(totals: Sequence[Any]) -> dict[str, Any]:
+    """Number by number; what is no number and no group of them is left out."""
+    names = dict.fromkeys(name for total in totals for name in total)
+    summed: dict[str, Any] = {}
+    for name in names:
+        values = [total[name] for total in totals if name in total]
+        if all(isinstance(value, dict) for value in values):
+            summed[name] = _sum(values)
+        elif all(type(value) in (int, float) for value in values):
+            summed[name] = sum(values)
+    return summed

@@ -1,0 +1,87 @@
+"""Reports of several hosts made one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.local_command import run_command
+
+
+def _report(path: Path, code: int, reason_code: str, **more: Any) -> str:
+    document = {
+        "schema_version": 1,
+        "command": "run",
+        "status": "whatever",
+        "exit_code": code,
+        "reason_code": reason_code,
+        "run_id": path.stem,
+        "host": path.stem,
+        **more,
+    }
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+def _totals(cleaned: int, before: int, after: int) -> dict[str, Any]:
+    return {"logs": {"cleaned": cleaned}, "bytes_before": before, "bytes_after": after}
+
+
+def test_sums_and_the_worst_ending(tmp_path: Path) -> None:
+    paths = [
+        _report(tmp_path / "a.json", 0, "done", changed=True, totals=_totals(2, 100, 40)),
+        _report(tmp_path / "b.json", 3, "lock-held", error="somebody is at work"),
+        _report(tmp_path / "c.json", 4, "logs-failed", totals=_totals(3, 50, 45)),
+    ]
+    ended = run_command("report", *paths)
+    assert (ended.code, ended.summary["reason_code"]) == (3, "lock-held")
+    assert ended.summary["changed"] is True
+    assert ended.summary["totals"] == _totals(5, 150, 85)
+    assert "b (" in ended.out and "somebody is at work" in ended.out
+    assert "3 reports: 5 logs cleaned, 65 B freed" in ended.out
+    document = json.loads(run_command("report", *paths, "--format", "json").out)
+    assert [found["host"] for found in document["reports"]] == ["a", "b", "c"]
+    assert [found["file"] for found in document["reports"]] == paths
+
+
+@pytest.mark.parametrize(
+    ("codes", "worst"),
+    [([0, 5, 4], 4), ([4, 2], 2), ([2, 3], 3), ([3, 130], 130), ([143, 1], 1), ([0, 0], 0)],
+)
+def test_which_ending_is_the_worst(tmp_path: Path, codes: list[int], worst: int) -> None:
+    paths = [_report(tmp_path / f"{n}.json", code, "done") for n, code in enumerate(codes)]
+    assert run_command("report", *paths).code == worst
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "byte 0: not JSON"),
+        ("[1]", "not a report of this tool"),
+        ('{"schema_version": 1}', "not a report of this tool"),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
+def test_what_is_no_report_is_refused_by_its_name(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "x.json").write_text(text)
+    ended = run_command("report", tmp_path / "x.json")
+    assert ended.code == 2
+    assert f"{tmp_path}/x.json" in ended.summary["error"] and says in ended.summary["error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("schema_version", 2), ("exit_code", 77), ("exit_code", "0")]
+)
+def test_a_report_of_another_version_is_refused(tmp_path: Path, name: str, value: object) -> None:
+    path = _report(tmp_path / "x.json", 0, "done", totals={})
+    found = json.loads(Path(path).read_text()) | {name: value}
+    Path(path).write_text(json.dumps(found))
+    ended = run_command("report", path)
+    assert ended.code == 2 and f"{name} {value!r}" in ended.summary["error"]
+
+
+def test_a_report_that_is_not_there(tmp_path: Path) -> None:
+    ended = run_command("report", tmp_path / "x.json")
+    assert ended.code == 1
+    assert ended.summary["reason_code"] == "not-found"

@@ -1,0 +1,1 @@
+"""Runs on several hosts, which are mount namespaces of this one."""
