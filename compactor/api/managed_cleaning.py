@@ -31,12 +31,13 @@ from storage.file_names import (
 )
 from storage.files.discarding import discard_directory
 from storage.files.local import LOCAL
-from storage.formats import checkpoint, clean_shutdown
+from storage.formats import checkpoint, clean_shutdown, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.log.engine.segment_swap import CleanedGroup
 from storage.log.manager.log_cleaner import CleanedLog, LogToClean
 
-# the producers are those that the log has at this moment: whether they expire is its own affair
+# the producers are those that the log has at this moment, as if they had just written: whether they
+# expire is its own affair
 _NONE_EXPIRES = {"producer.id.expiration.ms": str(MAX_INT)}
 COPIED_BYTES = 1024 * 1024  # at a time, of an active segment
 
@@ -68,7 +69,7 @@ class Cleaner:
         own = tempfile.mkdtemp(prefix="managed-", dir=self._work_dir)
         try:
             log_dir = os.path.join(own, "logs")
-            _lay_out(log_dir, logs)
+            _lay_out(log_dir, logs, now_ms)
             topics = {log.partition[0]: _settings(log) for log in logs}
             rules = Rules(
                 topic_configs=topics,
@@ -106,11 +107,11 @@ def _settings(log: LogToClean) -> dict[str, str]:
     }
 
 
-def _lay_out(log_dir: str, logs: Sequence[LogToClean]) -> None:
+def _lay_out(log_dir: str, logs: Sequence[LogToClean], now_ms: int) -> None:
     """A log directory as a broker would leave it that is shut down at this moment."""
     LOCAL.make_directory(log_dir)
     for log in logs:
-        _lay_out_log(os.path.join(log_dir, _name(log)), log)
+        _lay_out_log(os.path.join(log_dir, _name(log)), log, now_ms)
     known = {log.partition: log.first_dirty for log in logs if log.first_dirty is not None}
     starts = {log.partition: log.view.log_start for log in logs}
     ends = {log.partition: log.view.log_end for log in logs}
@@ -125,7 +126,7 @@ def _lay_out(log_dir: str, logs: Sequence[LogToClean]) -> None:
     clean_shutdown.write(log_dir)
 
 
-def _lay_out_log(path: str, log: LogToClean) -> None:
+def _lay_out_log(path: str, log: LogToClean, now_ms: int) -> None:
     LOCAL.make_directory(path)
     for base in log.bases:
         for name in (file_name(base, kind) for kind in SEGMENT_SUFFIXES):
@@ -133,7 +134,8 @@ def _lay_out_log(path: str, log: LogToClean) -> None:
                 LOCAL.link(os.path.join(log.directory, name), os.path.join(path, name))
     _copy_active(path, log)
     snapshot = os.path.join(path, file_name(log.view.log_end, SNAPSHOT))
-    LOCAL.replace_file(snapshot, log.view.producers)
+    known = producer_snapshot.decode(log.view.producers, snapshot)
+    producer_snapshot.write(snapshot, [each._replace(timestamp=now_ms) for each in known])
     epochs = LOCAL.read_bytes(os.path.join(log.directory, LEADER_EPOCH_CHECKPOINT))
     LOCAL.replace_file(os.path.join(path, LEADER_EPOCH_CHECKPOINT), epochs)
 

@@ -22,7 +22,7 @@ def damage(files: Files, log_dir: str, partition_dir: str, line: Line) -> dict[s
     if how == "delete":
         remove_if_there(files, path)
     elif how == "write":
-        if not files.is_directory(os.path.dirname(path)):
+        if line.get("make_directory") and not files.is_directory(os.path.dirname(path)):
             files.make_directory(os.path.dirname(path))
         _write(files, path, bytes.fromhex(line["hex"]))
     elif before is not None:

@@ -49,9 +49,10 @@ _SET_ASIDE = (
     ),
     _reason(
         "bytes that are no whole batch",
-        {"CorruptRecordException", "IllegalStateException"},
-        r"batch length -?\d+ is|ends within|cut short|of a batch are there",
+        {"CorruptRecordException", "IllegalStateException", "IllegalArgumentException"},
+        r"batch length -?\d+ is|cut short|batch header has \d+ of|does not parse within",
     ),
+    _reason("an index that its log contradicts", None, r"\.index, byte \d+: entry"),
     _reason("a wrong checksum", None, r"CRC .* its bytes give|checksum .* is stored"),
 )
 _NO_ABORTS = "aborted transactions, where the log start is below the first segment"
@@ -76,6 +77,7 @@ def first_other_cleaning(
 
 
 def _reason_of(kafkas: Line, ours: Line, report: LogReport) -> str | None:
+    reasons: Sequence[_Reason]
     if report.status is LogStatus.CLEANED and "error" not in ours:
         told, reasons = " ".join(report.notes), _GOES_ON
     elif report.status is LogStatus.SET_ASIDE:

@@ -22,6 +22,8 @@ REASONS = {
     "310615": "offsets that overlap or go backwards",
     "310017": "offsets that overlap or go backwards",
     "310503": "bytes that are no whole batch",
+    "310839": "a wrong checksum",
+    "310894": "an index that its log contradicts",
 }
 Lines = list[dict[str, Any]]
 

@@ -134,7 +134,8 @@ def script_of(state: CrashState) -> list[Line]:
 
 def _laid_out(path: Path, data: bytes | None, has_files: bool) -> Iterator[Line]:
     *_, directory, name = path.parts[:4]
-    where: Line = {"op": "damage", "dir": int(directory.removeprefix("d"))}
+    number = int(directory.removeprefix("d"))
+    where: Line = {"op": "damage", "dir": number, "make_directory": True}
     if data is None:
         if not has_files:
             empty = {**where, "log": name, "file": "nothing"}
