@@ -26,11 +26,17 @@ from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.partition_metadata import PARTITION_METADATA
 
 MOVE_ID = b"compactor's move".hex()  # as long as the ids that a broker gives
 _CHUNK_BYTES = 4 * 1024 * 1024
 _WITH_THE_LOG = (checkpoint.RECOVERY_POINT, checkpoint.LOG_START, checkpoint.REPLICATION)
 _ALL = (*_WITH_THE_LOG, checkpoint.CLEANER_OFFSET)
+
+# a broker that finds one of these torn does not start, or loses the log directory, even if it is to
+# delete what is beside it; so they never stand there in part
+_READ_AT_EVERY_START = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
 
 GiveAttributes = Callable[[str, str], None]
 
@@ -106,10 +112,13 @@ def _copy(move: Move, files: Files, give: GiveAttributes) -> None:
     for entry in sorted(files.list_directory(move.source.path)):
         source = os.path.join(move.source.path, entry.name)
         target = os.path.join(move.staged, entry.name)
+        is_whole = entry.name in _READ_AT_EVERY_START
+        if is_whole:
+            files.replace_file(target, files.read_bytes(source))
         copy = files.open_to_change(target, create=True)
         try:
             with files.open(source) as original:
-                for position in range(0, entry.size_bytes, _CHUNK_BYTES):
+                for position in range(0, 0 if is_whole else entry.size_bytes, _CHUNK_BYTES):
                     copy.write(position, original.read(position, _CHUNK_BYTES))
             give(source, target)
             files.set_modified(target, entry.mtime_ns // 1_000_000)

@@ -8,7 +8,7 @@
 F-13.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from storage.errors import CorruptFileError
@@ -26,12 +26,21 @@ class EpochEntry(NamedTuple):
     start_offset: int
 
 
+class NotANumberError(CorruptFileError):
+    """A field of an entry is no integer, which Kafka does not take for a malformed file."""
+
+
 def decode(data: bytes, path: str) -> list[EpochEntry]:
     """Raise CorruptFileError at the first line that Kafka would not take (F-13.2)."""
-    return [
-        EpochEntry(integer(epoch, 32, path, position), integer(start, 64, path, position))
-        for position, (epoch, start) in decode_lines(data, path, 2)
-    ]
+    return [_entry(fields, path, position) for position, fields in decode_lines(data, path, 2)]
+
+
+def _entry(fields: Sequence[str], path: str, position: int) -> EpochEntry:
+    epoch, start = fields
+    try:
+        return EpochEntry(integer(epoch, 32, path, position), integer(start, 64, path, position))
+    except CorruptFileError as error:
+        raise NotANumberError(path, position, error.problem) from error
 
 
 def encode(entries: Iterable[EpochEntry]) -> bytes:

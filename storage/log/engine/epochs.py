@@ -6,8 +6,12 @@ import os
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.formats import leader_epoch_checkpoint
-from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
-from storage.log.engine.errors import IllegalArgumentError
+from storage.formats.leader_epoch_checkpoint import (
+    LEADER_EPOCH_CHECKPOINT,
+    EpochEntry,
+    NotANumberError,
+)
+from storage.log.engine.errors import IllegalArgumentError, NumberFormatError
 from storage.log.engine.offsets import UNKNOWN, EndOffset
 from storage.log.engine.scheduler import Scheduler
 
@@ -16,7 +20,8 @@ class LeaderEpochs:
     """Epochs by rising number, each with its start offset; every change is in the file."""
 
     def __init__(self, files: Files, directory: str, scheduler: Scheduler) -> None:
-        """Read the file, which is made if it is not there. OSError where it cannot be read."""
+        """Read the file, which is made if it is not there. OSError where it cannot be read, and
+        NumberFormatError for a field of an entry that is no number (F-13.2)."""
         self._files, self._directory, self._scheduler = files, directory, scheduler
         self._path = os.path.join(directory, LEADER_EPOCH_CHECKPOINT)
         if not files.exists(self._path):
@@ -24,6 +29,8 @@ class LeaderEpochs:
         self._epochs: dict[int, int] = {}  # rising
         try:
             found = leader_epoch_checkpoint.read(self._path, files)
+        except NotANumberError as error:
+            raise NumberFormatError(str(error)) from None
         except CorruptFileError as error:
             raise OSError(str(error)) from error
         for entry in found:

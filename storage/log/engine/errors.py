@@ -64,6 +64,10 @@ class CodecError(KafkaError):
     kafka_name, kafka_cause = "KafkaException", "IOException"
 
 
+class NumberFormatError(LogError):
+    """A number in a file that is none, where Kafka does not expect it: no log manager starts."""
+
+
 class ZipError(CodecError):
     """Likewise, of gzip."""
 
