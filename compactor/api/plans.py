@@ -1,9 +1,11 @@
 """`plan`: what a round would take on, and what a run would be refused for. Reads metadata only."""
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cleaner_jobs.spark.class_archive import cache_dir
 from compactor.api import places, saved_plans
 from compactor.api.premises import (
     Premises,
@@ -14,6 +16,8 @@ from compactor.api.premises import (
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.api.turns import turns_of
 from compactor.host.printable import counted
+from compactor.host.run_history import machine_pace
+from compactor.planning.expected import Estimates, Expected, expected_of
 from compactor.planning.room import cores_of, places_of, require_room
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts, plan_space
@@ -33,6 +37,8 @@ class Plan(NamedTuple):
     space: SpaceFacts | None  # free, and needed; None: nothing is to be cleaned
     refusals: tuple[str, ...]  # the messages with which a run would be refused
     warnings: tuple[str, ...]
+    expected: Expected  # time, and with a sample what would go
+    estimates: Estimates | None = None  # by partition directory; None: nothing was sampled
 
     def rows(self) -> list[dict[str, Any]]:
         """Of every log that there is: its sizes, where it stands, and why it is not taken."""
@@ -58,9 +64,15 @@ class Plan(NamedTuple):
         return html_table(f"Plan: {taken} to clean", self.rows())
 
 
-def plan(log_dirs: Sequence[str], rules: Rules = KAFKAS_DEFAULTS, save: str | None = None) -> Plan:
+def plan(
+    log_dirs: Sequence[str],
+    rules: Rules = KAFKAS_DEFAULTS,
+    save: str | None = None,
+    sample_bytes: int | None = None,
+) -> Plan:
     """Survey the log directories and select logs. Takes no lock and changes nothing.
 
+    sample_bytes: of how much of each log it is estimated what would go; None: no record is read.
     save: a file for the plan, to be carried out by `run` with `RunOptions.plan`.
     Raise ConfigError, OSError, and RefusedError if a directory cannot be read.
     """
@@ -74,9 +86,26 @@ def plan(log_dirs: Sequence[str], rules: Rules = KAFKAS_DEFAULTS, save: str | No
     refused = tuple(_refusals(log_dirs, rules, premises, found))
     if space is not None:
         refused += tuple(messages_of(partial(require_room, found, space[1])))
+    estimates = None if sample_bytes is None else _estimates(found, sample_bytes)
+    pace = machine_pace(cache_dir(os.environ), premises.started_at_ms)
+    expected = expected_of(found.logs, pace, estimates)
     if save is not None:
-        saved_plans.save(save, found, rules, premises)
-    return Plan(found, space, refused, (*premises.warnings, *remembered.warnings))
+        saved_plans.save(save, found, rules, premises, expected)
+    warnings = (*premises.warnings, *remembered.warnings)
+    return Plan(
+        round_plan=found,
+        space=space,
+        refusals=refused,
+        warnings=warnings,
+        expected=expected,
+        estimates=estimates,
+    )
+
+
+def _estimates(found: RoundPlan, sample_bytes: int) -> Estimates:
+    from compactor.cleaning.sampling import sample  # with kernels, which no other plan needs
+
+    return {log.path: sample(found, log, sample_bytes) for log in found.logs}
 
 
 def _space(found: RoundPlan) -> SpaceFacts:

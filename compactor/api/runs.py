@@ -38,6 +38,7 @@ from compactor.host.run_history import PastRun, remember
 from compactor.log_dir_lock import Patience, lock_log_dirs
 from compactor.originals.kept_run import discard_expired
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
+from compactor.planning.expected import how_true
 from compactor.planning.inventory import with_sections
 from compactor.planning.reviewed import only_reviewed, require_as_reviewed
 from compactor.planning.room import require_room, space_of, with_room
@@ -180,6 +181,8 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
         remembered.update(report.logs, premises.started_at_ms)
     else:
         report = replace(report, notices=(*report.notices, *_refusals(asked, plan, copies)))
+    if saved is not None:
+        report = replace(report, notices=(*report.notices, how_true(saved.expected, report)))
     return replace(report, warnings=(*premises.warnings, *remembered.warnings))
 
 

@@ -12,6 +12,7 @@ from compactor.errors import ConfigError
 from compactor.exit_codes import UsageError
 from compactor.host.version import version
 from compactor.planning import saved_plan
+from compactor.planning.expected import Expected, expected_document
 from compactor.planning.order import Order
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.saved_plan import SavedPlan, reviewed_of
@@ -43,7 +44,7 @@ def require_savable(path: str, rules: Rules, log_dirs: Sequence[str]) -> None:
             raise UsageError(f"{option} {given}: {problem}")
 
 
-def save(path: str, plan: RoundPlan, rules: Rules, premises: Premises) -> None:
+def save(path: str, plan: RoundPlan, rules: Rules, premises: Premises, expected: Expected) -> None:
     """Write a plan in one step, with what it was made by."""
     logs, retention = reviewed_of(plan)
     saved = SavedPlan(
@@ -53,6 +54,7 @@ def save(path: str, plan: RoundPlan, rules: Rules, premises: Premises) -> None:
         is_as_of_given=premises.is_as_of_given,
         log_dirs=tuple(os.path.abspath(log_dir.path) for log_dir in plan.log_dirs),
         rules=_rules_document(rules),
+        expected=expected_document(expected),
         logs=tuple(replace(log, log_dir=os.path.abspath(log.log_dir)) for log in logs),
         retention=tuple(replace(r, log_dir=os.path.abspath(r.log_dir)) for r in retention),
     )

@@ -1,6 +1,7 @@
 """`plan`, from the words of the command line to a table and a result."""
 
 from compactor import api
+from compactor.command_line import arguments
 from compactor.command_line.console import show, show_lines, show_warnings
 from compactor.command_line.requests import Format, Result, RoundArguments, rules_of
 from compactor.exit_codes import (
@@ -11,7 +12,7 @@ from compactor.exit_codes import (
 )
 from compactor.round_report import LogStatus
 from compactor.views.met_conditions import met_documents, met_lines
-from compactor.views.plan_json import plan_document
+from compactor.views.plan_json import estimates_document, plan_document
 from compactor.views.plan_table import Said, Screen, plan_view, saved_lines
 from compactor.views.report_json import summary
 from storage.collector import collector_paused
@@ -21,9 +22,12 @@ from storage.collector import collector_paused
 def result_of(wanted: RoundArguments) -> Result:
     """Survey and select, and show what a round would take on."""
     conditions = api.conditions_of_plan(wanted.fail_if) if wanted.fail_if else ()
-    found, space, refused, warnings = api.plan(wanted.log_dirs, rules_of(wanted), wanted.saved_plan)
+    sample_bytes = arguments.size_bytes("--sample-bytes", wanted.sample_bytes)
+    planned = api.plan(wanted.log_dirs, rules_of(wanted), wanted.saved_plan, sample_bytes)
+    found, space, refused, warnings = planned[:4]
     met = api.met_by_plan(conditions, found) if conditions else []
     document = plan_document(found, space, refused, wanted.order) | {"warnings": list(warnings)}
+    document |= estimates_document(planned)
     code = exit_code_of_statuses(log.status for log in found.not_cleaned)
     code = exit_code_of_conditions(code, bool(met))
     reason_code = reason_code_of_statuses(
@@ -35,7 +39,8 @@ def result_of(wanted: RoundArguments) -> Result:
         "totals": document["totals"],
     }
     if wanted.format is Format.TABLE:
-        said, screen = Said(space, refused, warnings), Screen(wanted.order, wanted.top)
+        said = Said(space, refused, warnings, planned.expected, planned.estimates)
+        screen = Screen(wanted.order, wanted.top)
         show(lambda width: plan_view(found, width, said, screen))
         show_lines(met_lines(met))
         if wanted.saved_plan is not None:

@@ -87,3 +87,20 @@ MaxMinutes = Annotated[
         "machine's last runs and of this one",
     ),
 ]
+Sample = Annotated[
+    bool,
+    typer.Option(
+        "--sample",
+        rich_help_panel=OUTPUT,
+        help="read up to --sample-bytes of each log, without Spark, and estimate what would go",
+    ),
+]
+SampleBytes = Annotated[
+    str,
+    typer.Option(
+        "--sample-bytes",
+        metavar="SIZE",
+        rich_help_panel=OUTPUT,
+        help="for --sample: a log that is no larger is read whole, and what would go is exact",
+    ),
+]

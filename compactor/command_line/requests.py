@@ -71,6 +71,7 @@ class RoundArguments:
     max_logs: int | None = None
     max_bytes: str | None = None
     max_minutes: float | None = None
+    sample_bytes: str | None = None  # None: no sample
     saved_plan: str | None = None  # of a plan where it is saved, of a run what it carries out
     top: int | None = None  # rows of a plan's list; None: everything
     format: Format = Format.TABLE

@@ -99,6 +99,7 @@ class SavedPlan:
     is_as_of_given: bool
     log_dirs: tuple[str, ...]
     rules: dict[str, Any]
+    expected: dict[str, Any]  # what was told of time and bytes, to be compared afterwards
     logs: tuple[ReviewedLog, ...]
     retention: tuple[ReviewedRetention, ...]
 

@@ -1,9 +1,11 @@
 """A round's plan as JSON, whole: what is taken on, what is not, and how large every log is."""
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from cleaner_jobs.plan import LogPlan
 from compactor.host.printable import iso_time
+from compactor.planning.expected import Estimates, Expected, expected_document
 from compactor.planning.inventory import Extent, LogSize, by_standing, by_topic, sort_key
 from compactor.planning.notices import notices_of
 from compactor.planning.order import Order
@@ -131,6 +133,17 @@ def _extent(extent: Extent) -> JsonObject:
     }
 
 
+class Planned(Protocol):
+    """A plan, with what is expected of its run."""
+
+    @property
+    def round_plan(self) -> RoundPlan: ...
+    @property
+    def expected(self) -> Expected: ...
+    @property
+    def estimates(self) -> Estimates | None: ...
+
+
 _Sizes = Mapping[tuple[str, str, int], LogSize]
 
 
@@ -215,3 +228,18 @@ def _judged(facts: LogFacts) -> JsonObject:
         "max_compaction_lag_ms": judgement.config.max_compaction_lag_ms,
         "compaction_delay_ms": judgement.compaction_delay_ms,
     }
+
+
+def estimates_document(plan: Planned) -> JsonObject:
+    """How long a run would take, and what a sample says would go: of all logs, and of each."""
+    estimates = [
+        {
+            "log_dir": log.log_dir,
+            "topic": log.topic,
+            "partition": log.partition,
+            **(plan.estimates or {})[log.path]._asdict(),
+        }
+        for log in plan.round_plan.logs
+        if plan.estimates is not None
+    ]
+    return {"expected": expected_document(plan.expected), "estimates": estimates}

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from compactor.host.printable import printable, size_text
+from compactor.planning.expected import Estimates
 from compactor.planning.inventory import (
     Extent,
     LogSize,
@@ -15,6 +16,7 @@ from compactor.planning.inventory import (
 from compactor.planning.order import Order
 from compactor.planning.outcomes import Standing
 from compactor.planning.round_plan import LogFacts, RoundPlan
+from compactor.planning.sample_estimate import Estimate
 from compactor.planning.selection import BoundName
 from compactor.views.fitting_table import Column, table_lines
 
@@ -45,6 +47,7 @@ _LOG_COLUMNS = (
     Column("size", 4),
     Column("dirty", 1),
     Column("ratio", 5),
+    Column("would go", 1),
     Column("to rewrite", 6),
     Column("segments", 7),
     Column("offsets", 8),
@@ -82,7 +85,9 @@ def _topic_row(name: str, extent: Extent) -> list[str]:
     ]
 
 
-def logs_lines(plan: RoundPlan, width: int, order: Order) -> list[Text]:
+def logs_lines(
+    plan: RoundPlan, width: int, order: Order, estimates: Estimates | None = None
+) -> list[Text]:
     """A line a log, of all there are."""
     key = sort_key(order)
     sizes = sorted(plan.inventory, key=lambda size: (*key(size), size.topic, size.partition))
@@ -97,6 +102,7 @@ def logs_lines(plan: RoundPlan, width: int, order: Order) -> list[Text]:
         yield size_text(size.total_bytes)
         yield "" if size.dirty_bytes is None else size_text(size.dirty_bytes)
         yield f"{judged.judgement.cleanable.ratio:.1%}" if judged else ""
+        yield _would_go(estimates[log.path]) if log and estimates else ""
         yield size_text(log.log_bytes) if log else ""
         yield f"{log.segment_count:,} → {len(log.groups):,}" if log else ""
         yield f"{log.first_dirty_offset}–{log.first_uncleanable_offset}" if log else ""
@@ -118,6 +124,14 @@ def _word(size: LogSize, judged: LogFacts | None) -> str:
         is_overdue = judged is not None and judged.judgement.compaction_delay_ms > 0
         return "overdue" if is_overdue else "to clean"
     return "set aside" if size.standing is Standing.SET_ASIDE else "passed over"
+
+
+def _would_go(estimate: Estimate) -> str:
+    if estimate.least is None or estimate.most is None:
+        return "not known"
+    if estimate.is_exact:
+        return f"{estimate.least:.1%}"
+    return f"{estimate.least:.0%} to {estimate.most:.0%}"
 
 
 def held(extent: Extent) -> tuple[str, str]:

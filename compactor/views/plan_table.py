@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compactor.host.printable import counted, iso_time, one_line, printable, shell_word, size_text
+from compactor.planning.expected import Estimates, Expected, expected_lines
 from compactor.planning.inventory import Extent, by_standing, extent_of
 from compactor.planning.notices import notices_of
 from compactor.planning.order import Order
@@ -61,6 +62,8 @@ class Said(NamedTuple):
     space: SpaceFacts | None = None
     refusals: Sequence[str] = ()  # why a run would not be done, in its words
     warnings: Sequence[str] = ()
+    expected: Expected | None = None
+    estimates: Estimates | None = None  # by partition directory; None: nothing was sampled
 
 
 class Screen(NamedTuple):
@@ -92,7 +95,7 @@ def plan_view(
     if plan.inventory:
         parts += [Text(), *_standing_lines(plan, whole, width), Text()]
         parts += (
-            logs_lines(plan, width, screen.order)
+            logs_lines(plan, width, screen.order, said.estimates)
             if is_whole
             else topics_lines(plan, width, screen.order, screen.top)
         )
@@ -100,6 +103,7 @@ def plan_view(
     parts += _reasons(plan, is_whole)
     parts += _retention(plan, is_whole)
     parts += [Text(line) for line in _remarks(plan)]
+    parts += [Text(line) for line in expected_lines(said.expected)] if said.expected else []
     parts += [Text(line) for line in _space_lines(said.space)]
     parts += [Text(one_line(notice)) for notice in notices_of(plan)]
     parts += [Text(f"Warning: {one_line(warning)}", "bold") for warning in said.warnings]

@@ -195,6 +195,27 @@ class LogNotTaken(PlanLog):
     reason_code: ReasonCode | None
 
 
+class PlanExpected(TypedDict):
+    """Of a run over the logs that a plan takes on; of bytes, where it has a sample."""
+
+    seconds: float
+    runs: int
+    least_bytes: int | None
+    most_bytes: int | None
+    read_bytes: int
+    untold: int
+
+
+class PlanEstimate(TypedDict):
+    log_dir: str
+    topic: str
+    partition: int
+    least: float | None
+    most: float | None
+    read_bytes: int
+    problem: str | None
+
+
 class Plan(TypedDict):
     """A plan."""
 
@@ -203,6 +224,8 @@ class Plan(TypedDict):
     not_taken: NotRequired[list[LogNotTaken]]
     topics: NotRequired[list[TopicExtent]]
     standings: NotRequired[dict[Standing, Extent]]
+    expected: NotRequired[PlanExpected]
+    estimates: NotRequired[list[PlanEstimate]]
     refusals: NotRequired[list[str]]
     warnings: NotRequired[list[str]]
     notices: NotRequired[list[str]]

@@ -38,7 +38,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "inspect_scan piece resolve scan sync_pool task txn_batches",
     },
     "what the driver reads as its tasks do, and what it finds of what they have staged": {
-        "compactor.cleaning": "stages swapper transaction_files",
+        "compactor.cleaning": "sampling stages swapper transaction_files",
     },
     "the work directory of a run, through which driver and executors speak": {
         "cleaner_jobs": "task_values work_file",

@@ -1,0 +1,153 @@
+"""Looks into a log to tell what would go: all of it in a dry round, or blocks of a larger one."""
+
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
+from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.task_values import Part, RoundSettings, Stretch
+from cleaner_jobs.tasks.scan import scan_stretches
+from cleaner_jobs.tasks.tasks_here import TasksHere
+from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from compactor.cleaning.cleaner_manager import RunSettings, run_round
+from compactor.cleaning.stages import index_positions
+from compactor.cleaning.transaction_files import read_indexes, save_expected
+from compactor.cleaning.work_dir import open_work_dir
+from compactor.planning import layout
+from compactor.planning.round_plan import RoundPlan
+from compactor.planning.sample_estimate import Blocks, Estimate, cannot_tell, estimate_of
+from compactor.round_report import LogStatus
+from storage.errors import CorruptFileError
+
+SAMPLE_BYTES = 256 << 20
+BLOCK_BYTES = 1 << 20
+RUN_BLOCKS = 4  # that lie side by side, to see whether keys come again soon after
+FEWEST_BLOCKS = 16
+
+UInt64Array = NDArray[np.uint64]
+
+
+class NoProgress:
+    """For a look that nobody waits long for."""
+
+    def stage(self, name: str, total: int) -> None: ...
+    def advance(self, done: int) -> None: ...
+    def swapped(self, groups: int) -> None: ...
+    def message(self, text: str) -> None: ...
+
+
+def sample(plan: RoundPlan, log: LogPlan, sample_bytes: int = SAMPLE_BYTES) -> Estimate:
+    """What would go of a log of the plan, from at most so many bytes of its segments."""
+    try:
+        if log.log_bytes <= sample_bytes:
+            return _whole(plan, log)
+        return _of_blocks(plan, log, sample_bytes)
+    except (CorruptFileError, OSError) as error:
+        return cannot_tell(0, str(error))
+
+
+def _whole(plan: RoundPlan, log: LogPlan) -> Estimate:
+    alone = replace(plan, logs=(log,), not_cleaned=(), facts=(), inventory=(), retention=())
+    settings = RunSettings(dry_run=True, drop_null_keys=True, runner=TasksHere())
+    [report] = run_round(alone, settings, NoProgress()).logs
+    if report.status is not LogStatus.WOULD_CLEAN:
+        return cannot_tell(log.log_bytes, report.reason or report.status.value)
+    gone = 1 - report.bytes_after / report.bytes_before if report.bytes_before else 0.0
+    return Estimate(gone, gone, log.log_bytes)
+
+
+def _of_blocks(plan: RoundPlan, log: LogPlan, sample_bytes: int) -> Estimate:
+    stretches = layout.stretches_of(log, index_positions, length=BLOCK_BYTES)
+    chosen = _chosen(stretches, log.log_bytes, sample_bytes)
+    if len(chosen) < FEWEST_BLOCKS:
+        return cannot_tell(0, "its batches are too large, or its offset indexes too coarse")
+    with open_work_dir(None, secrets.token_hex(4)) as work_dir:
+        aborted = save_expected(log, read_indexes(log), work_dir)
+        chosen = [stretch._replace(aborted_file=aborted) for stretch in chosen]
+        settings = RoundSettings(
+            run_id="sample",
+            work_dir=work_dir,
+            now_ms=plan.as_of_ms,
+            hash_key_low=secrets.randbits(64),
+            hash_key_high=secrets.randbits(64),
+            dry_run=True,
+        )
+        path = os.path.join(work_dir, "parts", "sample")
+        parts = []
+        for found in scan_stretches(chosen, settings, path, WorkerBuffers()):
+            if not isinstance(found, Part):
+                return cannot_tell(0, str(found[1]))
+            parts.append(found)
+        keys = [_keys(part) for part in parts]
+    return estimate_of(_blocks(log, parts, keys))
+
+
+def _chosen(stretches: Sequence[Stretch], log_bytes: int, sample_bytes: int) -> list[Stretch]:
+    """Runs of blocks evenly over the log, each block a part of its own."""
+    runs = max(1, sample_bytes // (RUN_BLOCKS * BLOCK_BYTES))
+    places = [log_bytes * number // runs for number in range(runs)]
+    chosen: list[Stretch] = []
+    position = taken = 0
+    starts = iter([*places, log_bytes + 1])
+    start, left = next(starts), 0
+    for stretch in stretches:
+        size = stretch.end - stretch.start
+        if position >= start:
+            start, left = next(starts), RUN_BLOCKS
+        if left and taken + size <= sample_bytes:
+            chosen.append(stretch._replace(ends_part=True))
+            taken += size
+            left -= 1
+        position += size
+    return chosen
+
+
+def _keys(part: Part) -> UInt64Array:
+    """The first halves of the hashes of the keys in a part, each once."""
+    with open(part.file, "rb") as file:
+        file.seek(part.block_at)
+        data = file.read(part.entries * ENTRY_WORDS * 8)
+    entries = np.frombuffer(data, np.uint64).reshape(-1, ENTRY_WORDS)
+    return np.unique(entries[:, 0])
+
+
+def _blocks(log: LogPlan, parts: Sequence[Part], keys: Sequence[UInt64Array]) -> Blocks:
+    _, seen = np.unique(np.concatenate(keys), return_counts=True)
+    log_bytes = sum(part.log_bytes for part in parts)
+    half = len(parts) // 2
+    near = [
+        _shared(keys[i], keys[i + 1])
+        for i in range(len(parts) - 1)
+        if _is_next(parts[i], parts[i + 1])
+    ]
+    far = [_shared(keys[i], keys[i + half]) for i in range(half)]
+    return Blocks(
+        share=log_bytes / log.log_bytes,
+        log_bytes=log_bytes,
+        batches=sum(part.batches for part in parts),
+        records=sum(part.records - part.control_records for part in parts),
+        keyless=sum(part.null_keys + part.aborted for part in parts),
+        expired=sum(part.expired for part in parts),
+        keys=len(seen),
+        in_one=int(np.count_nonzero(seen == 1)),
+        in_two=int(np.count_nonzero(seen == 2)),
+        in_three=int(np.count_nonzero(seen == 3)),
+        shared_by_neighbours=float(np.mean(near)) if near else 0.0,
+        shared_by_distant=float(np.mean(far)) if far else 0.0,
+    )
+
+
+def _is_next(part: Part, other: Part) -> bool:
+    last, first = part.sections[-1], other.sections[0]
+    if first.start == 0:  # of the next file
+        return (other.group, first.segment) in ((part.group, last.segment + 1), (part.group + 1, 0))
+    return (part.group, last.segment, last.end) == (other.group, first.segment, first.start)
+
+
+def _shared(keys: UInt64Array, others: UInt64Array) -> int:
+    return len(np.intersect1d(keys, others, assume_unique=True))

@@ -1,0 +1,76 @@
+"""What a run is expected to free, and how long it is to take; and how true that was. Pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from cleaner_jobs.plan import LogPlan
+from compactor.host.printable import counted, duration_text, size_text
+from compactor.host.run_history import Pace
+from compactor.planning.sample_estimate import Estimate
+from compactor.round_report import CleaningReport, LogStatus
+
+Estimates = Mapping[str, Estimate]  # by partition directory
+
+
+class Expected(NamedTuple):
+    """Of a run over the logs of a plan."""
+
+    seconds: float
+    runs: int  # of this machine that the time is known from; 0: a careful guess
+    least_bytes: int | None = None  # that would go, of the logs with an estimate; None: no sample
+    most_bytes: int | None = None
+    read_bytes: int = 0  # of the sample
+    untold: int = 0  # logs of which it cannot be told
+
+
+def expected_of(logs: Iterable[LogPlan], pace: Pace, estimates: Estimates | None) -> Expected:
+    """Sum up the logs of a plan. estimates: None if nothing was sampled."""
+    logs = list(logs)
+    log_bytes = sum(log.log_bytes for log in logs)
+    known = Expected(seconds=pace.seconds(log_bytes) if logs else 0.0, runs=pace.runs)
+    if estimates is None:
+        return known
+    told = [(log, estimates[log.path]) for log in logs if estimates[log.path].least is not None]
+    return known._replace(
+        least_bytes=round(sum(log.log_bytes * (found.least or 0) for log, found in told)),
+        most_bytes=round(sum(log.log_bytes * (found.most or 0) for log, found in told)),
+        read_bytes=sum(found.read_bytes for found in estimates.values()),
+        untold=len(logs) - len(told),
+    )
+
+
+def expected_lines(expected: Expected) -> list[str]:
+    """For a person, a sentence each."""
+    lines = []
+    if expected.least_bytes is not None and expected.most_bytes is not None:
+        least, most = size_text(expected.least_bytes), size_text(expected.most_bytes)
+        untold = f"; of {counted(expected.untold, 'log')} it cannot be told" * bool(expected.untold)
+        sample = f"by a sample of {size_text(expected.read_bytes)}"
+        lines.append(f"A run would free {least} to {most}, {sample}{untold}")
+    if expected.seconds:
+        known = f"the last {counted(expected.runs, 'run')} here" if expected.runs else "a guess"
+        lines.append(
+            f"It would take about {duration_text(round(expected.seconds * 1000))}, by {known}"
+        )
+    return lines
+
+
+def expected_document(expected: Expected) -> dict[str, Any]:
+    """As JSON."""
+    return expected._asdict() | {"seconds": round(expected.seconds, 1)}
+
+
+def how_true(expected: Mapping[str, Any], report: CleaningReport) -> str:
+    """What a saved plan had expected, beside what became of it: one sentence."""
+    done = (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
+    freed = sum(log.bytes_before - log.bytes_after for log in report.logs if log.status in done)
+    took, thought = (
+        duration_text(round(seconds * 1000)) for seconds in (report.seconds, expected["seconds"])
+    )
+    text = f"The plan expected {thought}, it took {took}"
+    if expected["least_bytes"] is None:
+        return text
+    least, most = (size_text(expected[name]) for name in ("least_bytes", "most_bytes"))
+    within = expected["least_bytes"] <= freed <= expected["most_bytes"]
+    missed = "" if within or expected["untold"] else ", which is outside of that"
+    return f"{text}; it expected to free {least} to {most}, and {size_text(freed)} went{missed}"

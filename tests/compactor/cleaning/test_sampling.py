@@ -1,0 +1,129 @@
+"""What a sample says would go of a log, held against what a dry run says of all of it."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from compactor.cleaning import sampling
+from compactor.cleaning.sampling import sample
+from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.sample_estimate import Blocks, Estimate, estimate_of
+from tests.compactor.plan_logs import with_settings
+from tests.support.made_log import batch, keyed, log_of, make_partition, record
+
+LOGS = 12
+NOW_MS = 10**12
+SETTINGS = {"min.cleanable.dirty.ratio": "0", "delete.retention.ms": "0"}
+
+
+def random_log(root: Path, seed: int) -> RoundPlan:
+    """A log of two segments and an active one: few keys or many, written alike or not."""
+    chosen = random.Random(seed)
+    records, keys = 6000, chosen.choice((50, 500, 2000, 5000, 20_000))
+    is_skewed, length = chosen.random() < 0.4, chosen.choice((10, 60, 200))
+
+    def key() -> bytes:
+        number = chosen.random() ** (2 if is_skewed else 1) * keys
+        return b"%d" % int(number)
+
+    in_batch = chosen.choice((1, 7, 20))
+    batches = [
+        batch(
+            *(
+                record(offset, key(), bytes(chosen.randrange(length)))
+                for offset in range(first, first + in_batch)
+            )
+        )
+        for first in range(0, records, in_batch)
+    ]
+    half, end = len(batches) // 2, in_batch * len(batches)
+    segments = {0: batches[:half], in_batch * half: batches[half:], end: [keyed(end, "a")]}
+    make_partition(root / str(seed), segments, interval_bytes=512)
+    return plan_round([str(root / str(seed))], with_settings(SETTINGS), NOW_MS)
+
+
+def sampled(plan: RoundPlan, share: float) -> tuple[Estimate, float]:
+    """What a sample says, and what goes by all of the log."""
+    [log] = plan.logs
+    whole = sample(plan, log)
+    assert whole.least is not None and whole.is_exact
+    return sample(plan, log, int(log.log_bytes * share)), whole.least
+
+
+def test_the_actual_is_within_the_interval_of_nineteen_in_twenty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "BLOCK_BYTES", 2048)
+    hits, told = 0, 0
+    for seed in range(LOGS):
+        found, actual = sampled(random_log(tmp_path, seed), 0.1 + 0.05 * (seed % 10))
+        if found.least is not None and found.most is not None:
+            told += 1
+            hits += found.least <= actual <= found.most
+    assert told >= LOGS / 2  # of small blocks: the few keys in one say less than those in a MiB
+    assert hits == told  # of these seeds; of 200 at least 95 %
+
+
+def test_a_log_that_fits_the_sample_is_known_to_the_byte(tmp_path: Path) -> None:
+    """Two batches of 101 bytes, of which one of 81 and one that is gone stay."""
+    segments = {0: [keyed(0, "abab")], 4: [keyed(4, "abab")], 8: [keyed(8, "a")]}
+    partition = make_partition(tmp_path / "d", segments)
+    plan = plan_round([str(tmp_path / "d")], with_settings(SETTINGS), NOW_MS)
+    found = sample(plan, plan.logs[0])
+    assert found == Estimate(1 - 81 / 202, 1 - 81 / 202, 202)
+    assert log_of(partition, 0).stat().st_size == 101  # nothing is written
+
+
+def test_damage_is_told_and_no_number(tmp_path: Path) -> None:
+    segments = {0: [keyed(0, "abab")], 4: [keyed(4, "abab")], 8: [keyed(8, "a")]}
+    path = log_of(make_partition(tmp_path / "d", segments), 4)
+    data = bytearray(path.read_bytes())
+    data[90] ^= 1
+    path.write_bytes(data)
+    plan = plan_round([str(tmp_path / "d")], with_settings(SETTINGS), NOW_MS)
+    found = sample(plan, plan.logs[0])
+    assert (found.least, "checksum" in str(found.problem)) == (None, True)
+
+
+def blocks(**changed: float) -> Blocks:
+    """A tenth of 100,000 records of 100 bytes, 20,000 keys written alike.
+
+    Of a key with five records on average 0.5 are in the sample: by Poisson 6065 are in one block,
+    1516 in two, 253 in three, 36 in more; 7870 are seen.
+    """
+    values = {
+        "share": 0.1,
+        "log_bytes": 1_000_000,
+        "batches": 100,
+        "records": 10_000,
+        "keyless": 0,
+        "expired": 0,
+        "keys": 7870,
+        "in_one": 6065,
+        "in_two": 1516,
+        "in_three": 253,
+        "shared_by_neighbours": 1.0,
+        "shared_by_distant": 1.0,
+    }
+    return Blocks(**values | changed)  # type: ignore[arg-type]
+
+
+def test_keys_that_are_written_alike_are_estimated_well() -> None:
+    """100,000 records of 20,000 keys: four fifths go."""
+    found = estimate_of(blocks())
+    assert found.least is not None and found.most is not None
+    assert found.least < 0.8 < found.most
+    assert found.most - found.least < 0.25
+
+
+def test_what_cannot_be_told_is_said() -> None:
+    soon = estimate_of(blocks(shared_by_neighbours=40.0, shared_by_distant=1.0))
+    assert (soon.least, soon.problem) == (
+        None,
+        "keys come again soon after, which a sample does not see well",
+    )
+    rare = estimate_of(blocks(keys=9990, in_one=9980, in_two=10, in_three=0, share=0.01))
+    assert rare.problem == "too few keys came twice in the sample"
+    none = estimate_of(blocks(keys=0))
+    assert none.problem == "the sample has no records with keys"
