@@ -50,6 +50,8 @@ KEYS, LIVE_KEYS, KEYED_RECORDS, KEYED_BYTES, LIVE_BYTES, VERSION_CLASSES_AT = ra
 VERSION_CLASSES = 64  # class n holds numbers of n bits
 KEY_SUMS = VERSION_CLASSES_AT + VERSION_CLASSES
 
+BY_KEY, BY_GROUP, BY_TOPIC = range(3)  # what of a key records are counted by
+
 HEAVY_KEYS = 20  # of each hash partition, by versions and by bytes
 HEAVY_COLUMNS = 3
 VERSIONS, BYTES, OFFSET = range(HEAVY_COLUMNS)  # of a heavy key; OFFSET: of its latest record

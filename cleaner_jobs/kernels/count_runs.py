@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cleaner_jobs.inspect_values import BY_KEY
 from cleaner_jobs.kernels.batch_flags import flag_aborted, mark_read
+from cleaner_jobs.kernels.key_parts import hash_key_parts
 from cleaner_jobs.kernels.packed_runs import plausible
 from cleaner_jobs.kernels.plain_runs import LEFT, NO_MORE, NOT_PLAIN, PART_FULL, frame_chunk
 from cleaner_jobs.kernels.record_counts import count_records
@@ -51,7 +53,7 @@ def count_run(
     source: tuple[int, int, int, int, ByteArray],
     at: tuple[int, int],
     run: tuple[int, int, int, int, int],
-    parsing: tuple[Any, Any, Int64Array],
+    parsing: tuple[Any, Any, Int64Array, int],
     scratch: tuple[ByteArray, Int64Array, NDArray[np.bool_], Any],
     out: tuple[Int64Array, Any, tuple[int, int, int], NDArray[np.uint32], Int64Array],
 ) -> tuple[int, int, int, int]:
@@ -60,16 +62,17 @@ def count_run(
     source, at: as of frame_plain. run: how many records the run at work holds, and how many at
     most; its first offset (-1: it holds no batch), and how many offsets at most; how many bytes of
     records more it may hold. parsing: limits and secret as of parse_records, ranges as of
-    flag_aborted. scratch: a buffer for what some batches hold; bounds, and whether it is read, of
-    as many as there are rows; tools as of payload_kernels. out: rows and columns as of scan_plain,
-    then limits, sizes and counters as of count_records.
+    flag_aborted, and BY_KEY, or what else of a key is counted by. scratch: a buffer for what some
+    batches hold; bounds, and whether it is read, of as many as there are rows; tools as of
+    payload_kernels. out: rows and columns as of scan_plain, then limits, sizes and counters as of
+    count_records.
     Returns how many batches are done, how many records the run holds then, the bytes of its new
     records, and why the run ended: LEFT and NOT_PLAIN mean that the next batch goes step by step.
     """
     _, _, end, _, buffer = source
     position, previous_offset = at
     filled, most_records, first_offset, most_offsets, most_bytes = run
-    limits, secret, aborted = parsing
+    limits, secret, aborted, part = parsing
     payload, bounds, is_read, tools = scratch
     rows, columns, counting, sizes, counters = out
     offsets, states = columns[2], columns[3]
@@ -135,6 +138,9 @@ def count_run(
             count_records(
                 data, bounds[:taken], left[:taken], records_of, counting, (sizes, counters)
             )
+            if part != BY_KEY:
+                by = (part, secret)
+                hash_key_parts(data, bounds[:taken], left[:taken], by, columns, behind)
             behind = np.int64(parsed)
             payload_bytes += size
             done += taken

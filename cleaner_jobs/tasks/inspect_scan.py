@@ -2,16 +2,17 @@
 the versions of each key; leave the keys by hash partition.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from cleaner_jobs.inspect_values import CountedRun, new_counters
+from cleaner_jobs.inspect_values import BY_KEY, CountedRun, new_counters
 from cleaner_jobs.kernels.batch_flags import flag_aborted
 from cleaner_jobs.kernels.count_runs import count_run
 from cleaner_jobs.kernels.key_counts import MAX_RUN_BYTES, count_keys, pack_keys
+from cleaner_jobs.kernels.key_parts import hash_key_parts
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS, table_slots
 from cleaner_jobs.kernels.plain_runs import NO_MORE, PART_FULL
 from cleaner_jobs.kernels.record_counts import count_records
@@ -53,10 +54,28 @@ MAX_RUN_OFFSETS = 1 << 32
 EVERY_OFFSET = 0, 2**63 - 1  # keys are counted wherever they stand
 
 
+class Choices(NamedTuple):
+    """What is done with some logs otherwise than with most."""
+
+    # segments that may be longer by now than they were; of any other one no byte may have changed
+    growing: Collection[str] = ()
+    parts: Sequence[Sequence[int]] = ()  # log id, and what of its keys is counted by
+
+    def part_of(self, log_id: int) -> int:
+        return next((part for of, part in self.parts if of == log_id), BY_KEY)
+
+
+NO_CHOICES = Choices()
+
+
 class _Counting:
     """A run of batches that is being counted."""
 
-    def __init__(self, settings: RoundSettings, out: BinaryIO, buffers: WorkerBuffers) -> None:
+    def __init__(
+        self, settings: RoundSettings, out: BinaryIO, buffers: WorkerBuffers, part: int
+    ) -> None:
+        """part: BY_KEY, or what else of keys is counted by."""
+        self._part = part
         self._settings, self._out, self.buffers = settings, out, buffers
         self._columns = RecordColumns(settings, buffers)
         self._start()
@@ -86,6 +105,11 @@ class _Counting:
         limits = stretch.first_dirty_offset, stretch.map_end_offset, self._settings.now_ms
         out = self._sizes(before), self._counters
         count_records(run.buffer, run.bounds, rows, (offsets, states, before), limits, out)
+        if self._part != BY_KEY:
+            _, secret = self._columns.parsing(EVERY_OFFSET)
+            columns = self._columns.room_for(0)
+            by = self._part, secret
+            hash_key_parts(run.buffer, run.bounds, rows, by, columns, before)
         self._payload_bytes += payload_bytes
         self._log_bytes += int(rows[-1, POSITION] + rows[-1, SIZE] - rows[0, POSITION])
 
@@ -100,7 +124,7 @@ class _Counting:
         before = self._columns.filled
         columns = self._columns.room_for(max(most_records(), RUN_RECORDS - before))
         sizes = buffers.keep("sizes", len(columns[3]), before, np.uint32)
-        parsing = (*self._columns.parsing(EVERY_OFFSET), aborted)
+        parsing = (*self._columns.parsing(EVERY_OFFSET), aborted, self._part)
         scratch = (
             buffers.array("payload of a chunk", CHUNK_PAYLOAD_BYTES + SLACK_BYTES),
             buffers.array("bounds", len(rows), np.int64, 2),
@@ -166,21 +190,21 @@ def count_stretches(
     settings: RoundSettings,
     out_path: str,
     buffers: WorkerBuffers,
-    growing: Collection[str] = (),
+    choices: Choices = NO_CHOICES,
 ) -> Iterator[CountedRun | tuple[int, Exception]]:
     """Count stretches in order; yield runs, or a log's id and the error that ends its inspection.
 
     stretches: those of a log stand together; the first offset of the dirty and of the uncleanable
-    section of its log stand in each as the bounds of its map. growing: segments that may be longer
-    by now than they were; of any other one no byte may have changed.
+    section of its log stand in each as the bounds of its map. choices: what is
+    not as of most logs.
     """
     ranges = AbortedRanges()
     with naming(out_path), open(out_path, "wb", buffering=0) as out:
         for log_id, of_log in groupby(stretches, key=lambda stretch: stretch.log_id):
-            counting = _Counting(settings, out, buffers)
+            counting = _Counting(settings, out, buffers, choices.part_of(log_id))
             try:
                 for stretch in of_log:
-                    is_growing = stretch.source.path in growing
+                    is_growing = stretch.source.path in choices.growing
                     yield from _count_stretch(stretch, counting, ranges, is_growing)
                 yield from counting.finish()
             except (CorruptFileError, LogChangedError, OSError) as error:

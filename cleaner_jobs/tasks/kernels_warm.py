@@ -16,6 +16,7 @@ from cleaner_jobs.kernels import (
     index_entries,
     kept_batches,
     key_counts,
+    key_parts,
     offset_map,
     pack,
     packed_runs,
@@ -161,11 +162,13 @@ def _warm_counts(batches: Any, columns: Any, entries: Any) -> None:
     secret = np.uint64(0), np.uint64(0)
     count_runs.count_run(
         source,
-        *((0, -1), (0, 0, -1, 0, 0), ((0, 0, 0), secret, ranges)),
+        *((0, -1), (0, 0, -1, 0, 0), ((0, 0, 0), secret, ranges, inspect_values.BY_KEY)),
         (window, bounds, np.zeros(1, np.bool_), tools_of_thread()),
         (rows, columns, (0, 0, 0), sizes, counters),
     )
     record_counts.count_records(window, bounds[:0], rows[:0], records, (0, 0, 0), (sizes, counters))
+    by = inspect_values.BY_GROUP, secret
+    key_parts.hash_key_parts(window, bounds[:0], rows[:0], by, columns, 0)
     others, pairs = np.zeros(1, np.uint64), np.zeros((16, 2), np.uint64)
     key_counts.count_keys(columns, sizes, 0, pairs, others)
     key_counts.pack_keys(columns, sizes, (others, 0), (0, 0), entries, np.zeros(2, np.uint64))

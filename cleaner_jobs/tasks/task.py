@@ -44,7 +44,7 @@ from cleaner_jobs.task_values import (
 from cleaner_jobs.tasks.early_rows import EarlyRows, EarlyRowsFile
 from cleaner_jobs.tasks.heartbeat import Heartbeat
 from cleaner_jobs.tasks.inspect_merge import count_hash_partition
-from cleaner_jobs.tasks.inspect_scan import count_stretches
+from cleaner_jobs.tasks.inspect_scan import Choices, count_stretches
 from cleaner_jobs.tasks.map_capacity import find_map_end
 from cleaner_jobs.tasks.piece import rewrite_piece
 from cleaner_jobs.tasks.piece_sections import PieceContext
@@ -118,7 +118,9 @@ def _resolve(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
 def _inspect(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     path = os.path.join(tried.settings.work_dir, "parts", f"{tried.attempt}.counted")
     stretches = [stretch_from(values) for values in task["stretches"]]
-    for found in count_stretches(stretches, tried.settings, path, WORKER_BUFFERS, task["growing"]):
+    for found in count_stretches(
+        stretches, tried.settings, path, WORKER_BUFFERS, Choices(*task["choices"])
+    ):
         if isinstance(found, CountedRun):
             tried.heartbeat.advance(found.log_bytes)
             yield INSPECT, found

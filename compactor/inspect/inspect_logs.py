@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cleaner_jobs.inspect_values import CountedKeys, CountedRun
+from cleaner_jobs.inspect_values import BY_GROUP, BY_TOPIC, CountedKeys, CountedRun
 from cleaner_jobs.plan import LogPlan, SegmentGroup
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.task_values import (
@@ -36,12 +36,19 @@ from compactor.cleaning.task_runner import TaskRunner
 from compactor.cleaning.waiting import Poll
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.host.progress import START_STAGE, ProgressSink
-from compactor.inspect.inspected_log import CountedLog, InspectedLog, Presentation, inspected
+from compactor.inspect.inspected_log import (
+    CountedLog,
+    InspectedLog,
+    Presentation,
+    heaviest_parts,
+    inspected,
+)
 from compactor.inspect.inspection import LogInspection
 from compactor.inspect.transactional_ids import transactional_ids
 from compactor.planning import layout
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
+from storage.formats.coordinator_records import CONSUMER_OFFSETS
 from storage.log.log_dir import PartitionListing
 
 SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
@@ -63,7 +70,9 @@ def inspect_logs(
     logs: Sequence[InspectedLog], settings: InspectSettings, progress: ProgressSink
 ) -> list[LogInspection]:
     """Inspect logs that have a segment; in the same order."""
-    plans = [_plan_of(log_id, log) for log_id, log in enumerate(logs)]
+    parts = _parts_of(logs)
+    counted = [*logs, *(logs[number] for number, _ in parts)]
+    plans = [_plan_of(log_id, log) for log_id, log in enumerate(counted)]
     if not plans:
         return []
     with open_work_dir(settings.work_dir, run_id := secrets.token_hex(4)) as work_dir:
@@ -78,8 +87,9 @@ def inspect_logs(
         progress.stage(START_STAGE, 0)
         try:
             with open_runner(settings.choice, plans, facts, progress) as runner:
-                growing = _growing(logs)
-                stages = _Stages(runner, facts, plans, growing, progress)
+                by_part = enumerate((part for _, part in parts), len(logs))
+                choices = _growing(logs), list(by_part)
+                stages = _Stages(runner, facts, plans, choices, progress)
                 found = stages.run(settings.sample_bytes)
         except BaseException:
             with undisturbed():
@@ -87,7 +97,24 @@ def inspect_logs(
             raise
     shown = Presentation(settings.as_of_ms, settings.heavy_keys)
     told = [inspected(log, found.of(log_id), shown) for log_id, log in enumerate(logs)]
+    for log_id, (number, part) in enumerate(parts, len(logs)):
+        heavy = heaviest_parts(logs[number], found.of(log_id), part, shown)
+        log = told[number]
+        if part == BY_GROUP:
+            told[number] = replace(log, heavy_groups=heavy)
+        else:
+            told[number] = replace(log, heavy_topics=heavy)
     return _with_transactional_ids(told, settings.state_logs)
+
+
+def _parts_of(logs: Sequence[InspectedLog]) -> list[tuple[int, int]]:
+    """The logs, by number, that are also counted by parts of their keys, and by which."""
+    return [
+        (number, part)
+        for number, log in enumerate(logs)
+        if log.listing.topic == CONSUMER_OFFSETS
+        for part in (BY_GROUP, BY_TOPIC)
+    ]
 
 
 def _with_transactional_ids(
@@ -125,10 +152,10 @@ class _Stages:
         runner: TaskRunner,
         facts: RoundSettings,
         plans: Sequence[LogPlan],
-        growing: Sequence[str],
+        choices: tuple[Sequence[str], Sequence[tuple[int, int]]],
         progress: ProgressSink,
     ) -> None:
-        self._growing = growing
+        self._choices = choices
         self._runner, self._facts, self._plans = runner, facts, plans
         self._progress, self._cores = progress, runner.core_count()
         self._problems: dict[int, TaskProblem] = {}
@@ -144,7 +171,7 @@ class _Stages:
                 self._problems[plan.log_id] = problem_of(plan.log_id, error)
         read_bytes = sum(stretch.end - stretch.start for stretch in stretches)
         dealt = layout.scan_tasks(stretches, self._cores)
-        tasks = [{"stretches": own, "growing": self._growing} for own in dealt]
+        tasks = [{"stretches": own, "choices": self._choices} for own in dealt]
         runs: dict[int, list[CountedRun]] = defaultdict(list)
         for values in self._stage(INSPECT, tasks, read_bytes):
             run = CountedRun(*values)

@@ -9,6 +9,7 @@ import numpy as np
 from cleaner_jobs.inspect_values import (
     ABORTED_RECORDS,
     BATCH_SIZES_AT,
+    BY_TOPIC,
     BYTES,
     CONTROL_RECORDS,
     EMPTY_BATCHES,
@@ -129,6 +130,26 @@ def _heavy(
 ) -> tuple[HeavyKey, ...]:
     heavy = counted_log.heaviest(found.keys, by, shown.heavy_keys)
     return tuple(_heavy_key(log.listing, *key) for key in heavy)
+
+
+def heaviest_parts(
+    log: InspectedLog, found: CountedLog, part: int, shown: Presentation
+) -> tuple[HeavyKey, ...]:
+    """The groups or topics with most bytes in a log of `__consumer_offsets`. part: BY_GROUP or
+    BY_TOPIC."""
+    told = []
+    for versions, size, offset in counted_log.heaviest(found.keys, BYTES, shown.heavy_keys):
+        try:
+            record = record_at(log.listing, offset)
+        except (CorruptFileError, OSError):
+            record = None
+        name = None
+        if record is not None and record.key is not None:
+            fields = decode_key(CONSUMER_OFFSETS, record.key).fields or {}
+            names = ("topic",) if part == BY_TOPIC else ("group", "groupId")
+            name = next((fields[n] for n in names if n in fields), None)
+        told.append(HeavyKey(name, False, versions, size, offset))
+    return tuple(told)
 
 
 def _heavy_key(listing: PartitionListing, versions: int, size: int, offset: int) -> HeavyKey:

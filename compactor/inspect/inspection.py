@@ -115,6 +115,10 @@ class LogInspection:
     open_transactions: tuple[BlockingTransaction, ...]
     gains_nothing: bool  # from compaction: no duplicate, no tombstone, nothing aborted
 
+    # of __consumer_offsets: by bytes, versions are records
+    heavy_groups: tuple[HeavyKey, ...] = ()
+    heavy_topics: tuple[HeavyKey, ...] = ()
+
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"

@@ -70,7 +70,10 @@ def _details(log: LogInspection, width: int) -> Iterator[RenderableType]:
     yield facts
     for title, keys in (("most versions", log.most_versions), ("most bytes", log.most_bytes)):
         if keys:
-            yield _key_table(title, keys, width)
+            yield _key_table(f"keys with {title}", keys, width)
+    for title, keys in (("groups", log.heavy_groups), ("topics", log.heavy_topics)):
+        if keys:
+            yield _key_table(f"{title} with most bytes", keys, width)
 
 
 def _facts(log: LogInspection) -> Iterator[tuple[str, str]]:
@@ -156,7 +159,7 @@ def _middle(classes: Sequence[SizeClass], greatest: int | None) -> str:
 
 def _key_table(title: str, keys: Sequence[HeavyKey], width: int) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(f"  keys with {title}", overflow="ellipsis", max_width=max(20, width - 50))
+    table.add_column(f"  {title}", overflow="ellipsis", max_width=max(20, width - 50))
     for column in ("versions", "bytes", "latest offset"):
         table.add_column(column, justify="right")
     for key in keys:

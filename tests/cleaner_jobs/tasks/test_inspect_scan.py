@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cleaner_jobs.inspect_values import RECORDS, CountedRun
 from cleaner_jobs.task_values import Source
-from cleaner_jobs.tasks.inspect_scan import count_stretches
+from cleaner_jobs.tasks.inspect_scan import Choices, count_stretches
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import LogChangedError
 from storage.files.files import entry_of
@@ -26,6 +26,6 @@ def test_what_is_appended_to_an_active_segment_is_not_looked_at(tmp_path: Path) 
     settings, out = settings_in(tmp_path, NOW_MS), str(tmp_path / "out")
     (failed,) = count_stretches([planned], settings, out, WorkerBuffers())
     assert not isinstance(failed, CountedRun) and isinstance(failed[1], LogChangedError)
-    (run,) = count_stretches([planned], settings, out, WorkerBuffers(), [str(path)])
+    (run,) = count_stretches([planned], settings, out, WorkerBuffers(), Choices([str(path)]))
     assert isinstance(run, CountedRun)
     assert run.counters[RECORDS] == 3 and run.log_bytes == source.log_bytes

@@ -239,3 +239,12 @@ def by_bits(sizes: list[int]) -> dict[tuple[int, int], int]:
 
 def classes(found: tuple[tuple[int, int, int], ...]) -> dict[tuple[int, int], int]:
     return {(least, greatest): members for least, greatest, members in found}
+
+
+def sizes_by_offset(partition: Path) -> Iterator[tuple[int, int]]:
+    """Of every record of a partition: its offset, and what it takes."""
+    for path in sorted(partition.glob("*.log")):
+        for position, header, raw in read_batches(str(path)):
+            records = decode_records(raw, header, str(path), position)
+            for record, size in zip(records, _sizes(header, raw, records), strict=True):
+                yield record.offset, size

@@ -13,7 +13,7 @@ from compactor.api import InspectOptions, Rules
 from compactor.planning import layout
 from storage.codecs.compression import Codec
 from storage.formats.record import Record
-from tests.compactor.inspect.reference_inspection import inspect_slowly
+from tests.compactor.inspect.reference_inspection import inspect_slowly, sizes_by_offset
 from tests.golden import corpora
 from tests.support.legacy_writer import encode_message_set
 from tests.support.made_log import (
@@ -175,3 +175,41 @@ def test_an_open_transaction_is_told_with_its_transactional_id(tmp_path: Path) -
     assert [k.key for k in state.most_bytes] == [
         "TransactionLog: transactionalId transactionalId-ä1"
     ]
+
+
+def test_committed_offsets_are_told_by_group_and_by_topic(tmp_path: Path) -> None:
+    """By the names in their keys; other records of a group count for it, too."""
+
+    def key(*names: str) -> bytes:
+        kind = b"\0\1" if len(names) == 2 else b"\0\2"
+        texts = b"".join(len(n.encode()).to_bytes(2, "big") + n.encode() for n in names)
+        return kind + texts + b"\0\0\0\5" * (len(names) - 1)
+
+    keys = [
+        key("g", "t"),
+        key("g", "u"),
+        key("hä", "t"),
+        key("g"),
+        key("g", "t"),
+        b"\0\1\0\7x",
+        b"",
+    ]
+    values = [b"v" * 9 * i for i in range(len(keys))]
+    first = batch(*(record(i, k, v) for i, (k, v) in enumerate(zip(keys, values, strict=True))))
+    second = batch(*(record(i + 10, k, None) for i, k in enumerate(keys)))
+    partition = make_partition(
+        tmp_path, {0: [first, packed(second, Codec.ZSTD)]}, "__consumer_offsets-3"
+    )
+    (found,) = api.inspect(str(tmp_path), (), rules(), HERE).logs
+    sizes: dict[bytes, list[int]] = {}
+    for offset, size in sizes_by_offset(partition):
+        sizes.setdefault(keys[offset % 10], []).append(size)
+
+    def total(*indexes: int) -> tuple[int, int]:
+        of_all = [size for own in {keys[i] for i in indexes} for size in sizes[own]]
+        return len(of_all), sum(of_all)
+
+    groups = [(heavy.key, (heavy.versions, heavy.bytes)) for heavy in found.heavy_groups]
+    topics = [(heavy.key, (heavy.versions, heavy.bytes)) for heavy in found.heavy_topics]
+    assert groups == [("g", total(0, 1, 3)), ("hä", total(2))]
+    assert topics == [("t", total(0, 2)), ("u", total(1))]
