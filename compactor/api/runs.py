@@ -244,7 +244,7 @@ def _refusals(asked: _Asked, plan: RoundPlan, copies: Copies | None) -> list[str
     else:
         refused = messages_of(partial(places.log_dirs, own.log_dirs, to_write=True))
         refused += refusals(own.log_dirs, *known)
-    if not plan.logs:
+    if copies is not None or not plan.logs:  # what a copy leaves free is known when it is made
         return [f"A run would be refused: {why}" for why in refused]
     space = _space(asked, plan)
     refused += messages_of(partial(require_room, plan, space))

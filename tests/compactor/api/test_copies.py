@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ from compactor import api
 from compactor.copy_names import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.exit_codes import ExitCode, exit_code_of_report
 from storage.file_names import DELETE_DIR, FUTURE_DIR, LOG, STRAY_DIR, file_name, special_dir
+from storage.files import cloning
 from storage.formats import checkpoint, clean_shutdown
 from tests.support.file_states import state_of
 from tests.support.made_log import keyed, make_partition
@@ -287,3 +289,33 @@ def test_nothing_is_linked_that_would_be_changed_in_place(tmp_path: Path) -> Non
     with pytest.raises(api.ConfigError, match="would change linked files"):
         run(logs, copy, link=True)
     assert not copy.exists()
+
+
+def test_room_is_looked_for_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    needed = run(logs, copy, dry_run=True).copies[0].needed_bytes
+    of_system = os.statvfs
+
+    def statvfs(path: str) -> SimpleNamespace:
+        found = of_system(path)
+        return SimpleNamespace(
+            f_bavail=needed - 1, f_frsize=1, f_files=found.f_files, f_favail=found.f_favail
+        )
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    [told] = [line for line in run(logs, copy, dry_run=True).notices if "refused" in line]
+    assert "no room: the copy takes" in told
+    with pytest.raises(api.RefusedError, match="no room: the copy takes") as refused:
+        run(logs, copy)
+    assert refused.value.reason_code == "no-room"
+    assert {path.name for path in tmp_path.iterdir()} == {"logs"}
+
+    def share(old: int, new: int) -> bool:
+        os.pwrite(new, os.pread(old, 1 << 20, 0), 0)
+        return True
+
+    monkeypatch.setattr(cloning, "_share", share)  # then it takes no room, but for the round
+    with pytest.raises(api.RefusedError, match="no room: up to"):
+        run(logs, copy)
