@@ -19,21 +19,23 @@ from compactor.api.rules import RunOptions
 from compactor.copy_names import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.copying.checking import files_in, marks_of
 from compactor.copying.contents import Contents, contents_of
-from compactor.copying.copier import CopiedLogDir, copy_log_dir
+from compactor.copying.copier import CopiedLogDir, Wanted, copy_log_dir
 from compactor.copying.manifest import Manifest, write
 from compactor.errors import RefusedError
 from compactor.high_watermarks import require_high_watermarks
 from compactor.host import descriptor_limit
 from compactor.host.clock import now_ms
 from compactor.host.printable import counted, iso_time, size_text
-from compactor.host.progress import COPY_STAGE, MANIFEST_STAGE, ChangeWatch
+from compactor.host.progress import COPY_STAGE, MANIFEST_STAGE, ChangeWatch, adding_up
 from compactor.lock_support import require_working_locks
 from compactor.log_dir_lock import lock_log_dirs
+from compactor.originals.kept_manifest import FileMark
 from compactor.reason_codes import ReasonCode
 from compactor.refusals import messages_of
 from compactor.round_report import CleaningReport, CopyReport, LogReport, LogStatus, PhaseReport
 from storage.file_names import parse_partition_dir
 from storage.files.cloning import can_share, sync_file_system
+from storage.files.files import Files
 from storage.files.filesystem import exists
 
 OUTPUT = "--output"
@@ -152,63 +154,28 @@ def copied(
     with lock_log_dirs(copies.paths, allowed_file_systems, after_unclean_shutdown=True):
         for path in copies.paths:
             files.make_directory(os.path.join(path, UNFINISHED))
-        began, done = time.monotonic(), 0
-
-        def advance(size_bytes: int) -> None:
-            nonlocal done
-            done += size_bytes
-            progress.advance(done)
-
+        began, advance = time.monotonic(), adding_up(progress.advance)
         progress.stage(COPY_STAGE, sum(contents.size_bytes for contents in copies.contents))
         for contents, path in zip(copies.contents, copies.paths, strict=True):
-            is_wanted = copies.is_wanted_in(contents.path)
-            found = copy_log_dir(contents, path, is_wanted, advance, files, link=copies.link)
-            copies.copied.append(found)
+            wanted = Wanted(contents, copies.is_wanted_in(contents.path), copies.link)
+            copies.copied.append(copy_log_dir(wanted, path, advance, files))
         copies.seconds = time.monotonic() - began
         yield
 
 
 def finished(copies: Copies, report: CleaningReport, progress: ChangeWatch) -> CleaningReport:
     """Write the manifests; the report with what became of the copies. Their locks are held."""
-    began, done = time.monotonic(), 0
-
-    def advance(size_bytes: int) -> None:
-        nonlocal done
-        done += size_bytes
-        progress.advance(done)
-
-    files, found = copies.premises.files, []
+    began, files = time.monotonic(), copies.premises.files
     listed = [files_in(path, files) for path in copies.paths]
-    progress.stage(MANIFEST_STAGE, sum(sum(sizes.values()) for sizes in listed))
+    size_bytes = sum(sum(sizes.values()) for sizes in listed)
+    progress.stage(MANIFEST_STAGE, size_bytes)
+    advance = adding_up(progress.advance)
+    found = []
     for each, sizes, planned in zip(copies.copied, listed, copies.reports(), strict=True):
         marks = marks_of(each.path, list(sizes), advance)
-        why_not = _why_no_broker(each)
-        manifest = Manifest(
-            source=each.contents.path,
-            run_id=report.run_id,
-            version=report.version,
-            finished_at=iso_time(now_ms()),
-            why_not=why_not,
-            missing=each.missing,
-            not_wanted=each.contents.not_wanted,
-            files=tuple(marks),
-        )
-        if why_not is not None:
-            files.make_directory(os.path.join(each.path, NO_BROKER))
-        sync_file_system(each.path)
-        files.remove_directory(os.path.join(each.path, UNFINISHED))
-        files.sync_directory(each.path)
-        write(each.path, manifest, files)
-        found.append(
-            replace(
-                planned,
-                manifest=os.path.join(each.path, MANIFEST),
-                why_not=why_not,
-                missing=tuple(each.missing),
-            )
-        )
-    size_bytes = sum(contents.size_bytes for contents in copies.contents)
+        found.append(_finish(each, planned, _manifest(each, report, marks), files))
     progress.are_copies_whole = True
+    copied_bytes = sum(contents.size_bytes for contents in copies.contents)
     return replace(
         report,
         copies=tuple(found),
@@ -216,10 +183,41 @@ def finished(copies: Copies, report: CleaningReport, progress: ChangeWatch) -> C
         logs=(*report.logs, *_missing(copies.copied)),
         warnings=(*report.warnings, *_warnings(copies.copied)),
         phases=(
-            PhaseReport(COPY_STAGE, copies.seconds, size_bytes),
+            PhaseReport(COPY_STAGE, copies.seconds, copied_bytes),
             *report.phases,
-            PhaseReport(MANIFEST_STAGE, time.monotonic() - began, done),
+            PhaseReport(MANIFEST_STAGE, time.monotonic() - began, size_bytes),
         ),
+    )
+
+
+def _manifest(each: CopiedLogDir, report: CleaningReport, marks: Sequence[FileMark]) -> Manifest:
+    return Manifest(
+        source=each.contents.path,
+        run_id=report.run_id,
+        version=report.version,
+        finished_at=iso_time(now_ms()),
+        why_not=_why_no_broker(each),
+        missing=each.missing,
+        not_wanted=each.contents.not_wanted,
+        files=tuple(marks),
+    )
+
+
+def _finish(
+    each: CopiedLogDir, planned: CopyReport, manifest: Manifest, files: Files
+) -> CopyReport:
+    """Bring a copy to disk, let brokers start there if they may, and leave its manifest."""
+    if manifest.why_not is not None:
+        files.make_directory(os.path.join(each.path, NO_BROKER))
+    sync_file_system(each.path)
+    files.remove_directory(os.path.join(each.path, UNFINISHED))
+    files.sync_directory(each.path)
+    write(each.path, manifest, files)
+    return replace(
+        planned,
+        manifest=os.path.join(each.path, MANIFEST),
+        why_not=manifest.why_not,
+        missing=tuple(each.missing),
     )
 
 

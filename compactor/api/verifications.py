@@ -11,7 +11,7 @@ from compactor.copying.checking import check
 from compactor.copying.manifest import read as read_manifest
 from compactor.exit_codes import UsageError
 from compactor.host.clock import now_ms
-from compactor.host.progress import MANIFEST_STAGE
+from compactor.host.progress import MANIFEST_STAGE, adding_up
 from compactor.verification import verify as verifier
 from compactor.verification import verify_against as comparer
 from compactor.verification.cleaning_clock import CleaningClock
@@ -45,15 +45,9 @@ def verify_manifest(log_dir: str, on_progress: OnProgress | None = None) -> list
         raise UsageError(f"--manifest: there is no {error.filename}") from error
     except CorruptFileError as error:
         raise UsageError(f"--manifest: {error}") from error
-    listener, done = Listener(on_progress), 0
+    listener = Listener(on_progress)
     listener.stage(MANIFEST_STAGE, sum(mark.size_bytes for mark in manifest.files))
-
-    def advance(size_bytes: int) -> None:
-        nonlocal done
-        done += size_bytes
-        listener.advance(done)
-
-    return list(check(path, manifest, advance, LOCAL))
+    return list(check(path, manifest, adding_up(listener.advance), LOCAL))
 
 
 def verify_against(

@@ -32,19 +32,33 @@ def files_in(log_dir: str, files: Files) -> dict[str, int]:
 
 def marks_of(log_dir: str, names: list[str], advance: Callable[[int], object]) -> list[FileMark]:
     """Length and checksum of each file. advance: is called with bytes read since the last call."""
-
-    def mark(name: str) -> FileMark:
-        return mark_of(os.path.join(log_dir, name), name)
-
     marks = []
+    for _, found in _read(log_dir, names, advance):
+        if not isinstance(found, FileMark):
+            raise found
+        marks.append(found)
+    return marks
+
+
+def _read(
+    log_dir: str, names: list[str], advance: Callable[[int], object]
+) -> Iterator[tuple[str, FileMark | OSError | CorruptFileError]]:
+    """Several at once; in the order of the names, each with its mark, or why it has none."""
+
+    def mark(name: str) -> FileMark | OSError | CorruptFileError:
+        try:
+            return mark_of(os.path.join(log_dir, name), name)
+        except (OSError, CorruptFileError) as error:
+            return error
+
     threads = ThreadPoolExecutor(READ_THREADS)
     try:
-        for found in threads.map(mark, names):
-            marks.append(found)
-            advance(found.size_bytes)
+        for name, found in zip(names, threads.map(mark, names), strict=True):
+            if isinstance(found, FileMark):
+                advance(found.size_bytes)
+            yield name, found
     finally:
         threads.shutdown(cancel_futures=True)
-    return marks
 
 
 def check(
@@ -63,11 +77,9 @@ def check(
             problem = f"has {found[name]:,} bytes, in {MANIFEST} {mark.size_bytes:,}"
             yield Finding(path, 0, problem)
     same_size = [name for name, mark in listed.items() if found.get(name) == mark.size_bytes]
-    for name in same_size:
-        try:
-            (mark,) = marks_of(log_dir, [name], advance)
-        except (OSError, CorruptFileError) as error:
-            yield Finding(os.path.join(log_dir, name), 0, f"cannot be read: {error}")
-            continue
-        if mark.checksum != listed[name].checksum:
-            yield Finding(os.path.join(log_dir, name), 0, f"has other bytes than {MANIFEST} says")
+    for name, read in _read(log_dir, same_size, advance):
+        path = os.path.join(log_dir, name)
+        if not isinstance(read, FileMark):
+            yield Finding(path, 0, f"cannot be read: {read}")
+        elif read.checksum != listed[name].checksum:
+            yield Finding(path, 0, f"has other bytes than {MANIFEST} says")

@@ -40,6 +40,14 @@ class _Job(NamedTuple):
     is_link: bool = False  # a second name, and no copy
 
 
+class Wanted(NamedTuple):
+    """What is to be copied, and how."""
+
+    contents: Contents
+    is_wanted: Callable[[str], bool]  # of topics: by what the contents were listed
+    link: bool  # give large files that nobody changes in place a second name
+
+
 @dataclass(slots=True)
 class CopiedLogDir:
     """A log directory as it was copied."""
@@ -52,20 +60,15 @@ class CopiedLogDir:
 
 
 def copy_log_dir(
-    contents: Contents,
-    path: str,
-    is_wanted: Callable[[str], bool],
-    advance: Callable[[int], object],
-    files: Files,
-    link: bool = False,
+    wanted: Wanted, path: str, advance: Callable[[int], object], files: Files
 ) -> CopiedLogDir:
     """Copy what was listed into path, an empty directory that is held, whose lock the caller has.
     Nothing is on disk for certain until `sync_file_system`.
 
-    link: give large files that nobody changes in place a second name.
     advance: is called with bytes that were copied since the last call, by one thread at a time.
     OSError where the copy cannot be written.
     """
+    contents, is_wanted, link = wanted
     copied = CopiedLogDir(contents, path, is_linked=link)
     for log in contents.logs:
         if log.problem is not None:

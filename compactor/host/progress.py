@@ -48,6 +48,18 @@ class ProgressSink(Protocol):
         """Something an operator wants to know now, in one line."""
 
 
+def adding_up(advance: Callable[[int], object]) -> Callable[[int], None]:
+    """What is told how much more is done, and tells how much in all. Of one thread at a time."""
+    done = 0
+
+    def more(units: int) -> None:
+        nonlocal done
+        done += units
+        advance(done)
+
+    return more
+
+
 @contextmanager
 def open_progress(stream: TextIO) -> Iterator[ProgressSink]:
     """A sink for stream, usually standard error; the last stage is closed on the way out."""
