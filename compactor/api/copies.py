@@ -19,7 +19,7 @@ from compactor.api.rules import RunOptions
 from compactor.copy_names import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.copying.checking import files_in, marks_of
 from compactor.copying.contents import Contents, contents_of
-from compactor.copying.copier import CopiedLogDir, Wanted, copy_log_dir
+from compactor.copying.copier import CopiedLogDir, ToCopy, copy_log_dir
 from compactor.copying.manifest import Manifest, write
 from compactor.errors import RefusedError
 from compactor.high_watermarks import require_high_watermarks
@@ -157,7 +157,7 @@ def copied(
         began, advance = time.monotonic(), adding_up(progress.advance)
         progress.stage(COPY_STAGE, sum(contents.size_bytes for contents in copies.contents))
         for contents, path in zip(copies.contents, copies.paths, strict=True):
-            wanted = Wanted(contents, copies.is_wanted_in(contents.path), copies.link)
+            wanted = ToCopy(contents, copies.is_wanted_in(contents.path), copies.link)
             copies.copied.append(copy_log_dir(wanted, path, advance, files))
         copies.seconds = time.monotonic() - began
         yield

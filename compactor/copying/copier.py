@@ -40,7 +40,7 @@ class _Job(NamedTuple):
     is_link: bool = False  # a second name, and no copy
 
 
-class Wanted(NamedTuple):
+class ToCopy(NamedTuple):
     """What is to be copied, and how."""
 
     contents: Contents
@@ -60,7 +60,7 @@ class CopiedLogDir:
 
 
 def copy_log_dir(
-    wanted: Wanted, path: str, advance: Callable[[int], object], files: Files
+    wanted: ToCopy, path: str, advance: Callable[[int], object], files: Files
 ) -> CopiedLogDir:
     """Copy what was listed into path, an empty directory that is held, whose lock the caller has.
     Nothing is on disk for certain until `sync_file_system`.
