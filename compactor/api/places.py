@@ -28,8 +28,13 @@ def log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:
 
     Each is one that this user may work in, and none holds a directory for the command's own files.
     """
-    account.current().note_log_dirs(paths)
-    return other_log_dirs(paths, to_write)
+    try:
+        found = other_log_dirs(paths, to_write)
+    except BaseException:
+        account.current().note_log_dirs(paths)  # as they were given
+        raise
+    account.current().note_log_dirs(found)
+    return found
 
 
 def other_log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:

@@ -99,8 +99,9 @@ def _data(rows: Sequence[Row], document: JsonObject) -> JsonObject:
         ]
         for row in rows
     ]
+    is_ahead = document["command"] == "plan" or document.get("dry_run", False)
     return {
-        "gain": "To gain" if document["command"] == "plan" else "Freed",
+        "gain": "To gain" if is_ahead else "Freed",
         "fields": _FIELDS,
         "topics": topics.shown(),
         "dirs": dirs.shown(),

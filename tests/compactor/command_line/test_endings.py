@@ -144,6 +144,14 @@ def test_a_report_has_the_settings_too_and_who_made_them(log_dir: Path, tmp_path
     assert [log_dir["path"] for log_dir in document["log_dirs"]] == [str(log_dir)]
 
 
+def test_a_log_directory_is_named_once_however_it_was_given(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(log_dir.parent)
+    said = run_command("run", log_dir.name, *RUN, "--dry-run").summary
+    assert said["log_dirs"] == [{"path": str(log_dir)}]
+
+
 def test_one_that_ended_before_it_read_any_has_none(log_dir: Path, tmp_path: Path) -> None:
     unclean(log_dir)
     run_command("run", log_dir, "--report", tmp_path / "r.json")
