@@ -5,6 +5,7 @@ so that every error passes through one place. Only light modules are imported be
 begins.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,7 @@ import typer
 from compactor import account
 from compactor.command_line.carry_out import NOTHING_CHANGED, carry_out, complain
 from compactor.command_line.commands import app
+from compactor.command_line.completion import begin_if_asked
 from compactor.command_line.interrupts import SignalNotes
 from compactor.command_line.requests import Request
 from compactor.command_line.usage_errors import usage_message
@@ -78,6 +80,7 @@ def _carry_out(words: list[str], signals: SignalNotes) -> int:
 
 
 def _parse(words: list[str]) -> Request | int | None:
+    begin_if_asked(os.environ)
     parsed: Any = typer.main.get_command(app)(words, prog_name="compactor", standalone_mode=False)
     assert parsed is None or isinstance(parsed, Request | int), parsed
     return parsed

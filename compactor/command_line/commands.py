@@ -13,6 +13,7 @@ import typer
 from compactor import api
 from compactor.command_line import inspect_words, log_commands, look_commands
 from compactor.command_line.begin import begin
+from compactor.command_line.completion import show_script
 from compactor.command_line.given_once import Commands, GivenOnce
 from compactor.command_line.options import (
     AllLogDirsGiven,
@@ -125,6 +126,16 @@ def compactor(
             help="path of the file for spark-submit: spark-submit $(compactor --entry-file) run …",
         ),
     ] = False,
+    completion: Annotated[
+        str | None,
+        typer.Option(
+            "--completion",
+            metavar="SHELL",
+            is_eager=True,
+            callback=show_script,
+            help="print what bash, zsh or fish has to load to complete commands, options and logs",
+        ),
+    ] = None,
 ) -> None:
     """Compact Kafka log directories without a broker, in parallel on Spark."""
 

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from compactor.command_line.begin import begin
+from compactor.command_line.completion import logs
 from compactor.command_line.options import (
     LOGS,
     AsOf,
@@ -13,6 +14,7 @@ from compactor.command_line.options import (
     Master,
     Metadata,
     NoMetadata,
+    OneLogDir,
     OutputFormat,
     Report,
     ServerProperties,
@@ -29,11 +31,12 @@ from compactor.command_line.requests import (
 
 
 def inspect(  # one parameter an option: this is how typer learns of them
-    log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR", help="a log directory (log.dirs)")],
+    log_dir: OneLogDir,
     partitions: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[TOPIC-PARTITION]...",
+            autocompletion=logs,
             help="only these logs, for example orders-7",
             show_default=False,
         ),

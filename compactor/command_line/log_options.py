@@ -4,16 +4,24 @@ from typing import Annotated
 
 import typer
 
+from compactor.command_line.completion import directories, logs
+
 CHANGE = "Change"
 
 LogDir = Annotated[
     str,
     typer.Argument(
-        metavar="LOG_DIR", help="log directory of a stopped broker (log.dirs)", show_default=False
+        metavar="LOG_DIR",
+        help="log directory of a stopped broker (log.dirs)",
+        show_default=False,
+        autocompletion=directories,
     ),
 ]
 TopicPartition = Annotated[
-    str, typer.Argument(metavar="TOPIC-PARTITION", help="one log in it, like orders-0")
+    str,
+    typer.Argument(
+        metavar="TOPIC-PARTITION", help="one log in it, like orders-0", autocompletion=logs
+    ),
 ]
 Yes = Annotated[
     bool,

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from compactor.command_line.begin import begin
+from compactor.command_line.completion import directories_or_logs, logs, topics
 from compactor.command_line.options import (
     SPARK,
     Against,
@@ -19,6 +20,7 @@ from compactor.command_line.options import (
     ManifestToo,
     Metadata,
     NoMetadata,
+    OneLogDir,
     OutputFormat,
     Quiet,
     Report,
@@ -45,7 +47,12 @@ from compactor.command_line.requests import (
 def explain(  # one parameter an option: this is how typer learns of them
     log_dir: LogDirs,
     topic_partition: Annotated[
-        str, typer.Argument(metavar="TOPIC-PARTITION", help="the log, for example orders-7")
+        str,
+        typer.Argument(
+            metavar="TOPIC-PARTITION",
+            help="the log, for example orders-7",
+            autocompletion=directories_or_logs,
+        ),
     ],
     topic_configs: TopicConfigs = None,
     config: Config = None,
@@ -92,11 +99,12 @@ def explain(  # one parameter an option: this is how typer learns of them
 
 
 def configs(  # one parameter an option: this is how typer learns of them
-    log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR", help="a log directory (log.dirs)")],
+    log_dir: OneLogDir,
     topic: Annotated[
         str | None,
         typer.Argument(
             metavar="[TOPIC]",
+            autocompletion=topics,
             help="only this topic, with all that has Kafka's default",
             show_default=False,
         ),
@@ -205,11 +213,12 @@ def dump(
 
 
 def verify(
-    log_dir: Annotated[str, typer.Argument(metavar="LOG_DIR", help="a log directory (log.dirs)")],
+    log_dir: OneLogDir,
     topic_partition: Annotated[
         str | None,
         typer.Argument(
             metavar="[TOPIC-PARTITION]",
+            autocompletion=logs,
             help="only this partition, for example orders-7",
             show_default=False,
         ),

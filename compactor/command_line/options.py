@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from compactor.command_line.completion import directories, directories_or_logs
 from compactor.command_line.requests import DumpFormat, Format, OnCorrupt
 
 LOGS, CONFIGURATION, OUTPUT, SPARK = "Logs", "Configuration", "Output", "Spark"
@@ -14,6 +15,13 @@ LogDirs = Annotated[
         metavar="LOG_DIR",
         help="log directories of a broker (log.dirs), or of several brokers",
         show_default=False,
+        autocompletion=directories_or_logs,
+    ),
+]
+OneLogDir = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG_DIR", help="a log directory (log.dirs)", autocompletion=directories
     ),
 ]
 TopicConfigs = Annotated[
