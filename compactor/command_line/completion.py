@@ -35,7 +35,8 @@ def show_script(shell: str | None) -> None:
         raise typer.BadParameter(f"{shell!r} is not one of {expected}")
     from typer._completion_shared import get_completion_script  # likewise
 
-    print_line(get_completion_script(prog_name="compactor", complete_var=VARIABLE, shell=shell))
+    asked = {"prog_name": "compactor", "complete_var": VARIABLE, "shell": shell}
+    print_line(get_completion_script(**asked))
     raise typer.Exit()
 
 
