@@ -44,9 +44,10 @@ def expected_lines(expected: Expected) -> list[str]:
     lines = []
     if expected.least_bytes is not None and expected.most_bytes is not None:
         least, most = size_text(expected.least_bytes), size_text(expected.most_bytes)
+        freed = least if least == most else f"{least} to {most}"
         untold = f"; of {counted(expected.untold, 'log')} it cannot be told" * bool(expected.untold)
         sample = f"by a sample of {size_text(expected.read_bytes)}"
-        lines.append(f"A run would free {least} to {most}, {sample}{untold}")
+        lines.append(f"A run would free {freed}, {sample}{untold}")
     if expected.seconds:
         known = f"the last {counted(expected.runs, 'run')} here" if expected.runs else "a guess"
         lines.append(

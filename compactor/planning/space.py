@@ -105,17 +105,23 @@ def plan_space(
     loads: dict[int, _Load] = {}
     work = _Work()
     left_out = {}
+    no_room: dict[tuple[int, int, tuple[int, ...]], str] = {}  # since a log was last taken
     for log, sizes in zip(logs, sizes_of_logs, strict=True):
         device = places.logs[log.path]
         copied_segments = log.segment_count if places.originals not in (None, device) else 0
+        alike = device, copied_segments, tuple(sizes)
+        if alike in no_room:  # of ten thousand logs of a size most are like one before
+            left_out[log.path] = no_room[alike]
+            continue
         with_log = loads | {device: _with(loads.get(device, _Load()), sizes, copied_segments)}
         work_with_log = _with_map(work, sizes, piece_bytes)
         needs = _needs(with_log, work_with_log, places, in_flight_bytes)
         reason = _why_not(needs, places.rooms)
         if reason is None:
             loads, work = with_log, work_with_log
+            no_room.clear()
         else:
-            left_out[log.path] = reason
+            left_out[log.path] = no_room[alike] = reason
     return SpacePlan(_needs(loads, work, places, in_flight_bytes), left_out)
 
 
