@@ -42,6 +42,7 @@ from storage.formats.framed_batches import (
     runs_by_place,
 )
 from storage.formats.legacy_upgrade import Entries, has_legacy, upgrade
+from storage.kernels.buffers import Buffers
 
 WINDOW_BYTES = 4 << 20
 WINDOW_BATCHES = 1 << 15
@@ -80,20 +81,6 @@ class Run(NamedTuple):
     window_position: int  # of window[0] in the file
 
 
-class Buffers:
-    """Arrays by name, that only grow. What one holds is lost when it is asked for again."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[str, ByteArray] = {}
-
-    def take(self, name: str, length: int) -> ByteArray:
-        held = self._arrays.get(name)
-        if held is None or len(held) < length:
-            self._arrays.pop(name, None)
-            held = self._arrays[name] = np.empty(length, np.uint8)
-        return held
-
-
 class RunReader:
     """Reads stretches of one log, in the order of their offsets."""
 
@@ -112,7 +99,7 @@ class RunReader:
         rows = np.empty((WINDOW_BATCHES, BATCH_COLUMNS), np.int64)
         while position < stretch.end and not self.is_done:
             size = min(window_bytes, stretch.end - position)
-            window = self._buffers.take("window", max(size, WINDOW_BYTES) + SLACK_BYTES)
+            window = self._buffers.array("window", max(size, WINDOW_BYTES) + SLACK_BYTES)
             _read_into(window, stretch.path, read, position, size)
             count, _, code, detail = walk_batches(
                 window, size, position, self._previous_offset, rows
@@ -131,7 +118,7 @@ class RunReader:
         """Yield the runs of a window; give how many of its batches are done, one at least."""
         upgraded, problem = _NO_BYTES, None
         if has_legacy(entries.rows):
-            done, upgraded, problem = upgrade(entries, self._previous_offset, self._buffers.take)
+            done, upgraded, problem = upgrade(entries, self._previous_offset, self._buffers.array)
             entries = entries._replace(rows=entries.rows[:done])
         rows = self._within_budget(entries.rows)
         chosen = np.empty(len(rows), np.bool_)
@@ -192,7 +179,7 @@ class RunReader:
             its = entries._replace(rows=entries.rows[first:])
             bounds = np.empty((len(its.rows), 2), np.int64)
             found = bounds, _NO_DIGESTS
-            done, out, problem = decompress(its, chosen[first:], found, self._buffers.take)
+            done, out, problem = decompress(its, chosen[first:], found, self._buffers.array)
             if problem is not None and not done:  # else it is told behind what stands before it
                 raise problem
             its = its._replace(rows=its.rows[:done])

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from storage.kernels.buffers import Buffers
 
 
 def test_an_array_is_kept_until_a_longer_one_is_asked_for() -> None:
-    buffers = WorkerBuffers()
+    buffers = Buffers()
     first = buffers.array("a", 10)
     assert first.dtype == np.uint8 and len(first) == 10
     assert buffers.array("a", 3) is first
@@ -21,11 +21,11 @@ def test_rows_have_their_width_and_type() -> None:
 
 
 def buffers_of(dtype: type, width: int) -> "np.ndarray[tuple[int, ...], np.dtype[np.int64]]":
-    return WorkerBuffers().array("a", 5, dtype, width)
+    return Buffers().array("a", 5, dtype, width)
 
 
 def test_keep_carries_over_what_is_used_and_no_more_is_promised() -> None:
-    buffers = WorkerBuffers()
+    buffers = Buffers()
     held = buffers.keep("a", 4, 0, np.int64)
     held[:] = [1, 2, 3, 4]
     assert buffers.keep("a", 4, 3, np.int64) is held
@@ -35,6 +35,6 @@ def test_keep_carries_over_what_is_used_and_no_more_is_promised() -> None:
 
 
 def test_rows_are_carried_over_too() -> None:
-    buffers = WorkerBuffers()
+    buffers = Buffers()
     buffers.keep("a", 1, 0, np.uint64, 3)[0] = [7, 8, 9]
     assert buffers.keep("a", 50, 1, np.uint64, 3)[0].tolist() == [7, 8, 9]
