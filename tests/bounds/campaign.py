@@ -63,6 +63,7 @@ def table(counted: Counted) -> str:
         for (stage, ending), count in sorted(counted.endings.items())
     ]
     lines += [f"seed {fault.seed}: {fault.told}" for fault in counted.faults[:50]]
+    lines.append(f"kernels: {', '.join(sorted(counted.kernels))}")
     lines.append(
         f"{counted.cases:,} cases, {len(counted.kernels)} kernels, {len(counted.faults)} faults"
     )

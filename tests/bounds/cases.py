@@ -39,6 +39,7 @@ from storage.files.local import LOCAL
 from storage.formats import framed_batches, legacy_upgrade
 from storage.formats.batch_columns import ABORTED_FOR_CLEANING, UNREAD
 from storage.formats.segment import Segment
+from tests.bounds.log_cases import LogCase
 from tests.bounds.lying_batches import lie
 from tests.bounds.made_batches import made, written_by_kafka
 from tests.support.local_round import HASH_KEY, settings_in
@@ -109,6 +110,7 @@ class Case:
         yield "map end", self._ending(self._map_end)
         yield "verify", "sound" if self._verify() else "findings"
         yield "reader", self._ending(self._read)
+        yield from LogCase(self._chance.randrange(2**32), self._root, self._before).endings()
 
     def _ending(self, stage: Callable[[], object]) -> str:
         try:

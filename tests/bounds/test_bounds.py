@@ -10,6 +10,10 @@ import textwrap
 import pytest
 
 CASES = 120
+OF_THE_ENGINE = {  # and of its tables, those that Python calls
+    *("append_plain", "find_place", "find_record", "find_time", "last_batch", "lower_bound"),
+    *("recover_batches", "choose_batches", "fill_columns", "make_batches"),
+}
 
 
 def test_no_kernel_leaves_what_it_was_given() -> None:
@@ -19,7 +23,8 @@ def test_no_kernel_leaves_what_it_was_given() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     found = re.search(rf"^{CASES} cases, (\d+) kernels, 0 faults$", done.stdout, re.MULTILINE)
     assert done.returncode == 0 and found, done.stdout + done.stderr
-    assert int(found[1]) >= 15
+    called = re.search(r"^kernels: (.*)$", done.stdout, re.MULTILINE)
+    assert called and not OF_THE_ENGINE - set(called[1].split(", ")), done.stdout
     for ending in ("rewrite: sound", "rewrite: CorruptFileError", "scan: sound"):
         assert ending in done.stdout
 
