@@ -309,8 +309,22 @@ class Verification(TypedDict):
 
 class Bound(TypedDict):
     name: str
-    value: int | None
+    value: float | None  # a dirty ratio is no whole number
     set_by: str
+
+
+class Remedy(TypedDict):
+    words: str
+    commands: list[str]
+
+
+class Section(TypedDict):
+    """A part of a log: what is clean, dirty, has to wait, or is in the active segment."""
+
+    name: str
+    start_offset: int
+    end_offset: int
+    size_bytes: int
 
 
 class Explanation(TypedDict):
@@ -320,7 +334,11 @@ class Explanation(TypedDict):
     topic: NotRequired[str]
     partition: NotRequired[int]
     outcome: NotRequired[str]
+    verdict: NotRequired[str]
     reason: NotRequired[str | None]
+    reason_kind: NotRequired[str | None]
+    remedy: NotRequired[Remedy | None]
+    sections: NotRequired[list[Section]]
     bounds: NotRequired[list[Bound]]
     retention: NotRequired[LogRetention]
 

@@ -4,15 +4,18 @@ import io
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 from rich.console import Console
 
 from compactor.errors import ConfigError
 from compactor.inspect.explain import Explanation
 from compactor.views.explanation import explanation_document, explanation_view
+from compactor.views.report_schema import report_schema
 from storage.file_names import LOG, file_name
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import (
+    COMPACT,
     NOW_MS,
     Shape,
     build,
@@ -156,3 +159,14 @@ def test_a_log_that_is_not_there_is_said_so(tmp_path: Path, name: str) -> None:
     log_dir = build(tmp_path / "d")
     with pytest.raises(ConfigError, match=r"no such partition|expected TOPIC-PARTITION"):
         explained([log_dir], name, with_settings({}))
+
+
+def test_its_document_is_one_of_the_schema(tmp_path: Path) -> None:
+    """A dirty ratio of a half is no whole number."""
+    log_dir = build(tmp_path / "d")
+    clean_up_to(tmp_path / "d", ("t", 0, 2))
+    found = json.loads(json.dumps(explanation_document(explained([log_dir], "t-0", COMPACT))))
+    schema = report_schema()
+    of_explain = {"$defs": schema["$defs"], "$ref": "#/$defs/Explanation"}
+    jsonschema.validate(found, of_explain)
+    assert {bound["value"] for bound in found["bounds"] if bound["name"] == "dirty ratio"} == {0.5}
