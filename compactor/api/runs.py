@@ -247,8 +247,9 @@ def _refusals(asked: _Asked, plan: RoundPlan, copies: Copies | None) -> list[str
     if copies is not None or not plan.logs:  # what a copy leaves free is known when it is made
         return [f"A run would be refused: {why}" for why in refused]
     space = _space(asked, plan)
-    refused += messages_of(partial(require_room, plan, space))
-    return leaving_out(space) + [f"A run would be refused: {why}" for why in refused]
+    for_none = messages_of(partial(require_room, plan, space))
+    left = [] if for_none else leaving_out(space)
+    return left + [f"A run would be refused: {why}" for why in (*refused, *for_none)]
 
 
 def _discard_expired(asked: _Asked, progress: ChangeWatch) -> None:

@@ -71,7 +71,8 @@ class TestLogDirs:
 
     def test_a_file(self, log_dir: Path) -> None:
         path = log_dir / "meta.properties"
-        assert refusal_of_log_dir(path) == f"LOG_DIR {path}: Not a directory"
+        expected = f"LOG_DIR {path}: Not a directory; did you mean {log_dir}?"
+        assert refusal_of_log_dir(path) == expected
 
     @pytest.mark.parametrize("inside", [[], ["X11-6"], ["X11-6/rgb.txt"], ["a/b.log"]])
     def test_another_directory(self, tmp_path: Path, inside: list[str]) -> None:
