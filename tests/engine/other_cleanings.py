@@ -49,7 +49,7 @@ _SET_ASIDE = (
     ),
     _reason(
         "bytes that are no whole batch",
-        {"CorruptRecordException", "IllegalStateException", "IllegalArgumentException"},
+        {None, "CorruptRecordException", "IllegalStateException", "IllegalArgumentException"},
         r"batch length -?\d+ is|cut short|batch header has \d+ of|does not parse within",
     ),
     _reason("an index that its log contradicts", None, r"\.index, byte \d+: entry"),
