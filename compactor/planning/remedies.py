@@ -33,7 +33,7 @@ class Remedy(NamedTuple):
     commands: tuple[str, ...] = ()
 
 
-_REMEDIES: Mapping[ReasonKind, Remedy] = {
+REMEDIES: Mapping[ReasonKind, Remedy] = {
     ReasonKind.UNKNOWN_POLICY: Remedy(
         "Say what its cleanup.policy is: --metadata DIR names the broker's metadata log, and "
         "--topic-configs FILE takes what this prints:",
@@ -168,5 +168,5 @@ def remedy_of(kind: ReasonKind, place: LogPlace) -> Remedy:
         "log": shell_word(f"{place.topic}-{place.partition}"),
         "pattern": shell_word(re.escape(place.topic)),
     }
-    words, commands = _REMEDIES[kind]
+    words, commands = REMEDIES[kind]
     return Remedy(words.format_map(names), tuple(command.format_map(names) for command in commands))

@@ -62,7 +62,7 @@ def test_what_cannot_be_settled_is_left_and_reported(cut_short: Path, tmp_path: 
     before = state_of(cut_short)
     done = compactor("recover", cut_short, "--report", tmp_path / "r.json")
     assert done.returncode == 4
-    assert "set aside: " in done.stdout
+    assert "set aside:" in done.stdout
     assert summary(done)["totals"]["set_aside"] == 1
     [log] = json.loads((tmp_path / "r.json").read_text())["logs"]
     swap = cut_short / "orders-0" / UNDONE[1]
@@ -157,5 +157,6 @@ def test_what_only_reads_settles_nothing(cut_short: Path) -> None:
         done = compactor(*words, *COMPACTED, "--format", "json")
         assert done.returncode == 4
         assert said in done.stdout
-    assert said in compactor("explain", cut_short, "orders-0", *COMPACTED[2:]).stdout
+    explained = compactor("explain", cut_short, "orders-0", *COMPACTED[2:]).stdout
+    assert said in " ".join(explained.split())
     assert state_of(cut_short) == before

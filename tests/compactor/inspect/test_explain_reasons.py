@@ -1,6 +1,7 @@
 """Every reason for which a log is not cleaned: its kind, in words, and what to do about it."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 
 from compactor import api
 from compactor.inspect.explain import Explanation
+from compactor.planning import remedies
+from compactor.planning.remedies import REMEDIES
 from compactor.round_report import ReasonKind
 from compactor.set_aside_memory import SetAside, digest_of_files, read, write
 from storage.file_names import LOG, file_name
@@ -224,7 +227,13 @@ OF_RUNS = {ReasonKind.NOT_REVIEWED, ReasonKind.OVER_BUDGET, ReasonKind.NO_ROOM}
 
 
 def test_every_kind_of_reason_is_met_here() -> None:
-    assert CASES.keys() | OF_RUNS == set(ReasonKind)
+    planning = Path(remedies.__file__).parent
+    named = {
+        ReasonKind[name]
+        for path in (*planning.glob("*.py"), *planning.parent.glob("*.py"))
+        for name in re.findall(r"\bReasonKind\.([A-Z_]+)", path.read_text(encoding="utf-8"))
+    }
+    assert CASES.keys() | OF_RUNS == REMEDIES.keys() | OF_RUNS == named | OF_RUNS
 
 
 @pytest.mark.parametrize("kind", CASES)

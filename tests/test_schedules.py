@@ -1,0 +1,86 @@
+"""The files of conf/ that start runs: what they start is taken, and systemd finds no fault.
+
+The line of cron is carried out by a shell with the environment of its file, as cron does it; no
+cron runs here, and the hour is not tested.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from compactor.command_line.commands import app
+from compactor.command_line.requests import Request
+
+CONF = Path(__file__).parents[1] / "conf"
+INSTALLED = "/opt/log-compactor/.venv/bin/compactor"
+COMPACTOR = Path(sys.executable).parent / "compactor"
+
+
+def _unit(name: str) -> str:
+    return (CONF / "systemd" / name).read_text(encoding="utf-8")
+
+
+def _is_taken(words: list[str]) -> bool:
+    command: Any = typer.main.get_command(app)
+    return isinstance(command(words, prog_name="compactor", standalone_mode=False), Request)
+
+
+def _cron() -> tuple[dict[str, str], list[str], str]:
+    """Settings, the five fields and the user, the command."""
+    lines = (CONF / "cron" / "log-compactor").read_text(encoding="utf-8").splitlines()
+    lines = [line for line in lines if line and not line.startswith("#")]
+    *settings, entry = lines
+    fields = entry.split(" ", 6)
+    return dict(line.split("=", 1) for line in settings), fields[:6], fields[6]
+
+
+def test_what_the_service_starts_is_taken() -> None:
+    (line,) = re.findall(r"^ExecStart=(.*)$", _unit("log-compactor.service"), re.M)
+    program, *words = shlex.split(line)
+    assert program == INSTALLED
+    assert _is_taken(words)
+    writable = re.findall(r"^ReadWritePaths=(.*)$", _unit("log-compactor.service"), re.M)[0].split()
+    metrics = words[words.index("--metrics") + 1]
+    assert words[1] in writable and os.path.dirname(metrics) in writable
+
+
+def test_systemd_finds_no_fault_in_the_units(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("there is no systemd-analyze on this machine")
+    for name in ("log-compactor.service", "log-compactor.timer"):
+        (tmp_path / name).write_text(_unit(name).replace(INSTALLED, str(COMPACTOR)))
+    paths = [str(tmp_path / name) for name in os.listdir(tmp_path)]
+    words = ["systemd-analyze", "verify", "--man=no", *paths]
+    verified = subprocess.run(words, capture_output=True, text=True, check=False)
+    about_ours = [line for line in verified.stderr.splitlines() if "log-compactor" in line]
+    assert about_ours == []
+
+
+def test_the_line_of_cron_is_carried_out_by_a_shell(log_dir: Path, tmp_path: Path) -> None:
+    settings, fields, command = _cron()
+    assert len(fields) == 6 and "%" not in command  # which cron takes for the end of a line
+    words = shlex.split(command)
+    assert _is_taken(words[words.index("$COMPACTOR") + 1 :])
+    (tmp_path / "reports").mkdir()
+    line = command.replace("/backup/kafka", f"{log_dir} --dry-run")
+    line = line.replace("/var/log/log-compactor", str(tmp_path / "reports"))
+    line = line.replace("/var/lib/prometheus/node-exporter", str(tmp_path))
+    environment = {**settings, "COMPACTOR": str(COMPACTOR), "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [settings["SHELL"], "-c", line],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")  # so no mail is sent
+    assert (tmp_path / "reports" / "last.json").exists()
+    assert (tmp_path / "compactor-run.prom").exists()
