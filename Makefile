@@ -88,8 +88,8 @@ test-errors: $(STAMP) ## let every file operation of run (in place and into a co
 test-writer: $(STAMP) ## let another writer do every kind of harm between any two file operations; ONE_OF=N for each Nth alone
 	$(PYTHON_OF_VENV) -m tests.disturbed writer $(if $(ONE_OF),--one-of $(ONE_OF),--check-indexes)
 
-test-airflow: $(STAMP) $(AIRFLOW_STAMP) ## run the example DAG in a real Airflow on real logs: done, nothing to do, lock held, damage, a condition, a kill
-	$(PYTHON_OF_VENV) -m tests.airflow
+test-airflow: $(STAMP) $(AIRFLOW_STAMP) ## run the example DAG in a real Airflow on real logs: done, nothing to do, lock held, damage, a condition, a kill; SCENARIO='nothing to do' for one
+	$(PYTHON_OF_VENV) -m tests.airflow $(if $(SCENARIO),"$(SCENARIO)")
 
 test-alerts: $(STAMP) ## hold the Prometheus alerts against a week of samples, by promtool (from the path, or fetched from Debian)
 	$(PYTHON_OF_VENV) -m tests.alerts

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from compactor import api
-from compactor.command_line import inspect_words, log_commands, look_commands
+from compactor.command_line import inspect_words, log_commands, look_commands, repair_commands
 from compactor.command_line.begin import begin
 from compactor.command_line.completion import show_script
 from compactor.command_line.given_once import Commands, GivenOnce
@@ -70,7 +70,6 @@ from compactor.command_line.requests import (
     OnCorrupt,
     Request,
     RoundArguments,
-    UndoArguments,
 )
 from compactor.host.output import print_line
 from compactor.host.version import version
@@ -313,87 +312,8 @@ def run(  # one parameter an option: this is how typer learns of them
     )
 
 
-@app.command(cls=GivenOnce)
-def recover(  # one parameter an option: this is how typer learns of them
-    log_dir: LogDirs,
-    topic_configs: TopicConfigs = None,
-    config: Config = None,
-    set_: Setting = None,
-    metadata: Metadata = None,
-    no_metadata: NoMetadata = False,
-    server_properties: ServerProperties = None,
-    allow_file_system: AllowFileSystem = None,
-    report: Report = None,
-    format_: OutputFormat = Format.TABLE,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> Request:
-    """Finish or undo what a run, or a broker's cleaner, left half-done when it was cut short. After
-    an unclean shutdown of the broker, check and rebuild what a starting broker would; sound data is
-    never cut off. Each run still needs --recover-first until a broker has stopped cleanly.
-
-    [dim]compactor recover /data/kafka --topic-configs topics.json[/]
-    """
-    given = ConfigurationArguments(
-        topic_configs=topic_configs,
-        config=config,
-        settings=tuple(set_ or ()),
-        metadata=metadata,
-        no_metadata=no_metadata,
-        server_properties=server_properties,
-    )
-    wanted = RoundArguments(
-        log_dirs=tuple(log_dir),
-        configuration=given,
-        allowed_file_systems=tuple(allow_file_system or ()),
-        recover_first=True,
-        format=format_,
-    )
-    return Request(
-        command="recover",
-        carry_out=begin("recover", wanted),
-        format=format_,
-        report=report,
-        debug=debug,
-        quiet=quiet,
-    )
-
-
-@app.command(cls=GivenOnce)
-def undo(
-    run_dir: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN_DIR",
-            help="where a run keeps its originals: DIR/RUN_ID",
-            show_default=False,
-        ),
-    ],
-    discard: Annotated[
-        bool, typer.Option("--discard", help="remove the originals, instead of bringing them back")
-    ] = False,
-    allow_file_system: AllowFileSystem = None,
-    report: Report = None,
-    format_: OutputFormat = Format.TABLE,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> Request:
-    """Bring logs back as they were before a run with --keep-originals. Logs that were changed since
-    are left as they are; records that a broker has appended stay.
-
-    [dim]compactor undo /data/originals/3f9c2b1a[/]
-    """
-    wanted = UndoArguments(run_dir, discard, format_, tuple(allow_file_system or ()))
-    return Request(
-        command="undo",
-        carry_out=begin("undo", wanted),
-        format=format_,
-        report=report,
-        debug=debug,
-        quiet=quiet,
-    )
-
-
+app.command(cls=GivenOnce)(repair_commands.recover)
+app.command(cls=GivenOnce)(repair_commands.undo)
 app.command(cls=GivenOnce)(look_commands.explain)
 app.command(cls=GivenOnce)(look_commands.configs)
 app.command(cls=GivenOnce)(inspect_words.inspect)
