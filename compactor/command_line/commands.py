@@ -22,7 +22,6 @@ from compactor.command_line.options import (
     AsOf,
     AssumeFullyReplicated,
     CompactedOnly,
-    Config,
     CorruptPolicy,
     Debug,
     DropNullKeys,
@@ -36,18 +35,13 @@ from compactor.command_line.options import (
     LogDirs,
     MapCapacity,
     Master,
-    Metadata,
     Metrics,
-    NoMetadata,
     OutputDirs,
     OutputFormat,
     Quiet,
     RecoverFirst,
     Report,
     Retry,
-    ServerProperties,
-    Setting,
-    TopicConfigs,
     Wait,
     WorkDir,
 )
@@ -65,12 +59,14 @@ from compactor.command_line.plan_options import (
     Top,
 )
 from compactor.command_line.requests import (
+    NOTHING_GIVEN,
     ConfigurationArguments,
     Format,
     OnCorrupt,
     Request,
     RoundArguments,
 )
+from compactor.command_line.shared_options import with_configuration
 from compactor.host.output import print_line
 from compactor.host.version import version
 
@@ -140,14 +136,10 @@ def compactor(
 
 
 @app.command(cls=GivenOnce)
+@with_configuration
 def plan(  # one parameter an option: this is how typer learns of them
     log_dir: LogDirs,
-    topic_configs: TopicConfigs = None,
-    config: Config = None,
-    set_: Setting = None,
-    metadata: Metadata = None,
-    no_metadata: NoMetadata = False,
-    server_properties: ServerProperties = None,
+    configuration: ConfigurationArguments = NOTHING_GIVEN,
     include: Include = None,
     exclude: Exclude = None,
     as_of: AsOf = None,
@@ -175,17 +167,9 @@ def plan(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor plan /data/kafka --topic-configs topics.json[/]
     """
-    given = ConfigurationArguments(
-        topic_configs=topic_configs,
-        config=config,
-        settings=tuple(set_ or ()),
-        metadata=metadata,
-        no_metadata=no_metadata,
-        server_properties=server_properties,
-    )
     wanted = RoundArguments(
         log_dirs=tuple(log_dir),
-        configuration=given,
+        configuration=configuration,
         include=include,
         exclude=exclude,
         as_of=as_of,
@@ -214,16 +198,12 @@ def plan(  # one parameter an option: this is how typer learns of them
 
 
 @app.command(cls=GivenOnce)
+@with_configuration
 def run(  # one parameter an option: this is how typer learns of them
     log_dir: LogDirsOrPlan = None,
     plan: PlanToRun = None,
     dry_run: DryRun = False,
-    topic_configs: TopicConfigs = None,
-    config: Config = None,
-    set_: Setting = None,
-    metadata: Metadata = None,
-    no_metadata: NoMetadata = False,
-    server_properties: ServerProperties = None,
+    configuration: ConfigurationArguments = NOTHING_GIVEN,
     include: Include = None,
     exclude: Exclude = None,
     as_of: AsOf = None,
@@ -261,14 +241,6 @@ def run(  # one parameter an option: this is how typer learns of them
     """
     if not log_dir and plan is None:
         raise typer.BadParameter("Missing argument 'LOG_DIR'.")
-    given = ConfigurationArguments(
-        topic_configs=topic_configs,
-        config=config,
-        settings=tuple(set_ or ()),
-        metadata=metadata,
-        no_metadata=no_metadata,
-        server_properties=server_properties,
-    )
     wanted = RoundArguments(
         log_dirs=tuple(log_dir or ()),
         saved_plan=plan,
@@ -277,7 +249,7 @@ def run(  # one parameter an option: this is how typer learns of them
         max_bytes=max_bytes,
         max_minutes=max_minutes,
         dry_run=dry_run,
-        configuration=given,
+        configuration=configuration,
         include=include,
         exclude=exclude,
         as_of=as_of,

@@ -9,27 +9,24 @@ from compactor.command_line.completion import logs
 from compactor.command_line.options import (
     LOGS,
     AsOf,
-    Config,
     Debug,
     Master,
-    Metadata,
-    NoMetadata,
     OneLogDir,
     OutputFormat,
     Report,
-    ServerProperties,
-    Setting,
-    TopicConfigs,
     WorkDir,
 )
 from compactor.command_line.requests import (
+    NOTHING_GIVEN,
     ConfigurationArguments,
     Format,
     InspectArguments,
     Request,
 )
+from compactor.command_line.shared_options import with_configuration
 
 
+@with_configuration
 def inspect(  # one parameter an option: this is how typer learns of them
     log_dir: OneLogDir,
     partitions: Annotated[
@@ -59,12 +56,7 @@ def inspect(  # one parameter an option: this is how typer learns of them
             help="how many of the keys with most versions, and with most bytes, are shown",
         ),
     ] = 10,
-    topic_configs: TopicConfigs = None,
-    config: Config = None,
-    set_: Setting = None,
-    metadata: Metadata = None,
-    no_metadata: NoMetadata = False,
-    server_properties: ServerProperties = None,
+    configuration: ConfigurationArguments = NOTHING_GIVEN,
     as_of: AsOf = None,
     work_dir: WorkDir = None,
     master: Master = None,
@@ -77,18 +69,10 @@ def inspect(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor inspect /data/kafka orders-7[/]
     """
-    given = ConfigurationArguments(
-        topic_configs=topic_configs,
-        config=config,
-        settings=tuple(set_ or ()),
-        metadata=metadata,
-        no_metadata=no_metadata,
-        server_properties=server_properties,
-    )
     wanted = InspectArguments(
         log_dir=log_dir,
         partitions=tuple(partitions or ()),
-        configuration=given,
+        configuration=configuration,
         sample=sample,
         top=top,
         as_of=as_of,

@@ -13,23 +13,18 @@ from compactor.command_line.options import (
     AsOf,
     AsOfCleaning,
     AssumeFullyReplicated,
-    Config,
     Debug,
     DumpLines,
     LogDirs,
     ManifestToo,
-    Metadata,
-    NoMetadata,
     OneLogDir,
     OutputFormat,
     Quiet,
     Report,
     RunReport,
-    ServerProperties,
-    Setting,
-    TopicConfigs,
 )
 from compactor.command_line.requests import (
+    NOTHING_GIVEN,
     ConfigsArguments,
     ConfigurationArguments,
     DoctorArguments,
@@ -42,8 +37,10 @@ from compactor.command_line.requests import (
     RoundArguments,
     VerifyArguments,
 )
+from compactor.command_line.shared_options import with_configuration
 
 
+@with_configuration
 def explain(  # one parameter an option: this is how typer learns of them
     log_dir: LogDirs,
     topic_partition: Annotated[
@@ -54,12 +51,7 @@ def explain(  # one parameter an option: this is how typer learns of them
             autocompletion=directories_or_logs,
         ),
     ],
-    topic_configs: TopicConfigs = None,
-    config: Config = None,
-    set_: Setting = None,
-    metadata: Metadata = None,
-    no_metadata: NoMetadata = False,
-    server_properties: ServerProperties = None,
+    configuration: ConfigurationArguments = NOTHING_GIVEN,
     as_of: AsOf = None,
     any_clock: AnyClock = False,
     assume_fully_replicated: AssumeFullyReplicated = False,
@@ -72,17 +64,9 @@ def explain(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor explain /data/kafka orders-7 --topic-configs topics.json[/]
     """
-    given = ConfigurationArguments(
-        topic_configs=topic_configs,
-        config=config,
-        settings=tuple(set_ or ()),
-        metadata=metadata,
-        no_metadata=no_metadata,
-        server_properties=server_properties,
-    )
     wanted = RoundArguments(
         log_dirs=tuple(log_dir),
-        configuration=given,
+        configuration=configuration,
         as_of=as_of,
         any_clock=any_clock,
         assume_fully_replicated=assume_fully_replicated,
@@ -98,6 +82,7 @@ def explain(  # one parameter an option: this is how typer learns of them
     )
 
 
+@with_configuration
 def configs(  # one parameter an option: this is how typer learns of them
     log_dir: OneLogDir,
     topic: Annotated[
@@ -109,12 +94,7 @@ def configs(  # one parameter an option: this is how typer learns of them
             show_default=False,
         ),
     ] = None,
-    topic_configs: TopicConfigs = None,
-    config: Config = None,
-    set_: Setting = None,
-    metadata: Metadata = None,
-    no_metadata: NoMetadata = False,
-    server_properties: ServerProperties = None,
+    configuration: ConfigurationArguments = NOTHING_GIVEN,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
@@ -123,15 +103,7 @@ def configs(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor configs /data/kafka orders[/]
     """
-    given = ConfigurationArguments(
-        topic_configs=topic_configs,
-        config=config,
-        settings=tuple(set_ or ()),
-        metadata=metadata,
-        no_metadata=no_metadata,
-        server_properties=server_properties,
-    )
-    wanted = ConfigsArguments(log_dir, topic, given, format_)
+    wanted = ConfigsArguments(log_dir, topic, configuration, format_)
     return Request(
         command="configs",
         carry_out=begin("configs", wanted),

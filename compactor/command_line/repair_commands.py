@@ -7,35 +7,27 @@ import typer
 from compactor.command_line.begin import begin
 from compactor.command_line.options import (
     AllowFileSystem,
-    Config,
     Debug,
     LogDirs,
-    Metadata,
-    NoMetadata,
     OutputFormat,
     Quiet,
     Report,
-    ServerProperties,
-    Setting,
-    TopicConfigs,
 )
 from compactor.command_line.requests import (
+    NOTHING_GIVEN,
     ConfigurationArguments,
     Format,
     Request,
     RoundArguments,
     UndoArguments,
 )
+from compactor.command_line.shared_options import with_configuration
 
 
+@with_configuration
 def recover(  # one parameter an option: this is how typer learns of them
     log_dir: LogDirs,
-    topic_configs: TopicConfigs = None,
-    config: Config = None,
-    set_: Setting = None,
-    metadata: Metadata = None,
-    no_metadata: NoMetadata = False,
-    server_properties: ServerProperties = None,
+    configuration: ConfigurationArguments = NOTHING_GIVEN,
     allow_file_system: AllowFileSystem = None,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
@@ -48,17 +40,9 @@ def recover(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor recover /data/kafka --topic-configs topics.json[/]
     """
-    given = ConfigurationArguments(
-        topic_configs=topic_configs,
-        config=config,
-        settings=tuple(set_ or ()),
-        metadata=metadata,
-        no_metadata=no_metadata,
-        server_properties=server_properties,
-    )
     wanted = RoundArguments(
         log_dirs=tuple(log_dir),
-        configuration=given,
+        configuration=configuration,
         allowed_file_systems=tuple(allow_file_system or ()),
         recover_first=True,
         format=format_,

@@ -39,6 +39,9 @@ class ConfigurationArguments(NamedTuple):
     server_properties: str | None = None
 
 
+NOTHING_GIVEN = ConfigurationArguments()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundArguments:
     """The words of `plan`, `run` and `recover`, as they were given."""

@@ -1,7 +1,8 @@
-"""The options that the commands share which change one log: each takes them as one value.
+"""Options that several commands share: each takes them as one value.
 
-typer learns of options by the parameters of a function. `with_shared_options` gives a command those
-of `_shared`, with its own where they belong, so that nobody has to write them down again.
+typer learns of options by the parameters of a function. `with_configuration` and
+`with_shared_options` give a command those of `_configuration` and of `_shared`, with its own where
+they belong, so that nobody has to write them down again.
 """
 
 import inspect
@@ -21,14 +22,51 @@ from compactor.command_line.options import (
     AllowFileSystem,
     Config,
     Debug,
+    Metadata,
+    NoMetadata,
     OutputFormat,
+    ServerProperties,
     Setting,
     TopicConfigs,
 )
-from compactor.command_line.requests import Format, Request
+from compactor.command_line.requests import ConfigurationArguments, Format, Request
 
 Command = Callable[..., Request]
 _OF_DIFFERENCES = "only_replica"  # asked of commands that may make replicas differ
+
+
+_CONFIGURATION = "configuration"
+
+
+def _configuration(  # one parameter an option: this is how typer learns of them
+    topic_configs: TopicConfigs = None,
+    config: Config = None,
+    set_: Setting = None,
+    metadata: Metadata = None,
+    no_metadata: NoMetadata = False,
+    server_properties: ServerProperties = None,
+) -> ConfigurationArguments:
+    return ConfigurationArguments(
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        metadata=metadata,
+        no_metadata=no_metadata,
+        server_properties=server_properties,
+    )
+
+
+def with_configuration(command: Command) -> Command:
+    """Give a command the options that say where settings come from, instead of `configuration`."""
+    options = inspect.signature(_configuration).parameters
+    own = list(inspect.signature(command).parameters.values())
+    at = [parameter.name for parameter in own].index(_CONFIGURATION)
+
+    def run(**given: Any) -> Request:
+        found = _configuration(**{name: given.pop(name) for name in options})
+        return command(**given, **{_CONFIGURATION: found})
+
+    return _with_parameters(run, command, [*own[:at], *options.values(), *own[at + 1 :]])
 
 
 def _shared(  # one parameter an option: this is how typer learns of them
@@ -76,12 +114,14 @@ def with_shared_options(may_make_replicas_differ: bool) -> Callable[[Command], C
             shared = _shared(**{name: given.pop(name) for name in names})
             return command(shared, **given)
 
-        by_name = [
-            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for parameter in (log_dir, topic_partition, *own, *options)
-        ]
-        run.__name__, run.__doc__ = command.__name__, command.__doc__
-        run.__signature__ = inspect.Signature(by_name)  # type: ignore[attr-defined]
-        return run
+        return _with_parameters(run, command, [log_dir, topic_partition, *own, *options])
 
     return command_of
+
+
+def _with_parameters(run: Command, model: Command, parameters: list[inspect.Parameter]) -> Command:
+    """A function with the name and the help of another, as typer sees it."""
+    by_name = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+    run.__name__, run.__doc__ = model.__name__, model.__doc__
+    run.__signature__ = inspect.Signature(by_name)  # type: ignore[attr-defined]
+    return run
