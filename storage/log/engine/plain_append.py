@@ -192,5 +192,6 @@ class PlainAppends:
         local.set_end(last + 1)
         parts.marks.follow_end()
         parts.producers.map_end_offset = last + 1
+        parts.marks.update_first_unstable()  # which a truncation may have moved, and forgets to
         if last + 1 - local.recovery_point >= self._config.flush_messages:
             flush(parts, last + 1, including=False)
