@@ -91,6 +91,8 @@ class LogLoader:
         else:
             recovery_point, end = self._unless_split(self._recover)
             segments.active.resize_indexes(self._local.config.segment_index_bytes)
+        if end > _MAX_LONG:  # Kafka counts on from the lowest offset there is
+            raise InvalidOffsetError(f"{self._place.path}: ends at offset {end}, which no log has")
         self._epochs.truncate_from_end(end)
         log_start = max(state.log_start, segments.first.base_offset)
         self._epochs.truncate_from_start(state.log_start)

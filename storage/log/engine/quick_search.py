@@ -27,6 +27,7 @@ class NotKnown(Enum):
 
 
 NOT_KNOWN = NotKnown.NOT_KNOWN
+_MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
 
 
 class InUse(NamedTuple):
@@ -44,7 +45,7 @@ def find_place(
     target. index: its offset index. log: all of it."""
     file, _, end = log
     held = file.held()
-    if held.descriptor < 0:
+    if held.descriptor < 0 or not _MIN_LONG <= target <= _MAX_LONG:  # an end past the last offset
         return NOT_KNOWN
     room = scratch()
     how, position, base_offset, size = kernels.find_place(
