@@ -11,6 +11,7 @@ from pathlib import Path
 
 from compactor import api
 from compactor.copy_names import MANIFEST
+from storage.log.log_dir import list_log_dir
 from tests.disturbed.scenes import Place, Scene
 from tests.disturbed.stage import Files, Outcome, files_in, open_descriptors
 from tests.support.file_operations import Operation
@@ -63,7 +64,11 @@ def problems_of(stage: CopyStage, original: State, ended: Ended) -> Iterator[str
     if state_of(stage.place.logs) != original:
         yield "the original is another"
     is_whole = (stage.place.copy / MANIFEST).exists()
-    if is_whole and api.verify_manifest(str(stage.place.copy)):
+    # one from which every log is missing is no log directory, and ends the run as failed
+    has_logs = is_whole and list_log_dir(str(stage.place.copy)).partitions
+    if is_whole and not has_logs and ended.code != 1:
+        yield "a copy without a log is said to be one"
+    if has_logs and api.verify_manifest(str(stage.place.copy)):
         yield "the manifest does not fit"
     if ended.code == 0 and not (is_whole and stage.copy() == stage.end):
         yield "said to be done, and is not"

@@ -16,7 +16,7 @@ SCRIPT = Path(__file__).parents[2] / "conf" / "hosts" / "compact-hosts"
 # As ssh: a host, and a line for its shell. Where there is no such host, nothing is run.
 RUN_ON = """#!/bin/sh
 [ -d "$HOSTS/$1" ] || { echo "no such host: $1" >&2; exit 255; }
-exec $UNSHARE sh -c 'mount --bind "$HOSTS/$0" "$HOSTS/seen" && exec sh -c "$1"' "$1" "$2"
+exec ${UNSHARE:?} sh -c 'mount --bind "$HOSTS/$0" "$HOSTS/seen" && exec sh -c "$1"' "$1" "$2"
 """
 UNSHARE = "unshare --mount" if os.geteuid() == 0 else "unshare --mount --user --map-root-user"
 pytestmark = pytest.mark.spark
@@ -42,7 +42,8 @@ def test_each_is_compacted_and_there_is_one_report(tmp_path: Path) -> None:
         "--master",
         "local[1]",
     ]
-    settings = {"RUN_ON": str(run_on), "COMPACTOR": str(COMPACTOR), "HOSTS": str(tmp_path)}
+    settings = {"RUN_ON": str(run_on), "COMPACTOR": str(COMPACTOR)}
+    settings |= {"HOSTS": str(tmp_path), "UNSHARE": UNSHARE}
     ended = subprocess.run(words, env=os.environ | settings, capture_output=True, text=True)
     summary = json.loads(ended.stdout.splitlines()[-1])
     assert ended.returncode == summary["exit_code"] == 1  # d was not there
