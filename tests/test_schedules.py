@@ -37,7 +37,8 @@ def _cron() -> tuple[dict[str, str], list[str], str]:
     """Settings, the five fields and the user, the command."""
     lines = (CONF / "cron" / "log-compactor").read_text(encoding="utf-8").splitlines()
     lines = [line for line in lines if line and not line.startswith("#")]
-    *settings, entry = lines
+    *settings, plan, entry = lines
+    assert _is_taken(shlex.split(plan.split(" ", 6)[6])[1:])
     fields = entry.split(" ", 6)
     return dict(line.split("=", 1) for line in settings), fields[:6], fields[6]
 

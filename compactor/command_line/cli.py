@@ -41,6 +41,7 @@ COMMANDS = (
     "configs",
     "inspect",
     "doctor",
+    "report",
     "dump",
     "verify",
     "log",

@@ -54,7 +54,9 @@ PlanToRun = Annotated[
 LogDirsOrPlan = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="LOG_DIR", help="log directories of one broker (log.dirs)", show_default=False
+        metavar="LOG_DIR",
+        help="log directories of one broker (log.dirs), or of several",
+        show_default=False,
     ),
 ]
 MaxLogs = Annotated[

@@ -61,10 +61,11 @@ REMEDIES: Mapping[ReasonKind, Remedy] = {
     ReasonKind.OPEN_TRANSACTION: Remedy(
         "Start the broker: a producer that is alive ends its transaction, and one that has run out "
         "of time is aborted. If it stays open, it hangs: the first command finds it, and "
-        "kafka-transactions.sh abort ends it. The second is for a log whose broker stays stopped.",
+        "kafka-transactions.sh abort ends it. The second is for a log whose broker stays stopped, "
+        "and which has no other replica.",
         (
             "kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id ID",
-            "compactor log abort {log_dir} {log} --producer-id ID",
+            "compactor log abort {log_dir} {log} --producer-id ID --only-replica",
         ),
     ),
     ReasonKind.HIGH_WATERMARK: Remedy(

@@ -20,7 +20,8 @@ from compactor.watching.measures import ELIGIBLE, LogMeasures, Measures, word_of
 SUCCESS = "compactor_command_success_timestamp_seconds"
 _SUCCESS_LINE = SUCCESS.encode() + b"{"
 _LOG = ("log_dir", "topic", "partition")
-_SUCCESSFUL = (0, 5)  # a condition that holds is an answer, not a failure
+# 4: some logs were left, which has metrics of its own; 5: a condition that holds is an answer
+_SUCCESSFUL = (0, 4, 5)
 _LOG_METRICS: Mapping[str, tuple[str, str]] = MappingProxyType(  # by measure: name, help
     {
         "dirty_ratio": ("compactor_log_dirty_ratio", "dirty bytes as Kafka's cleaner weighs them"),
@@ -89,7 +90,7 @@ def _of_command(ending: Ending, previous: bytes) -> Iterator[Metric]:
     is_success = ending.exit_code in _SUCCESSFUL
     success_s = ended_s if is_success else _last_success(previous, ending.command)
     if success_s is not None:
-        what = "when the command last ended with exit code 0 or 5, as far as this file knows"
+        what = "when the command last came to its end, as far as this file knows"
         yield _gauge(SUCCESS, what, of_command, success_s)
     yield _gauge(
         "compactor_command_duration_seconds", "how long it took", of_command, ending.seconds
