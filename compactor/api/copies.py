@@ -10,10 +10,11 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from compactor.api.output_dirs import require_empty
 from compactor.api.premises import Premises
 from compactor.api.rules import RunOptions
 from compactor.copy_names import MANIFEST, NO_BROKER, UNFINISHED
@@ -34,8 +35,7 @@ from compactor.reason_codes import ReasonCode
 from compactor.refusals import messages_of
 from compactor.round_report import CleaningReport, CopyReport, LogReport, LogStatus, PhaseReport
 from storage.file_names import parse_partition_dir
-from storage.files.cloning import can_share, sync_file_system
-from storage.files.files import Files
+from storage.files.cloning import can_share, clone_directory, sync_file_system
 from storage.files.filesystem import exists
 
 OUTPUT = "--output"
@@ -53,6 +53,7 @@ class Copies:
     paths: tuple[str, ...]  # of the copies
     copied: list[CopiedLogDir] = field(default_factory=list)
     seconds: float = 0  # that the copying took
+    synced_by: dict[str, int] = field(default_factory=dict)  # by path: descriptor for `syncfs`
 
     def is_wanted_in(self, log_dir: str) -> Callable[[str], bool]:
         """Which topics' logs are wanted of a log directory."""
@@ -146,19 +147,30 @@ def copied(
     """
     files = copies.premises.files
     require_room(copies)
-    progress.copies = copies.paths
+    not_given = dict.fromkeys(copies.paths, 0)
     for contents, path in zip(copies.contents, copies.paths, strict=True):
         if not files.exists(path):
-            files.make_directory(path)
-            os.chmod(path, os.stat(contents.path).st_mode & 0o7777)
-    with lock_log_dirs(copies.paths, allowed_file_systems, after_unclean_shutdown=True):
+            not_given[path] = int(not clone_directory(contents.path, path))
+            files.sync_directory(os.path.dirname(path))
+    with (
+        lock_log_dirs(copies.paths, allowed_file_systems, after_unclean_shutdown=True),
+        ExitStack() as opened,
+    ):
+        for path in copies.paths:
+            require_empty(path, is_locked=True)  # another run may have been here since
+            # before anything is written: errors of writing from before it was opened are not told
+            copies.synced_by[path] = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            opened.callback(os.close, copies.synced_by[path])
+        progress.copies = copies.paths
         for path in copies.paths:
             files.make_directory(os.path.join(path, UNFINISHED))
         began, advance = time.monotonic(), adding_up(progress.advance)
         progress.stage(COPY_STAGE, sum(contents.size_bytes for contents in copies.contents))
         for contents, path in zip(copies.contents, copies.paths, strict=True):
             wanted = ToCopy(contents, copies.is_wanted_in(contents.path), copies.link)
-            copies.copied.append(copy_log_dir(wanted, path, advance, files))
+            done = copy_log_dir(wanted, path, advance, files)
+            done.not_given += not_given[path]
+            copies.copied.append(done)
         copies.seconds = time.monotonic() - began
         yield
 
@@ -173,7 +185,8 @@ def finished(copies: Copies, report: CleaningReport, progress: ChangeWatch) -> C
     found = []
     for each, sizes, planned in zip(copies.copied, listed, copies.reports(), strict=True):
         marks = marks_of(each.path, list(sizes), advance)
-        found.append(_finish(each, planned, _manifest(each, report, marks), files))
+        manifest = _manifest(each, report, marks)
+        found.append(_finish(each, planned, manifest, copies))
     progress.are_copies_whole = True
     copied_bytes = sum(contents.size_bytes for contents in copies.contents)
     return replace(
@@ -204,12 +217,13 @@ def _manifest(each: CopiedLogDir, report: CleaningReport, marks: Sequence[FileMa
 
 
 def _finish(
-    each: CopiedLogDir, planned: CopyReport, manifest: Manifest, files: Files
+    each: CopiedLogDir, planned: CopyReport, manifest: Manifest, copies: Copies
 ) -> CopyReport:
     """Bring a copy to disk, let brokers start there if they may, and leave its manifest."""
+    files = copies.premises.files
     if manifest.why_not is not None:
         files.make_directory(os.path.join(each.path, NO_BROKER))
-    sync_file_system(each.path)
+    sync_file_system(copies.synced_by[each.path], each.path)
     files.remove_directory(os.path.join(each.path, UNFINISHED))
     files.sync_directory(each.path)
     write(each.path, manifest, files)
@@ -224,6 +238,9 @@ def _finish(
 def _why_no_broker(copied_dir: CopiedLogDir) -> str | None:
     if copied_dir.missing:
         return f"{counted(len(copied_dir.missing), 'log')} could not be copied"
+    if copied_dir.contents.not_wanted:
+        left_out = counted(len(copied_dir.contents.not_wanted), "log")
+        return f"{left_out} were left out, which a broker would make anew, and empty"
     if copied_dir.is_linked:
         source = copied_dir.contents.path
         return f"its files are hard links to those of {source}, and a broker changes files in place"

@@ -8,6 +8,7 @@ from compactor.copy_names import MANIFEST, UNFINISHED
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.host.printable import counted, shell_word
+from compactor.log_dir_lock import require_free
 from compactor.reason_codes import ReasonCode
 from storage.files.filesystem import exists, is_directory
 from storage.formats import clean_shutdown
@@ -32,7 +33,7 @@ def output_dirs(paths: Sequence[str], log_dirs: Sequence[str]) -> tuple[str, ...
             if _is_in(path, other) or _is_in(other, path):
                 problem = "one of them would be in the other, or they are the same"
                 raise UsageError(f"{OUTPUT} {path}: and {other}: {problem}")
-        _require_empty(path)
+        _require_place(path)
     for log_dir in log_dirs if paths else ():
         if exists(os.path.join(log_dir, UNFINISHED)):
             raise RefusedError(
@@ -42,7 +43,7 @@ def output_dirs(paths: Sequence[str], log_dirs: Sequence[str]) -> tuple[str, ...
     return found
 
 
-def _require_empty(path: str) -> None:
+def _require_place(path: str) -> None:
     if not exists(path):
         parent = os.path.dirname(path)
         if not is_directory(parent):
@@ -54,7 +55,13 @@ def _require_empty(path: str) -> None:
         raise UsageError(f"{OUTPUT} {path}: is not a directory")
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         raise UsageError(f"{OUTPUT} {path}: no permission to write there")
-    names = os.listdir(path)
+    require_free(path)
+    require_empty(path)
+
+
+def require_empty(path: str, is_locked: bool = False) -> None:
+    """Raise RefusedError where anything stands in a directory; but a lock, if that is our own."""
+    names = [name for name in os.listdir(path) if not (is_locked and name == LOCK_FILE)]
     remove = f"Remove it (rm -r {shell_word(path)}) and run again, or give another directory"
     if UNFINISHED in names or names == [LOCK_FILE]:
         raise RefusedError(

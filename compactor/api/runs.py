@@ -30,6 +30,7 @@ from compactor.api.turns import Turns, in_turns, turns_of
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.overflow import Splitting, split_overflowing
+from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.host import descriptor_limit
 from compactor.host.clock import now_ms
@@ -46,6 +47,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.planning.saved_plan import SavedPlan
 from compactor.planning.space import SpacePlan, leaving_out
 from compactor.planning.uncleaned import stop_if_corrupt
+from compactor.reason_codes import ReasonCode
 from compactor.recovery.recovery_account import problems_of, with_recovery_noted
 from compactor.refusals import messages_of, refusals
 from compactor.remembered_logs import RememberedLogs
@@ -92,6 +94,8 @@ def run(
     # watched first: a lock that cannot be given back is an error of a run that has done its work
     # Then the locks: what is planned under them is still true when it is done.
     with watched(on_progress) as progress, _locks(own, options, progress):
+        if options.wait_seconds:  # the clock of horizons is not that of when it began to wait
+            account.current().started_at_ms = now_ms()
         # before anything is changed
         premises = premises_of_round(rules, own.log_dirs, to_write=not options.dry_run)
         if saved is not None:
@@ -121,6 +125,12 @@ def _round_on_copies(asked: _Asked, progress: ChangeWatch) -> CleaningReport:
         return replace(_round(asked, progress, copies), copies=copies.reports())
     with copied(copies, options.allowed_file_systems, progress):
         is_clean = all(clean_shutdown.exists(path, premises.files) for path in own.copies)
+        if options.link and not is_clean:
+            raise RefusedError(
+                f"--link: {' or '.join(own.log_dirs)} was clean when the run began, and is not by "
+                "now: a broker was started there. Stop it, and begin anew",
+                ReasonCode.CHANGED_MEANWHILE,
+            )
         there = _Asked(
             replace(options, recover_first=options.recover_first or not is_clean),
             own._replace(log_dirs=own.copies),
@@ -150,6 +160,8 @@ def _places(log_dirs: Sequence[str], options: RunOptions) -> _Places:
         raise UsageError("--keep-originals: not with --output, which changes no original")
     if options.compacted_only and not options.output:
         raise UsageError("--compacted-only: goes with --output")
+    if options.wait_seconds and options.output:
+        raise UsageError("--wait: not with --output, which takes no lock of the original")
     if options.link:
         require_linkable(paths, copies, options.recover_first)
     return _Places(paths, work_dir, originals_dir, copies)
@@ -168,8 +180,9 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
         _discard_expired(asked, progress)
     plan_anew = partial(_plan_with_room, asked, problems)
     plan = plan_anew()
-    if saved is not None:
-        require_as_reviewed(saved, plan, str(options.plan))
+    if saved is not None:  # held against all that there is, whatever this turn has room for
+        whole = only_reviewed(saved, plan_of(premises, problems))
+        require_as_reviewed(saved, whole, str(options.plan))
     if options.fail_on_corrupt:
         stop_if_corrupt((*remembered.still_corrupt(plan.not_cleaned), *plan.not_cleaned))
     report = with_recovery_noted(_clean(asked, plan, plan_anew, progress), recovered)

@@ -19,7 +19,6 @@ from compactor.planning.saved_plan import (
     reviewed_of,
 )
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import ReasonKind
 from storage.file_names import LOG, file_name
 
 SHOWN_LOGS = 3
@@ -70,8 +69,6 @@ def _changes(saved: SavedPlan, plan: RoundPlan) -> Iterator[tuple[str, str]]:
             change = _change(log, now[log.key])
         elif log.key not in left:
             change = "is gone"
-        elif left[log.key].reason_kind in (ReasonKind.NO_ROOM, ReasonKind.OVER_BUDGET):
-            continue  # in a later turn, or as its report says
         else:
             change = f"is not to be cleaned by now: {left[log.key].reason}"
         if change is not None:

@@ -303,6 +303,7 @@ class _PooledFile:
         opened = self.opened or self._pool.opened(self)
         self.was_used = self.is_dirty = True
         opened.file.write(position, data)
+        self.is_dirty = True  # again: a sync meanwhile may not have had it all
         if self.opened is not opened:  # the pool let go of it, and may have synced it before
             opened.file.sync()
 
@@ -314,7 +315,8 @@ class _PooledFile:
     def held(self, to_write: bool = False) -> HeldFile:
         opened = self.opened or self._pool.opened(self)
         self.was_used = True
-        self.is_dirty = self.is_dirty or to_write
+        if to_write:  # else as it is: the writer may be about to say so
+            self.is_dirty = True
         return opened
 
     def size(self) -> int:

@@ -17,7 +17,10 @@ from storage.log.engine.scheduler import Scheduler
 
 
 class LeaderEpochs:
-    """Epochs by rising number, each with its start offset; every change is in the file."""
+    """Epochs by rising number, each with its start offset; every change is in the file.
+
+    Readers take no lock: so a change puts new epochs in the place of the old ones, in one step.
+    """
 
     def __init__(self, files: Files, directory: str, scheduler: Scheduler) -> None:
         """Read the file, which is made if it is not there. OSError where it cannot be read, and
@@ -58,23 +61,23 @@ class LeaderEpochs:
             raise IllegalArgumentError(f"leader epoch {epoch} from offset {start_offset}")
         if self.is_assigned(epoch, start_offset):
             return False
-        while (last := self.latest) is not None:
-            if last < epoch and self._epochs[last] < start_offset:
-                break
-            del self._epochs[last]
-        self._epochs[epoch] = start_offset
+        kept = dict(self._epochs)
+        while kept and not ((last := next(reversed(kept))) < epoch and kept[last] < start_offset):
+            del kept[last]
+        self._epochs = {**kept, epoch: start_offset}
         return True
 
     def end_offset(self, epoch: int, log_end_offset: int) -> EndOffset:
         """Where an epoch ends; -1, -1 where that is not known (L-16.2)."""
-        if epoch == UNKNOWN or not self._epochs:
+        epochs = self._epochs
+        if epoch == UNKNOWN or not epochs:
             return EndOffset(UNKNOWN, UNKNOWN)
-        if epoch == self.latest:
+        if epoch == next(reversed(epochs)):
             return EndOffset(epoch, log_end_offset)
-        above = next((start for e, start in self._epochs.items() if e > epoch), None)
+        above = next((start for e, start in epochs.items() if e > epoch), None)
         if above is None:
             return EndOffset(UNKNOWN, UNKNOWN)
-        below = [e for e in self._epochs if e <= epoch]
+        below = [e for e in epochs if e <= epoch]
         return EndOffset(below[-1] if below else epoch, above)
 
     def epoch_for(self, offset: int) -> int | None:
@@ -86,8 +89,7 @@ class LeaderEpochs:
         """Forget the epochs that begin at an offset or later."""
         removed = [e for e, start in self._epochs.items() if start >= end_offset]
         if end_offset >= 0 and removed:
-            for epoch in removed:
-                del self._epochs[epoch]
+            self._epochs = {e: start for e, start in self._epochs.items() if start < end_offset}
             self._scheduler.schedule_once(self._write_if_there)
 
     def truncate_from_start(self, start_offset: int) -> None:
@@ -105,11 +107,11 @@ class LeaderEpochs:
 
     def forget(self) -> None:
         """Forget all; the file stays as it is."""
-        self._epochs.clear()
+        self._epochs = {}
 
     def clear(self) -> None:
         """Forget all, also in the file."""
-        self._epochs.clear()
+        self._epochs = {}
         self._write()
 
     def _write(self) -> None:

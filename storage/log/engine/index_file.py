@@ -5,10 +5,14 @@ behind the entries in use; one that is opened again counts every slot as in use.
 kept in memory as the file has them, and each is written to it at once.
 
 A file is opened when it is first needed: a segment that was never written to, read or flushed has
-none. Source: Kafka, AbstractIndex, LazyIndex; spec L-4.
+none. Readers may be the first to need it, and a flush may come beside an append: so what opens,
+syncs, resizes and closes it excludes one another.
+
+Source: Kafka, AbstractIndex, LazyIndex; spec L-4.
 """
 
 from struct import Struct
+from threading import RLock
 from typing import NamedTuple
 
 import numpy as np
@@ -35,12 +39,18 @@ class IndexFile:
         self.base_offset, self.max_bytes = base_offset, max_bytes
         self.entries = self.max_entries = 0
         self.is_open = self._is_changed = False
+        self._lock = RLock()
 
     def open(self, entry: Struct, is_read: bool = True) -> None:
         """Open the file, or create it with room for all the entries that it may get.
 
         is_read: with the entries that it has.
         """
+        with self._lock:
+            if not self.is_open:  # by another thread, meanwhile
+                self._open(entry, is_read)
+
+    def _open(self, entry: Struct, is_read: bool) -> None:
         is_new = not self._files.exists(self.path)
         try:
             file = self._files.open_to_change(self.path, create=True)
@@ -105,6 +115,10 @@ class IndexFile:
 
     def resize(self, size_bytes: int) -> bool:
         """Give the file another length, in whole entries; tell whether it had another."""
+        with self._lock:
+            return self._resize(size_bytes)
+
+    def _resize(self, size_bytes: int) -> bool:
         rounded = size_bytes - size_bytes % self._entry.size
         if rounded == self._length:
             return False
@@ -132,24 +146,27 @@ class IndexFile:
         self.resize(self.max_bytes)
 
     def flush(self) -> None:
-        self._file.sync()
-        self._is_changed = False
+        with self._lock:
+            self._file.sync()
+            self._is_changed = False
 
     def close(self) -> None:
         """Trim, flush and close it, if it was opened.
 
         Kafka trims it after its last flush; zeros that a power cut leaves count as entries then.
         """
-        if self.is_open:
-            self.trim()
-            if self._is_changed:
-                self.flush()
-            self.close_handle()
+        with self._lock:
+            if self.is_open:
+                self.trim()
+                if self._is_changed:
+                    self.flush()
+                self.close_handle()
 
     def close_handle(self) -> None:
-        if self.is_open:
-            self.is_open = False
-            self._file.close()
+        with self._lock:
+            if self.is_open:
+                self.is_open = False
+                self._file.close()
 
     def rename(self, path: str) -> None:
         """Give it another name. A file that was not needed yet need not be there."""

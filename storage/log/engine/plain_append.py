@@ -107,12 +107,14 @@ class PlainAppends:
         if reached == kernels.READY:
             self._write(room.view[:size], first, incoming, epoch)
         else:
-            if reached == kernels.DONE:
-                segment.took_one(incoming, entries)
-            else:
-                segment.wrote_one(incoming)
-            if not (files.log.is_kept and files.offset_index.is_kept and files.time_index.is_kept):
-                segment.sync()
+            try:
+                if reached == kernels.DONE:
+                    segment.took_one(incoming, entries)
+                else:
+                    segment.wrote_one(incoming)
+            finally:
+                if not all(file.is_kept for file in files):
+                    segment.sync()
         self._follow(incoming.last_offset)
         return LogAppendInfo(
             first_offset=first,
@@ -137,7 +139,10 @@ class PlainAppends:
             or not (offsets.is_open and times.is_open)
         ):
             return _NONE
-        return Files(segment.log.held(True), offsets.held(), times.held())
+        try:
+            return Files(segment.log.held(True), offsets.held(), times.held())
+        except OSError:  # whoever writes meets it again; what is refused before does not
+            return _NONE
 
     def _tell(
         self, room: Scratch, size: int, epoch: int, segment: LogSegment, files: Files

@@ -3,7 +3,7 @@
 Batches without a producer, of a leader epoch that is known, are gone through by a kernel, which
 reads them itself. All others are looked at one by one, and so are all of them where there are no
 kernels.
-Source: Kafka, LogSegment.recover; spec L-10, F-12.5.
+Source: Kafka, LogSegment.recover; spec L-11.1, F-12.5.
 """
 
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The kernel of recovery. Layout: log-format F-4, F-9, F-10; rules: engine L-10."""
+"""The kernel of recovery. Layout: log-format F-4, F-9, F-10; rules: engine L-11.1."""
 
 from typing import Any, NamedTuple
 

@@ -82,7 +82,9 @@ class LogSegment:
     def largest_so_far(self) -> LargestTimestamp:
         """The largest time, from the time index when it is first asked for."""
         if self._largest is None:
-            self._largest = self.time_index.last
+            found = self.time_index.last
+            if self._largest is None:  # still: the writer may have taken a larger one
+                self._largest = found
         return self._largest
 
     @property

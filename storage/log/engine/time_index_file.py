@@ -49,8 +49,11 @@ class TimeIndexFile:
         """The last entry; of an empty index no time, and the base offset."""
         file = self.opened()
         if self._last is None:
-            empty = LargestTimestamp(NO_TIMESTAMP, self._base_offset)
-            self._last = self._at(file.entries - 1) if file.entries else empty
+            found = LargestTimestamp(NO_TIMESTAMP, self._base_offset)
+            if file.entries:
+                found = self._at(file.entries - 1)
+            if self._last is None:  # still: the writer may have put an entry behind it
+                self._last = found
         return self._last
 
     def _at(self, number: int) -> LargestTimestamp:

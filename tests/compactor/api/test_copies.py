@@ -16,6 +16,7 @@ from compactor.exit_codes import ExitCode, exit_code_of_report
 from storage.file_names import DELETE_DIR, FUTURE_DIR, LOG, STRAY_DIR, file_name, special_dir
 from storage.files import cloning
 from storage.formats import checkpoint, clean_shutdown
+from tests.compactor.test_waiting_for_locks import held
 from tests.support.file_states import state_of
 from tests.support.made_log import keyed, make_partition
 
@@ -216,10 +217,11 @@ def test_only_logs_of_compacted_topics_where_that_is_asked_for(tmp_path: Path) -
     logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
     report = run(logs, copy, compacted_only=True)
     directories = {path.name for path in copy.iterdir() if path.is_dir()}
-    assert directories == {"orders-0", "orders-1", METADATA}
+    assert directories == {"orders-0", "orders-1", METADATA, NO_BROKER}
     assert ("events", 0) not in checkpoint.read(str(copy / checkpoint.REPLICATION))
     assert set(report.copies[0].not_wanted) == {"events-0", FUTURE, STRAY}
-    assert json.loads((copy / MANIFEST).read_text())["may_broker_start"] is True
+    assert json.loads((copy / MANIFEST).read_text())["may_broker_start"] is False
+    assert (copy / NO_BROKER).is_dir()  # it would make the logs that were left out anew, and empty
     with pytest.raises(api.ConfigError, match="goes with --output"):
         run(logs, compacted_only=True)
 
@@ -319,3 +321,40 @@ def test_room_is_looked_for_before_anything_is_made(
     monkeypatch.setattr(cloning, "_share", share)  # then it takes no room, but for the round
     with pytest.raises(api.RefusedError, match="no room: up to"):
         run(logs, copy)
+
+
+def test_no_command_changes_a_copy_of_hard_links(tmp_path: Path) -> None:
+    """Its closed segments are the files of the original: to cut one would cut both."""
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    run(logs, copy, link=True)
+    before = state_of(logs)
+    for change in (
+        lambda: api.log_truncate(str(copy), "orders-0", 1, api.ChangeOptions(only_replica=True)),
+        lambda: api.recover([str(copy)], RULES),
+        lambda: api.run([str(copy)], RULES, api.RunOptions(in_process=True)),
+    ):
+        with pytest.raises(api.RefusedError, match="nobody is to change"):
+            change()
+    assert state_of(logs) == before
+
+
+def test_a_place_where_another_run_makes_its_copy_is_in_use(tmp_path: Path) -> None:
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    copy.mkdir()
+    with held(copy), pytest.raises(api.RefusedError, match="locked") as raised:
+        run(logs, copy)
+    assert "rm -r" not in str(raised.value)
+
+
+def test_the_directory_of_a_copy_is_like_that_of_the_original(tmp_path: Path) -> None:
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    logs.chmod(0o750)
+    if os.geteuid() == 0:
+        os.chown(logs, 1234, 5678)
+    run(logs, copy)
+    found, model = copy.stat(), logs.stat()
+    assert (found.st_mode, found.st_uid, found.st_gid) == (
+        model.st_mode,
+        model.st_uid,
+        model.st_gid,
+    )

@@ -151,7 +151,8 @@ def test_a_directory_is_like_its_original(tmp_path: Path) -> None:
 def test_an_error_of_the_whole_file_system_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sync_file_system(str(tmp_path))
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    sync_file_system(descriptor, str(tmp_path))
 
     class Library:
         def syncfs(self, _: int) -> int:
@@ -160,5 +161,6 @@ def test_an_error_of_the_whole_file_system_is_told(
 
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Library())
     with pytest.raises(OSError, match=os.strerror(errno.EIO)) as failed:
-        sync_file_system(str(tmp_path))
+        sync_file_system(descriptor, str(tmp_path))
+    os.close(descriptor)
     assert failed.value.filename == str(tmp_path)
