@@ -114,7 +114,8 @@ def _require_files_of_its_own(log_dir: str) -> None:
         raise RefusedError(
             f"{path}: this is a copy that nobody is to change: its files may be those of the "
             "original (run --output --link), or logs are not in it; its manifest says which. Make "
-            "another copy to work on. Nothing was changed"
+            "another copy to work on. Nothing was changed",
+            ReasonCode.COPY_TO_KEEP,
         )
 
 

@@ -64,6 +64,7 @@ class ReasonCode(StrEnum):
         "output-in-use",
         "The directory for a copy holds something, or a log directory is a copy cut short.",
     )
+    COPY_TO_KEEP = "copy-to-keep", "It is a copy with hard links, or without some logs: to be left."
 
     # what the machine lacks
     NO_ROOM = "no-room", "There is not enough room on a file system."
