@@ -29,6 +29,7 @@ from cleaner_jobs.tasks.batch_window import (
 from cleaner_jobs.tasks.entry_blocks import write_entries
 from cleaner_jobs.tasks.plain_source import PlainSource, most_records, rows_of_run
 from cleaner_jobs.tasks.record_columns import RecordColumns
+from cleaner_jobs.tasks.scan import CHUNK_PAYLOAD_BYTES
 from cleaner_jobs.tasks.txn_batches import AbortedRanges
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import LogChangedError
@@ -49,7 +50,6 @@ from storage.formats.batch_columns import (
 from storage.formats.batch_header import CODEC_MASK
 
 RUN_RECORDS = 1 << 20
-CHUNK_PAYLOAD_BYTES = 512 << 10  # decompressed at once: the cache of one core holds it
 MAX_RUN_OFFSETS = 1 << 32
 EVERY_OFFSET = 0, 2**63 - 1  # keys are counted wherever they stand
 

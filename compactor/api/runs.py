@@ -179,10 +179,10 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
     if not options.dry_run:
         _discard_expired(asked, progress)
     plan_anew = partial(_plan_with_room, asked, problems)
-    plan = plan_anew()
+    whole = _whole_plan(asked, problems)
     if saved is not None:  # held against all that there is, whatever this turn has room for
-        whole = only_reviewed(saved, plan_of(premises, problems))
         require_as_reviewed(saved, whole, str(options.plan))
+    plan = _with_room(asked, whole)
     if options.fail_on_corrupt:
         stop_if_corrupt((*remembered.still_corrupt(plan.not_cleaned), *plan.not_cleaned))
     report = with_recovery_noted(_clean(asked, plan, plan_anew, progress), recovered)
@@ -284,17 +284,25 @@ def _keeper(asked: _Asked, run_id: str, plan: RoundPlan) -> Iterator[OriginalsKe
 
 
 def _plan_with_room(asked: _Asked, problems: Mapping[str, str]) -> RoundPlan:
-    """What a run takes on."""
-    options, _, premises, saved, turns = asked
+    """What a turn of a run takes on."""
+    return _with_room(asked, _whole_plan(asked, problems))
+
+
+def _whole_plan(asked: _Asked, problems: Mapping[str, str]) -> RoundPlan:
+    """What a run would take on if it had all the room and time."""
+    options, _, premises, saved, _ = asked
     found = plan_of(premises, problems)
     if saved is not None:
         found = only_reviewed(saved, found)
-    if not options.retention:
-        found = replace(found, retention=())
-    found = turns.within(found)
-    if options.dry_run or not found.logs:
-        return found
-    return with_room(found, _space(asked, found))
+    return found if options.retention else replace(found, retention=())
+
+
+def _with_room(asked: _Asked, plan: RoundPlan) -> RoundPlan:
+    """What of it a turn takes on."""
+    plan = asked.turns.within(plan)
+    if asked.options.dry_run or not plan.logs:
+        return plan
+    return with_room(plan, _space(asked, plan))
 
 
 def _space(asked: _Asked, plan: RoundPlan) -> SpacePlan:

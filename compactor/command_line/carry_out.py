@@ -25,7 +25,7 @@ from compactor.exit_codes import (
 from compactor.host.held_back import held_back
 from compactor.host.output import print_error, print_line, silence_libraries
 from compactor.views.ending import configuration_document, with_ending, without_report
-from compactor.views.report_json import summary, to_line
+from compactor.views.report_json import JsonObject, summary, to_line
 
 NOTHING_CHANGED = "Nothing was changed."
 
@@ -63,9 +63,10 @@ def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _End
         result = Result(summary(request.command, code, line, reason_code_of_error(cause)))
     if result is None:
         return _Ended(ExitCode.OK)
-    ended = _end(request, result, report, known)
+    document = with_ending(result.document, known)
+    ended = _end(request, result._replace(document=document), report, known)
     if metrics is not None:
-        ended = _write_metrics(metrics, ended, result, known)
+        ended = _write_metrics(metrics, ended, document, result.measured)
     return _Ended(ended, bool(result.document.get("warnings")))
 
 
@@ -77,7 +78,7 @@ def _is_unforeseen(error: BaseException) -> bool:
 def _end(request: Request, result: Result, report: str | None, known: Account) -> int:
     """Write the report, then the summary as the last line; the exit code."""
     configuration = {"configuration": configuration_document(known)}
-    document = with_ending(result.document, known) | configuration
+    document = result.document | configuration
     shown = document
     if request.format is not Format.JSON and result.summary is not None:
         shown = with_ending(result.summary, known)
@@ -93,12 +94,16 @@ def _end(request: Request, result: Result, report: str | None, known: Account) -
     return int(shown["exit_code"])
 
 
-def _write_metrics(path: str, code: int, result: Result, known: Account) -> int:
+def _write_metrics(
+    path: str,
+    code: int,
+    document: JsonObject,
+    measured: "api.RoundPlan | api.CleaningReport | None",
+) -> int:
     """The exit code, after the metrics of how the command ended."""
-    document = with_ending(result.document, known)
     try:
         with replacing(path) as temporary, open(temporary, "wb") as out:
-            out.write(api.metrics_of(document, result.measured, path))
+            out.write(api.metrics_of(document, measured, path))
     except OSError as error:
         complain(error_line(error), "The metrics were not written; the command itself has ended.")
         return code or ExitCode.FAILED

@@ -1,15 +1,18 @@
 """The conditions of --fail-if that hold, for a person and as JSON."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from compactor.host.printable import one_line, printable
 from compactor.views.report_json import JsonObject
-from compactor.watching.conditions import Concerned, Met
+
+if TYPE_CHECKING:  # most plans and runs have no conditions, and need not load what reads them
+    from compactor.watching.conditions import Concerned, Met
 
 SHOWN_LOGS = 10
 
 
-def met_lines(met: Sequence[Met]) -> list[str]:
+def met_lines(met: "Sequence[Met]") -> list[str]:
     """A line for each condition, then one for each log that it concerns, as many as can be read."""
     lines = []
     for condition, logs in met:
@@ -20,7 +23,7 @@ def met_lines(met: Sequence[Met]) -> list[str]:
     return lines
 
 
-def met_documents(met: Sequence[Met]) -> list[JsonObject]:
+def met_documents(met: "Sequence[Met]") -> list[JsonObject]:
     """Each condition with every log that it concerns."""
     return [
         {
@@ -39,7 +42,7 @@ def met_documents(met: Sequence[Met]) -> list[JsonObject]:
     ]
 
 
-def _log(concerned: Concerned) -> str:
+def _log(concerned: "Concerned") -> str:
     log = concerned.log
     values = ", ".join(f"{name} {value:.10g}" for name, value in concerned.values.items())
     why = values or one_line(log.reason or "")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from compactor.planning.candidate import Judgement
+from compactor.planning.inventory import LogSize
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.selection import inactive_from
 from compactor.round_report import CleaningReport, LogReport, LogStatus
@@ -83,6 +84,8 @@ def measures_of_plan(plan: RoundPlan) -> Measures:
         (f.judgement.log_dir, f.judgement.partition.topic, f.judgement.partition.partition): f
         for f in plan.facts
     }
+    sizes = {(size.log_dir, size.topic, size.partition): size for size in plan.inventory}
+    values = {key: _values_of_plan(f.judgement, sizes[key], now_ms) for key, f in judged.items()}
     logs = [
         LogMeasures(
             log_dir=log.log_dir,
@@ -90,13 +93,14 @@ def measures_of_plan(plan: RoundPlan) -> Measures:
             partition=log.partition,
             counted_as=ELIGIBLE,
             reason=None,
-            values=_values_of_plan(facts.judgement, now_ms),
+            values=values[log.log_dir, log.topic, log.partition],
         )
-        for log, facts in zip(plan.logs, plan.facts, strict=False)
+        for log in plan.logs
     ]
-    for report in plan.not_cleaned:
-        found = judged.get((report.log_dir, report.topic, report.partition))
-        logs.append(_left(report, _values_of_plan(found.judgement, now_ms) if found else {}))
+    logs += [
+        _left(report, values.get((report.log_dir, report.topic, report.partition), {}))
+        for report in plan.not_cleaned
+    ]
     return _measures(tuple(LOG_MEASURES_OF_PLAN), logs, now_ms)
 
 
@@ -123,17 +127,16 @@ def _left(report: LogReport, values: Mapping[str, float]) -> LogMeasures:
     )
 
 
-def _values_of_plan(judgement: Judgement, now_ms: int) -> dict[str, float]:
-    segments, cleanable = judgement.partition.segments, judgement.cleanable
-    closed = inactive_from(segments, cleanable.first_dirty_offset)
-    blocked = [s.log_bytes for s in closed if s.base_offset >= cleanable.first_uncleanable_offset]
+def _values_of_plan(judgement: Judgement, size: LogSize, now_ms: int) -> dict[str, float]:
+    segments = judgement.partition.segments
+    closed = inactive_from(segments, judgement.first_dirty.offset)
     oldest_ns = min((s.log_mtime_ns for s in closed if s.log_bytes), default=None)
     age_ms = 0 if oldest_ns is None else max(now_ms - oldest_ns // 1_000_000, 0)
     return {
-        "dirty_ratio": cleanable.ratio,
-        "dirty_bytes": sum(segment.log_bytes for segment in closed),
-        "blocked_bytes": sum(blocked),
-        "log_bytes": sum(segment.log_bytes for segment in segments),
+        "dirty_ratio": judgement.cleanable.ratio,
+        "dirty_bytes": size.dirty_bytes or 0,
+        "blocked_bytes": size.held_bytes,
+        "log_bytes": size.total_bytes,
         "segments": len(segments),
         "seconds_since_clean": age_ms / 1000,
         "seconds_overdue": judgement.compaction_delay_ms / 1000,
