@@ -26,6 +26,7 @@ class Progress(NamedTuple):
     total: int = 0  # 0: not known
     swapped_groups: int = 0  # segment groups that are in place
     message: str = ""  # something to be known now, in one line
+    log: str | None = None  # TOPIC-PARTITION that the message is a warning about, if it is
 
 
 OnProgress = Callable[[Progress], object]
@@ -47,13 +48,13 @@ class Listener:
     def swapped(self, groups: int) -> None:
         self._report(event=Event.SWAPPED, swapped_groups=groups)
 
-    def message(self, text: str) -> None:
-        self._report(event=Event.MESSAGE, message=text)
+    def message(self, text: str, log: str | None = None) -> None:
+        self._report(event=Event.MESSAGE, message=text, log=log)
 
     def _report(self, **news: Any) -> None:
         with self._lock:
             progress = self._last._replace(**news)
-            self._last = progress._replace(message="")
+            self._last = progress._replace(message="", log=None)
         if self._on_progress is not None:
             self._on_progress(progress)
 

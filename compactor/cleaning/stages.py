@@ -47,6 +47,7 @@ from compactor.cleaning.waiting import Poll, turns_taken_often
 from compactor.host.progress import ProgressSink
 from compactor.planning import layout
 from compactor.planning.segment_groups import with_map_end
+from compactor.planning.uncleaned import problem_report
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, file_name
 from storage.files import filesystem, held_directories
@@ -108,7 +109,13 @@ class Stages:
 
     def stop(self, log_id: int, problem: TaskProblem) -> None:
         """Leave a log out of what is to come. Of two problems the first one counts."""
-        self._problems.setdefault(log_id, problem)
+        if log_id not in self._problems:
+            self._problems[log_id] = problem
+            report = problem_report(self._plans[log_id], problem)
+            log = f"{report.topic}-{report.partition}"
+            self._progress.message(
+                f"{log}: {report.status.replace('-', ' ')}: {report.reason}", log
+            )
 
     def is_stopped(self, log_id: int) -> bool:
         """Whether a problem has been met."""

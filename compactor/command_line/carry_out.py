@@ -23,7 +23,8 @@ from compactor.exit_codes import (
     reason_code_of_error,
 )
 from compactor.host.held_back import held_back
-from compactor.host.output import print_error, print_line, silence_libraries
+from compactor.host.log_lines import Level, log_line, note_run_id
+from compactor.host.output import print_line, silence_libraries
 from compactor.views.ending import configuration_document, with_ending, without_report
 from compactor.views.report_json import JsonObject, summary, to_line
 
@@ -35,6 +36,7 @@ def carry_out(request: Request, signals: SignalNotes) -> int:
     if not request.debug:
         silence_libraries()
     with account.opened() as known, held_back() if request.quiet else nullcontext() as held:
+        note_run_id(known.run_id)
         ended = _carried_out(request, signals, known)
         if held is not None:
             held.is_wanted = bool(ended.code) or ended.has_warnings
@@ -55,11 +57,11 @@ def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _End
     except (Exception, KeyboardInterrupt) as error:
         cause = signals.received() or error
         if request.debug:
-            traceback.print_exception(error)
+            log_line("".join(traceback.format_exception(error)).rstrip("\n"))
         code, line = exit_code_of_error(cause), error_line(cause)
         complain(line, api.what_was_changed(error) or NOTHING_CHANGED)
         if _is_unforeseen(cause) and not request.debug:
-            print_error("compactor: --debug shows where this comes from")
+            log_line("--debug shows where this comes from", Level.ERROR)
         result = Result(summary(request.command, code, line, reason_code_of_error(cause)))
     if result is None:
         return _Ended(ExitCode.OK)
@@ -114,4 +116,4 @@ def complain(line: str, changed: str) -> None:
     """Print what went wrong, and what was changed unless the line says so itself."""
     already_said = "nothing was changed" in line.lower()
     stop = "" if line.endswith(("?", "!")) else "."
-    print_error(f"compactor: {line}{stop}" + ("" if already_said else f" {changed}"))
+    log_line(f"{line}{stop}" + ("" if already_said else f" {changed}"), Level.ERROR)

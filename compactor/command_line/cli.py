@@ -21,6 +21,7 @@ from compactor.command_line.requests import Request
 from compactor.command_line.usage_errors import usage_message
 from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
 from compactor.host import descriptor_limit
+from compactor.host.log_lines import log_format_of, written_as
 from compactor.host.output import (
     forgive_encodings,
     open_standard_streams,
@@ -55,13 +56,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     open_standard_streams()
     forgive_encodings()
     descriptor_limit.raise_limit()
-    with SignalNotes() as signals:
-        code = _carry_out(words, signals)
-    problem = output_problem()
-    if problem is None:
-        return code
-    complain(f"standard output: {problem.strerror}", "The command itself has ended.")
-    return code or ExitCode.FAILED
+    with written_as(log_format_of(words)):
+        with SignalNotes() as signals:
+            code = _carry_out(words, signals)
+        problem = output_problem()
+        if problem is None:
+            return code
+        complain(f"standard output: {problem.strerror}", "The command itself has ended.")
+        return code or ExitCode.FAILED
 
 
 def _carry_out(words: list[str], signals: SignalNotes) -> int:

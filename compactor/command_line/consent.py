@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from compactor.host.output import print_error
+from compactor.host.log_lines import log_line
 from compactor.host.printable import printable
 
 YES = ("y", "yes")
@@ -13,11 +13,11 @@ def agrees(lines: Sequence[str], yes: bool) -> bool:
     """Show what will be done, and ask, unless yes was said already. Without a terminal to ask on,
     nobody agrees."""
     for line in lines:
-        print_error(printable(line))
+        log_line(printable(line))
     if yes:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        print_error("There is no terminal to ask on: give --yes to do this.")
+        log_line("There is no terminal to ask on: give --yes to do this.")
         return False
     sys.stderr.write("Do this? [y/N] ")
     sys.stderr.flush()

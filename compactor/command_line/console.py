@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from rich.console import Console, RenderableType
 
 from compactor import api
-from compactor.host.output import print_error, print_line, standard_output
+from compactor.host.log_lines import Level, log_line
+from compactor.host.output import print_line, standard_output
 from compactor.host.printable import printable
 from compactor.host.progress import ProgressSink, open_progress
 
@@ -37,7 +38,7 @@ def show_lines(lines: Sequence[str]) -> None:
 def show_warnings(warnings: Sequence[str]) -> None:
     """Print warnings to standard error, where no table shows them."""
     for warning in warnings:
-        print_error(f"compactor: warning: {printable(warning)}")
+        log_line(printable(warning), Level.WARNING)
 
 
 @contextmanager
@@ -56,4 +57,4 @@ def _show_progress(progress: api.Progress, sink: ProgressSink) -> None:
         case api.Event.SWAPPED:
             sink.swapped(progress.swapped_groups)
         case api.Event.MESSAGE:
-            sink.message(progress.message)
+            sink.message(progress.message, progress.log)

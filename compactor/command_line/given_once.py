@@ -1,6 +1,7 @@
-"""Commands whose help shows no type for a flag, and whose options with one value are given once.
+"""Commands with --log-format, without types of flags in their help, with options given once.
 
-Else the last would silently win: of two `--exclude` the topics of the first would be compacted.
+Else the last of two would silently win: of two `--exclude` the topics of the first would be
+compacted.
 """
 
 from collections import Counter
@@ -8,6 +9,8 @@ from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from compactor.command_line.every_command import log_format_option
 
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # newer typers bring their own
 _EXPRESSION = "; one expression can match several topics, like 'a|b'"
@@ -25,7 +28,8 @@ class GivenOnce(TyperCommand):
     """Raises a usage error for the first option that is given more often than it may be."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _with_plain_flags(super().get_params(ctx))
+        *own, help_option = super().get_params(ctx)
+        return _with_plain_flags([*own, log_format_option(), help_option])
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _, _, in_order = self.make_parser(ctx).parse_args(list(args))

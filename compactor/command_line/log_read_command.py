@@ -6,7 +6,8 @@ from compactor import api
 from compactor.command_line.console import show_warnings
 from compactor.command_line.log_requests import ReadArguments, ReadFormat
 from compactor.exit_codes import UsageError
-from compactor.host.output import print_bytes, print_error, print_line
+from compactor.host.log_lines import log_line
+from compactor.host.output import print_bytes, print_line
 from compactor.host.printable import counted
 from compactor.views.record_lines import (
     CSV_HEADER,
@@ -53,7 +54,7 @@ def _to_parquet(wanted: ReadArguments, options: api.ReadOptions) -> None:
         raise UsageError("--format parquet: needs --output FILE, and goes without --follow")
     log = wanted.log
     count = api.log_to_parquet(log.log_dir, log.topic_partition, wanted.output, options, _warn)
-    print_error(f"{counted(count, 'record')} in {wanted.output}")
+    log_line(f"{counted(count, 'record')} in {wanted.output}")
 
 
 def _show(wanted: ReadArguments, chunks: Iterator[list[api.ReadRecord]]) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
+from compactor.host import log_lines
+from compactor.host.log_lines import PREFIXES, Level, log_line
 from compactor.host.output import ForgivingStream
 from compactor.host.pace import pace_text
 from compactor.host.printable import counted, printable, size_text
@@ -44,8 +46,9 @@ class ProgressSink(Protocol):
     def swapped(self, groups: int) -> None:
         """So many segment groups are swapped in; 0: the first is about to be."""
 
-    def message(self, text: str) -> None:
-        """Something an operator wants to know now, in one line."""
+    def message(self, text: str, log: str | None = None) -> None:
+        """Something an operator wants to know now, in one line. log: TOPIC-PARTITION, if it is
+        about one, and then it is a warning."""
 
 
 def adding_up(advance: Callable[[int], object]) -> Callable[[int], None]:
@@ -63,7 +66,7 @@ def adding_up(advance: Callable[[int], object]) -> Callable[[int], None]:
 @contextmanager
 def open_progress(stream: TextIO) -> Iterator[ProgressSink]:
     """A sink for stream, usually standard error; the last stage is closed on the way out."""
-    if stream.isatty():
+    if stream.isatty() and not log_lines.are_json():
         with _terminal_bars(stream) as bars:
             yield bars
         return
@@ -80,8 +83,7 @@ class PlainProgress:
     """A line when a stage is over, and one every ten seconds of a long one."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float]) -> None:
-        # no reader is no reason to stop
-        self._stream, self._clock = ForgivingStream(stream), clock
+        self._stream, self._clock = stream, clock
         self._name: str | None = None
         self._total = self._done = 0
         self._began = self._last_line = 0.0
@@ -90,6 +92,7 @@ class PlainProgress:
         self.close()
         self._name, self._total, self._done = name, total, 0
         self._began = self._last_line = self._clock()
+        log_lines.enter_phase(name)
 
     def advance(self, done: int) -> None:
         self._done = done
@@ -100,14 +103,15 @@ class PlainProgress:
             seconds = now - self._began
             pace = pace_text(done, self._total, seconds, self._name not in _COUNTED)
             behind = f", {pace}" if pace else ""
-            self._write(f"{self._name}: {amount} after {seconds:.0f} s{behind}")
+            self._write(f"{self._name}: {amount} after {seconds:.0f} s{behind}", seconds)
 
     def swapped(self, groups: int) -> None:
         if self._name == SWAP_STAGE:
             self.advance(groups)
 
-    def message(self, text: str) -> None:
-        self._write(text)
+    def message(self, text: str, log: str | None = None) -> None:
+        level = Level.INFO if log is None else Level.WARNING
+        log_line(printable(text), level, log=log, stream=self._stream)
 
     def close(self, is_over: bool = True) -> None:
         """End the stage that is open, if one is."""
@@ -115,12 +119,16 @@ class PlainProgress:
             seconds = self._clock() - self._began
             amount = amount_text(self._name, self._done, self._total)
             words = ["done" if is_over else "stopped at" if amount else "stopped", amount]
-            self._write(f"{self._name}: {' '.join(filter(None, words))} in {seconds:.1f} s")
+            line = f"{self._name}: {' '.join(filter(None, words))} in {seconds:.1f} s"
+            self._write(line, seconds)
+            if is_over:
+                log_lines.enter_phase(None)
         self._name = None
 
-    def _write(self, text: str) -> None:
-        self._stream.write(f"{printable(text)}\n")
-        self._stream.flush()
+    def _write(self, text: str, seconds: float) -> None:
+        """What is known of the stage that is open."""
+        numbers = {"done": self._done, "total": self._total or None, "seconds": round(seconds, 3)}
+        log_line(printable(text), stream=self._stream, numbers=numbers)
 
 
 class TerminalProgress:
@@ -151,8 +159,9 @@ class TerminalProgress:
         if self._name == SWAP_STAGE:
             self.advance(groups)
 
-    def message(self, text: str) -> None:
-        self._bars.console.print(printable(text), markup=False, highlight=False)
+    def message(self, text: str, log: str | None = None) -> None:
+        line = printable(text) if log is None else f"{PREFIXES[Level.WARNING]}{printable(text)}"
+        self._bars.console.print(line, markup=False, highlight=False)
 
     def close(self) -> None:
         """End the stage that is open: a bar without a total would go on pulsing."""
@@ -200,8 +209,8 @@ class ChangeWatch:
         self.swap_began, self.swapped_groups = True, groups
         self._sink.swapped(groups)
 
-    def message(self, text: str) -> None:
-        self._sink.message(text)
+    def message(self, text: str, log: str | None = None) -> None:
+        self._sink.message(text, log)
 
     def discard(self) -> None:
         """What one more run has kept is about to be discarded."""

@@ -68,8 +68,8 @@ class _Hooks:
         self._sink.swapped(groups)
         self._begin(FIRST_SWAP)
 
-    def message(self, text: str) -> None:
-        self._sink.message(text)
+    def message(self, text: str, log: str | None = None) -> None:
+        self._sink.message(text, log)
 
 
 @dataclass(frozen=True, slots=True)

@@ -298,8 +298,12 @@ class TestRound:
         assert summary(again)["totals"]["logs"]["passed-over"] == 1
 
     def test_spark_submit_does_the_same_with_the_same_codes(self, log_dir: Path) -> None:
-        done = submitted("run", log_dir, *COMPACTED, "--as-of", "5000", "--any-clock")
+        words = ("--as-of", "5000", "--any-clock", "--log-format", "json")
+        done = submitted("run", log_dir, *COMPACTED, *words)
         assert done.returncode == 0, done.stderr
+        lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+        assert {line["run_id"] for line in lines} == {summary(done)["run_id"]}
+        assert {"scan", "resolve", "rewrite", "swap"} <= {line["phase"] for line in lines}
         assert summary(done)["totals"]["records"]["kept"] == 4
         wrong = submitted("run", log_dir, "--as-of", "x")
         assert wrong.returncode == 2, wrong.stderr

@@ -61,7 +61,7 @@ class Status:
     def swapped(self, groups: int) -> None:
         pass
 
-    def message(self, text: str) -> None:
+    def message(self, text: str, log: str | None = None) -> None:
         pass
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:

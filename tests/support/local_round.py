@@ -42,7 +42,7 @@ class NoProgress:
     def swapped(self, groups: int) -> None:
         pass
 
-    def message(self, text: str) -> None:
+    def message(self, text: str, log: str | None = None) -> None:
         pass
 
 

@@ -37,8 +37,8 @@ class Told:
     def swapped(self, groups: int) -> None:
         raise AssertionError(groups)
 
-    def message(self, text: str) -> None:
-        raise AssertionError(text)
+    def message(self, text: str, log: str | None = None) -> None:
+        raise AssertionError(text, log)
 
 
 @pytest.fixture
