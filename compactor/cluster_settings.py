@@ -14,7 +14,7 @@ from uuid import UUID
 from compactor.broker_settings import Layer, known_values, layers_of
 from compactor.errors import ConfigError, RefusedError
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import Reason, ReasonKind
+from compactor.round_report import Reason
 from compactor.topic_config import DELETE, MAX_INT, Setting, check_value
 from storage.errors import CorruptFileError
 from storage.files.files import Files
@@ -78,14 +78,14 @@ class ClusterSettings:
             found = read_partition_metadata(path, partition.access).topic_id
         except FileNotFoundError:
             return Reason(
-                ReasonKind.NO_TOPIC_ID,
+                ReasonCode.NO_TOPIC_ID,
                 f"it has no {PARTITION_METADATA}: a broker would set it aside as a stray log",
             )
         if found == today:
             return None
         ids = f"{encode_uuid(found)}, and that of today's {encode_uuid(today)}"
         return Reason(
-            ReasonKind.TOPIC_ID_MISMATCH,
+            ReasonCode.TOPIC_ID_MISMATCH,
             f"its topic was deleted, and one of the same name was created since: its id is {ids}",
         )
 

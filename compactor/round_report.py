@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 REPORT_SCHEMA_VERSION = 1
-ReasonKind = ReasonCode  # of a log; `compactor.planning.remedies` has what helps
 
 
 class LogStatus(StrEnum):
@@ -27,7 +26,7 @@ class LogStatus(StrEnum):
 class Reason(NamedTuple):
     """Why a log is not cleaned, for programs and for people."""
 
-    kind: ReasonKind
+    code: ReasonCode  # `compactor.planning.remedies` has what helps
     text: str  # one line, without a full stop
 
 
@@ -110,7 +109,7 @@ class LogReport:
     end_offset: int | None = None  # exclusive; what the map covered: the checkpoint after the round
     delete_retention_ms: int | None = None  # of its topic; None: the log was not looked into
     is_data_problem: bool = False  # set aside or failed for what is in its files
-    reason_kind: ReasonKind | None = None  # of a log that is not cleaned
+    reason_code: ReasonCode | None = None  # of a log that is not cleaned
     sections: LogSections | None = None  # None: it was not looked into
 
 
@@ -185,7 +184,6 @@ def _row_of(log: LogReport) -> dict[str, Any]:
     row = row_of(log)
     counts, sections = row.pop("counts"), row.pop("sections")
     del row["is_data_problem"]
-    row["reason_code"] = row.pop("reason_kind")
     return {**row, **(sections or dict.fromkeys(_SECTIONS)), **counts}
 
 

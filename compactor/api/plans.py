@@ -46,7 +46,7 @@ class Plan(NamedTuple):
         found = []
         for size in self.round_plan.inventory:
             report = left.get((size.log_dir, size.topic, size.partition))
-            why = (report.reason, report.reason_kind) if report else (None, None)
+            why = (report.reason, report.reason_code) if report else (None, None)
             more = {"gain_bytes": size.gain_bytes, "held_bytes": size.held_bytes}
             found.append(row_of(size) | more | {"reason": why[0], "reason_code": why[1]})
         return found

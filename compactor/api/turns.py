@@ -18,11 +18,11 @@ from compactor.errors import RefusedError
 from compactor.host.run_history import Pace, machine_pace
 from compactor.planning.budget import Budget, leave_out, over_budget, without
 from compactor.planning.round_plan import RoundPlan
+from compactor.reason_codes import ReasonCode
 from compactor.round_report import (
     CleaningReport,
     LogReport,
     PhaseReport,
-    ReasonKind,
 )
 
 SAFETY = 0.7  # of the time that is left: logs differ, and a turn cannot be cut short
@@ -36,8 +36,8 @@ class Turns:
     ) -> None:
         self._budget, self._pace, self._clock = budget, pace, clock
         self._began = clock()
-        of_time = {ReasonKind.OVER_BUDGET} if budget.max_minutes is not None else set()
-        self._later = {ReasonKind.NO_ROOM, *of_time}  # what may be otherwise in a later turn
+        of_time = {ReasonCode.OVER_BUDGET} if budget.max_minutes is not None else set()
+        self._later = {ReasonCode.NO_ROOM, *of_time}  # what may be otherwise in a later turn
         self._of_run: dict[str, str] | None = None  # left out of all turns, by path
         self._left_out: dict[str, str] | None = None  # of this turn, by path
         self._done: set[str] = set()
@@ -73,7 +73,7 @@ class Turns:
         start = sum(p.seconds for p in report.phases if p.name == "session")
         if log_bytes and report.seconds > start:
             self._pace = Pace(start, log_bytes / (report.seconds - start), self._pace.runs + 1)
-        kinds = {log.reason_kind for log in report.logs}
+        kinds = {log.reason_code for log in report.logs}
         return bool(paths) and bool(kinds & self._later)
 
 

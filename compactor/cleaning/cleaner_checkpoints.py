@@ -107,7 +107,7 @@ def _failed(report: LogReport, problem: str) -> LogReport:
     done = "cleaned, but the" if report.status is LogStatus.CLEANED else "the"
     reason = f"{done} cleaner checkpoint was not written: {problem}"
     code = ReasonCode.NOT_FINISHED
-    return replace(report, status=LogStatus.FAILED, reason=reason, reason_kind=code)
+    return replace(report, status=LogStatus.FAILED, reason=reason, reason_code=code)
 
 
 def noted(plan: RoundPlan, reports: Iterable[LogReport]) -> list[LogReport]:

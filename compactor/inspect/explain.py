@@ -18,8 +18,9 @@ from compactor.planning.notices import notices_of
 from compactor.planning.remedies import LogPlace, Remedy, remedy_of
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.selection import BoundName
+from compactor.reason_codes import ReasonCode
 from compactor.retention.retention_round import retention_report
-from compactor.round_report import LogReport, LogStatus, ReasonKind, RetentionReport
+from compactor.round_report import LogReport, LogStatus, RetentionReport
 from compactor.topic_config import MAX_LONG, TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import parse_partition_dir
@@ -46,7 +47,7 @@ class Explanation(NamedTuple):
     notices: tuple[str, ...]
     as_of_ms: int
     warnings: tuple[str, ...] = ()  # of no log
-    reason_kind: ReasonKind | None = None  # None: it would be cleaned
+    reason_code: ReasonCode | None = None  # None: it would be cleaned
     verdict: str = ""  # a sentence
     remedy: Remedy | None = None  # None: there is nothing to be helped
     sections: tuple[Section, ...] = ()  # none where the log was not judged or cannot be read
@@ -78,7 +79,7 @@ def explain(plan: RoundPlan, topic_partition: str, config: Config) -> Explanatio
     judgement = _looked_into(facts.judgement, plan, config) if facts else None
     sections, marks = _cut(judgement) if judgement else ((), ())
     report = reports[0] if reports else None
-    kind = report.reason_kind if report else None
+    kind = report.reason_code if report else None
     return Explanation(
         log_dir=places[0],
         topic=topic,
@@ -90,7 +91,7 @@ def explain(plan: RoundPlan, topic_partition: str, config: Config) -> Explanatio
         notes=facts.notes if facts else (),
         notices=notices_of(plan),
         as_of_ms=plan.as_of_ms,
-        reason_kind=kind,
+        reason_code=kind,
         verdict=_verdict(topic_partition, report, judgement),
         remedy=remedy_of(kind, LogPlace(places[0], topic, partition)) if kind else None,
         sections=sections,

@@ -13,7 +13,8 @@ from compactor.planning.order import Order
 from compactor.planning.outcomes import Standing
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.uncleaned import untouched_report
-from compactor.round_report import LogStatus, ReasonKind
+from compactor.reason_codes import ReasonCode
+from compactor.round_report import LogStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ def leave_out(plan: RoundPlan, left_out: dict[str, str]) -> RoundPlan:
         replace(
             untouched_report(log, LogStatus.PASSED_OVER),
             reason=left_out[log.path],
-            reason_kind=ReasonKind.OVER_BUDGET,
+            reason_code=ReasonCode.OVER_BUDGET,
         )
         for log, _ in left
     ]

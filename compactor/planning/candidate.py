@@ -15,7 +15,8 @@ from compactor.host.printable import duration_text, iso_time
 from compactor.planning import selection
 from compactor.planning.clock_check import YOUNGER_RECORDS, has_younger_records
 from compactor.planning.selection import Bound, BoundName, CleanableRange, FirstDirty
-from compactor.round_report import Reason, ReasonKind
+from compactor.reason_codes import ReasonCode
+from compactor.round_report import Reason
 from compactor.survey import CheckpointOffsets, first_batch_timestamp_ms, largest_timestamp_ms
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
@@ -90,16 +91,16 @@ def defect(partition: PartitionListing) -> Reason | None:
     """Say what in the names of a partition's files forbids to work on it; None if nothing does."""
     if partition.special:
         text = f"{partition.special[0]}; links are not followed"
-        return Reason(ReasonKind.FOREIGN_FILE, text)
+        return Reason(ReasonCode.FOREIGN_FILE, text)
     if partition.stray:
-        return Reason(ReasonKind.FOREIGN_FILE, f"{partition.stray[0]}: {UNLOADABLE}")
+        return Reason(ReasonCode.FOREIGN_FILE, f"{partition.stray[0]}: {UNLOADABLE}")
     unfinished = [name for name in partition.unfinished if not name.endswith(_MAY_REMAIN)]
     if unfinished:
         count = (
             f"{unfinished[0]} and {len(unfinished) - 1} more" if unfinished[1:] else unfinished[0]
         )
         return Reason(
-            ReasonKind.CUT_SHORT,
+            ReasonCode.CUT_SHORT,
             f"{count}: left by a cleaning that was cut short; the next run settles it first, "
             "and so does compactor recover",
         )
@@ -218,7 +219,7 @@ def _refusal(judgement: Judgement) -> Reason | None:
         if segment.log_bytes > MAX_LOG_BYTES:
             name = file_name(segment.base_offset, LOG)
             return Reason(
-                ReasonKind.SEGMENT_TOO_LARGE,
+                ReasonCode.SEGMENT_TOO_LARGE,
                 f"{name} has {segment.log_bytes} bytes, more than the {MAX_LOG_BYTES} of a segment",
             )
     return None

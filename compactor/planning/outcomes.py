@@ -4,8 +4,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from compactor.planning.candidate import Judgement, Prepared
+from compactor.reason_codes import ReasonCode
 from compactor.retention.log_retention import LogRetention
-from compactor.round_report import LogStatus, Reason, ReasonKind
+from compactor.round_report import LogStatus, Reason
 from storage.log.log_dir import PartitionListing
 
 
@@ -33,17 +34,17 @@ class Standing(StrEnum):
 
 # The other kinds of reasons have the word of their standing.
 _STANDINGS = {
-    ReasonKind.ACTIVE_SEGMENT: Standing.NOTHING_NEW,
-    ReasonKind.TOPIC_DELETED: Standing.ANOTHER_TOPIC,
-    ReasonKind.TOPIC_ID_MISMATCH: Standing.ANOTHER_TOPIC,
-    ReasonKind.NO_TOPIC_ID: Standing.ANOTHER_TOPIC,
-    ReasonKind.IN_TWO_LOG_DIRS: Standing.SET_ASIDE,
-    ReasonKind.CUT_SHORT: Standing.SET_ASIDE,
-    ReasonKind.FOREIGN_FILE: Standing.SET_ASIDE,
-    ReasonKind.LOG_DIR_DAMAGED: Standing.SET_ASIDE,
-    ReasonKind.DAMAGED: Standing.SET_ASIDE,
-    ReasonKind.UNREADABLE: Standing.SET_ASIDE,
-    ReasonKind.SEGMENT_TOO_LARGE: Standing.SET_ASIDE,
+    ReasonCode.ACTIVE_SEGMENT: Standing.NOTHING_NEW,
+    ReasonCode.TOPIC_DELETED: Standing.ANOTHER_TOPIC,
+    ReasonCode.TOPIC_ID_MISMATCH: Standing.ANOTHER_TOPIC,
+    ReasonCode.NO_TOPIC_ID: Standing.ANOTHER_TOPIC,
+    ReasonCode.IN_TWO_LOG_DIRS: Standing.SET_ASIDE,
+    ReasonCode.CUT_SHORT: Standing.SET_ASIDE,
+    ReasonCode.FOREIGN_FILE: Standing.SET_ASIDE,
+    ReasonCode.LOG_DIR_DAMAGED: Standing.SET_ASIDE,
+    ReasonCode.DAMAGED: Standing.SET_ASIDE,
+    ReasonCode.UNREADABLE: Standing.SET_ASIDE,
+    ReasonCode.SEGMENT_TOO_LARGE: Standing.SET_ASIDE,
 }
 
 
@@ -66,8 +67,8 @@ class Refusal(NamedTuple):
 
     @property
     def standing(self) -> Standing:
-        kind = self.reason.kind
-        return _STANDINGS.get(kind) or Standing(kind.value)
+        code = self.reason.code
+        return _STANDINGS.get(code) or Standing(code.value)
 
     @property
     def status(self) -> LogStatus:

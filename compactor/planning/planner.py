@@ -9,9 +9,10 @@ from compactor.planning.clock_check import why_clock_is_behind
 from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
 from compactor.planning.reasons import why_not_compacted, why_not_eligible
 from compactor.planning.selection import Bound, BoundName
+from compactor.reason_codes import ReasonCode
 from compactor.retention.log_deletion import check_leader_epochs
 from compactor.retention.log_retention import LogRetention, deletion_of, limits_of
-from compactor.round_report import LogStatus, Reason, ReasonKind
+from compactor.round_report import LogStatus, Reason
 from compactor.survey import LogDirSurvey, offsets_of
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
@@ -49,10 +50,10 @@ class Planner:
                 retention=self._retention(outcome), stray=self._stray(outcome, survey)
             )
         except CorruptFileError as error:
-            refusal = Refusal(Reason(ReasonKind.DAMAGED, str(error)), is_data_problem=True)
+            refusal = Refusal(Reason(ReasonCode.DAMAGED, str(error)), is_data_problem=True)
         except OSError as error:  # gone since it was listed, or not to be read
             text = f"{error.filename}: {error.strerror}"
-            refusal = Refusal(Reason(ReasonKind.UNREADABLE, text))
+            refusal = Refusal(Reason(ReasonCode.UNREADABLE, text))
         return PartitionOutcome(partition=partition, log_dir=survey.path, refusal=refusal)
 
     def _topic(self, name: str) -> TopicConfig:
@@ -64,25 +65,25 @@ class Planner:
         include, exclude = self._config.include, self._config.exclude
         if topic == CLUSTER_METADATA:
             text = "the metadata log of KRaft, which no cleaner works on"
-            return Refusal(Reason(ReasonKind.METADATA_LOG, text))
+            return Refusal(Reason(ReasonCode.METADATA_LOG, text))
         if include is not None and not include.fullmatch(topic):
             text = f"left out: not among the topics to include, {include.pattern!r}"
-            return Refusal(Reason(ReasonKind.LEFT_OUT, text))
+            return Refusal(Reason(ReasonCode.LEFT_OUT, text))
         if exclude is not None and exclude.fullmatch(topic):
             text = f"left out: among the topics to exclude, {exclude.pattern!r}"
-            return Refusal(Reason(ReasonKind.LEFT_OUT, text))
+            return Refusal(Reason(ReasonCode.LEFT_OUT, text))
         if self._cluster is not None and self._cluster.is_deleted(topic):
             text = "its topic was deleted: the cluster's metadata log does not have it"
-            return Refusal(Reason(ReasonKind.TOPIC_DELETED, text))
+            return Refusal(Reason(ReasonCode.TOPIC_DELETED, text))
         config = self._topic(topic)
         return None if config.is_compacted else Refusal(why_not_compacted(config))
 
     def _unfit(self, partition: PartitionListing, survey: LogDirSurvey) -> Refusal | None:
         key = _key(partition)
         for kind, text in (
-            (ReasonKind.LOG_DIR_DAMAGED, survey.problem),
-            (ReasonKind.IN_TWO_LOG_DIRS, self._conflicts.get(key)),
-            (ReasonKind.SET_ASIDE, self._problems.get(partition.path)),
+            (ReasonCode.LOG_DIR_DAMAGED, survey.problem),
+            (ReasonCode.IN_TWO_LOG_DIRS, self._conflicts.get(key)),
+            (ReasonCode.SET_ASIDE, self._problems.get(partition.path)),
         ):
             if text:
                 return Refusal(Reason(kind, text))
@@ -90,13 +91,13 @@ class Planner:
         if found is not None:
             return Refusal(found)
         if not partition.segments:
-            return Refusal(Reason(ReasonKind.EMPTY, "it has no segment, so no records"))
+            return Refusal(Reason(ReasonCode.EMPTY, "it has no segment, so no records"))
         if key in self._moves:
-            return Refusal(Reason(ReasonKind.MOVING, self._moves[key]))
+            return Refusal(Reason(ReasonCode.MOVING, self._moves[key]))
         if not self._clock.is_checked:
             return None
         behind = why_clock_is_behind(partition, self._clock.now_ms, self._clock.machine_ms)
-        return None if behind is None else Refusal(Reason(ReasonKind.CLOCK_BEHIND, behind))
+        return None if behind is None else Refusal(Reason(ReasonCode.CLOCK_BEHIND, behind))
 
     def _judged(self, partition: PartitionListing, survey: LogDirSurvey) -> PartitionOutcome:
         another = self._cluster.why_of_another_topic(partition) if self._cluster else None
@@ -113,7 +114,7 @@ class Planner:
             ceiling = self._config.ceilings.get((survey.path, *_key(partition)))
             if ceiling is None:
                 text = "it is not among the logs of the plan"
-                new = Refusal(Reason(ReasonKind.NOT_REVIEWED, text))
+                new = Refusal(Reason(ReasonCode.NOT_REVIEWED, text))
                 return PartitionOutcome(
                     partition=partition, log_dir=survey.path, refusal=new, judgement=judgement
                 )

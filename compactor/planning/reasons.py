@@ -6,15 +6,16 @@ Numbers are plain digits, so that reasons that differ in nothing else can be rep
 from compactor.host.printable import duration_text
 from compactor.planning.candidate import Judgement
 from compactor.planning.selection import Bound, BoundName, DirtyFrom
-from compactor.round_report import Reason, ReasonKind
+from compactor.reason_codes import ReasonCode
+from compactor.round_report import Reason
 from compactor.topic_config import MAX_LONG, TopicConfig
 
 _KINDS = {
-    BoundName.ACTIVE_SEGMENT: ReasonKind.NOTHING_NEW,
-    BoundName.HIGH_WATERMARK: ReasonKind.HIGH_WATERMARK,
-    BoundName.OPEN_TRANSACTION: ReasonKind.OPEN_TRANSACTION,
-    BoundName.MIN_COMPACTION_LAG: ReasonKind.MIN_COMPACTION_LAG,
-    BoundName.SAVED_PLAN: ReasonKind.NOT_REVIEWED,
+    BoundName.ACTIVE_SEGMENT: ReasonCode.NOTHING_NEW,
+    BoundName.HIGH_WATERMARK: ReasonCode.HIGH_WATERMARK,
+    BoundName.OPEN_TRANSACTION: ReasonCode.OPEN_TRANSACTION,
+    BoundName.MIN_COMPACTION_LAG: ReasonCode.MIN_COMPACTION_LAG,
+    BoundName.SAVED_PLAN: ReasonCode.NOT_REVIEWED,
 }
 
 
@@ -22,7 +23,7 @@ def why_not_compacted(config: TopicConfig) -> Reason:
     """For a topic whose policy does not contain compact."""
     if config.cleanup_policy is None:
         return Reason(
-            ReasonKind.UNKNOWN_POLICY,
+            ReasonCode.UNKNOWN_POLICY,
             "cleanup.policy is not known: no configuration was given for this topic "
             "(--metadata DIR, --topic-configs FILE, or [[topics]] in --config FILE)",
         )
@@ -30,7 +31,7 @@ def why_not_compacted(config: TopicConfig) -> Reason:
     reason = f"cleanup.policy is {policy}, so it is not compacted (set by {config.policy_source})"
     if config.has_retention:
         reason += "; its retention is left to the broker, and nothing is deleted here"
-    return Reason(ReasonKind.NOT_COMPACTED, reason)
+    return Reason(ReasonCode.NOT_COMPACTED, reason)
 
 
 def why_not_eligible(judgement: Judgement) -> Reason:
@@ -51,7 +52,7 @@ def why_not_eligible(judgement: Judgement) -> Reason:
         parts.append(f"max.compaction.lag.ms of {lag} has not run out")
     if held.name is not BoundName.ACTIVE_SEGMENT:
         parts.append(_waiting(judgement, held))
-    return Reason(ReasonKind.BELOW_RATIO, "; ".join(parts))
+    return Reason(ReasonCode.BELOW_RATIO, "; ".join(parts))
 
 
 def tightest_bound(judgement: Judgement) -> Bound:
@@ -70,15 +71,15 @@ def _why_all_is_new(judgement: Judgement) -> Reason | None:
     if len(segments) == 1:
         size = f"{segments[0].log_bytes} bytes"
         text = f"only the active segment, of {size}, which is never cleaned"
-        return Reason(ReasonKind.ACTIVE_SEGMENT, text)
+        return Reason(ReasonCode.ACTIVE_SEGMENT, text)
     if not any(segment.log_bytes for segment in segments[:-1]):
         text = f"all of its records are in the active segment, from offset {active} on"
-        return Reason(ReasonKind.ACTIVE_SEGMENT, text)
+        return Reason(ReasonCode.ACTIVE_SEGMENT, text)
     if judgement.first_dirty.offset >= active:
         start = judgement.first_dirty.offset
         is_clean = judgement.first_dirty.set_by is DirtyFrom.CHECKPOINT
         known = f"cleaned up to offset {start}" if is_clean else f"the log starts at offset {start}"
-        kind = ReasonKind.NOTHING_NEW if is_clean else ReasonKind.ACTIVE_SEGMENT
+        kind = ReasonCode.NOTHING_NEW if is_clean else ReasonCode.ACTIVE_SEGMENT
         return Reason(kind, f"{known}; all that is newer is in the active segment")
     return None
 

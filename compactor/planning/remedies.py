@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from compactor.host.printable import shell_word
-from compactor.round_report import ReasonKind
+from compactor.reason_codes import ReasonCode
 
 _ALTER = (
     "kafka-configs.sh --bootstrap-server HOST:9092 --alter --entity-type topics "
@@ -31,34 +31,38 @@ class Remedy(NamedTuple):
 
     words: str
     commands: tuple[str, ...] = ()
+    briefly: str = ""  # for a line of a table; empty where nothing has to be done
 
 
-REMEDIES: Mapping[ReasonKind, Remedy] = {
-    ReasonKind.UNKNOWN_POLICY: Remedy(
+REMEDIES: Mapping[ReasonCode, Remedy] = {
+    ReasonCode.UNKNOWN_POLICY: Remedy(
         "Say what its cleanup.policy is: --metadata DIR names the broker's metadata log, and "
         "--topic-configs FILE takes what this prints:",
         (
             "kafka-configs.sh --bootstrap-server HOST:9092 --entity-type topics --describe --all "
             "> configs.txt",
         ),
+        briefly="say what its policy is: --metadata DIR or --topic-configs FILE",
     ),
-    ReasonKind.NOT_COMPACTED: Remedy(
+    ReasonCode.NOT_COMPACTED: Remedy(
         "Nothing, if its records may go by age or size alone. If only the latest record of each "
         "key is wanted:",
         (_ALTER + "cleanup.policy=compact",),
     ),
-    ReasonKind.BELOW_RATIO: Remedy(
+    ReasonCode.BELOW_RATIO: Remedy(
         "Nothing: it is compacted once enough has been appended. To have it compacted now, run "
         "with --include {pattern} --set min.cleanable.dirty.ratio=0. To have it compacted more "
         "often:",
         (_ALTER + "min.cleanable.dirty.ratio=0.1",),
+        briefly="wait, or run with --set min.cleanable.dirty.ratio=0",
     ),
-    ReasonKind.MIN_COMPACTION_LAG: Remedy(
+    ReasonCode.MIN_COMPACTION_LAG: Remedy(
         "Nothing: it is compacted once its records are old enough. To have it compacted sooner, "
         "lower its min.compaction.lag.ms; consumers that are behind may then miss what is not "
         "the latest record of its key.",
+        briefly="wait, or lower min.compaction.lag.ms",
     ),
-    ReasonKind.OPEN_TRANSACTION: Remedy(
+    ReasonCode.OPEN_TRANSACTION: Remedy(
         "Start the broker: a producer that is alive ends its transaction, and one that has run out "
         "of time is aborted. If it stays open, it hangs: the first command finds it, and "
         "kafka-transactions.sh abort ends it. The second is for a log whose broker stays stopped, "
@@ -67,88 +71,147 @@ REMEDIES: Mapping[ReasonKind, Remedy] = {
             "kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id ID",
             "compactor log abort {log_dir} {log} --producer-id ID --only-replica",
         ),
+        briefly="start the broker, which ends it; if it hangs: compactor explain",
     ),
-    ReasonKind.HIGH_WATERMARK: Remedy(
+    ReasonCode.HIGH_WATERMARK: Remedy(
         "Followers have not got all of it, or the broker stopped before it had written so down. "
         "Start the broker, wait until this shows no partition, and stop it cleanly. If this copy "
         "is the only one, as a backup is: --assume-fully-replicated.",
         ("kafka-topics.sh --bootstrap-server HOST:9092 --describe --under-replicated-partitions",),
+        briefly="start the broker until replicas have it; of an only copy: "
+        "--assume-fully-replicated",
     ),
-    ReasonKind.ACTIVE_SEGMENT: Remedy(
+    ReasonCode.ACTIVE_SEGMENT: Remedy(
         "Nothing is cleaned before the log begins a new segment, as it does at segment.bytes or "
         "segment.ms. Lower these for the topic, or begin one while the broker is stopped:",
         (_ALTER + "segment.ms=3600000", _ROLL),
+        briefly="wait for a new segment, or begin one: compactor log roll",
     ),
-    ReasonKind.NOTHING_NEW: Remedy(
+    ReasonCode.NOTHING_NEW: Remedy(
         "Nothing: it is compacted. What is newer follows when the log has begun a new segment. "
         "This begins one, while the broker is stopped:",
         (_ROLL,),
     ),
-    ReasonKind.EMPTY: Remedy("Nothing: it is empty."),
-    ReasonKind.LEFT_OUT: Remedy("Change --include or --exclude, or [round] of the --config file."),
-    ReasonKind.NOT_REVIEWED: Remedy("Plan again, with --save: it became eligible since."),
-    ReasonKind.OVER_BUDGET: Remedy("Another run takes it, or this one with a larger budget."),
-    ReasonKind.NO_ROOM: Remedy(
+    ReasonCode.EMPTY: Remedy("Nothing: it is empty."),
+    ReasonCode.LEFT_OUT: Remedy("Change --include or --exclude, or [round] of the --config file."),
+    ReasonCode.NOT_REVIEWED: Remedy(
+        "Plan again, with --save: it became eligible since.",
+        briefly="plan again, with --save",
+    ),
+    ReasonCode.OVER_BUDGET: Remedy(
+        "Another run takes it, or this one with a larger budget.",
+        briefly="run again, or with a larger budget",
+    ),
+    ReasonCode.NO_ROOM: Remedy(
         "Free some room on that file system, or give another one with --work-dir or "
-        "--keep-originals if it is one of these that needs it."
+        "--keep-originals if it is one of these that needs it.",
+        briefly="free some room, or give another disk by --work-dir or --keep-originals",
     ),
-    ReasonKind.METADATA_LOG: Remedy("Nothing: brokers keep it small by its snapshots."),
-    ReasonKind.TOPIC_DELETED: Remedy(
-        "Nothing: a broker that starts puts such a log aside as a stray one. " + _RIGHT_METADATA
+    ReasonCode.METADATA_LOG: Remedy("Nothing: brokers keep it small by its snapshots."),
+    ReasonCode.TOPIC_DELETED: Remedy(
+        "Nothing: a broker that starts puts such a log aside as a stray one. " + _RIGHT_METADATA,
+        briefly="nothing, or name the right metadata log: --metadata DIR",
     ),
-    ReasonKind.TOPIC_ID_MISMATCH: Remedy(
+    ReasonCode.TOPIC_ID_MISMATCH: Remedy(
         "Nothing: it has records of the old topic, and a broker that starts puts it aside as a "
-        "stray log. Copy it first if they are still wanted. " + _RIGHT_METADATA
+        "stray log. Copy it first if they are still wanted. " + _RIGHT_METADATA,
+        briefly="nothing, or name the right metadata log: --metadata DIR",
     ),
-    ReasonKind.NO_TOPIC_ID: Remedy(
+    ReasonCode.NO_TOPIC_ID: Remedy(
         "If a broker of the same cluster wrote this log, start the broker and stop it cleanly. If "
-        "it is from an older broker or another cluster, use --no-metadata and --topic-configs FILE."
+        "it is from an older broker or another cluster: --no-metadata with --topic-configs FILE.",
+        briefly="start and stop the broker, or --no-metadata with --topic-configs FILE",
     ),
-    ReasonKind.MOVING: Remedy(
+    ReasonCode.MOVING: Remedy(
         "Start the broker and let it finish the move, or cancel it by --cancel in place of "
         "--verify. This says how far it is:",
         (
             "kafka-reassign-partitions.sh --bootstrap-server HOST:9092 "
             "--reassignment-json-file FILE --verify",
         ),
+        briefly="start the broker, and let it finish the move",
     ),
-    ReasonKind.CLOCK_BEHIND: Remedy(
+    ReasonCode.CLOCK_BEHIND: Remedy(
         "Compare this machine's clock with the broker's, and look at --as-of if you gave it. If "
         "both are right, --any-clock takes the log as it is.",
         ("timedatectl",),
+        briefly="set the clock right, or --any-clock",
     ),
-    ReasonKind.IN_TWO_LOG_DIRS: Remedy(
+    ReasonCode.IN_TWO_LOG_DIRS: Remedy(
         "Find out which of the two is the right one, and move the other out of its log directory. "
         "This shows where each begins and ends:",
         ("compactor log offsets {log_dir} {log}",),
+        briefly="find out which is the right one: compactor log offsets",
     ),
-    ReasonKind.CUT_SHORT: Remedy(
+    ReasonCode.CUT_SHORT: Remedy(
         "Run it again, which finishes it first; or finish it alone:",
         ("compactor recover {log_dir}",),
+        briefly="compactor recover, or run again",
     ),
-    ReasonKind.FOREIGN_FILE: Remedy(
+    ReasonCode.FOREIGN_FILE: Remedy(
         "Move it out of the log directory. It was not made by Kafka, and a broker may not start "
-        "with it."
+        "with it.",
+        briefly="move it out of the log directory",
     ),
-    ReasonKind.LOG_DIR_DAMAGED: Remedy(
+    ReasonCode.LOG_DIR_DAMAGED: Remedy(
         "Look at the file that is named. If it is beyond repair and you remove it, what it said is "
         "lost: without cleaner-offset-checkpoint all logs are cleaned from their start; without "
         "log-start-offset-checkpoint deleted records may come back; without "
-        "replication-offset-checkpoint nothing says how far the logs are replicated."
+        "replication-offset-checkpoint nothing says how far the logs are replicated.",
+        briefly="look at the file that is named",
     ),
-    ReasonKind.SET_ASIDE: Remedy(
+    ReasonCode.SET_ASIDE: Remedy(
         "A log that has changed is tried again by the next run, and others with --retry. "
         + _FROM_ELSEWHERE,
         (_VERIFY,),
+        briefly="compactor verify says what is wrong; --retry tries it again",
     ),
-    ReasonKind.DAMAGED: Remedy(_FROM_ELSEWHERE, (_VERIFY,)),
-    ReasonKind.UNREADABLE: Remedy(
+    ReasonCode.DAMAGED: Remedy(
+        _FROM_ELSEWHERE,
+        (_VERIFY,),
+        briefly="compactor verify says what is wrong; fetch it again from a sound replica",
+    ),
+    ReasonCode.UNREADABLE: Remedy(
         "Put the directory itself where a link stands. Otherwise work as the broker's user (sudo "
         "-u kafka), or look at the disk (dmesg). If a broker or another run is at work there, ask "
-        "again."
+        "again.",
+        briefly="work as the broker's user, or look at the disk",
     ),
-    ReasonKind.SEGMENT_TOO_LARGE: Remedy(
-        "No broker writes such a segment: bring the log back from another replica or a backup."
+    ReasonCode.SEGMENT_TOO_LARGE: Remedy(
+        "No broker writes such a segment: bring the log back from another replica or a backup.",
+        briefly="bring it back from a replica or a backup",
+    ),
+    ReasonCode.UNSUPPORTED_FORMAT: Remedy(
+        "It is of a version or codec that is not handled here, and the reason names it. A broker "
+        "that knows it cleans it.",
+        briefly="leave it to a broker that knows it",
+    ),
+    ReasonCode.NULL_KEYS: Remedy(
+        "Look at some of them. If they are from before the topic was compacted, and may go: "
+        "--drop-null-keys. Otherwise its cleanup.policy may not be what was meant.",
+        ("compactor log read {log_dir} {log} --limit 20",),
+        briefly="look at them; --drop-null-keys lets them go",
+    ),
+    ReasonCode.CHANGED_MEANWHILE: Remedy(
+        "Something else writes into the log directory. Stop it, and run again.",
+        briefly="stop what writes there, and run again",
+    ),
+    ReasonCode.INPUT_OUTPUT: Remedy(
+        "Look at the disk (dmesg), and at the file that the reason names. Then run again.",
+        briefly="look at the disk, and run again",
+    ),
+    ReasonCode.FAULTY_MACHINE: Remedy(
+        "What was read or written came out otherwise, by a fault of memory, of the disk or of this "
+        "program. Run again; if it comes back, run on another machine.",
+        briefly="run again; if it comes back, on another machine",
+    ),
+    ReasonCode.NOT_FINISHED: Remedy(
+        "It is cleaned, and another run does what is left.",
+        briefly="run again",
+    ),
+    ReasonCode.FAILED: Remedy(
+        "Set right what the reason names, and run again.",
+        briefly="see the reason, and run again",
     ),
 }
 
@@ -161,13 +224,14 @@ class LogPlace(NamedTuple):
     partition: int
 
 
-def remedy_of(kind: ReasonKind, place: LogPlace) -> Remedy:
-    """What helps a log that is not cleaned for a reason of this kind."""
+def remedy_of(code: ReasonCode, place: LogPlace) -> Remedy:
+    """What helps a log that is not cleaned for this reason."""
     names = {
         "log_dir": shell_word(place.log_dir),
         "topic": shell_word(place.topic),
         "log": shell_word(f"{place.topic}-{place.partition}"),
         "pattern": shell_word(re.escape(place.topic)),
     }
-    words, commands = REMEDIES[kind]
-    return Remedy(words.format_map(names), tuple(command.format_map(names) for command in commands))
+    words, commands, briefly = REMEDIES[code]
+    told = tuple(command.format_map(names) for command in commands)
+    return Remedy(words.format_map(names), told, briefly)

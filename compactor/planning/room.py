@@ -62,7 +62,7 @@ def with_room(plan: RoundPlan, space: SpacePlan) -> RoundPlan:
         replace(
             untouched_report(log, LogStatus.FAILED),
             reason=space.left_out[log.path],
-            reason_kind=ReasonCode.NO_ROOM,
+            reason_code=ReasonCode.NO_ROOM,
         )
         for log in plan.logs
         if log.path in space.left_out

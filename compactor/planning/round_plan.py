@@ -17,8 +17,9 @@ from compactor.planning.log_plan import log_plan_of
 from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
 from compactor.planning.planner import CLUSTER_METADATA, Planner
 from compactor.planning.selection import dirtiest_first
+from compactor.reason_codes import ReasonCode
 from compactor.retention.log_retention import LogRetention
-from compactor.round_report import LogReport, LogStatus, ReasonKind
+from compactor.round_report import LogReport, LogStatus
 from compactor.survey import LogDirSurvey, survey_log_dirs
 from storage.collector import collector_paused
 from storage.file_names import parse_partition_dir
@@ -143,7 +144,7 @@ def _report(outcome: PartitionOutcome) -> LogReport:
         partition=outcome.partition.partition,
         status=outcome.refusal.status,
         reason=outcome.refusal.reason.text,
-        reason_kind=outcome.refusal.reason.kind,
+        reason_code=outcome.refusal.reason.code,
         first_dirty_offset=found.first_dirty_offset if found else None,
         first_uncleanable_offset=found.first_uncleanable_offset if found else None,
         is_data_problem=outcome.refusal.is_data_problem,
@@ -157,7 +158,7 @@ def _unlisted(survey: LogDirSurvey) -> Iterable[LogReport]:
         if key is not None:
             is_metadata = key[0] == CLUSTER_METADATA
             status = LogStatus.PASSED_OVER if is_metadata else LogStatus.SET_ASIDE
-            kind = ReasonKind.METADATA_LOG if is_metadata else ReasonKind.UNREADABLE
+            kind = ReasonCode.METADATA_LOG if is_metadata else ReasonCode.UNREADABLE
             topic, partition = key
             yield LogReport(
                 log_dir=survey.path,
@@ -165,7 +166,7 @@ def _unlisted(survey: LogDirSurvey) -> Iterable[LogReport]:
                 partition=partition,
                 status=status,
                 reason=reason,
-                reason_kind=kind,
+                reason_code=kind,
             )
 
 

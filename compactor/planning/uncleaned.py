@@ -39,7 +39,7 @@ def problem_report(plan: LogPlan, problem: TaskProblem, swapped_groups: int = 0)
         reason=f"{where}: {problem.problem}" if where else problem.problem,
         notes=(note,) if swapped_groups else (),
         is_data_problem=problem.kind in DATA_PROBLEMS,
-        reason_kind=_code_of(problem),
+        reason_code=_code_of(problem),
     )
 
 

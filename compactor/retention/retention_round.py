@@ -186,7 +186,7 @@ def _failed(report: LogReport, error: Exception) -> LogReport:
         report,
         status=LogStatus.FAILED,
         reason=f"{done}retention stopped: {problem}",
-        reason_kind=ReasonCode.NOT_FINISHED,
+        reason_code=ReasonCode.NOT_FINISHED,
     )
 
 

@@ -53,7 +53,7 @@ def explanation_document(found: Explanation) -> JsonObject:
         "outcome": found.outcome,
         "verdict": found.verdict,
         "reason": found.reason,
-        "reason_kind": found.reason_kind,
+        "log_reason_code": found.reason_code,
         "remedy": found.remedy._asdict() if found.remedy else None,
         "sections": [section._asdict() for section in found.sections],
         "bounds": [bound._asdict() for bound in found.bounds],

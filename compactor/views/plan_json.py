@@ -197,7 +197,7 @@ def _not_taken(plan: RoundPlan, sizes: _Sizes) -> list[JsonObject]:
                 "partition": report.partition,
                 "status": report.status.value,
                 "reason": report.reason,
-                "reason_code": report.reason_kind,
+                "reason_code": report.reason_code,
                 **_size(sizes[key]),
                 **(_judged(facts_of) if facts_of else {}),
             }

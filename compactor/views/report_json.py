@@ -104,7 +104,7 @@ def _log(log: LogReport) -> JsonObject:
         "partition": log.partition,
         "status": log.status.value,
         "reason": log.reason,
-        "reason_code": log.reason_kind,
+        "reason_code": log.reason_code,
         **_sections(log.sections),
         "notes": list(log.notes),
         "first_dirty_offset": log.first_dirty_offset,

@@ -316,6 +316,7 @@ class Bound(TypedDict):
 class Remedy(TypedDict):
     words: str
     commands: list[str]
+    briefly: str
 
 
 class Section(TypedDict):
@@ -336,7 +337,7 @@ class Explanation(TypedDict):
     outcome: NotRequired[str]
     verdict: NotRequired[str]
     reason: NotRequired[str | None]
-    reason_kind: NotRequired[str | None]
+    log_reason_code: NotRequired[ReasonCode | None]
     remedy: NotRequired[Remedy | None]
     sections: NotRequired[list[Section]]
     bounds: NotRequired[list[Bound]]

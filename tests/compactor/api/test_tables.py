@@ -14,7 +14,7 @@ from tests.compactor.rounds import log, report
 def test_a_report_has_a_row_for_each_log() -> None:
     gone = RetentionReport(time=SegmentCounts(3, 30))
     cleaned = replace(log(0), retention=gone, sections=LogSections(9, 1, 5, 2), notes=("a", "b"))
-    bad = replace(log(1, LogStatus.SET_ASIDE, "bad"), reason_kind=ReasonCode.DAMAGED)
+    bad = replace(log(1, LogStatus.SET_ASIDE, "bad"), reason_code=ReasonCode.DAMAGED)
     first, second = report(cleaned, bad).to_arrow().to_pylist()
     expected = {
         "topic": "orders", "partition": 0, "status": "cleaned", "reason": None, "notes": "a\nb",

@@ -11,7 +11,7 @@ from compactor import api
 from compactor.inspect.explain import Explanation
 from compactor.planning import remedies
 from compactor.planning.remedies import REMEDIES
-from compactor.round_report import ReasonKind
+from compactor.reason_codes import ReasonCode
 from compactor.set_aside_memory import SetAside, digest_of_files, read, write
 from storage.file_names import LOG, file_name
 from storage.formats import checkpoint
@@ -170,78 +170,86 @@ def too_large(root: Path) -> Explanation:
     return asked(log_dir)
 
 
-CASES: dict[ReasonKind, tuple[Callable[[Path], Explanation], str, str]] = {
-    ReasonKind.UNKNOWN_POLICY: (no_policy, "cleanup.policy is not known", "--topic-configs FILE"),
-    ReasonKind.NOT_COMPACTED: (not_compacted, "cleanup.policy is delete", "cleanup.policy=compact"),
-    ReasonKind.BELOW_RATIO: (
+CASES: dict[ReasonCode, tuple[Callable[[Path], Explanation], str, str]] = {
+    ReasonCode.UNKNOWN_POLICY: (no_policy, "cleanup.policy is not known", "--topic-configs FILE"),
+    ReasonCode.NOT_COMPACTED: (not_compacted, "cleanup.policy is delete", "cleanup.policy=compact"),
+    ReasonCode.BELOW_RATIO: (
         not_dirty_enough,
         "dirty ratio 0.5000 is not above",
         "run with --include t --set min.cleanable.dirty.ratio=0.",
     ),
-    ReasonKind.MIN_COMPACTION_LAG: (
+    ReasonCode.MIN_COMPACTION_LAG: (
         too_young,
         "behind min.compaction.lag.ms of 7 days",
         "old enough",
     ),
-    ReasonKind.OPEN_TRANSACTION: (
+    ReasonCode.OPEN_TRANSACTION: (
         open_since,
         "producer 7 has one open since offset 0, last written to 0 s ago",
         "compactor log abort {dir} t-0 --producer-id ID",
     ),
-    ReasonKind.HIGH_WATERMARK: (
+    ReasonCode.HIGH_WATERMARK: (
         low_high_watermark,
         "behind the high watermark 1",
         "--under-replicated-partitions",
     ),
-    ReasonKind.ACTIVE_SEGMENT: (
+    ReasonCode.ACTIVE_SEGMENT: (
         one_segment,
         "only the active segment",
         "compactor log roll {dir} t-0",
     ),
-    ReasonKind.NOTHING_NEW: (clean, "cleaned up to offset 4", "Nothing: it is compacted."),
-    ReasonKind.EMPTY: (empty, "it has no segment", "Nothing: it is empty."),
-    ReasonKind.LEFT_OUT: (left_out, "among the topics to exclude", "--exclude"),
-    ReasonKind.METADATA_LOG: (metadata_log, "the metadata log of KRaft", "Nothing"),
-    ReasonKind.TOPIC_DELETED: (deleted_topic, "its topic was deleted", "--no-metadata"),
-    ReasonKind.TOPIC_ID_MISMATCH: (topic_created_anew, "of the same name", "Copy it first"),
-    ReasonKind.NO_TOPIC_ID: (no_topic_id, "no partition.metadata", "--no-metadata"),
-    ReasonKind.MOVING: (moved, "is being moved", "kafka-reassign-partitions.sh"),
-    ReasonKind.CLOCK_BEHIND: (clock_behind, "was written", "timedatectl"),
-    ReasonKind.IN_TWO_LOG_DIRS: (two_places, "would not start with both", "log offsets {dir}/1"),
-    ReasonKind.CUT_SHORT: (cut_short, "left by a cleaning", "compactor recover {dir}"),
-    ReasonKind.FOREIGN_FILE: (foreign_file, "backup.log: ", "out of the log directory"),
-    ReasonKind.LOG_DIR_DAMAGED: (
+    ReasonCode.NOTHING_NEW: (clean, "cleaned up to offset 4", "Nothing: it is compacted."),
+    ReasonCode.EMPTY: (empty, "it has no segment", "Nothing: it is empty."),
+    ReasonCode.LEFT_OUT: (left_out, "among the topics to exclude", "--exclude"),
+    ReasonCode.METADATA_LOG: (metadata_log, "the metadata log of KRaft", "Nothing"),
+    ReasonCode.TOPIC_DELETED: (deleted_topic, "its topic was deleted", "--no-metadata"),
+    ReasonCode.TOPIC_ID_MISMATCH: (topic_created_anew, "of the same name", "Copy it first"),
+    ReasonCode.NO_TOPIC_ID: (no_topic_id, "no partition.metadata", "--no-metadata"),
+    ReasonCode.MOVING: (moved, "is being moved", "kafka-reassign-partitions.sh"),
+    ReasonCode.CLOCK_BEHIND: (clock_behind, "was written", "timedatectl"),
+    ReasonCode.IN_TWO_LOG_DIRS: (two_places, "would not start with both", "log offsets {dir}/1"),
+    ReasonCode.CUT_SHORT: (cut_short, "left by a cleaning", "compactor recover {dir}"),
+    ReasonCode.FOREIGN_FILE: (foreign_file, "backup.log: ", "out of the log directory"),
+    ReasonCode.LOG_DIR_DAMAGED: (
         damaged_checkpoint,
         "{dir}/cleaner-offset-checkpoint",
         "Look at the file",
     ),
-    ReasonKind.SET_ASIDE: (remembered, "a wrong checksum", "--retry"),
-    ReasonKind.DAMAGED: (damaged, "byte 0", "compactor verify {dir} t-0"),
-    ReasonKind.UNREADABLE: (unreadable, "which is not followed", "sudo -u kafka"),
-    ReasonKind.SEGMENT_TOO_LARGE: (too_large, "has 2147483648 bytes", "another replica"),
+    ReasonCode.SET_ASIDE: (remembered, "a wrong checksum", "--retry"),
+    ReasonCode.DAMAGED: (damaged, "byte 0", "compactor verify {dir} t-0"),
+    ReasonCode.UNREADABLE: (unreadable, "which is not followed", "sudo -u kafka"),
+    ReasonCode.SEGMENT_TOO_LARGE: (too_large, "has 2147483648 bytes", "another replica"),
 }
 
 
-# what a run says of a log and `explain` cannot: test_saved_plans and test_turns have them
-OF_RUNS = {ReasonKind.NOT_REVIEWED, ReasonKind.OVER_BUDGET, ReasonKind.NO_ROOM}
+# what a run says of a log and `explain` cannot: the tests of rounds, plans and turns have them
+OF_RUNS = {
+    *(ReasonCode.NOT_REVIEWED, ReasonCode.OVER_BUDGET, ReasonCode.NO_ROOM, ReasonCode.FAILED),
+    *(ReasonCode.UNSUPPORTED_FORMAT, ReasonCode.NULL_KEYS, ReasonCode.CHANGED_MEANWHILE),
+    *(ReasonCode.INPUT_OUTPUT, ReasonCode.FAULTY_MACHINE, ReasonCode.NOT_FINISHED),
+}
+OF_COMMANDS = {ReasonCode.LOG_DIRS_MISSING, ReasonCode.UNFIT_EXECUTOR}  # errors, and of no log
+ROOMS = ("planning", "cleaning", "retention")  # and cluster_settings: where a log gets its reason
 
 
-def test_every_kind_of_reason_is_met_here() -> None:
-    planning = Path(remedies.__file__).parent
+def test_every_reason_of_a_log_is_met_here() -> None:
+    root = Path(remedies.__file__).parents[1]
+    files = [root / "cluster_settings.py", *(p for room in ROOMS for p in (root / room).iterdir())]
     named = {
-        getattr(ReasonKind, name)
-        for path in (*planning.glob("*.py"), *planning.parent.glob("*.py"))
-        for name in re.findall(r"\bReasonKind\.([A-Z_]+)", path.read_text(encoding="utf-8"))
+        ReasonCode[name]
+        for path in files
+        if path.suffix == ".py"
+        for name in re.findall(r"\bReasonCode\.([A-Z_]+)", path.read_text(encoding="utf-8"))
     }
-    assert CASES.keys() | OF_RUNS == REMEDIES.keys() | OF_RUNS == named | OF_RUNS
+    assert CASES.keys() | OF_RUNS == REMEDIES.keys() == named - OF_COMMANDS
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_a_reason_comes_with_what_to_do(tmp_path: Path, kind: ReasonKind) -> None:
+def test_a_reason_comes_with_what_to_do(tmp_path: Path, kind: ReasonCode) -> None:
     met, said, helps = CASES[kind]
     found = met(tmp_path)
     where = str(tmp_path)
-    assert found.reason_kind is kind
+    assert found.reason_code is kind
     assert found.verdict.startswith(f"{found.topic}-{found.partition} is ")
     assert said.format(dir=where) in found.verdict
     assert found.remedy is not None

@@ -34,7 +34,7 @@ def test_the_whole_report() -> None:
     gone = RetentionReport(SegmentCounts(1, 10), SegmentCounts(2, 20), SegmentCounts(3, 30), 700)
     sections = LogSections(6_000_000, 1_000_000, 4_000_000, 500_000)
     cleaned = replace(log(0), retention=gone, sections=sections)
-    bad = replace(log(1, LogStatus.SET_ASIDE, "bad"), reason_kind=ReasonCode.DAMAGED)
+    bad = replace(log(1, LogStatus.SET_ASIDE, "bad"), reason_code=ReasonCode.DAMAGED)
     document = report_document(report(cleaned, bad))
     retention = {
         "log_start": {"segments": 1, "bytes": 10},
