@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from pyspark import SparkContext
 
 from cleaner_jobs.spark.executor_problem import ExecutorProblem, Lack
+from cleaner_jobs.spark.job_description import JobGroup
 from cleaner_jobs.spark.spark_session import (
     DEFAULT_MASTER,
     SPARK_ERRORS,
@@ -58,8 +59,9 @@ def executor_problems(
     filesystem.replace_file(token_path, token.encode())
     files = [(s.path, s.log_bytes, s.log_mtime_ns, s.log_inode) for s in samples]
     asked = Asked(token_path, token, files, to_write)
+    group = JobGroup(work_dir, "compactor: can every executor do its part")
     try:
-        with running_job(spark, work_dir, lambda: _answers(spark, asked)) as outcome:
+        with running_job(spark, group, lambda: _answers(spark, asked)) as outcome:
             answers = outcome.result()
     except SPARK_ERRORS as error:
         found = _python_problems(spark, work_dir)

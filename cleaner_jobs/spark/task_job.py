@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark import RDD, SparkContext, TaskContext
 
+from cleaner_jobs.spark.job_description import JobGroup, RunDescription
 from cleaner_jobs.spark.spark_session import SPARK_ERRORS, cause_of_failure
 from cleaner_jobs.task_values import REWRITE, Row, save_task, task_file
 from cleaner_jobs.tasks.early_rows import EarlyRows
@@ -39,8 +40,8 @@ def core_count(spark: SparkContext) -> int:
 class SparkTasks:
     """Runs the tasks of a round as tasks of Spark."""
 
-    def __init__(self, spark: SparkContext) -> None:
-        self._spark = spark
+    def __init__(self, spark: SparkContext, description: RunDescription) -> None:
+        self._spark, self._description = spark, description
 
     def core_count(self) -> int:
         return core_count(self._spark)
@@ -52,13 +53,21 @@ class SparkTasks:
         tasks: list[dict[str, Any]],
         take: Callable[[Sequence[Row]], None],
     ) -> list[Row]:
-        return run_stage(self._spark, work_dir, stage, tasks, take)
+        job = StageJob(work_dir, stage, self._description.of_stage(stage, tasks))
+        return run_stage(self._spark, job, tasks, take)
+
+
+class StageJob(NamedTuple):
+    """A stage of ours, which is a job of Spark's."""
+
+    work_dir: str
+    stage: str
+    description: str
 
 
 def run_stage(
     spark: SparkContext,
-    work_dir: str,
-    stage: str,
+    job: StageJob,
     tasks: list[dict[str, Any]],
     take: Callable[[Sequence[Row]], None],
 ) -> list[Row]:
@@ -70,11 +79,13 @@ def run_stage(
     Raise StageFailedError where Spark gives up. An interrupt cancels the job, but tasks that run
     may go on for a while.
     """
+    work_dir, stage, description = job
     for number, task in enumerate(tasks):
         save_task(task_file(work_dir, stage, number), task)
     try:
+        group = JobGroup(work_dir, description)
         with running_job(
-            spark, work_dir, lambda: _rows(spark, work_dir, stage, len(tasks))
+            spark, group, lambda: _rows(spark, work_dir, stage, len(tasks))
         ) as outcome:
             early_rows = EarlyRows(work_dir, stage)
             while not wait([outcome], LOOK_SECONDS).done:
@@ -86,7 +97,7 @@ def run_stage(
 
 @contextmanager
 def running_job(
-    spark: SparkContext, group: str, work: Callable[[], list[Row]]
+    spark: SparkContext, group: JobGroup, work: Callable[[], list[Row]]
 ) -> Iterator[Future[list[Row]]]:
     """Do work on another thread: where Java is being waited for, a signal would wait with it.
 
@@ -97,7 +108,7 @@ def running_job(
 
     def run() -> None:
         try:
-            spark.setJobGroup(group, "log compaction", interruptOnCancel=True)
+            spark.setJobGroup(group.name, group.description, interruptOnCancel=True)
             outcome.set_result(work())
         except BaseException as error:
             outcome.set_exception(error)
@@ -109,7 +120,7 @@ def running_job(
     finally:
         deadline = time.monotonic() + GIVE_UP_SECONDS
         while not outcome.done() and time.monotonic() < deadline:
-            spark.cancelJobGroup(group)
+            spark.cancelJobGroup(group.name)
             thread.join(CANCEL_SECONDS)
 
 

@@ -43,12 +43,14 @@ def open_runner(
     if choice.runner is not None:
         yield choice.runner
         return
+    from cleaner_jobs.spark.job_description import RunDescription
     from cleaner_jobs.spark.task_job import SparkTasks
 
     session = choice.session
     given = None if session is None else nullcontext(session.sparkContext)
     with given or _spark(choice.master, logs, facts, progress, start) as spark:
-        yield SparkTasks(spark)
+        names = {log.log_id: f"{log.topic}-{log.partition}" for log in logs}
+        yield SparkTasks(spark, RunDescription(facts.run_id, names))
 
 
 @contextmanager

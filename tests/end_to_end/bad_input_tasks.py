@@ -133,12 +133,12 @@ def misbehaving(stage: str, behaviour: Behaviour) -> Iterator[None]:
     jobs: Any = task_job
     run_stage = jobs.run_stage
 
-    def run_hooked(spark: Any, work_dir: str, its_stage: str, values: Any, take: Any) -> Any:
-        if its_stage != stage:
-            return run_stage(spark, work_dir, its_stage, values, take)
+    def run_hooked(spark: Any, job: task_job.StageJob, values: Any, take: Any) -> Any:
+        if job.stage != stage:
+            return run_stage(spark, job, values, take)
         jobs.TaskContext = _Hook(stage, behaviour)
         try:
-            return run_stage(spark, work_dir, its_stage, values, take)
+            return run_stage(spark, job, values, take)
         finally:
             jobs.TaskContext = TaskContext
 

@@ -28,11 +28,11 @@ UNPRIVILEGED = (*WITHOUT_PRIVILEGES, *LAUNCHER) if IS_ROOT else LAUNCHER
 COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
 
 
-def submitted(*words: object, local_dirs: str = "") -> subprocess.CompletedProcess[str]:
-    """By spark-submit, with these directories for Spark's blocks."""
+def submitted(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
+    """By spark-submit, with these options of Spark: eventLog__dir is spark.eventLog.dir."""
     submit = spark_home(os.environ) / "bin" / "spark-submit"
     entry = compactor("--entry-file").stdout.strip()
-    given = ["--conf", f"spark.local.dir={local_dirs}"] if local_dirs else []
+    given = [f"--conf=spark.{name.replace('__', '.')}={value}" for name, value in options.items()]
     return subprocess.run(
         [str(submit), "--master", "local[1]", *given, entry, *map(str, words)],
         capture_output=True,
@@ -40,6 +40,19 @@ def submitted(*words: object, local_dirs: str = "") -> subprocess.CompletedProce
         timeout=300,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
     )
+
+
+PHASES_IN_SPARK = ("scan", "resolve", "rewrite")
+
+
+def described(event_log: Path, kind: str) -> list[str]:
+    """The descriptions of jobs or stages in Spark's event log, as its history server shows them."""
+    [path] = [
+        path for path in event_log.rglob("*") if path.name.startswith(("events_1_", "local-"))
+    ]
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    found = [event["Properties"] for event in events if event["Event"] == kind]
+    return [properties["spark.job.description"] for properties in found]
 
 
 def in_process(*words: object) -> subprocess.CompletedProcess[str]:
@@ -297,13 +310,22 @@ class TestRound:
         assert again.returncode == 0
         assert summary(again)["totals"]["logs"]["passed-over"] == 1
 
-    def test_spark_submit_does_the_same_with_the_same_codes(self, log_dir: Path) -> None:
+    def test_spark_submit_does_the_same_with_the_same_codes(
+        self, log_dir: Path, tmp_path: Path
+    ) -> None:
         words = ("--as-of", "5000", "--any-clock", "--log-format", "json")
-        done = submitted("run", log_dir, *COMPACTED, *words)
+        (tmp_path / "events").mkdir()
+        events = {"eventLog__enabled": "true", "eventLog__dir": tmp_path / "events"}
+        done = submitted("run", log_dir, *COMPACTED, *words, eventLog__compress="false", **events)
         assert done.returncode == 0, done.stderr
-        lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+        lines = [
+            json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"time"')
+        ]
         assert {line["run_id"] for line in lines} == {summary(done)["run_id"]}
         assert {"scan", "resolve", "rewrite", "swap"} <= {line["phase"] for line in lines}
+        phases = [f"compactor {lines[0]['run_id']} {p}: orders-0" for p in PHASES_IN_SPARK]
+        assert described(tmp_path / "events", "SparkListenerJobStart")[-3:] == phases
+        assert described(tmp_path / "events", "SparkListenerStageSubmitted")[-3:] == phases
         assert summary(done)["totals"]["records"]["kept"] == 4
         wrong = submitted("run", log_dir, "--as-of", "x")
         assert wrong.returncode == 2, wrong.stderr
@@ -313,7 +335,7 @@ class TestRound:
     def test_spark_submit_may_keep_no_blocks_in_a_log_directory(self, log_dir: Path) -> None:
         """Each stays a directory there that no broker knows: it would not start (F-1.4)."""
         before = state_of(log_dir)
-        refused = submitted("run", log_dir, *COMPACTED, local_dirs=f"/var/tmp,{log_dir}/blocks")
+        refused = submitted("run", log_dir, *COMPACTED, local__dir=f"/var/tmp,{log_dir}/blocks")
         assert refused.returncode == 2, refused.stderr
         told = f"spark.local.dir {log_dir}/blocks: inside of log directory {log_dir}"
         assert told in refused.stdout
