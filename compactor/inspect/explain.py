@@ -15,9 +15,10 @@ from compactor.host.suggestions import did_you_mean
 from compactor.inspect.log_sections import Bounds, Mark, Section, position_of, sections_of
 from compactor.planning.candidate import Judgement, RoundClock, prepare
 from compactor.planning.notices import notices_of
+from compactor.planning.reasons import CODE_OF_BOUND, tightest_bound, waiting
 from compactor.planning.remedies import LogPlace, Remedy, remedy_of
 from compactor.planning.round_plan import RoundPlan
-from compactor.planning.selection import BoundName
+from compactor.planning.selection import Bound, BoundName
 from compactor.reason_codes import ReasonCode
 from compactor.retention.retention_round import retention_report
 from compactor.round_report import LogReport, LogStatus, RetentionReport
@@ -47,7 +48,7 @@ class Explanation(NamedTuple):
     notices: tuple[str, ...]
     as_of_ms: int
     warnings: tuple[str, ...] = ()  # of no log
-    reason_code: ReasonCode | None = None  # None: it would be cleaned
+    reason_code: ReasonCode | None = None  # None: it would be cleaned, or a part of it
     verdict: str = ""  # a sentence
     remedy: Remedy | None = None  # None: there is nothing to be helped
     sections: tuple[Section, ...] = ()  # none where the log was not judged or cannot be read
@@ -79,7 +80,9 @@ def explain(plan: RoundPlan, topic_partition: str, config: Config) -> Explanatio
     judgement = _looked_into(facts.judgement, plan, config) if facts else None
     sections, marks = _cut(judgement) if judgement else ((), ())
     report = reports[0] if reports else None
-    kind = report.reason_code if report else None
+    code = report.reason_code if report else None
+    held = _held_by(judgement) if judgement and not report else None
+    to_help = CODE_OF_BOUND[held.name] if held else code
     return Explanation(
         log_dir=places[0],
         topic=topic,
@@ -91,16 +94,26 @@ def explain(plan: RoundPlan, topic_partition: str, config: Config) -> Explanatio
         notes=facts.notes if facts else (),
         notices=notices_of(plan),
         as_of_ms=plan.as_of_ms,
-        reason_code=kind,
-        verdict=_verdict(topic_partition, report, judgement),
-        remedy=remedy_of(kind, LogPlace(places[0], topic, partition)) if kind else None,
+        reason_code=code,
+        verdict=_verdict(topic_partition, report, judgement, held),
+        remedy=remedy_of(to_help, LogPlace(places[0], topic, partition)) if to_help else None,
         sections=sections,
         marks=marks,
     )
 
 
-def _verdict(name: str, report: LogReport | None, judgement: Judgement | None) -> str:
-    """The outcome and its reason as one sentence, with its full stop."""
+def _held_by(judgement: Judgement) -> Bound | None:
+    """What keeps another part of a log that is to be cleaned from being cleaned, too."""
+    held = tightest_bound(judgement)
+    first = judgement.cleanable.first_uncleanable_offset
+    waits = any(s.base_offset >= first for s in judgement.partition.segments[:-1])
+    return held if waits and held.name is not BoundName.ACTIVE_SEGMENT else None
+
+
+def _verdict(
+    name: str, report: LogReport | None, judgement: Judgement | None, held: Bound | None
+) -> str:
+    """The outcome and its reason, and what has to wait: a sentence each, with its full stop."""
     if report is not None:
         is_set_aside = report.status is LogStatus.SET_ASIDE
         outcome = "is set aside, and would be left as it is" if is_set_aside else "is not compacted"
@@ -113,7 +126,8 @@ def _verdict(name: str, report: LogReport | None, judgement: Judgement | None) -
     if not found.ratio > least:
         lag = duration_text(judgement.config.max_compaction_lag_ms)
         why = f"and have waited for longer than max.compaction.lag.ms of {lag}"
-    return f"{name} would be compacted now: {dirty}, {why}."
+    rest = f" {waiting(judgement, held)}." if held else ""
+    return f"{name} would be compacted now: {dirty}, {why}.{rest}"
 
 
 def _cut(judgement: Judgement) -> tuple[tuple[Section, ...], tuple[Mark, ...]]:

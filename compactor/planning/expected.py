@@ -50,10 +50,13 @@ def expected_lines(expected: Expected) -> list[str]:
         lines.append(f"A run would free {freed}, {sample}{untold}")
     if expected.seconds:
         known = f"the last {counted(expected.runs, 'run')} here" if expected.runs else "a guess"
-        lines.append(
-            f"It would take about {duration_text(round(expected.seconds * 1000))}, by {known}"
-        )
+        lines.append(f"It would take about {_about(expected.seconds)}, by {known}")
     return lines
+
+
+def _about(seconds: float) -> str:
+    """Whole seconds: it is not known better."""
+    return duration_text(max(round(seconds), 1) * 1000)
 
 
 def expected_document(expected: Expected) -> dict[str, Any]:
@@ -65,9 +68,7 @@ def how_true(expected: Mapping[str, Any], report: CleaningReport) -> str:
     """What a saved plan had expected, beside what became of it: one sentence."""
     done = (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
     freed = sum(log.bytes_before - log.bytes_after for log in report.logs if log.status in done)
-    took, thought = (
-        duration_text(round(seconds * 1000)) for seconds in (report.seconds, expected["seconds"])
-    )
+    took, thought = (_about(seconds) for seconds in (report.seconds, expected["seconds"]))
     text = f"The plan expected {thought}, it took {took}"
     if expected["least_bytes"] is None:
         return text

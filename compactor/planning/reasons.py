@@ -10,7 +10,7 @@ from compactor.reason_codes import ReasonCode
 from compactor.round_report import Reason
 from compactor.topic_config import MAX_LONG, TopicConfig
 
-_KINDS = {
+CODE_OF_BOUND = {
     BoundName.ACTIVE_SEGMENT: ReasonCode.NOTHING_NEW,
     BoundName.HIGH_WATERMARK: ReasonCode.HIGH_WATERMARK,
     BoundName.OPEN_TRANSACTION: ReasonCode.OPEN_TRANSACTION,
@@ -42,7 +42,7 @@ def why_not_eligible(judgement: Judgement) -> Reason:
     cleanable = judgement.cleanable
     held = tightest_bound(judgement)
     if not cleanable.cleanable_bytes:
-        return Reason(_KINDS[held.name], _why_nothing(judgement))
+        return Reason(CODE_OF_BOUND[held.name], _why_nothing(judgement))
     config = judgement.config
     share = f"{cleanable.cleanable_bytes} of {cleanable.total_bytes} bytes are dirty"
     needed = f"min.cleanable.dirty.ratio {config.min_cleanable_dirty_ratio}"
@@ -51,7 +51,7 @@ def why_not_eligible(judgement: Judgement) -> Reason:
         lag = duration_text(config.max_compaction_lag_ms)
         parts.append(f"max.compaction.lag.ms of {lag} has not run out")
     if held.name is not BoundName.ACTIVE_SEGMENT:
-        parts.append(_waiting(judgement, held))
+        parts.append(waiting(judgement, held))
     return Reason(ReasonCode.BELOW_RATIO, "; ".join(parts))
 
 
@@ -92,10 +92,10 @@ def _why_nothing(judgement: Judgement) -> str:
     advice = ""
     if held.name is BoundName.HIGH_WATERMARK:
         advice = "; --assume-fully-replicated looks past it"
-    return _waiting(judgement, held) + advice
+    return waiting(judgement, held) + advice
 
 
-def _waiting(judgement: Judgement, bound: Bound) -> str:
+def waiting(judgement: Judgement, bound: Bound) -> str:
     """How much is dirty and kept from being cleaned by a bound, without the active segment."""
     first = judgement.cleanable.first_uncleanable_offset
     sizes = [s.log_bytes for s in judgement.partition.segments[:-1] if s.base_offset >= first]

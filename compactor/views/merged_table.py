@@ -1,5 +1,7 @@
 """Reports of several hosts as one table, and as one document."""
 
+from collections.abc import Sequence
+
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -15,9 +17,9 @@ _SUCCESS = (0, 5)
 def merged_view(merged: MergedReports) -> RenderableType:
     """A row for each report, what went wrong, and the sum."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("host", "command", "status"):
+    for heading in ("started", "host", "command", "status"):
         table.add_column(heading, overflow="fold")
-    for heading in ("cleaned", "freed", "seconds"):
+    for heading in ("logs", "freed", "seconds"):
         table.add_column(heading, justify="right", no_wrap=True)
     errors = []
     for path, document in merged.reports:
@@ -25,7 +27,7 @@ def merged_view(merged: MergedReports) -> RenderableType:
         if document.get("error"):
             named = f"{printable(document['host'])} ({printable(path)})"
             errors.append(Text(f"{named}: {one_line(document['error'])}"))
-    total = f"{counted(len(merged.reports), 'report')}: {_sum_of(merged.totals)}"
+    total = f"{counted(len(merged.reports), 'report')}: {_sum_of(merged.reports)}"
     return Group(table, *errors, Text(total))
 
 
@@ -40,9 +42,11 @@ def _cells(document: Document) -> list[str]:
         status += f" ({document['reason_code']})"
     totals = document.get("totals") or {}
     seconds = document.get("seconds")
+    dry = " --dry-run" if document.get("dry_run") else ""
     return [
+        printable(str(document.get("started_at", ""))[:19].replace("T", " ")),
         printable(str(document["host"])),
-        printable(str(document["command"])),
+        printable(f"{document['command']}{dry}"),
         printable(status),
         f"{_cleaned(totals):,}" if "logs" in totals else "",
         size_text(_freed(totals)) if "bytes_before" in totals else "",
@@ -50,10 +54,17 @@ def _cells(document: Document) -> list[str]:
     ]
 
 
-def _sum_of(totals: Document) -> str:
-    if "bytes_before" not in totals:
+def _sum_of(reports: Sequence[tuple[str, Document]]) -> str:
+    """Of what was done; a dry run has done nothing."""
+    done = [
+        document["totals"]
+        for _, document in reports
+        if "bytes_before" in (document.get("totals") or {}) and not document.get("dry_run")
+    ]
+    logs, freed = sum(map(_cleaned, done)), sum(map(_freed, done))
+    if not logs:
         return "none of them has cleaned anything"
-    return f"{counted(_cleaned(totals), 'log')} cleaned, {size_text(_freed(totals))} freed"
+    return f"{counted(logs, 'log')} cleaned, {size_text(freed)} freed"
 
 
 def _cleaned(totals: Document) -> int:

@@ -26,7 +26,7 @@ _ORDERS = {
     Order.SMALLEST: "smallest first",
     Order.OLDEST: "longest dirty first",
 }
-_HELD_BY = {
+HELD_BY = {
     BoundName.HIGH_WATERMARK: "high watermark",
     BoundName.OPEN_TRANSACTION: "transaction",
     BoundName.ACTIVE_SEGMENT: "active segment",
@@ -138,4 +138,4 @@ def held(extent: Extent) -> tuple[str, str]:
     """How many dirty bytes cannot be cleaned yet, and what keeps most of them."""
     if not extent.held_bytes or extent.held_by is None:
         return "", ""
-    return size_text(extent.held_bytes), _HELD_BY[extent.held_by]
+    return size_text(extent.held_bytes), HELD_BY[extent.held_by]

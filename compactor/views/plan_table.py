@@ -12,40 +12,26 @@ from compactor.planning.expected import Estimates, Expected, expected_lines
 from compactor.planning.inventory import Extent, by_standing, extent_of
 from compactor.planning.notices import notices_of
 from compactor.planning.order import Order
-from compactor.planning.outcomes import Standing
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts, leaving_out
 from compactor.retention.retention_round import retention_report
 from compactor.round_report import LogReport, LogStatus
 from compactor.views.fitting_table import Column, table_lines
 from compactor.views.plan_json import plan_totals
+from compactor.views.plan_remedies import STANDINGS, remedies_table
 from compactor.views.plan_rows import held, logs_lines, topics_lines
 from compactor.views.report_table import RETENTION_ESTIMATE, retention_table
 from compactor.views.report_totals import group_reasons
+from storage.log.cluster_metadata import METADATA_DIR
 
 SHOWN_ROWS = 10
 SHOWN_REASONS = 3  # of set-aside logs, where not everything is shown
 SHOWN_NAMES = 3
+NOT_REFUSED = (
+    "A run would not be refused: no broker and no other run is at work here, the broker stopped "
+    "cleanly, and there is room"
+)
 _ALL = "all: --all, or --format json"
-_STANDINGS = {
-    Standing.TO_CLEAN: "to clean",
-    Standing.BELOW_RATIO: "not dirty enough yet",
-    Standing.OPEN_TRANSACTION: "blocked by an open transaction",
-    Standing.HIGH_WATERMARK: "blocked by the high watermark",
-    Standing.MIN_COMPACTION_LAG: "blocked by min.compaction.lag.ms",
-    Standing.NOTHING_NEW: "nothing dirty but the active segment",
-    Standing.NOT_COMPACTED: "not compacted by policy",
-    Standing.UNKNOWN_POLICY: "policy not known",
-    Standing.LEFT_OUT: "left out by a filter",
-    Standing.ANOTHER_TOPIC: "of a topic that is gone",
-    Standing.EMPTY: "empty",
-    Standing.MOVING: "being moved to another directory",
-    Standing.CLOCK_BEHIND: "written after this clock",
-    Standing.NOT_REVIEWED: "not in the saved plan",
-    Standing.OVER_BUDGET: "left out by the budget",
-    Standing.METADATA_LOG: "the metadata log",
-    Standing.SET_ASIDE: "set aside",
-}
 _STANDING_COLUMNS = (
     Column("logs", 0),
     Column("size", 1),
@@ -60,7 +46,9 @@ class Said(NamedTuple):
     """What is known beside the plan."""
 
     space: SpaceFacts | None = None
-    refusals: Sequence[str] = ()  # why a run would not be done, in its words
+    refusals: Sequence[str] | None = (
+        None  # why a run would not be done, in its words; None: unasked
+    )
     warnings: Sequence[str] = ()
     expected: Expected | None = None
     estimates: Estimates | None = None  # by partition directory; None: nothing was sampled
@@ -100,6 +88,8 @@ def plan_view(
             else topics_lines(plan, width, screen.order, screen.top)
         )
         parts.append(Text())
+    remedies = remedies_table(plan)
+    parts += [remedies, Text()] if remedies else []
     parts += _reasons(plan, is_whole)
     parts += _retention(plan, is_whole)
     parts += [Text(line) for line in _remarks(plan)]
@@ -107,14 +97,18 @@ def plan_view(
     parts += [Text(line) for line in _space_lines(said.space)]
     parts += [Text(one_line(notice)) for notice in notices_of(plan)]
     parts += [Text(f"Warning: {one_line(warning)}", "bold") for warning in said.warnings]
-    parts += [Text(f"A run would be refused: {one_line(why)}", "bold") for why in said.refusals]
+    parts += [
+        Text(f"A run would be refused: {why}", "bold") for why in map(one_line, said.refusals or ())
+    ]
+    if said.refusals == () and plan.logs:
+        parts.append(Text(NOT_REFUSED))
     parts.append(Text(_summary(plan)))
     return Group(*parts)
 
 
 def _standing_lines(plan: RoundPlan, whole: Extent, width: int) -> list[Text]:
     found = by_standing(plan.inventory)
-    rows = [_standing_row(_STANDINGS[standing], extent) for standing, extent in found.items()]
+    rows = [_standing_row(STANDINGS[standing], extent) for standing, extent in found.items()]
     if len(rows) > 1:
         rows.append(_standing_row("all", whole))
     return table_lines("where the logs stand", _STANDING_COLUMNS, rows, width)
@@ -142,9 +136,9 @@ def _reasons(plan: RoundPlan, is_whole: bool) -> list[RenderableType]:
         if reports and (is_whole or status is LogStatus.SET_ASIDE):
             parts.append(_reasons_table(title, reports, is_whole))
         elif reports:
-            parts.append(
-                Text("Why one of the others is not cleaned: compactor explain; all: --all")
-            )
+            where = " ".join(shell_word(log_dir.path) for log_dir in plan.log_dirs)
+            command = f"compactor explain {where} TOPIC-PARTITION"
+            parts.append(Text(f"Why a log is not cleaned: {command}; of all: --all"))
     return parts
 
 
@@ -181,12 +175,13 @@ def _remarks(plan: RoundPlan) -> list[str]:
     """What else an operator should know before the round is run."""
     remarks = []
     for log_dir in plan.log_dirs:
+        ignored = [found for found in log_dir.ignored if found[0] != METADATA_DIR]
         remarks += [
             f"{printable(log_dir.path)}: {printable(name)} is not looked at: {one_line(reason)}"
-            for name, reason in log_dir.ignored[:SHOWN_NAMES]
+            for name, reason in ignored[:SHOWN_NAMES]
         ]
-        if len(log_dir.ignored) > SHOWN_NAMES:
-            remarks.append(f"… and {len(log_dir.ignored) - SHOWN_NAMES:,} more ({_ALL})")
+        if len(ignored) > SHOWN_NAMES:
+            remarks.append(f"… and {len(ignored) - SHOWN_NAMES:,} more ({_ALL})")
         repairs = len(plan.checkpoint_repairs.get(log_dir.path, {}))
         if repairs:
             where = f"cleaner checkpoint of {printable(log_dir.path)}"

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compactor.host.printable import iso_time, one_line, printable, size_text
+from compactor.planning.remedies import REMEDIES
 from compactor.retention.rules import Rule
 from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus
 from compactor.views.copy_lines import copy_lines
@@ -165,7 +166,9 @@ def _reasons_table(logs: list[LogReport]) -> Table:
 def _reason(group: ReasonGroup, style: str) -> Text:
     names = _some([printable(name) for name in group.names])
     word = "failed: " if group.status is LogStatus.FAILED else ""
-    return Text(f"{word}{one_line(group.reason)}", style).append(f"\n{names}", "dim")
+    text = Text(f"{word}{one_line(group.reason)}", style).append(f"\n{names}", "dim")
+    remedy = REMEDIES.get(group.reason_code) if group.reason_code else None
+    return text.append(f"\n→ {remedy.briefly}") if remedy and remedy.briefly else text
 
 
 def _phases_table(report: CleaningReport) -> Table:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from itertools import groupby
 
+from compactor.reason_codes import ReasonCode
 from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus, RetentionReport
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -32,6 +33,7 @@ class ReasonGroup:
     status: LogStatus
     reason: str  # varying numbers as `least…greatest`
     names: tuple[str, ...]
+    reason_code: ReasonCode | None = None
 
 
 def rewritten(report: CleaningReport) -> list[LogReport]:
@@ -65,7 +67,7 @@ def group_reasons(logs: Iterable[LogReport]) -> list[ReasonGroup]:
         shape = NUMBER.sub("#", _without_names(log))
         groups.setdefault((log.status, shape), []).append(log)
     found = [
-        ReasonGroup(status, _common(same), tuple(_name(log) for log in same))
+        ReasonGroup(status, _common(same), tuple(_name(log) for log in same), same[0].reason_code)
         for (status, _), same in groups.items()
     ]
     return sorted(found, key=lambda group: -len(group.names))

@@ -27,7 +27,16 @@ _WORST_FIRST = (
     ExitCode.OK,
 )
 _NEEDED = ("schema_version", "command", "status", "exit_code", "reason_code", "run_id", "host")
-_OF_EACH = (*_NEEDED[1:], "changed", "started_at", "seconds", "log_dirs", "error", "totals")
+_OF_EACH = (
+    *_NEEDED[1:],
+    "changed",
+    "dry_run",
+    "started_at",
+    "seconds",
+    "log_dirs",
+    "error",
+    "totals",
+)
 
 Document = Mapping[str, Any]
 

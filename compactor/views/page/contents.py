@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from compactor.host.printable import counted, one_line, printable, size_text
+from compactor.planning.remedies import REMEDIES, LogPlace, remedy_of
+from compactor.reason_codes import ReasonCode
 from compactor.views.page.rows import Row
 from compactor.views.report_json import JsonObject
 
+_CODES = {code.value: code for code in REMEDIES}
 SHOWN_BARS = 8
 SHOWN_LARGEST = 12
 
@@ -51,6 +54,31 @@ class Drawn(NamedTuple):
 class Sentence(NamedTuple):
     text: str
     mood: str  # good, warn, bad
+
+
+class Help(NamedTuple):
+    """What to do about logs that are not cleaned for one reason; commands are for one of them."""
+
+    reason: str
+    logs: str
+    words: str
+    commands: tuple[str, ...]
+
+
+def help_of(rows: Iterable[Row]) -> list[Help]:
+    """For each reason that something can be done about, that of most bytes first."""
+    by_code: dict[ReasonCode, list[Row]] = {}
+    for row in rows:
+        if row.code in _CODES and REMEDIES[_CODES[row.code]].briefly:
+            by_code.setdefault(_CODES[row.code], []).append(row)
+    found = []
+    for code, same in sorted(by_code.items(), key=lambda item: -sum(r.total for r in item[1])):
+        largest = max(same, key=lambda row: row.total)
+        place = LogPlace(largest.log_dir, largest.topic, largest.partition)
+        words, commands, _ = remedy_of(code, place)
+        named = one_line(largest.name) if len(same) == 1 else f"{len(same):,} logs"
+        found.append(Help(code.value, named, one_line(words), tuple(map(one_line, commands))))
+    return found
 
 
 def verdict_of(document: JsonObject) -> Sentence:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compactor.host.printable import one_line, printable
-from compactor.views.page.contents import charts_of, largest_of, tiles_of, verdict_of
+from compactor.views.page.contents import charts_of, help_of, largest_of, tiles_of, verdict_of
 from compactor.views.page.rows import Row, rows_of
 from compactor.views.report_json import JsonObject
 
@@ -58,6 +58,7 @@ def _page(document: JsonObject, rows: Sequence[Row]) -> dict[str, Any]:
         "told": [one_line(line) for line in told],
         "charts": charts_of(document, rows),
         "largest": largest_of(rows),
+        "helps": help_of(rows),
         "has_logs": bool(rows),
         "facts": _facts(document),
     }

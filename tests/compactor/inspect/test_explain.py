@@ -61,6 +61,20 @@ def test_an_open_transaction_is_shown_of_any_log(tmp_path: Path, is_eligible: bo
     assert found["first uncleanable offset"][0] == 2
 
 
+def test_what_keeps_a_part_of_a_log_is_told_with_what_to_do(tmp_path: Path) -> None:
+    """The rest of it is compacted, so no reason code says so."""
+    log_dir = build(tmp_path / "d", Shape(producer_id=7, segments=4))
+    open_transaction(tmp_path / "d" / "t-0", producer_id=7, first_offset=3, end_offset=8)
+    found = explained([log_dir], "t-0", with_settings({"min.cleanable.dirty.ratio": "0"}))
+    assert found.outcome == "to-clean" and found.reason_code is None
+    assert "would be compacted now" in found.verdict
+    assert "from offset 2 on wait behind the open transaction 3 (producer 7" in found.verdict
+    assert found.remedy is not None and "compactor log abort" in found.remedy.commands[1]
+    well = explained([build(tmp_path / "e")], "t-0", with_settings({}))
+    assert (well.outcome, well.remedy) == ("to-clean", None)
+    assert "wait" not in well.verdict
+
+
 def test_without_open_transactions_the_high_watermark_is_stable(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d")
     clean_up_to(tmp_path / "d", ("t", 0, 4))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compactor.views.page.contents import charts_of, largest_of, verdict_of
+from compactor.views.page.contents import charts_of, help_of, largest_of, verdict_of
 from compactor.views.page.html import html_page
 from compactor.views.page.rows import rows_of
 from tests.browser.documents import EVIL, plan_document, run_document
@@ -77,3 +77,22 @@ def test_the_charts_add_up() -> None:
     by_reason, gains, *_ = charts_of(document, rows_of(document))
     assert [(b.label, b.text) for b in by_reason.bars[:1]] == [("cleaned", "6.0 kB · 6")]
     assert {bar.text for bar in gains.bars} == {"500 B"}
+
+
+def test_what_to_do_is_told_once_for_each_reason_with_a_command_for_the_largest_log() -> None:
+    log = {"log_dir": "/data/a b", "topic": "t", "status": "passed-over", "reason": "x"}
+    logs = [
+        {**log, "partition": 0, "reason_code": "active-segment", "total_bytes": 10},
+        {**log, "partition": 1, "reason_code": "active-segment", "total_bytes": 20},
+        {**log, "partition": 2, "reason_code": "unknown-policy", "total_bytes": 90},
+        {**log, "partition": 3, "reason_code": "nothing-new", "total_bytes": 99},  # it is well
+        {**log, "partition": 4, "reason_code": "of-a-later-version", "total_bytes": 99},
+    ]
+    document = plan_document(0) | {"logs": [], "not_taken": logs}
+    helps = help_of(rows_of(document))
+    assert [(help_.reason, help_.logs) for help_ in helps] == [
+        ("unknown-policy", "t-2"),
+        ("active-segment", "2 logs"),
+    ]
+    assert helps[1].commands[-1] == "compactor log roll '/data/a b' t-1"
+    assert "<code>compactor log roll &#39;/data/a b&#39; t-1</code>" in html_page(document)

@@ -13,14 +13,23 @@ from compactor.planning.notices import ALL_LOG_DIRS
 from compactor.planning.order import Order
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.views.plan_json import plan_document
-from compactor.views.plan_table import ONE_SCREEN, Screen, plan_view
+from compactor.views.plan_table import (
+    NOT_REFUSED,
+    NOTHING_ELSE,
+    ONE_SCREEN,
+    Said,
+    Screen,
+    plan_view,
+)
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build, clean_up_to, with_settings
 
 
-def shown(plan: RoundPlan, width: int = 120, screen: Screen = ONE_SCREEN) -> str:
+def shown(
+    plan: RoundPlan, width: int = 120, screen: Screen = ONE_SCREEN, said: Said = NOTHING_ELSE
+) -> str:
     out = io.StringIO()
-    Console(file=out, width=width).print(plan_view(plan, width, screen=screen), crop=False)
+    Console(file=out, width=width).print(plan_view(plan, width, said, screen), crop=False)
     return out.getvalue()
 
 
@@ -140,6 +149,23 @@ def test_the_table_tells_what_is_to_be_done_and_why_not(tmp_path: Path) -> None:
     assert "158 bytes from offset 0 on wait behind the high watermark 1" in text
     assert f", corrected by a run: 1 {ALL_LOG_DIRS} Logs: 2 to clean" in " ".join(text.split())
     assert "Logs: 2 to clean, 1 set aside, 1 passed over. 237 B dirty, 316 B to read and" in text
+
+
+def test_what_to_do_stands_below_the_sizes_and_whether_a_run_would_be_refused(
+    tmp_path: Path,
+) -> None:
+    plan = mixed_plan(tmp_path)
+    found = [" ".join(row) for row in rows(shown(plan))]
+    first = found.index("what to do")
+    assert found[first + 1 : first + 3] == [
+        "blocked by the high watermark start the broker until replicas have it; of an only copy: "
+        "--assume-fully-replicated",
+        "set aside compactor recover, or run again",
+    ]
+    assert NOT_REFUSED in " ".join(shown(plan, said=Said(refusals=())).split())
+    refused = " ".join(shown(plan, said=Said(refusals=("locked",))).split())
+    assert "A run would be refused: locked" in refused
+    assert NOT_REFUSED not in refused + shown(plan)
 
 
 def test_the_table_says_what_else_matters(tmp_path: Path) -> None:

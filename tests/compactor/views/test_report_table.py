@@ -6,6 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from compactor.reason_codes import ReasonCode
 from compactor.round_report import (
     CleaningReport,
     LogStatus,
@@ -129,6 +130,17 @@ def test_logs_that_were_not_cleaned_are_shown_with_their_reasons() -> None:
     assert "Set aside or failed\n1  failed: disk full\n   orders-0" in text
     assert "1  bad\n   orders-1" in text
     assert "Passed over\n1  new\n   orders-2" in text
+
+
+def test_a_reason_comes_with_what_to_do() -> None:
+    """Also what `explain` never meets; nothing where nothing has to be done."""
+    locked_out = replace(log(0, FAILED, "x"), reason_code=ReasonCode.INPUT_OUTPUT)
+    young = replace(log(1, PASSED, "y"), reason_code=ReasonCode.ACTIVE_SEGMENT)
+    clean = replace(log(2, PASSED, "z"), reason_code=ReasonCode.NOTHING_NEW)
+    text = "\n".join(shown(report(locked_out, young, clean)))
+    assert "failed: x\n   orders-0\n   → look at the disk, and run again\n" in text
+    assert "→ wait for a new segment, or begin one: compactor log roll" in text
+    assert text.count("→ ") == 2
 
 
 def test_ten_thousand_logs_do_not_flood_the_terminal() -> None:

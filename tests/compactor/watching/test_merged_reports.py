@@ -85,3 +85,18 @@ def test_a_report_that_is_not_there(tmp_path: Path) -> None:
     ended = run_command("report", tmp_path / "x.json")
     assert ended.code == 1
     assert ended.summary["reason_code"] == "not-found"
+
+
+def test_a_dry_run_has_cleaned_nothing_and_every_line_says_when(tmp_path: Path) -> None:
+    """Who looks in the morning has to see a report of another night, and what was only tried."""
+    times = {"started_at": "2026-11-22T03:00:00.123Z", "seconds": 7.5}
+    tried = {"logs": {"cleaned": 0, "would-clean": 9}, "bytes_before": 500, "bytes_after": 1}
+    paths = [
+        _report(tmp_path / "a.json", 0, "done", dry_run=True, totals=tried, **times),
+        _report(tmp_path / "b.json", 0, "done", dry_run=False, totals=_totals(2, 90, 40), **times),
+    ]
+    shown = run_command("report", *paths).out
+    assert "2 reports: 2 logs cleaned, 50 B freed" in shown
+    assert shown.count("2026-11-22 03:00:00") == 2
+    assert "run --dry-run" in shown
+    assert "none of them has cleaned anything" in run_command("report", paths[0]).out
