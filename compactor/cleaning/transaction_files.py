@@ -47,7 +47,7 @@ def map_start(plan: LogPlan) -> tuple[int, int]:
         entries = offset_index.read(path)
     else:
         # numba and its kernels take half a second, and hardly a log is without an index
-        from storage.log.segment_recovery import rebuilt_indexes
+        from storage.log.rebuilt_indexes import rebuilt_indexes
 
         log_path = os.path.join(plan.path, file_name(base_offset, LOG))
         log_bytes, interval_bytes = segments[number].log_bytes, plan.index_interval_bytes

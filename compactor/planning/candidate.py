@@ -229,7 +229,7 @@ def _with_indexes(judgement: Judgement, segment: Segment) -> Segment:
     """Give the segment as a broker loads it, which rebuilds its indexes without .index (F-16.1)."""
     if segment.index_bytes is not None:
         return segment
-    from storage.log.segment_recovery import rebuilt_indexes  # with kernels that few plans need
+    from storage.log.rebuilt_indexes import rebuilt_indexes  # with kernels that few plans need
 
     log_path = os.path.join(judgement.partition.path, file_name(segment.base_offset, LOG))
     interval_bytes = judgement.config.index_interval_bytes

@@ -10,8 +10,8 @@ all by itself. Recovery decides anew from what is left, and with the same end:
    step; one that is only longer,
    as that of a killed broker, cut
 4. snapshots that are new             the state is built from them instead of from older ones
-5. remove snapshots of no use         they are dropped again
-6. leader-epoch-checkpoint            likewise
+5. leader-epoch-checkpoint            what it has of offsets past the end is dropped again
+6. remove snapshots of no use         likewise
 7. remove the .deleted files          they are of no consequence
 
 A file that is right already is not touched. `.kafka_cleanshutdown` is not written: a broker may
@@ -19,19 +19,17 @@ look for itself.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.finalizer import mark_deleted
 from compactor.recovery.log_recovery import RecoveredLog
-from storage.errors import CorruptFileError
-from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from storage.file_names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name, offset_of
 from storage.files.files import Files, size_of
-from storage.formats import leader_epoch_checkpoint, producer_snapshot, txn_index
+from storage.files.overlay import FileChange
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.formats.producer_snapshot import ProducerEntry
-from storage.formats.segment_indexes import check_capacity, made_to_fit
+from storage.formats.segment_indexes import SegmentIndexes, made_to_fit
 
 
 class PutInPlace(NamedTuple):
@@ -45,59 +43,49 @@ class PutInPlace(NamedTuple):
 def put_in_place(recovered: RecoveredLog, segment_index_bytes: int) -> PutInPlace:
     """Steps 1 to 7. LogChangedError where what would be cut off is not what was read."""
     path, files = recovered.log.path, recovered.log.access
-    _require_as_read(recovered)
+    changes = {change.name: change for change in recovered.changes}
+    _require_as_read(recovered, changes.values())
     deleted = mark_deleted(files, path, recovered.deleted[::-1])
     if deleted:
         files.sync_directory(path)
-    truncated = _cut_off(recovered)
+    truncated = _cut_off(recovered, changes)
     _sync_logs(recovered)
-    rebuilt = [
-        name
-        for name, data in _indexes(recovered, segment_index_bytes)
-        if _make(files, os.path.join(path, name), data)
-    ]
-    book = recovered.snapshots
-    for offset, entries in sorted(book.made.items()):
-        name = file_name(offset, SNAPSHOT)
-        if not _has_entries(files, os.path.join(path, name), entries):
-            producer_snapshot.write(os.path.join(path, name), entries, files)
-            rebuilt.append(name)
-    stale = sorted({*recovered.log.snapshot_offsets} - {*book.offsets})
-    for offset in stale:
-        files.remove(os.path.join(path, file_name(offset, SNAPSHOT)))
-    epochs_path = os.path.join(path, LEADER_EPOCH_CHECKPOINT)
-    if leader_epoch_checkpoint.read(epochs_path, files) != [*recovered.epochs]:
-        leader_epoch_checkpoint.write(epochs_path, recovered.epochs, files)
-        rebuilt.append(LEADER_EPOCH_CHECKPOINT)
+    written = _written(recovered, changes, segment_index_bytes)
+    rebuilt = [name for name, data in written if _make(files, os.path.join(path, name), data)]
+    gone = {change.name for change in recovered.changes if change.size_bytes is None}
+    for name in sorted(gone):
+        if files.exists(os.path.join(path, name)):
+            files.remove(os.path.join(path, name))
     for deleted_path in deleted:
         files.remove(deleted_path)
-    removed = [file_name(offset, SNAPSHOT) for offset in stale]
-    removed += [os.path.basename(p).removesuffix(".deleted") for p in deleted]
+    removed = gone | {os.path.basename(p).removesuffix(DELETED) for p in deleted}
     return PutInPlace(tuple(rebuilt), tuple(sorted(removed)), truncated)
 
 
-def _cut_off(recovered: RecoveredLog) -> str | None:
-    segment = recovered.truncated
-    if segment is None:
-        return None
-    name = file_name(segment.base_offset, LOG)
-    log_path = os.path.join(recovered.log.path, name)
-    files = recovered.log.access
-    size_bytes = size_of(files, log_path)
-    _require_as_read(recovered)
-    files.truncate_file(log_path, segment.log_bytes)
-    cut = size_bytes - segment.log_bytes
-    return f"{name} from {size_bytes:,} to {segment.log_bytes:,} bytes, {cut:,} torn bytes"
+def _cut_off(recovered: RecoveredLog, changes: Mapping[str, FileChange]) -> str | None:
+    told = None
+    for name, change in sorted(changes.items()):
+        if not name.endswith(LOG) or change.size_bytes is None:
+            continue
+        log_path = os.path.join(recovered.log.path, name)
+        size_bytes = size_of(recovered.log.access, log_path)
+        _require_as_read(recovered, [change])
+        recovered.log.access.truncate_file(log_path, change.size_bytes)
+        cut = size_bytes - change.size_bytes
+        told = f"{name} from {size_bytes:,} to {change.size_bytes:,} bytes, {cut:,} torn bytes"
+    return told
 
 
-def _require_as_read(recovered: RecoveredLog) -> None:
-    segment = recovered.truncated
-    if segment is None:
-        return
-    path = os.path.join(recovered.log.path, file_name(segment.base_offset, LOG))
-    if recovered.log.access.look_up(path) != recovered.before_read[segment.base_offset]:
-        problem = "changed since it was read, so nothing was cut off: the log is in use"
-        raise LogChangedError(path, problem)
+def _require_as_read(recovered: RecoveredLog, changes: Iterable[FileChange]) -> None:
+    """Raise LogChangedError where a `.log` that is to be cut off is not the one that was read."""
+    for change in changes:
+        if not change.name.endswith(LOG) or change.size_bytes is None:
+            continue
+        path = os.path.join(recovered.log.path, change.name)
+        before = recovered.before_read[offset_of(change.name) or 0]
+        if recovered.log.access.look_up(path) != before:
+            problem = "changed since it was read, so nothing was cut off: the log is in use"
+            raise LogChangedError(path, problem)
 
 
 def _sync_logs(recovered: RecoveredLog) -> None:
@@ -106,25 +94,38 @@ def _sync_logs(recovered: RecoveredLog) -> None:
     A round takes older records away for the sake of what stands in them.
     """
     log = recovered.log
-    for base_offset in recovered.segments:
+    for base_offset in recovered.recovered:
         log.access.sync_file(os.path.join(log.path, file_name(base_offset, LOG)))
     log.access.sync_directory(log.path)
 
 
-def _indexes(recovered: RecoveredLog, segment_index_bytes: int) -> Iterator[tuple[str, bytes]]:
-    has_txn_index = {s.base_offset for s in recovered.log.segments if s.txn_index_bytes is not None}
-    for base_offset, segment in sorted(recovered.segments.items()):
-        indexes = segment.indexes
-        if check_capacity(indexes, segment_index_bytes):
-            indexes = made_to_fit(indexes, segment_index_bytes)
-        yield file_name(base_offset, INDEX), indexes.offset_index
-        yield file_name(base_offset, TIME_INDEX), indexes.time_index
-        aborted = recovered.aborted[base_offset]
-        if aborted or base_offset in has_txn_index:  # an empty one stays, as a broker leaves it
-            yield file_name(base_offset, TXN_INDEX), b"".join(map(txn_index.encode, aborted))
-    for kept in recovered.log.segments:  # as a broker, which does not look into such a segment
-        if kept.time_index_bytes is None and kept.base_offset not in recovered.segments:
-            yield file_name(kept.base_offset, TIME_INDEX), b""
+def _written(
+    recovered: RecoveredLog, changes: Mapping[str, FileChange], segment_index_bytes: int
+) -> Iterator[tuple[str, bytes]]:
+    """Names and bytes of what was made anew: indexes, then snapshots, then leader epochs."""
+    made = {
+        name: _data_of(recovered, change)
+        for name, change in changes.items()
+        if change.size_bytes is not None and not name.endswith(LOG)
+    }
+    for base_offset in recovered.recovered:
+        names = file_name(base_offset, INDEX), file_name(base_offset, TIME_INDEX)
+        offsets, times = (made.get(name, b"") for name in names)
+        if max(len(offsets), len(times)) > segment_index_bytes:
+            fitting = made_to_fit(SegmentIndexes(offsets, times, 0, None), segment_index_bytes)
+            made.update(zip(names, fitting[:2], strict=True))
+    yield from sorted(made.items(), key=lambda item: (_turn(item[0]), item[0]))
+
+
+def _turn(name: str) -> int:
+    return 2 if name == LEADER_EPOCH_CHECKPOINT else int(name.endswith(SNAPSHOT))
+
+
+def _data_of(recovered: RecoveredLog, change: FileChange) -> bytes:
+    if change.data is not None:
+        return change.data
+    path = os.path.join(recovered.log.path, change.name)
+    return recovered.log.access.read_range(path, 0, change.size_bytes or 0)
 
 
 def _make(files: Files, path: str, data: bytes) -> bool:
@@ -139,11 +140,3 @@ def _make(files: Files, path: str, data: bytes) -> bool:
         pass
     files.replace_file(path, data)
     return True
-
-
-def _has_entries(files: Files, path: str, entries: tuple[ProducerEntry, ...]) -> bool:
-    """Whether a snapshot holds these, in whatever order: Kafka's is that of a hash map."""
-    try:
-        return {*producer_snapshot.read(path, files)} == {*entries}
-    except (FileNotFoundError, CorruptFileError):
-        return False

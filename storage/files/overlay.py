@@ -7,10 +7,19 @@ works there. Directories are neither made, removed nor renamed.
 
 import errno
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NoReturn, Self
+from typing import NamedTuple, NoReturn, Self
 
 from storage.files.files import NOT_HELD, ChangingFile, Entry, Files, HeldFile, OpenFile
+
+
+class FileChange(NamedTuple):
+    """A file that is seen otherwise than it is below."""
+
+    name: str
+    size_bytes: int | None  # None: it is gone
+    data: bytes | None = None  # all of it; None: the first size_bytes of what is below
 
 
 @dataclass(slots=True, eq=False)
@@ -91,6 +100,20 @@ class OverlayFiles:
             if file is None or (file.path == path and file.kept < there.size_bytes):
                 found.append(path)
         return sorted(found)
+
+    def changes(self, path: str) -> Iterator[FileChange]:
+        """What has become of files of a directory, by name; bytes may have been written anew as
+        they were."""
+        for name, file in sorted(self._in_directory(path).items()):
+            own = os.path.abspath(os.path.join(path, name))
+            there = self._below.look_up(own)
+            if file is None:
+                if there is not None:
+                    yield FileChange(name, None)
+            elif there is None or file.behind or os.path.abspath(file.path) != own:
+                yield FileChange(name, file.size_bytes, file.read(0, file.size_bytes))
+            elif file.kept != there.size_bytes:
+                yield FileChange(name, file.kept)
 
     # ---- names --------------------------------------------------------------------------------
 

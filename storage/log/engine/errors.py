@@ -17,6 +17,9 @@ class LogError(LogCompactionError):
 
     kafka_cause: ClassVar[str | None] = None  # of its cause, where that has none here
 
+    # where a log that is being loaded met it: base offset of the segment, position in its `.log`
+    place: tuple[int, int] | None = None
+
     def __init_subclass__(cls) -> None:
         if "kafka_cause" not in vars(cls):
             cls.kafka_name = cls.__name__.removesuffix("Error") + "Exception"

@@ -38,6 +38,7 @@ from storage.log.engine.local_log import LocalLog
 from storage.log.engine.moves import remove_if_there
 from storage.log.engine.producer_manager import ProducerManager
 from storage.log.engine.rebuilding_producers import rebuild_producers, recover_segment
+from storage.log.engine.recovering import RecoveredSegment
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.snapshot_deletion import delete_snapshots
 from storage.log.engine.snapshot_files import SnapshotFiles
@@ -64,6 +65,13 @@ class LoadedOffsets(NamedTuple):
     end: int
 
 
+class LoadingReport(NamedTuple):
+    """What a loading had to recover, in this order, and what that came to."""
+
+    recovered: list[RecoveredSegment]  # of one that was recovered twice, both
+    ends_below_start: list[int]  # where the log would end, below its start: so all was deleted
+
+
 class _SplitError(Exception):
     """A segment was split: what was being done with all of them begins anew."""
 
@@ -72,13 +80,20 @@ class LogLoader:
     """Loads one log, whose segments are put into `local`."""
 
     def __init__(
-        self, local: LocalLog, state: LoadingState, epochs: LeaderEpochs, producers: ProducerManager
+        self,
+        local: LocalLog,
+        state: LoadingState,
+        epochs: LeaderEpochs,
+        producers: ProducerManager,
+        may_split: bool = True,
     ) -> None:
         self._local, self._state = local, state
         self._epochs, self._producers = epochs, producers
         self._place = local.place
         self._files = local.files
         self._snapshots: SnapshotFiles | None = None  # as the last recovery has left them
+        self.report = LoadingReport([], [])
+        self._may_split = may_split
 
     def load(self) -> LoadedOffsets:
         """Load the segments, and build the state of producers."""
@@ -181,13 +196,16 @@ class LogLoader:
         segments = self._local.segments
         rebuild_producers(producers, segments, start, segment.base_offset, now_ms, False)
         try:
-            cut = recover_segment(segment, producers, self._epochs)
+            found = recover_segment(segment, producers, self._epochs)
         except LogSegmentOffsetOverflowError as error:
+            if not self._may_split:
+                raise
             delete_snapshots(self._local, self._producers, split(self._local, segment))
             self._snapshots = None
             raise _SplitError from error
         producers.take_snapshot()
-        return cut
+        self.report.recovered.append(found)
+        return found.cut_bytes
 
     def _listed_snapshots(self) -> SnapshotFiles:
         """Those in the directory, which no one but one recovery after the other changes."""
@@ -223,8 +241,10 @@ class LogLoader:
         for segment in unflushed:
             try:
                 cut = self._recover_segment(segment)
-            except InvalidOffsetError:  # Kafka: after an error of the disk, too
-                cut = segment.truncate_to(segment.base_offset)
+            except InvalidOffsetError as error:  # Kafka: after an error of the disk, too
+                base = segment.base_offset
+                cut, (_, position) = segment.truncate_to(base), error.place or (base, 0)
+                self.report.recovered.append(RecoveredSegment(base, 0, cut, base, position))
             if cut:
                 self._remove(list(unflushed))
 
@@ -236,6 +256,7 @@ class LogLoader:
         end = segments.active.next_offset()
         if end >= self._state.log_start:
             return end
+        self.report.ends_below_start.append(end)
         self._local.remove(segments)  # their snapshots go at once, below
         self._epochs.clear()
         self._producers.truncate_fully(self._state.log_start)

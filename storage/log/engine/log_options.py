@@ -18,7 +18,8 @@ class LogOptions:
 
     max_open_files: of the log, however many segments it has; None: 500, or half of what the process
     may have open where that is less. files may be a FilePool, which logs that share it share with
-    its own number.
+    its own number. may_split: a segment with offsets too far apart is split when it is loaded;
+    False: a LogSegmentOffsetOverflowError tells of it.
     """
 
     clock: Clock
@@ -29,3 +30,4 @@ class LogOptions:
     state: LoadingState = field(default_factory=LoadingState)
     producer_settings: ProducerSettings = field(default_factory=ProducerSettings)
     directory: LogDirState = field(default_factory=LogDirState)
+    may_split: bool = True

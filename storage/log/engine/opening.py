@@ -1,11 +1,17 @@
 """The parts of a log, made when it is opened: what is in its directory, loaded or begun.
 
+Or what would come of that, with no file changed.
+
 Source: Kafka, UnifiedLog.create; spec L-25.
 """
 
+from dataclasses import replace
+from typing import NamedTuple
+
 from storage.files.file_pool import pooled
+from storage.files.overlay import FileChange, OverlayFiles
 from storage.log.engine.epochs import LeaderEpochs
-from storage.log.engine.loading import LogLoader
+from storage.log.engine.loading import LoadingReport, LogLoader
 from storage.log.engine.local_log import LocalLog
 from storage.log.engine.log_options import LogOptions
 from storage.log.engine.parts import LogParts
@@ -16,40 +22,77 @@ from storage.log.engine.snapshot_files import SnapshotFiles
 from storage.log.engine.watermarks import Watermarks
 
 
+class LoadedLog(NamedTuple):
+    parts: LogParts
+    report: LoadingReport
+
+
+class Rehearsal(NamedTuple):
+    """What a loading would come to."""
+
+    report: LoadingReport
+    bases: tuple[int, ...]  # base offsets of the segments that would be left, rising
+    changes: tuple[FileChange, ...]  # of files in the directory of the log, by name
+
+
 def opened_parts(path: str, options: LogOptions) -> LogParts:
     """Load the log in a directory of a partition, or begin one; its first marks are set.
 
     KafkaStorageError where files fail, and the log directory is offline then.
     """
+    local = _local_log(path, options)
+    made = options.directory.reported(f"loading {path}", lambda: _loaded(local, options)).parts
+    made.marks.set_log_start(made.marks.log_start)
+    made.marks.update_first_unstable()
+    return made
+
+
+def rehearsed(path: str, options: LogOptions) -> Rehearsal:
+    """Load a log, and close it again, on an overlay. OSError where files fail, and a LogError where
+    no log would come of it."""
+    overlay = OverlayFiles(options.files)
+    try:
+        above = replace(options, files=overlay)
+        parts, report = _loaded(_local_log(path, above), above)
+        parts.local.segments.close()
+        return Rehearsal(report, tuple(parts.local.segments.bases), tuple(overlay.changes(path)))
+    finally:
+        overlay.close()
+
+
+def _local_log(path: str, options: LogOptions) -> LocalLog:
+    """Nothing is known yet of what is in its directory, which is there."""
     files = pooled(options.files, options.max_open_files)
     if not files.is_directory(path):
         files.make_directory(path)
     place = LogPlace(files, path, options.clock)
     local = LocalLog(place, LogSegments(), options.scheduler, options.directory)
     local.config = options.config
-    made = options.directory.reported(
-        f"loading {path}", files.knowing(path)(lambda: _loaded(local, options))
-    )
-    made.marks.set_log_start(made.marks.log_start)
-    made.marks.update_first_unstable()
-    return made
+    return local
 
 
-def _loaded(local: LocalLog, options: LogOptions) -> LogParts:
+def _loaded(local: LocalLog, options: LogOptions) -> LoadedLog:
+    with local.files.knowing(local.place.path):
+        return _load(local, options)
+
+
+def _load(local: LocalLog, options: LogOptions) -> LoadedLog:
     files, path = local.files, local.place.path
     epochs = LeaderEpochs(files, path, options.scheduler)
     producers = ProducerManager(SnapshotFiles(files, path), options.producer_settings)
+    loader = LogLoader(local, options.state, epochs, producers, options.may_split)
     try:
-        offsets = LogLoader(local, options.state, epochs, producers).load()
+        offsets = loader.load()
     except BaseException:
         local.segments.close_handles()
         raise
     local.recovery_point = offsets.recovery_point
     local.set_end(offsets.end)
-    return LogParts(
+    parts = LogParts(
         local=local,
         marks=Watermarks(local, producers, offsets.log_start),
         producers=producers,
         epochs=epochs,
         scheduler=options.scheduler,
     )
+    return LoadedLog(parts, loader.report)

@@ -3,15 +3,14 @@
 Source: Kafka, UnifiedLog.rebuildProducerState, loadProducersFromRecords; spec L-14.15.
 """
 
-from collections.abc import Iterable
-
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine.batches import Batch
 from storage.log.engine.epochs import LeaderEpochs
+from storage.log.engine.errors import LogError
 from storage.log.engine.offsets import OffsetMetadata
 from storage.log.engine.producer_append import AppendOrigin, CompletedTxn, ProducerAppend
 from storage.log.engine.producer_manager import ProducerManager
-from storage.log.engine.recovering import recover
+from storage.log.engine.recovering import RecoveredSegment, recover
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.segments import LogSegments
 
@@ -58,20 +57,23 @@ def _replay(manager: ProducerManager, segment: LogSegment, start: int, end: int 
         found = segment.translate(end)
         stop = segment.size_bytes if found is None else found.position
     read = segment.read(start, _MAX_INT, stop)
-    if read is not None and read.records is not None:
-        _load(manager, read.records.batches())
-
-
-def _load(manager: ProducerManager, batches: Iterable[Batch]) -> None:
+    if read is None or read.records is None:
+        return
     appends: dict[int, ProducerAppend] = {}
     completed: list[CompletedTxn] = []
-    for batch in batches:
-        if batch.has_producer_id:
-            txn = update_producer(
-                manager, batch, appends, None, AppendOrigin.REPLICATION, _FIRST_VERSION
-            )
-            if txn is not None:
-                completed.append(txn)
+    position = read.metadata.position
+    try:
+        for batch in read.records.batches():
+            position = batch.position
+            if batch.has_producer_id:
+                txn = update_producer(
+                    manager, batch, appends, None, AppendOrigin.REPLICATION, _FIRST_VERSION
+                )
+                if txn is not None:
+                    completed.append(txn)
+    except LogError as error:
+        error.place = segment.base_offset, position
+        raise
     update_all(manager, appends)
     for txn in completed:
         manager.complete(txn)
@@ -113,8 +115,10 @@ def update_producer(
     return completed
 
 
-def recover_segment(segment: LogSegment, manager: ProducerManager, epochs: LeaderEpochs) -> int:
-    """Recover a segment with the producers that stand before it; give the bytes cut off."""
+def recover_segment(
+    segment: LogSegment, manager: ProducerManager, epochs: LeaderEpochs
+) -> RecoveredSegment:
+    """Recover a segment with the producers that stand before it."""
     return recover(segment, _ProducersAndEpochs(segment, manager, epochs))
 
 

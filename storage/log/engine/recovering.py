@@ -9,7 +9,7 @@ Source: Kafka, LogSegment.recover; spec L-11.1, F-12.5.
 from contextlib import suppress
 from itertools import islice
 from types import ModuleType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from storage.log.engine.compiled import COMPILED
 from storage.log.engine.errors import (
     CorruptRecordError,
     InvalidRecordError,
+    LogError,
     LogSegmentOffsetOverflowError,
 )
 from storage.log.engine.offsets import UNKNOWN
@@ -53,8 +54,19 @@ class Recovery(Protocol):
         ...
 
 
-def recover(segment: LogSegment, recovery: Recovery) -> int:
-    """Recover a segment; give the bytes cut off."""
+class RecoveredSegment(NamedTuple):
+    """What a recovery has found in a segment, and left of it."""
+
+    base_offset: int
+    log_bytes: int  # up to the end of its last sound batch
+    cut_bytes: int  # behind it
+    end_offset: int  # behind its last sound batch
+    # of the first batch that begins below the end of one before it, which Kafka does not look at
+    out_of_order_at: int | None
+
+
+def recover(segment: LogSegment, recovery: Recovery) -> RecoveredSegment:
+    """Recover a segment. A LogError that ends it says where in the `.log` that was."""
     return _Recovering(segment, recovery).run()
 
 
@@ -62,21 +74,29 @@ class _Recovering:
     def __init__(self, segment: LogSegment, recovery: Recovery) -> None:
         self._segment, self._recovery = segment, recovery
         self._valid = self._last_indexed = 0  # positions
+        self._end = segment.base_offset
+        self._out_of_order_at: int | None = None
         self._room = tuple(  # for a window of the log, and for entries of its batches
             np.empty(size, np.uint8) for size in _ROOM
         )
 
-    def run(self) -> int:
+    def run(self) -> RecoveredSegment:
         segment = self._segment
         segment.reset_indexes()
-        with suppress(CorruptRecordError, InvalidRecordError):  # the log ends before it
-            self._take_all(COMPILED.kernels_for(segment.size_bytes))
+        try:
+            with suppress(CorruptRecordError, InvalidRecordError):  # the log ends before it
+                self._take_all(COMPILED.kernels_for(segment.size_bytes))
+        except LogError as error:
+            error.place = segment.base_offset, self._valid
+            raise
         truncated = segment.size_bytes - self._valid
         segment.log.truncate_to(self._valid)
         segment.offset_index.file.trim()
         segment.time_index.maybe_append(*segment.largest_so_far, skip_full_check=True)
         segment.time_index.opened().trim()
-        return truncated
+        return RecoveredSegment(
+            segment.base_offset, self._valid, truncated, self._end, self._out_of_order_at
+        )
 
     def _take_all(self, kernels: ModuleType | None) -> None:
         """Up to the end of the log, or to the error that tells that it is damaged."""
@@ -98,6 +118,9 @@ class _Recovering:
     def _take(self, batch: Batch) -> None:
         segment, position = self._segment, self._valid
         batch.require_valid()
+        first = batch.last_offset if batch.is_legacy else batch.base_offset
+        if first < self._end and self._out_of_order_at is None:
+            self._out_of_order_at = position
         if not segment.holds(batch.last_offset):
             raise LogSegmentOffsetOverflowError(segment.base_offset, batch.last_offset)
         segment.note_time(batch.max_timestamp, batch.last_offset)
@@ -105,6 +128,7 @@ class _Recovering:
             segment.put_in_indexes(batch.last_offset, position)
             self._last_indexed = position
         self._valid += batch.size_bytes
+        self._end = batch.last_offset + 1
         if not batch.is_legacy:
             self._recovery.take(batch)
 
@@ -123,7 +147,7 @@ class _Recovering:
         has_offsets = offsets.entries > 0
         state = np.array(
             [
-                *(self._valid, self._last_indexed, *segment.largest_so_far, UNKNOWN),
+                *(self._valid, self._last_indexed, *segment.largest_so_far, self._end),
                 *(offsets.entries, offsets.last_offset if has_offsets else UNKNOWN),
                 *(times.file.entries, *times.last),
             ],
@@ -143,4 +167,5 @@ class _Recovering:
                 offsets.file.add(offset_entries[:offset_bytes].data)
                 times.add(time_entries[:time_bytes].data)
             if self._valid > start:
+                self._end = end
                 self._recovery.pass_over(end)

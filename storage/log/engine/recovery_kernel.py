@@ -71,7 +71,8 @@ def recover_batches(
     room for one of every batch that a window can hold.
     Returns how it ended, and the bytes put into the indexes. MORE: the entries have no more room.
     ENDED: no whole batch that fits a window comes next, as far as can be read. UNKNOWN: a batch
-    that is damaged, whose producer or leader epoch is to be noted, or which an index refuses;
+    that is damaged or out of order, whose producer or leader epoch is to be noted, or which an
+    index refuses;
     nothing has come of it yet.
     """
     read, descriptor, end = file
@@ -119,9 +120,11 @@ def _recover_window(
         end = at + length + LOG_OVERHEAD_BYTES
         if end > size:
             return MORE, offset_bytes, time_bytes
-        last_offset = load_be_int64(window, at) + load_be_int32(window, at + LAST_OFFSET_DELTA_AT)
+        first_offset = load_be_int64(window, at)
+        last_offset = first_offset + load_be_int32(window, at + LAST_OFFSET_DELTA_AT)
         if (
-            load_be_int64(window, at + PRODUCER_ID_AT) > NO_PRODUCER_ID
+            first_offset < state[END_OFFSET]
+            or load_be_int64(window, at + PRODUCER_ID_AT) > NO_PRODUCER_ID
             or load_be_int32(window, at + LEADER_EPOCH_AT) > limits.epoch
             or last_offset < base_offset
             or last_offset - base_offset > MAX_RELATIVE_OFFSET

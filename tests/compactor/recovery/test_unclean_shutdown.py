@@ -132,7 +132,7 @@ def test_the_last_batch_is_cut_off_where_its_checksum_is_wrong(partition: Path) 
     assert files_of(partition) == expected
 
 
-@pytest.mark.parametrize("call", ["leader_epochs_from", "mark_deleted"])
+@pytest.mark.parametrize("call", ["rehearsed", "mark_deleted"])
 def test_what_another_writer_appends_meanwhile_is_not_cut_off(
     partition: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
@@ -144,7 +144,7 @@ def test_what_another_writer_appends_meanwhile_is_not_cut_off(
         active, torn = log_of(partition, 0), encode(SECOND)
         log_of(partition, 6).write_bytes(b"torn")
     grown = active.read_bytes() + torn[-5:]
-    owner = {"leader_epochs_from": log_recovery, "mark_deleted": recovered_files}[call]
+    owner = {"rehearsed": log_recovery, "mark_deleted": recovered_files}[call]
     original = getattr(owner, call)
 
     def appending(*arguments: object) -> object:
@@ -214,8 +214,14 @@ def test_what_was_on_disk_is_not_cut_off(partition: Path) -> None:
     assert_left(partition, path, 0, told)
 
 
-def test_a_batch_out_of_order_is_not_cut_off(partition: Path) -> None:
-    """What a broker appends behind a torn end that it was not told of."""
+@pytest.mark.parametrize("interval_bytes", [4096, 0])
+def test_a_batch_out_of_order_is_not_cut_off(
+    partition: Path, monkeypatch: pytest.MonkeyPatch, interval_bytes: int
+) -> None:
+    """What a broker appends behind a torn end that it was not told of. Where its index is to have
+    an entry of that batch, Kafka cuts the whole segment off, else it takes it."""
+    config = load_config(None, None, {"index.interval.bytes": str(interval_bytes)})
+    monkeypatch.setattr(f"{__name__}.RULES", LoadRules(config, NOW_MS))
     path = log_of(partition, 6)
     path.write_bytes(encode(LAST) + encode(LAST))
     position = len(encode(LAST))

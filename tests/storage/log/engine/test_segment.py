@@ -321,11 +321,11 @@ def test_a_recovery_makes_indexes_anew_and_cuts_off_what_is_damaged(
     data[157] ^= 1  # the last byte of the second batch
     (tmp_path / "00000000000000000000.index").write_bytes(bytes(80))
     again = on_disk(bytes(data), LogConfig(index_interval_bytes=1))
-    assert recover(again, recovery) == 149
+    assert recover(again, recovery) == (0, 88, 149, 3, None)
     assert (again.size_bytes, recovery.end_offset, again.next_offset()) == (88, 3, 3)
     assert again.time_index.last == (30, 2)
     again = on_disk(bytes(data[:88]) + b"\0" * 11, LogConfig())
-    assert recover(again, recovery) == 11
+    assert recover(again, recovery) == (0, 88, 11, 3, None)
 
 
 def test_a_recovery_finds_falling_offsets_only_at_an_index_entry(
@@ -333,9 +333,11 @@ def test_a_recovery_finds_falling_offsets_only_at_an_index_entry(
 ) -> None:
     """L-11.3."""
     data = batch(0, 5) + batch(5, 6) + batch(3, 7) + batch(9, 8)
-    with pytest.raises(InvalidOffsetError):
+    third = len(batch(0, 5) + batch(5, 6))
+    with pytest.raises(InvalidOffsetError) as error:
         recover(on_disk(data, LogConfig(index_interval_bytes=1)), recovery)
-    assert recover(on_disk(data, LogConfig()), recovery) == 0
+    assert error.value.place == (0, third)
+    assert recover(on_disk(data, LogConfig()), recovery) == (0, len(data), 0, 10, third)
 
 
 def test_a_recovery_does_not_catch_an_offset_that_does_not_fit(
