@@ -127,7 +127,6 @@ class FilePool:
         del self._open[file]
         if opened is None:
             return
-        opened.is_kept = False
         if not file.is_dirty:
             return
         file.is_dirty = False
@@ -272,11 +271,11 @@ class _Opened:
     is closed behind the call, without a lock for each read.
     """
 
-    __slots__ = ("descriptor", "file", "is_kept")
+    __slots__ = ("descriptor", "file")
 
     def __init__(self, file: ChangingFile) -> None:
         self.file = file
-        self.descriptor, self.is_kept = file.held().descriptor, True
+        self.descriptor = file.held().descriptor
 
     def __del__(self) -> None:
         with contextlib.suppress(OSError):  # nothing unsynced is in it
@@ -303,6 +302,9 @@ class _PooledFile:
         opened = self.opened or self._pool.opened(self)
         self.was_used = self.is_dirty = True
         opened.file.write(position, data)
+        self._has_written(opened)
+
+    def _has_written(self, opened: _Opened) -> None:
         self.is_dirty = True  # again: a sync meanwhile may not have had it all
         if self.opened is not opened:  # the pool let go of it, and may have synced it before
             opened.file.sync()
@@ -318,6 +320,10 @@ class _PooledFile:
         if to_write:  # else as it is: the writer may be about to say so
             self.is_dirty = True
         return opened
+
+    def wrote(self, held: HeldFile) -> None:
+        assert isinstance(held, _Opened), "what held gave"
+        self._has_written(held)
 
     def size(self) -> int:
         opened = self.opened

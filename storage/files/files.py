@@ -60,15 +60,9 @@ class HeldFile(Protocol):
         """By which kernels read and write it themselves; -1: they may not."""
         ...
 
-    @property
-    def is_kept(self) -> bool:
-        """False: it is about to be closed, and what was written since may not be synced with it."""
-        ...
-
 
 class _NotHeld(NamedTuple):
     descriptor: int = -1
-    is_kept: bool = True
 
 
 NOT_HELD: HeldFile = _NotHeld()  # of a file that only its own operations may reach
@@ -96,7 +90,12 @@ class ChangingFile(Protocol):
         ...
 
     def held(self, to_write: bool = False) -> HeldFile:
-        """Keep it open for a kernel. Who has written, and finds it not kept then, calls `sync`."""
+        """Keep it open for a kernel. Who has written so says it (`wrote`)."""
+        ...
+
+    def wrote(self, held: HeldFile) -> None:
+        """A kernel has written to what `held` gave. OSError where it was let go of meanwhile, and
+        what was written cannot be synced."""
         ...
 
     def size(self) -> int: ...

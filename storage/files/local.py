@@ -97,7 +97,6 @@ class _LocalFile:
 
 class _LocalChangingFile:
     __slots__ = ("_path", "descriptor")
-    is_kept = True
 
     def __init__(self, path: str, create: bool) -> None:
         self._path = path
@@ -105,6 +104,9 @@ class _LocalChangingFile:
 
     def held(self, _to_write: bool = False) -> HeldFile:
         return self  # it is open until it is closed
+
+    def wrote(self, _held: HeldFile) -> None:
+        """It is open still."""
 
     def read(self, position: int, length: int) -> bytes:
         try:

@@ -289,6 +289,9 @@ class _ChangingInMemory:
     def held(self, _to_write: bool = False) -> HeldFile:
         return NOT_HELD
 
+    def wrote(self, _held: HeldFile) -> None:
+        """No kernel does."""
+
     def size(self) -> int:
         return len(self._file.data)
 

@@ -149,6 +149,9 @@ class _WatchedChangingFile:
     def held(self, _to_write: bool = False) -> HeldFile:
         return NOT_HELD
 
+    def wrote(self, _held: HeldFile) -> None:
+        """No kernel does."""
+
     def size(self) -> int:
         return self._file.size()
 

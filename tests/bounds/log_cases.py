@@ -19,7 +19,7 @@ from storage.codecs.compression import Codec
 from storage.errors import LogCompactionError
 from storage.file_names import LOG, file_name
 from storage.formats.record import Record
-from storage.formats.record_batch import encode_batch
+from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.kernels.buffers import Buffers
 from storage.log import Log, LogOptions
 from storage.log.engine import kernels, recovering
@@ -81,6 +81,7 @@ class LogCase:
             for what, work in (
                 ("look up", self._look_up),
                 ("append", self._append),
+                ("append batches", self._append_batches),
                 ("append a table", self._append_table),
                 ("read", self._read),
             ):
@@ -128,6 +129,24 @@ class LogCase:
                 log.append_as_leader(sent, AppendRequest(leader_epoch=number // 3))
             except LogError:
                 continue
+
+    def _append_batches(self, log: Log) -> None:
+        """Several by one call, of two producers and of none; some lie."""
+        chance, sent, following = self._chance, list[bytes](), dict.fromkeys((-1, 70, 71), 0)
+        for number in range(12):
+            who = chance.choice((-1, -1, 70, 71))
+            count = 1 + number % 2
+            options = BatchOptions()
+            if who > 0:
+                options = BatchOptions(
+                    producer_id=who, producer_epoch=0, base_sequence=following[who]
+                )
+            following[who] += count
+            records = [Record(n, NOW_MS + number, b"k", b"v" * 30) for n in range(count)]
+            sent.append(encode_batch(records, options=options))
+        some = lie(sent, chance) if chance.random() < 0.5 else sent
+        made = AppendRequest(is_made_for_log=chance.random() < 0.2)
+        log.append_batches_as_leader(b"".join(some), made)
 
     def _append_table(self, log: Log) -> None:
         count = self._chance.randrange(1, 40)

@@ -112,8 +112,12 @@ class FileRecords:
         return found if found is None or found is NOT_KNOWN else BatchPosition(*found)
 
     def held(self, to_write: bool = False) -> HeldFile:
-        """Keep the file open for a kernel."""
+        """Keep the file open for a kernel, which says what it `wrote`."""
         return self._file.held(to_write)
+
+    def wrote(self, held: HeldFile) -> None:
+        """A kernel has written by what `held` gave."""
+        self._file.wrote(held)
 
     def search_for_offset(self, target: int, start: int = 0) -> BatchPosition | None:
         """Find the first batch from a position on whose last offset is not below target."""

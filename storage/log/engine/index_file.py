@@ -104,10 +104,22 @@ class IndexFile:
         """Keep the file open for a kernel that writes to it."""
         return self._file.held(to_write=True)
 
-    def added(self) -> None:
-        """A kernel has put one entry behind the others, in memory and in the file."""
+    def make_room(self, more: int) -> None:
+        """For so many more entries in memory, where the file takes them."""
+        size = self._entry.size
+        needed = min(self.entries + more, self.max_entries) * size
+        if needed > len(self.data):
+            room = max(2 * needed, _LEAST_ROOM_BYTES)
+            self._hold(self.data[: self.size_bytes].ljust(room, b"\0"))
+
+    def wrote(self, held: HeldFile) -> None:
+        """A kernel has written entries behind the others by what `held` gave."""
         self._is_changed = True
-        self.entries += 1
+        self._file.wrote(held)
+
+    def grew_to(self, entries: int) -> None:
+        """A kernel has put entries behind the others, in memory and in the file."""
+        self.entries = entries
 
     def keep(self, entries: int) -> None:
         """Forget the entries behind the first ones; the file stays as it is."""

@@ -16,6 +16,8 @@ from storage.files.file_pool import FilePool
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine import appending, partition_dir, parts, retention, segment_swap, truncation
 from storage.log.engine.appending import BY_CLIENT, AppendRequest, LogAppendInfo
+from storage.log.engine.batch_appends import AppendedBatches, BatchAppends
+from storage.log.engine.batches import Bytes
 from storage.log.engine.local_log import ReadResult
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.log_options import LogOptions as LogOptions
@@ -137,6 +139,21 @@ class Log:
         with self._lock:
             done = self._plain_appends.append(data, request)
         return self._append(data, request) if done is None else done
+
+    def append_batches_as_leader(
+        self, data: Bytes, request: AppendRequest = BY_CLIENT
+    ) -> AppendedBatches:
+        """Append many batches, one behind the other in data, as append_as_leader does one after the
+        other; no other append comes between them. Bytes of a batch that is cut short at the end
+        are left.
+
+        The log, its files and its producers are as after those appends, but many batches take one
+        write. Raise BatchAppendError where a batch is refused or cannot be written: those before it
+        are appended. Where the disk fails, bytes of the batch and of later ones may be in the
+        `.log`, behind the end of the log: a log that is opened then may find whole ones there.
+        """
+        with self._lock:
+            return BatchAppends(self._plain_appends, self.append_as_leader, request).append(data)
 
     def append_as_follower(self, data: bytes, leader_epoch: int) -> LogAppendInfo:
         """Append batches with the offsets that they have."""

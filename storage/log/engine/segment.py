@@ -32,7 +32,7 @@ from storage.log.engine.moves import moved_meanwhile, remove_if_there
 from storage.log.engine.offset_index_file import OffsetIndexFile
 from storage.log.engine.offsets import OffsetMetadata, TimestampAndOffset
 from storage.log.engine.quick_search import NOT_KNOWN, WINDOW_BYTES
-from storage.log.engine.segment_values import IncomingBytes, LogPlace, SegmentRead
+from storage.log.engine.segment_values import IncomingBytes, LogPlace, SegmentEnd, SegmentRead
 from storage.log.engine.time_index_file import TimeIndexFile
 from storage.log.engine.txn_index_file import TxnIndexFile
 
@@ -175,16 +175,12 @@ class LogSegment:
         self.log.size_bytes += incoming.size_bytes
         self._index(incoming, self.log.size_bytes - incoming.size_bytes)
 
-    def took_one(self, incoming: IncomingBytes, entries: int) -> None:
-        """As append_one, which a kernel has done. entries: 1 of the offset index, 2 of both."""
-        self.log.size_bytes += incoming.size_bytes
-        self.note_time(incoming.max_timestamp, incoming.last_offset)
-        if entries:
-            self.offset_index.file.added()
-            self.bytes_since_entry = 0
-        if entries > 1:
-            self.time_index.added(self.largest_so_far)
-        self.bytes_since_entry += incoming.size_bytes
+    def took(self, end: SegmentEnd) -> None:
+        """A kernel has put batches into the log, and what is due of them into the indexes."""
+        self.log.size_bytes, self.bytes_since_entry = end.size_bytes, end.bytes_since_entry
+        self._largest = end.largest
+        self.offset_index.file.grew_to(end.offsets)
+        self.time_index.grew_to(end.times)
 
     def note_time(self, timestamp_ms: int, last_offset: int) -> None:
         """Of a batch, by its last offset."""

@@ -83,10 +83,11 @@ class TimeIndexFile:
             file.add(ENTRY.pack(timestamp_ms, relative))
             self._last = LargestTimestamp(timestamp_ms, offset)
 
-    def added(self, entry: LargestTimestamp) -> None:
-        """A kernel has put an entry behind the others."""
-        self.file.added()
-        self._last = entry
+    def grew_to(self, entries: int) -> None:
+        """A kernel has put entries behind the others."""
+        if entries != self.file.entries:
+            self.file.grew_to(entries)
+            self._last = None
 
     def add(self, packed: Bytes) -> None:
         """Put entries behind the others, of which is known that they may come there."""

@@ -16,6 +16,8 @@ import pytest
 
 from storage.codecs.compression import Codec
 from storage.file_names import file_name
+from storage.files.file_pool import FilePool, _PooledFile
+from storage.files.local import _LocalChangingFile
 from storage.formats.batch_header import CHECKED_AT, CRC_AT
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
@@ -29,10 +31,10 @@ from storage.log.engine.file_records import next_offset
 from storage.log.engine.loading import LoadingState
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.message_sets import message_set
-from storage.log.engine.plain_append import Files, PlainAppends
+from storage.log.engine.plain_append import Files, PlainAppends, Run
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.engine.segment import LogSegment
-from storage.log.engine.segment_values import IncomingBytes
+from storage.log.engine.segment_values import SegmentEnd
 from tests.engine.replays import kernels_used
 
 NOW_MS = 1_700_000_000_000
@@ -123,16 +125,16 @@ def test_a_plain_batch_takes_the_short_way(monkeypatch: pytest.MonkeyPatch, tmp_
     config = LogConfig(index_interval_bytes=1)
     expected = appended(True, config, some, tmp_path / "t-0")
     assert expected[4] == 12
-    written: list[int] = []
-    real = LogSegment.took_one
+    written: list[tuple[int, int]] = []
+    real = LogSegment.took
 
-    def took(self: LogSegment, incoming: IncomingBytes, entries: int) -> None:
-        written.append(entries)
-        real(self, incoming, entries)
+    def took(self: LogSegment, end: SegmentEnd) -> None:
+        written.append((end.offsets, end.times))
+        real(self, end)
 
-    monkeypatch.setattr(LogSegment, "took_one", took)
+    monkeypatch.setattr(LogSegment, "took", took)
     assert appended(True, config, some, tmp_path / "t-0") == expected
-    assert written == [1, 1]  # no later time comes
+    assert written == [(2, 1), (3, 1)]  # no later time comes
 
 
 @pytest.mark.parametrize("broken", ["the log", "the offset index", "the time index"])
@@ -165,26 +167,57 @@ def test_what_a_kernel_cannot_write_is_written_once_more(
 
 class Refusing(NamedTuple):
     descriptor: int
-    is_kept: bool = True
 
 
 def test_what_a_kernel_wrote_to_files_that_the_pool_let_go_of_is_synced(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Nobody else would know that there is something to sync."""
-    synced: list[int] = []
-    real = LogSegment.sync
+    synced: list[str] = []
+    real = _LocalChangingFile.sync
 
-    def sync(self: LogSegment) -> None:
-        synced.append(self.base_offset)
+    def sync(self: _LocalChangingFile) -> None:
+        synced.append(Path(self._path).suffix)
         real(self)
 
-    monkeypatch.setattr(LogSegment, "sync", sync)
-    some = [encode_batch(PLAIN)] * 4
-    appended(True, LogConfig(), some, tmp_path / "t-0", most_open=3)
+    monkeypatch.setattr(_LocalChangingFile, "sync", sync)
+    some = [encode_batch([Record(0, NOW_MS + n, None, b"v" * 50)]) for n in range(5)]
+    config = LogConfig(index_interval_bytes=150)
+    appended(True, config, some, tmp_path / "t-0", most_open=3)
     assert synced == []
-    appended(True, LogConfig(), some, tmp_path / "t-0", most_open=1)
-    assert synced == [0, 0]
+    with monkeypatch.context() as patched:
+        patched.setattr(FilePool, "_close", _close_without_sync)
+        appended(True, config, some, tmp_path / "t-0", most_open=1)
+    assert synced == [".log", ".log", ".index"]  # the time index is the one that is open
+
+
+def _close_without_sync(pool: FilePool, file: _PooledFile) -> None:
+    file.opened = None
+    del pool._open[file]
+
+
+def test_what_a_kernel_writes_behind_a_sync_is_synced_by_the_pool(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A sync that ends between the question for the file and the write has not had it."""
+    some = [encode_batch(PLAIN)] * 4
+    real = PlainAppends._tell
+
+    def tell(self: PlainAppends, run: Run, segment: LogSegment, files: Files) -> None:
+        real(self, run, segment, files)
+        segment.sync()
+
+    monkeypatch.setattr(PlainAppends, "_tell", tell)
+    with kernels_used(True):
+        log = Log.open(
+            str(tmp_path / "t-0"), LogOptions(clock=clock, scheduler=ManualScheduler(clock))
+        )
+        for data in some:
+            log.append_as_leader(data)
+        file = log.segments[0].log._file
+        assert isinstance(file, _PooledFile)
+        assert file.is_dirty
+        log.close()
 
 
 def test_without_numba_the_engine_works(tmp_path: Path) -> None:

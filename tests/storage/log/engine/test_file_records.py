@@ -167,7 +167,8 @@ class FullDisk:
     def __init__(self, file: ChangingFile) -> None:
         self._file = file
         self.read, self.truncate = file.read, file.truncate
-        self.size, self.sync, self.close, self.held = file.size, file.sync, file.close, file.held
+        self.size, self.sync, self.close = file.size, file.sync, file.close
+        self.held, self.wrote = file.held, file.wrote
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
         self._file.write(position, data[: len(data) // 2])

@@ -1,0 +1,188 @@
+"""Many batches by one call: as if each were appended by itself, in memory, on disk, in answers.
+
+Appends one by one are the reference; they are held against Kafka by themselves.
+"""
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import pytest
+
+from storage.codecs.compression import Codec
+from storage.formats.record import Record
+from storage.formats.record_batch import BatchOptions, encode_batch
+from storage.log import Log, LogOptions
+from storage.log.engine import batch_appends
+from storage.log.engine.appending import BY_CLIENT, AppendRequest
+from storage.log.engine.batch_appends import BatchAppendError
+from storage.log.engine.errors import LogError
+from storage.log.engine.log_config import LogConfig
+from storage.log.engine.message_sets import message_set
+from storage.log.engine.scheduler import ManualScheduler
+from tests.engine.replays import kernels_used
+from tests.storage.log.engine.test_compiled import mutated
+
+NOW_MS = 1_700_000_000_000
+CONFIGS = (
+    LogConfig(),
+    LogConfig(index_interval_bytes=0),
+    LogConfig(index_interval_bytes=1, segment_index_bytes=96),
+    LogConfig(segment_bytes=1500, index_interval_bytes=300),
+    LogConfig(cleanup_policy="compact"),
+    LogConfig(message_timestamp_after_max_ms=400),
+    LogConfig(message_timestamp_type="LogAppendTime"),
+    LogConfig(max_message_bytes=400, segment_ms=700),
+    LogConfig(flush_messages=7),
+)
+
+
+def clock() -> int:
+    return NOW_MS
+
+
+class Call(NamedTuple):
+    """Batches that are appended by one call, or one by one."""
+
+    batches: Sequence[bytes]
+    request: AppendRequest = BY_CLIENT
+
+
+class Told(NamedTuple):
+    """What came of calls: of each batch, of the log, in its files."""
+
+    infos: list[str]
+    log: list[object]
+    files: dict[str, bytes]
+
+
+def told_of(log: Log, path: Path, infos: list[str]) -> Told:
+    state = [
+        log.log_end_offset,
+        log.high_watermark,
+        log.last_stable_offset,
+        log.recovery_point,
+        log.epochs.entries,
+        log.producers.map_end_offset,
+        [repr(known) for known in log.producers.producers],
+        [
+            (s.base_offset, s.size_bytes, s.largest_so_far, s.bytes_since_entry)
+            for s in log.segments
+        ],
+    ]
+    files = {file.name: file.read_bytes() for file in path.iterdir()}
+    log.close()
+    closed = {f"{file.name}, closed": file.read_bytes() for file in path.iterdir()}
+    return Told(infos, state, files | closed)
+
+
+def opened(path: Path, config: LogConfig) -> Log:
+    shutil.rmtree(path, ignore_errors=True)
+    return Log.open(
+        str(path), LogOptions(config=config, clock=clock, scheduler=ManualScheduler(clock))
+    )
+
+
+def one_by_one(path: Path, config: LogConfig, calls: Sequence[Call]) -> Told:
+    """Each by itself; of a call, nothing behind one that is refused."""
+    log, infos = opened(path, config), []
+    for call in calls:
+        for number, data in enumerate(call.batches):
+            try:
+                infos.append(str(log.append_as_leader(data, call.request)))
+            except LogError as error:
+                infos.append(f"{number} {type(error).__name__} {error}")
+                break
+    return told_of(log, path, infos)
+
+
+def at_once(path: Path, config: LogConfig, calls: Sequence[Call]) -> Told:
+    log, infos = opened(path, config), []
+    for call in calls:
+        try:
+            done = log.append_batches_as_leader(b"".join(call.batches), call.request)
+            assert len(done) == len(call.batches)
+            infos += [str(info) for info in done]
+        except BatchAppendError as error:
+            infos += [str(error.appended[number]) for number in range(len(error.appended))]
+            infos.append(f"{error.number} {type(error.cause).__name__} {error.cause}")
+            assert error.position == sum(map(len, call.batches[: error.number]))
+    return told_of(log, path, infos)
+
+
+class Sender:
+    """Makes batches of several clients, the next one of each mostly."""
+
+    def __init__(self, chance: Random) -> None:
+        self._chance = chance
+        self._next = dict.fromkeys(range(1, 24), 0)
+        self._last_ms = NOW_MS
+
+    def batch(self) -> bytes:
+        chance = self._chance
+        count = chance.choice((1, 1, 2, 5))
+        self._last_ms += chance.choice((0, 0, 1, 30, -20))
+        records = [
+            Record(
+                n, self._last_ms + chance.choice((0, n)), b"k%d" % n, b"v" * chance.randrange(90)
+            )
+            for n in range(count)
+        ]
+        kind = chance.random()
+        if kind < 0.03:
+            return message_set(records[:1], 1, Codec.NONE, None)
+        if kind < 0.06:
+            return encode_batch(records, Codec.LZ4)
+        if kind < 0.08:
+            return encode_batch([records[0]._replace(key=None)])
+        if kind < 0.45:
+            return encode_batch(records)
+        who = chance.choice((1, 1, 1, 2, 3, chance.randrange(1, 24)))
+        first = self._next[who] + chance.choice((0,) * 30 + (1, -count))
+        self._next[who] = first + count
+        options = BatchOptions(
+            producer_id=who,
+            producer_epoch=int(chance.random() < 0.01),
+            base_sequence=max(first, 0),
+            is_transactional=who == 3,
+        )
+        return encode_batch(records, options=options)
+
+
+def random_calls(seed: int) -> list[Call]:
+    chance = Random(seed)
+    sender = Sender(chance)
+    calls = []
+    for number in range(12):
+        batches = [sender.batch() for _ in range(chance.choice((0, 1, 5, 40)))]
+        if batches and chance.random() < 0.2:
+            at = chance.randrange(len(batches))
+            changed = mutated(batches[at], chance)
+            if len(changed) == len(batches[at]) and changed[8:12] == batches[at][8:12]:
+                batches[at] = changed
+        calls.append(Call(batches, AppendRequest(leader_epoch=number // 4)))
+    return calls
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_a_call_does_what_its_batches_do_one_by_one(
+    config: LogConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-13, L-14, L-18."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(os, "fdatasync", lambda _: None)
+    path = tmp_path / "t-0"
+    for seed in range(4):
+        calls = random_calls(seed)
+        with kernels_used(False):
+            expected = one_by_one(path, config, calls)
+            assert at_once(path, config, calls) == expected
+        with kernels_used(True):
+            assert one_by_one(path, config, calls) == expected
+            assert at_once(path, config, calls) == expected
+            with monkeypatch.context() as small:
+                small.setattr(batch_appends, "_FIRST_WINDOW_BYTES", 200)
+                assert at_once(path, config, calls) == expected
