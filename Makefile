@@ -58,10 +58,11 @@ test-kill: $(STAMP) ## kill -9 runs at random moments, in local mode and on a cl
 test-histories: $(STAMP) ## random histories of logs under brokers and under us, 10,000 of them or HISTORIES=N (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.histories $(if $(HISTORIES),--count $(HISTORIES))
 
-test-engine: $(STAMP) ## replay 1,000 random scripts, or SCRIPTS=N, by Kafka's storage engine and by ours, as many with cleaning and recompression, and 300 (or N) of a log manager; compare transcripts
+test-engine: $(STAMP) ## replay 1,000 random scripts, or SCRIPTS=N, by Kafka's storage engine and by ours, as many with cleaning and recompression, 300 (or N) of a log manager, and recover --as-kafka where 300 (or N) of them open a log again; compare transcripts and files
 	$(PYTHON_OF_VENV) -m tests.engine --scripts $(if $(SCRIPTS),$(SCRIPTS),1000)
 	$(PYTHON_OF_VENV) -m tests.engine --everything --first-seed 100001 --scripts $(if $(SCRIPTS),$(SCRIPTS),1000)
 	$(PYTHON_OF_VENV) -m tests.engine --manager --scripts $(if $(SCRIPTS),$(SCRIPTS),300)
+	$(PYTHON_OF_VENV) -m tests.engine.recoveries --scripts $(if $(SCRIPTS),$(SCRIPTS),300)
 
 test-engine-crash: $(STAMP) ## cut every operation of the storage engine short in every way, and open what is left by Kafka's and by ours; CRASH_STATES=N for a sample
 	$(PYTHON_OF_VENV) -m tests.engine.crash $(if $(CRASH_STATES),--states $(CRASH_STATES))

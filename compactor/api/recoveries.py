@@ -21,9 +21,11 @@ def recover(
     rules: Rules = KAFKAS_DEFAULTS,
     allowed_file_systems: tuple[str, ...] = (),
     on_progress: OnProgress | None = None,
+    as_kafka: bool = False,
 ) -> list[LogDirRecovery]:
     """Recover log directories; return what was done to each, and to the logs that needed it.
 
+    as_kafka: do whatever a broker does that starts and stops, also where that loses what is sound.
     If a log cannot be recovered, its `problem` says why, and the others go on. Raise ConfigError,
     RefusedError and CorruptFileError before anything is changed, and OSError at any time; then
     `what_was_changed` says what has been changed.
@@ -33,23 +35,29 @@ def recover(
     with watched(on_progress) as progress, locks:
         premises = premises_of(rules, paths)
         account.current().topics |= topics_in(paths, premises.files)[0]
-        recovered = recover_log_dirs(paths, premises, progress)
+        recovered = recover_log_dirs(paths, premises, progress, as_kafka=as_kafka)
         removed = any(log_dir.removed for log_dir in recovered)
         account.current().is_changed |= progress.has_changed or removed
         return recovered
 
 
 def recover_log_dirs(
-    log_dirs: tuple[str, ...], premises: Premises, progress: ChangeWatch, as_broker: bool = True
+    log_dirs: tuple[str, ...],
+    premises: Premises,
+    progress: ChangeWatch,
+    as_broker: bool = True,
+    as_kafka: bool = False,
 ) -> list[LogDirRecovery]:
     """Settle what a cleaning left half-done, as each run does first.
 
     as_broker: recover as a starting broker does, too, by the premises' configuration and clock.
+    as_kafka: and nothing but that.
     """
     files, recovered = premises.files, []
     for log_dir in log_dirs:
-        rules = LoadRules(premises.config_of(log_dir), premises.as_of_ms) if as_broker else None
-        takes_long = rules is not None and not clean_shutdown.exists(log_dir, files)
+        config = premises.config_of(log_dir)
+        rules = LoadRules(config, premises.as_of_ms, as_kafka) if as_broker else None
+        takes_long = as_kafka or (rules and not clean_shutdown.exists(log_dir, files))
         if takes_long:
             progress.stage(RECOVERY_STAGE, 0)
         advance = progress.advance if takes_long else None

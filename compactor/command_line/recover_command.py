@@ -14,7 +14,11 @@ def result_of(wanted: RoundArguments) -> Result:
     """Finish or undo what was cut short, of a broker too; show what was done."""
     with shown_progress() as progress:
         recovered = api.recover(
-            wanted.log_dirs, rules_of(wanted), wanted.allowed_file_systems, progress
+            wanted.log_dirs,
+            rules_of(wanted),
+            wanted.allowed_file_systems,
+            progress,
+            wanted.as_kafka,
         )
     document = recovery_document(recovered)
     if wanted.format is Format.TABLE:

@@ -6,6 +6,7 @@ import typer
 
 from compactor.command_line.begin import begin
 from compactor.command_line.options import (
+    LOGS,
     AllowFileSystem,
     Debug,
     LogDirs,
@@ -28,6 +29,16 @@ from compactor.command_line.shared_options import with_configuration
 def recover(  # one parameter an option: this is how typer learns of them
     log_dir: LogDirs,
     configuration: ConfigurationArguments = NOTHING_GIVEN,
+    as_kafka: Annotated[
+        bool,
+        typer.Option(
+            "--as-kafka",
+            rich_help_panel=LOGS,
+            help="do with each log whatever a broker does that starts and stops, and nothing else: "
+            "cut off what stands behind damage though it is sound, delete a log that ends before "
+            "its log start, split segments. Nothing brings back what that removes",
+        ),
+    ] = False,
     allow_file_system: AllowFileSystem = None,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
@@ -36,7 +47,8 @@ def recover(  # one parameter an option: this is how typer learns of them
 ) -> Request:
     """Finish or undo what a run, or a broker's cleaner, left half-done when it was cut short. After
     an unclean shutdown of the broker, check and rebuild what a starting broker would; sound data is
-    never cut off. Each run still needs --recover-first until a broker has stopped cleanly.
+    never cut off without --as-kafka. Each run still needs --recover-first until a broker has
+    stopped cleanly.
 
     [dim]compactor recover /data/kafka --topic-configs topics.json[/]
     """
@@ -45,6 +57,7 @@ def recover(  # one parameter an option: this is how typer learns of them
         configuration=configuration,
         allowed_file_systems=tuple(allow_file_system or ()),
         recover_first=True,
+        as_kafka=as_kafka,
         format=format_,
     )
     return Request(

@@ -69,6 +69,7 @@ class RoundArguments:
     compacted_only: bool = False
     link: bool = False
     recover_first: bool = False
+    as_kafka: bool = False
     fail_if: tuple[str, ...] = ()
     order: api.Order = api.Order.GAIN
     max_logs: int | None = None

@@ -29,7 +29,7 @@ from compactor.recovery.settling import (
     settlement,
 )
 from compactor.set_aside_memory import SET_ASIDE
-from storage.errors import CorruptFileError
+from storage.errors import CorruptFileError, LogCompactionError
 from storage.file_names import INDEX, LOG, SWAP, file_name, offset_of
 from storage.files.files import Files, size_of
 from storage.files.local import LOCAL
@@ -45,7 +45,7 @@ from storage.log.log_dir import (
 )
 
 if TYPE_CHECKING:
-    from compactor.recovery.unclean_shutdown import UncleanLogs
+    from compactor.recovery.logs_to_recover import LogsToRecover
 
 LOAD_THREADS = 8  # they wait for the disk most of the time
 _REPLACED_FILES = (
@@ -97,6 +97,7 @@ class LoadRules:
 
     config: Config
     now_ms: int  # the clock that producers expire by
+    as_kafka: bool = False  # what a broker would do, also where it loses what is sound
 
 
 def recover_log_dir(
@@ -107,10 +108,12 @@ def recover_log_dir(
 ) -> LogDirRecovery:
     """Settle every partition of a log directory. The caller holds the lock of the directory.
 
-    rules: without them nothing else is done. advance: is called with how many partitions are done.
-    What is wrong with one log is its `problem`, and the others go on. OSError if the directory
-    itself cannot be listed; CorruptFileError and ConfigError, before anything is changed, if a
-    checkpoint that is needed or the configuration of a topic is not sound.
+    rules: without them nothing else is done. With LoadRules.as_kafka each log is loaded and closed,
+    as by a broker that starts and stops, and settled behind that of what a dead run has left.
+    advance: is called with how many partitions are done. What is wrong with one log is its
+    `problem`, and the others go on. OSError if the directory itself cannot be listed;
+    CorruptFileError and ConfigError, before anything is changed, if a checkpoint that is needed or
+    the configuration of a topic is not sound.
     """
     directories, others = files.list_names(path)
     partitions = sorted(key for name in directories if (key := partition_of(name)) is not None)
@@ -119,7 +122,8 @@ def recover_log_dir(
     removed = [name for name in (f"{c}{TEMPORARY}" for c in _REPLACED_FILES) if name in others]
     for name in removed:
         files.remove(os.path.join(path, name))
-    settled = [_settle(files, path, topic, partition) for topic, partition in partitions]
+    settle = _loadable if rules is not None and rules.as_kafka else _settle
+    settled = [settle(files, path, topic, partition) for topic, partition in partitions]
     threads = ThreadPoolExecutor(LOAD_THREADS)
     logs = []
     try:
@@ -144,12 +148,14 @@ def _loading(
     """What is done to a log once it is settled."""
     if rules is None:
         return lambda log: log
-    if is_clean:
+    if is_clean and not rules.as_kafka:
         return lambda log: _check_end(files, log)
-    from compactor.recovery.unclean_shutdown import UncleanLogs  # with kernels
+    from compactor.recovery.logs_to_recover import LogsToRecover  # with kernels
 
-    unclean = UncleanLogs(log_dir, rules.config, rules.now_ms, topics, files)
-    return lambda log: log if log.problem else _load(log, unclean)
+    logs = LogsToRecover(log_dir, rules.config, rules.now_ms, topics, files)
+    if rules.as_kafka:
+        return lambda log: log if log.problem else _load_as_kafka(log, logs, is_clean, files)
+    return lambda log: log if log.problem else _load(log, logs)
 
 
 def _check_end(files: Files, log: LogRecovery) -> LogRecovery:
@@ -166,9 +172,29 @@ def _check_end(files: Files, log: LogRecovery) -> LogRecovery:
     return log
 
 
-def _load(log: LogRecovery, unclean: "UncleanLogs") -> LogRecovery:
+def _load_as_kafka(
+    log: LogRecovery, logs: "LogsToRecover", is_clean: bool, files: Files
+) -> LogRecovery:
     try:
-        done = unclean.recover(log.topic, log.partition)
+        done = logs.load_as_kafka(log.topic, log.partition, is_clean)
+    except LogCompactionError as error:
+        return replace(log, problem=f"no broker would start with it: {error}")
+    except OSError as error:
+        return replace(log, problem=f"{error.filename}: {error.strerror}")
+    left = _settle(files, log.log_dir, log.topic, log.partition)
+    return replace(
+        left,
+        finished=done.finished,
+        undone=done.undone,
+        removed=(*done.removed, *left.removed),
+        rebuilt=done.rebuilt,
+        truncated=done.truncated,
+    )
+
+
+def _load(log: LogRecovery, logs: "LogsToRecover") -> LogRecovery:
+    try:
+        done = logs.recover(log.topic, log.partition)
     except (CorruptFileError, LogChangedError) as error:
         return replace(log, problem=str(error))
     except OSError as error:
@@ -181,18 +207,27 @@ def _load(log: LogRecovery, unclean: "UncleanLogs") -> LogRecovery:
     )
 
 
-def _settle(files: Files, log_dir: str, topic: str, partition: int) -> LogRecovery:
-    """Settle one partition."""
+def _loadable(files: Files, log_dir: str, topic: str, partition: int) -> LogRecovery:
+    """A log to which nothing was done yet. Its problem: names that no broker can load."""
     log = LogRecovery(log_dir=log_dir, topic=topic, partition=partition)
     try:
         directories, names = files.list_names(log.path)
-        for name in filter(is_of_file, sorted(directories)):
-            raise CorruptFileError(os.path.join(log.path, name), 0, "is a directory, not a file")
-        unloadable = sorted(name for name in names if is_unloadable(name))
-        if unloadable:
-            problem = f"{unloadable[0]}: {UNLOADABLE}"
-            return replace(log, problem=problem)
-        decided = _decide(files, log.path, names)
+    except OSError as error:
+        return replace(log, problem=f"{error.filename}: {error.strerror}")
+    for name in filter(is_of_file, sorted(directories)):
+        path = os.path.join(log.path, name)
+        return replace(log, problem=str(CorruptFileError(path, 0, "is a directory, not a file")))
+    unloadable = sorted(name for name in names if is_unloadable(name))
+    return replace(log, problem=f"{unloadable[0]}: {UNLOADABLE}" if unloadable else None)
+
+
+def _settle(files: Files, log_dir: str, topic: str, partition: int) -> LogRecovery:
+    """Settle one partition."""
+    log = _loadable(files, log_dir, topic, partition)
+    if log.problem is not None:
+        return log
+    try:
+        decided = _decide(files, log.path, files.list_names(log.path)[1])
         for action, name, target in decided.steps:
             source = os.path.join(log.path, name)
             if action is Action.SYNC:

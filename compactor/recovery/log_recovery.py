@@ -9,12 +9,12 @@ Source: Kafka, LogLoader.load, recoverLog; spec F-12.5, F-14.3, F-16.1, C-23, L-
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
-from storage.files.files import Entry
+from storage.files.files import Entry, Files
 from storage.files.overlay import FileChange
 from storage.formats import leader_epoch_checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -43,6 +43,29 @@ class RecoveryFacts(NamedTuple):
     index_interval_bytes: int
     segment_index_bytes: int
     clock: ExpiryClock
+
+    def options(self, files: Files, is_clean: bool) -> LogOptions:
+        """By which the storage engine loads it; what it deletes goes at once."""
+
+        def clock() -> int:
+            return self.clock.now_ms
+
+        return LogOptions(
+            clock=clock,
+            scheduler=ManualScheduler(clock),
+            config=LogConfig(
+                index_interval_bytes=self.index_interval_bytes,
+                segment_index_bytes=self.segment_index_bytes,
+                file_delete_delay_ms=0,
+            ),
+            files=files,
+            state=LoadingState(
+                is_clean=is_clean,
+                recovery_point=self.recovery_point,
+                log_start=self.log_start_offset,
+            ),
+            producer_settings=ProducerSettings(self.clock.expiration_ms),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,26 +103,8 @@ def recovered_log(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
 
 
 def _options(log: PartitionListing, facts: RecoveryFacts) -> LogOptions:
-    def clock() -> int:
-        return facts.clock.now_ms
-
-    return LogOptions(
-        clock=clock,
-        scheduler=ManualScheduler(clock),
-        config=LogConfig(
-            index_interval_bytes=facts.index_interval_bytes,
-            segment_index_bytes=_index_room(log, facts),
-            file_delete_delay_ms=0,
-        ),
-        files=log.access,
-        state=LoadingState(
-            is_clean=False,
-            recovery_point=facts.recovery_point,
-            log_start=facts.log_start_offset,
-        ),
-        producer_settings=ProducerSettings(facts.clock.expiration_ms),
-        may_split=False,
-    )
+    with_room = facts._replace(segment_index_bytes=_index_room(log, facts))
+    return replace(with_room.options(log.access, is_clean=False), may_split=False)
 
 
 def _index_room(log: PartitionListing, facts: RecoveryFacts) -> int:

@@ -15,7 +15,7 @@ import pytest
 
 from compactor.originals.kept_manifest import RUN_FILE
 from compactor.planning.round_plan import RoundPlan
-from compactor.recovery.unclean_shutdown import UncleanLogs
+from compactor.recovery.logs_to_recover import LogsToRecover
 from compactor.set_aside_memory import SET_ASIDE
 from storage.file_names import LOG, file_name
 from storage.formats import clean_shutdown
@@ -88,7 +88,7 @@ def test_it_recovers_by_the_same(
     log_dir: Path, began_ms: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What recovery writes is an hour younger than "now"; the log is cleaned all the same."""
-    recovered = seen(monkeypatch, UncleanLogs, "now_ms")
+    recovered = seen(monkeypatch, LogsToRecover, "now_ms")
     (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
     ended = run_command("run", log_dir, *RUN, "--recover-first")
     report = json.loads(ended.out)

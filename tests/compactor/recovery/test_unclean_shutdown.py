@@ -223,9 +223,9 @@ def test_a_batch_out_of_order_is_not_cut_off(
     config = load_config(None, None, {"index.interval.bytes": str(interval_bytes)})
     monkeypatch.setattr(f"{__name__}.RULES", LoadRules(config, NOW_MS))
     path = log_of(partition, 6)
-    path.write_bytes(encode(LAST) + encode(LAST))
-    position = len(encode(LAST))
-    assert_left(partition, path, position, "base offset 6, expected 8 or more")
+    sound = encode(LAST) + encode(keyed(8, "a"))
+    path.write_bytes(sound + encode(LAST))
+    assert_left(partition, path, len(sound), "base offset 6, expected 9 or more")
 
 
 def test_a_log_that_would_end_below_its_start_is_left(partition: Path) -> None:

@@ -1,4 +1,4 @@
-"""The logs of a directory that no broker left in good order, each recovered by what is known of it.
+"""The logs of a directory, each recovered by what is known of it.
 
 The recovery points, below which everything is on disk, and the log starts are those of the
 directory's checkpoints; one that is missing or empty says nothing of any log (F-13.4). A killed
@@ -9,6 +9,7 @@ import os
 from collections.abc import Collection
 
 from compactor.config import Config
+from compactor.recovery.as_kafka import LoadedAsKafka, load_as_kafka
 from compactor.recovery.log_recovery import RecoveryFacts, recovered_log
 from compactor.recovery.recovered_files import PutInPlace, put_in_place
 from storage.files.files import Files
@@ -18,7 +19,7 @@ from storage.log.log_dir import list_partition
 from storage.log.producer_state import ExpiryClock
 
 
-class UncleanLogs:
+class LogsToRecover:
     """Recovers logs of one directory.
 
     CorruptFileError if a checkpoint is damaged, ConfigError if the settings of a topic clash.
@@ -38,19 +39,29 @@ class UncleanLogs:
 
         LogChangedError where another writer was at work meanwhile.
         """
-        path = os.path.join(self._log_dir, f"{topic}-{partition}")
-        log = list_partition(path, topic, partition, self._files)
+        log = list_partition(self._path(topic, partition), topic, partition, self._files)
         if not log.segments:  # a broker begins it
             return PutInPlace((), (), None)
+        facts = self._facts(topic, partition)
+        return put_in_place(recovered_log(log, facts), facts.segment_index_bytes)
+
+    def load_as_kafka(self, topic: str, partition: int, is_clean: bool) -> LoadedAsKafka:
+        """Do with a log whatever a broker does that starts and stops. LogError, OSError."""
+        options = self._facts(topic, partition).options(self._files, is_clean)
+        return load_as_kafka(self._path(topic, partition), options)
+
+    def _path(self, topic: str, partition: int) -> str:
+        return os.path.join(self._log_dir, f"{topic}-{partition}")
+
+    def _facts(self, topic: str, partition: int) -> RecoveryFacts:
         config = self._topics[topic]
-        facts = RecoveryFacts(
+        return RecoveryFacts(
             self._log_starts.get((topic, partition), 0),
             self._recovery_points.get((topic, partition), 0),
             config.index_interval_bytes,
             config.segment_index_bytes,
             self._clock,
         )
-        return put_in_place(recovered_log(log, facts), config.segment_index_bytes)
 
 
 def _entries(files: Files, log_dir: str, name: str) -> dict[TopicPartition, int]:
