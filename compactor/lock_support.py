@@ -11,11 +11,8 @@ from collections.abc import Collection, Iterable
 from compactor.errors import RefusedError
 from compactor.reason_codes import ReasonCode
 from storage.files import backends
-from storage.files.mount_table import Mount
+from storage.files.mount_table import LOCAL_TYPES, Mount
 
-_ON_DISKS = "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "nilfs2"
-_OTHERS = "reiserfs", "tmpfs", "ramfs", "rootfs", "overlay"
-LOCAL_TYPES = frozenset((*_ON_DISKS, *_OTHERS))
 UNKNOWN_TYPE = "unknown"  # where the system does not say
 _HOST_ONLY = frozenset(("nolock", "local_lock=all", "local_lock=posix", "nobrl", "localflocks"))
 

@@ -37,6 +37,7 @@ from compactor.round_report import CleaningReport, CopyReport, LogReport, LogSta
 from storage.file_names import parse_partition_dir
 from storage.files.cloning import can_share, clone_directory, sync_file_system
 from storage.files.filesystem import exists
+from storage.files.freed_behind import wait_until_freed
 
 OUTPUT = "--output"
 _FILE_BYTES = 4096  # that a file takes beside its length, at most
@@ -101,6 +102,7 @@ def require_room(copies: Copies, may_probe: bool = True) -> None:
     may_probe: whether a small file may be made for a moment, to see if they would share bytes.
     """
     needed: dict[int, int] = {}
+    wait_until_freed()
     for contents, report in zip(copies.contents, copies.reports(), strict=True):
         place = report.path if exists(report.path) else os.path.dirname(report.path)
         device = os.stat(place).st_dev

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,7 @@ from compactor.round_report import CleaningReport, LogReport, PhaseReport
 from storage.errors import CorruptFileError
 from storage.files.discarding import discard_directory
 from storage.files.files import Files
+from storage.files.freed_behind import closing_held_back
 from storage.files.held_directories import DirectoryExchangedError
 from storage.files.local import LOCAL
 
@@ -96,34 +97,18 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
 
     The caller holds the locks of the log directories, unless the run is dry.
     """
-    began = time.monotonic()
-    run_id, stopwatch = settings.run_id, _Stopwatch()
-    reports: list[LogReport] = []
+    began, stopwatch = time.monotonic(), _Stopwatch()
     if settings.fail_on_corrupt:
         stop_if_corrupt(plan.not_cleaned)
-    if plan.logs:
-        with open_work_dir(settings.work_dir, run_id) as work_dir:
-            facts = RoundSettings(
-                run_id=run_id,
-                work_dir=work_dir,
-                now_ms=plan.as_of_ms,
-                hash_key_low=secrets.randbits(64),
-                hash_key_high=secrets.randbits(64),
-                dry_run=settings.dry_run,
-            )
-            with (
-                _staged_files_swept(plan, facts, settings.files),
-                _runner(settings, plan.logs, facts, stopwatch, progress) as runner,
-            ):
-                stages = Stages(runner, facts, plan.logs, progress)
-                reports = _clean(stages, settings, stopwatch, progress)
-    reports = noted(plan, [*reports, *plan.not_cleaned])
-    if not settings.dry_run:
-        reports = write_checkpoints(plan, reports, settings.files)
-    logs = _retain(plan, reports, settings, stopwatch, progress)
+    with ExitStack() as to_its_end:
+        reports = _cleaned(plan, settings, stopwatch, progress, to_its_end) if plan.logs else []
+        reports = noted(plan, [*reports, *plan.not_cleaned])
+        if not settings.dry_run:
+            reports = write_checkpoints(plan, reports, settings.files)
+        logs = _retain(plan, reports, settings, stopwatch, progress)
     return CleaningReport(
         version=version(),
-        run_id=run_id,
+        run_id=settings.run_id,
         dry_run=settings.dry_run,
         as_of_ms=plan.as_of_ms,
         started_at_ms=settings.started_at_ms,
@@ -132,6 +117,31 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
         phases=tuple(stopwatch.phases),
         notices=notices_of(plan),
     )
+
+
+def _cleaned(
+    plan: RoundPlan,
+    settings: RunSettings,
+    stopwatch: _Stopwatch,
+    progress: ProgressSink,
+    to_its_end: ExitStack,
+) -> list[LogReport]:
+    """to_its_end: of the round."""
+    with open_work_dir(settings.work_dir, settings.run_id) as work_dir:
+        facts = RoundSettings(
+            run_id=settings.run_id,
+            work_dir=work_dir,
+            now_ms=plan.as_of_ms,
+            hash_key_low=secrets.randbits(64),
+            hash_key_high=secrets.randbits(64),
+            dry_run=settings.dry_run,
+        )
+        with (
+            _staged_files_swept(plan, facts, settings.files),
+            _runner(settings, plan.logs, facts, stopwatch, progress) as runner,
+        ):
+            stages = Stages(runner, facts, plan.logs, progress)
+            return _clean(stages, settings, stopwatch, progress, to_its_end)
 
 
 def _runner(
@@ -178,6 +188,7 @@ def _clean(
     settings: RunSettings,
     stopwatch: _Stopwatch,
     progress: ProgressSink,
+    to_its_end: ExitStack,
 ) -> list[LogReport]:
     with stopwatch.phase(SCAN, stages.log_bytes()):
         stages.scan()
@@ -193,7 +204,7 @@ def _clean(
         _spare_null_keys(stages)
     if settings.fail_on_corrupt:  # every checksum was looked at
         _stop_if_corrupt(stages)
-    swapped = _rewrite_and_swap(stages, settings, stopwatch, progress)
+    swapped = _rewrite_and_swap(stages, settings, stopwatch, progress, to_its_end)
     return [
         log_report(result, swapped.get(result.plan.log_id, Swapped()), settings.dry_run)
         for result in stages.results()
@@ -240,7 +251,11 @@ def _spare_null_keys(stages: Stages) -> None:
 
 
 def _rewrite_and_swap(
-    stages: Stages, settings: RunSettings, stopwatch: _Stopwatch, progress: ProgressSink
+    stages: Stages,
+    settings: RunSettings,
+    stopwatch: _Stopwatch,
+    progress: ProgressSink,
+    to_its_end: ExitStack,
 ) -> dict[int, Swapped]:
     """Groups are swapped in while others are still being rewritten. By log id."""
     if settings.dry_run:
@@ -268,6 +283,7 @@ def _rewrite_and_swap(
             for plan, group in held:
                 if not stages.is_stopped(plan.log_id):
                     swapper.give(plan, group)
+        to_its_end.enter_context(closing_held_back())
         with stopwatch.phase(SWAP_STAGE, stages.log_bytes()):
             progress.stage(SWAP_STAGE, sum(len(plan.groups) for plan in stages.sound()))
             swapped = swapper.finish()

@@ -7,7 +7,6 @@ which takes fewer syncs. Several logs go at once, since each waits for the disk 
 
 import os
 import threading
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from cleaner_jobs.task_values import Rewritten, Source, TaskProblem
 from cleaner_jobs.unchanged import LogChangedError, check_in_place
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.planned_files import PlannedFiles
+from compactor.cleaning.removals import Removals
 from compactor.cleaning.stage_values import FinishedGroup
 from compactor.finalizer import (
     StagedGroup,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 SWAP_THREADS = 16
 GROUPS_AT_ONCE = 64  # of one log; what they replace is removed once all of them are in
-REMOVED_AT_ONCE_BYTES = 16 << 20  # by one thread, one after the other: a few small files
 
 
 class Swapped(NamedTuple):
@@ -63,47 +62,6 @@ class Swapped(NamedTuple):
         )
 
 
-class _Removals:
-    """Files of one log that are being removed. Those that are gone take no memory any more."""
-
-    def __init__(self, threads: ThreadPoolExecutor, files: Files) -> None:
-        self._threads, self._files = threads, files
-        self._begun: deque[Future[None]] = deque()
-        self._failed: list[Future[None]] = []
-
-    def begin(self, log_bytes: int, paths: Sequence[str]) -> None:
-        """log_bytes: of all of them, about. What goes wrong is for `finish`."""
-        while self._begun and self._begun[0].done():
-            self._take(self._begun.popleft())
-        at_once = max(1, len(paths) * REMOVED_AT_ONCE_BYTES // max(1, log_bytes))
-        for start in range(0, len(paths), at_once):
-            some = paths[start : start + at_once]
-            self._begun.append(self._threads.submit(_remove_each, self._files, some))
-
-    def finish(self) -> None:
-        """Wait for all of them. Raise the OSError of the first that could not be removed."""
-        while self._begun:
-            self._take(self._begun.popleft())
-        for removal in self._failed:
-            removal.result()
-
-    def _take(self, removal: Future[None]) -> None:
-        if removal.exception() is not None:
-            self._failed.append(removal)
-
-
-def _remove_each(files: Files, paths: Sequence[str]) -> None:
-    """Raise, at the end, the OSError of the first that could not be removed."""
-    failed: OSError | None = None
-    for path in paths:
-        try:
-            files.remove(path)
-        except OSError as error:
-            failed = failed or error
-    if failed is not None:
-        raise failed
-
-
 @dataclass(slots=True)
 class _Queue:
     """The groups of one log that are finished and not yet swapped in.
@@ -114,7 +72,7 @@ class _Queue:
     plan: LogPlan
     sources: list[tuple[Source, ...]]
     files: PlannedFiles | None  # None: the plan does not know them
-    removals: _Removals
+    removals: Removals
     finished: dict[int, FinishedGroup] = field(default_factory=dict)
     busy: bool = False  # a thread works at it
     stopped: bool = False  # none of its groups begins any more
@@ -172,7 +130,7 @@ class GroupSwapper:
                     plan=plan,
                     sources=sources_of(plan),
                     files=files,
-                    removals=_Removals(self._removers, self._files),
+                    removals=Removals(self._removers, self._files),
                 )
                 self._queues[plan.log_id] = queue
             queue.finished[group.group] = group

@@ -14,10 +14,12 @@ import socket
 import stat
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.errors import CleaningFailedError
 from storage.files.discarding import discard_directory
+from storage.files.freed_behind import Close, close_behind, frees_behind
 
 SUBDIRECTORIES = (
     "tasks",
@@ -30,6 +32,7 @@ SUBDIRECTORIES = (
     "spark",
 )
 PREFIX = "compactor-"
+MOST_HELD = 64
 OWNER = "owner"  # holds the name of the host; locked for as long as the run lives
 
 
@@ -89,4 +92,18 @@ def _is_left(path: str) -> bool:
 
 def _remove(path: str) -> None:
     with undisturbed():
+        closes = _held(path) if frees_behind(path) else []
         discard_directory(path)
+        close_behind(closes)
+
+
+def _held(path: str) -> list[Close]:
+    """What closes files and directories that are open now: nobody is to wait for their room."""
+    flags, closes = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, list[Close]()
+    for directory, _, names in os.walk(path):
+        for name in (".", *names)[: MOST_HELD - len(closes)]:
+            with contextlib.suppress(OSError):
+                closes.append(partial(os.close, os.open(os.path.join(directory, name), flags)))
+        if len(closes) == MOST_HELD:
+            break
+    return closes

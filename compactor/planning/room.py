@@ -13,6 +13,7 @@ from compactor.planning.space import Places, Room, SpacePlan, plan_space
 from compactor.planning.uncleaned import untouched_report
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogStatus
+from storage.files.freed_behind import wait_until_freed
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", re.ASCII)
 
@@ -87,6 +88,7 @@ def cores_of(master: str | None) -> int | None:
 
 
 def _room(path: str, name: str) -> Room:
+    wait_until_freed()  # what an earlier round has removed
     found = os.statvfs(path)
     # no such limit on btrfs, for one
     free_files = found.f_favail if found.f_files else None

@@ -12,6 +12,10 @@ path are octal escapes. Source: proc(5).
 import re
 from typing import NamedTuple
 
+_ON_DISKS = "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "nilfs2"
+_OTHERS = "reiserfs", "tmpfs", "ramfs", "rootfs", "overlay"
+LOCAL_TYPES = frozenset((*_ON_DISKS, *_OTHERS))  # this kernel alone knows what is done there
+
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 _MOUNT_ID = re.compile(r"^mnt_id:\s*(\d+)\s*$", re.MULTILINE | re.ASCII)
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 import pytest
 
 from cleaner_jobs.tasks import batch_window
-from compactor.cleaning import swapper
+from compactor.cleaning import cleaner_manager, removals, swapper
+from compactor.cleaning.cleaner_checkpoints import write_checkpoints
 from compactor.finalizer import swap_group
 from compactor.planning import layout
 from compactor.planning.round_plan import RoundPlan
 from compactor.round_report import LogReport, LogStatus
-from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from storage.file_names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from storage.files.freed_behind import wait_until_freed
 from storage.formats import checkpoint
 from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in, only
 from tests.support import worked_example
@@ -68,6 +71,35 @@ def test_a_dry_run_tells_what_a_run_then_does_and_writes_nothing(
     assert (wet.logs[0].segments_before, wet.logs[0].segments_after) == (3, 2)
     assert wet.logs[0].bytes_before == sum(len(before[file_name(base, LOG)]) for base in (0, 4, 8))
     assert wet.logs[0].bytes_after == sum(log_of(partition, b).stat().st_size for b in (0, 8))
+
+
+def test_the_room_of_what_was_replaced_comes_back_when_all_is_written(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names go first; then the checkpoint is on disk; and only then the disk is kept busy."""
+    monkeypatch.setattr(removals, "REMOVED_AT_ONCE_BYTES", 1)  # so that these are large files
+    partition, open_then = logs_in(tmp_path), set[str]()
+
+    def look(*arguments: Any) -> Any:
+        assert not [name for name in os.listdir(partition) if name.endswith(DELETED)]
+        open_then.update(deleted_and_open())
+        return write_checkpoints(*arguments)
+
+    monkeypatch.setattr(cleaner_manager, "write_checkpoints", look)
+    local.run(round_of(plan_of(partition, GROUPS, 12)))
+    originals = {str(log_of(partition, base)) + DELETED for base in (0, 4, 8)}
+    assert {f"{path} (deleted)" for path in originals} <= open_then
+    wait_until_freed()
+    assert deleted_and_open() == set()
+
+
+def deleted_and_open() -> set[str]:
+    """Of this process, as Linux names them."""
+    found = set()
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):
+            found.add(os.readlink(f"/proc/self/fd/{number}"))
+    return {path for path in found if path.endswith(" (deleted)") and DELETED in path}
 
 
 def test_merged_segments_leave_nothing_but_the_new_one(local: LocalRound, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from cleaner_jobs.task_values import Part
 from compactor.cleaning import swapper
 from compactor.cleaning.log_report import SWAP_BROKE_OFF_NOTE
 from compactor.cleaning.stage_values import FinishedGroup
-from compactor.cleaning.swapper import GroupSwapper, Swapped, _Removals
+from compactor.cleaning.swapper import GroupSwapper, Swapped
 from compactor.finalizer import StagedGroup, swap_group
 from compactor.round_report import LogStatus
 from storage.files.files import Files
@@ -316,30 +315,3 @@ def test_whoever_gives_the_next_group_gets_the_error(tmp_path: Path, swapped: li
         with pytest.raises(OSError, match="nobody listens"):
             groups.give(other, finished(0, tmp_path))
     assert swapped == [0]
-
-
-@pytest.mark.parametrize(("log_bytes", "jobs"), [(0, 1), (4 << 20, 1), (64 << 20, 4), (1 << 40, 4)])
-def test_small_files_are_removed_by_one_thread_and_large_ones_by_several(
-    tmp_path: Path, log_bytes: int, jobs: int
-) -> None:
-    paths = [tmp_path / name for name in "abcd"]
-    for path in paths:
-        path.touch()
-    with ThreadPoolExecutor(1) as threads:
-        removals = _Removals(threads, LOCAL)
-        removals.begin(log_bytes, [str(path) for path in paths])
-        assert len(removals._begun) == jobs
-        removals.finish()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_cannot_be_removed_is_told_and_keeps_nothing_else(tmp_path: Path) -> None:
-    there = [tmp_path / "a", tmp_path / "d"]
-    for path in there:
-        path.touch()
-    with ThreadPoolExecutor(1) as threads:
-        removals = _Removals(threads, LOCAL)
-        removals.begin(0, [str(tmp_path / name) for name in "abcd"])
-        with pytest.raises(FileNotFoundError, match="/b'"):  # the first of two
-            removals.finish()
-    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,83 @@
+"""What loses its name at once, and gives its room back a moment later.
+
+A file system frees the blocks of a file when it has no name any more and nobody has it open. Of a
+gigabyte that takes a tenth of a second and more, most of it waiting for the disk. So who removes
+such a file holds it open meanwhile, which makes the removal take no time, and has it closed here,
+by a thread. Where the process ends before, be it killed, the system closes it.
+
+A network file system, or one that a program makes, gives such a file another name instead, in the
+same directory: there files are removed in the usual way.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+from storage.files import backends
+from storage.files.mount_table import LOCAL_TYPES
+
+THREADS = 2  # more of them would have whoever frees a block elsewhere wait for all of theirs
+MOST_OPEN = 256  # of those that are to be closed; whoever has more waits
+
+Close = Callable[[], object]  # closes one file
+
+_threads = ThreadPoolExecutor(THREADS, "closes removed files")  # begins a thread when it has to
+_lock = threading.Lock()
+_begun: deque[Future[object]] = deque()
+_held_back: list[Close] = []
+_holding_back = 0  # how many ask for it
+
+
+def frees_behind(directory: str) -> bool:
+    """Whether a file in a directory may be removed while it is open, and is gone then."""
+    try:
+        mount = backends.mount_of(directory)
+    except OSError:
+        return False
+    return mount is not None and mount.type in LOCAL_TYPES
+
+
+def close_behind(closes: Sequence[Close]) -> None:
+    """Have files closed whose names are gone. Come back before they are, unless there are many."""
+    with _lock:
+        _held_back.extend(closes)
+        too_many = len(_held_back) + len(_begun) > MOST_OPEN
+        if not _holding_back or too_many:
+            _begin()
+    if too_many:
+        wait_until_freed()
+
+
+@contextmanager
+def closing_held_back() -> Iterator[None]:
+    """Close nothing behind meanwhile, unless somebody waits for it: who writes to a disk that is
+    freeing blocks waits for it, too.
+    """
+    global _holding_back
+    with _lock:
+        _holding_back += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _holding_back -= 1
+            if not _holding_back:
+                _begin()
+
+
+def wait_until_freed() -> None:
+    """Come back when all that was given to `close_behind` has given its room back."""
+    with _lock:
+        _begin()
+        begun = list(_begun)
+    for future in begun:
+        future.result()
+
+
+def _begin() -> None:
+    while _begun and _begun[0].done():
+        _begun.popleft()
+    _begun.extend(_threads.submit(close) for close in _held_back)
+    _held_back.clear()

@@ -1,0 +1,100 @@
+"""What was replaced is removed: small files together, large ones without a wait for their room."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import MethodType
+from typing import cast
+
+import pytest
+
+from compactor.cleaning import removals as module
+from compactor.cleaning.removals import Removals
+from storage.files.files import OpenFile
+from storage.files.local import LOCAL
+
+LARGE = 1 << 40  # bytes, of the four
+
+
+@pytest.fixture
+def four(tmp_path: Path) -> list[str]:
+    paths = [tmp_path / name for name in "abcd"]
+    for path in paths:
+        path.write_bytes(b"original")
+    return [str(path) for path in paths]
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> list[OpenFile]:
+    """What is to be closed behind, and is not."""
+    monkeypatch.setattr(module, "frees_behind", lambda _: True)
+    files: list[OpenFile] = []
+
+    def keep(closes: Sequence[MethodType]) -> None:
+        files.extend(cast(OpenFile, close.__self__) for close in closes)
+
+    monkeypatch.setattr(module, "close_behind", keep)
+    return files
+
+
+@pytest.mark.parametrize(("log_bytes", "jobs"), [(0, 1), (4 << 20, 1), (64 << 20, 4), (LARGE, 4)])
+def test_small_files_are_removed_by_one_thread_and_large_ones_by_several(
+    four: Sequence[str],
+    log_bytes: int,
+    jobs: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a file system of which it is not known that it lets go of what is open."""
+    monkeypatch.setattr(module, "frees_behind", lambda _: False)
+    with ThreadPoolExecutor(1) as threads:
+        removals = Removals(threads, LOCAL)
+        removals.begin(log_bytes, four)
+        assert len(removals._begun) == jobs
+        removals.finish()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("log_bytes", "are_held"), [(4 << 20, False), (LARGE, True)])
+def test_the_names_of_large_files_go_and_nobody_waits_for_their_room(
+    four: Sequence[str], held: list[OpenFile], log_bytes: int, are_held: bool, tmp_path: Path
+) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        removals = Removals(threads, LOCAL)
+        removals.begin(log_bytes, four)
+        removals.finish()
+    assert list(tmp_path.iterdir()) == []
+    assert [file.read(0, 9) for file in held] == [b"original"] * 4 * are_held
+    for file in held:
+        file.__exit__()
+
+
+def test_no_more_are_open_than_a_few(
+    four: Sequence[str], held: list[OpenFile], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "OPEN_AT_ONCE", 2)
+    with ThreadPoolExecutor(1) as threads:
+        removals = Removals(threads, LOCAL)
+        removals.begin(LARGE, four)
+        assert len(removals._begun) == 2
+        removals.finish()
+    assert len(held) == 4
+    for file in held:
+        file.__exit__()
+
+
+@pytest.mark.parametrize("log_bytes", [0, LARGE])
+def test_what_cannot_be_removed_is_told_and_keeps_nothing_else(
+    tmp_path: Path, log_bytes: int, held: list[OpenFile]
+) -> None:
+    there = [tmp_path / "a", tmp_path / "d"]
+    for path in there:
+        path.touch()
+    with ThreadPoolExecutor(1) as threads:
+        removals = Removals(threads, LOCAL)
+        removals.begin(log_bytes, [str(tmp_path / name) for name in "abcd"])
+        with pytest.raises(FileNotFoundError, match="/b'"):  # the first of two
+            removals.finish()
+    assert list(tmp_path.iterdir()) == []
+    for file in held:
+        file.__exit__()

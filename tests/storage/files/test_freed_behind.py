@@ -1,0 +1,116 @@
+"""Files are removed while they are open, and closed by threads."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from storage.files import backends, freed_behind
+from storage.files.freed_behind import (
+    close_behind,
+    closing_held_back,
+    frees_behind,
+    wait_until_freed,
+)
+from storage.files.local import LOCAL
+from storage.files.mount_table import Mount
+
+
+class Slow:
+    """A file that is not closed before it is told."""
+
+    def __init__(self, is_told: bool = False) -> None:
+        self.may_go = threading.Event()
+        if is_told:
+            self.may_go.set()
+        self.is_closed = False
+
+    def close(self) -> None:
+        assert self.may_go.wait(60)
+        self.is_closed = True
+
+
+def test_what_lost_its_name_is_closed_at_last(tmp_path: Path) -> None:
+    path = tmp_path / "original"
+    path.touch()
+    file = LOCAL.open(str(path))
+    path.unlink()
+    close_behind([file.__exit__])
+    wait_until_freed()
+    with pytest.raises(OSError, match="descriptor"):
+        file.read(0, 1)
+
+
+def test_nobody_waits_but_who_asks_for_the_room() -> None:
+    files = [Slow(), Slow()]
+    close_behind([file.close for file in files])
+    assert not any(file.is_closed for file in files)
+    for file in files:
+        threading.Timer(0.05, file.may_go.set).start()
+    wait_until_freed()
+    assert all(file.is_closed for file in files)
+
+
+def test_or_who_has_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(freed_behind, "MOST_OPEN", 2)
+    files = [Slow(), Slow(is_told=True), Slow(is_told=True)]
+    threading.Timer(0.05, files[0].may_go.set).start()
+    with closing_held_back():
+        close_behind([file.close for file in files])
+        assert all(file.is_closed for file in files)
+
+
+def test_what_is_held_back_is_closed_after_all_who_asked_for_that() -> None:
+    file = Slow(is_told=True)
+    with closing_held_back():
+        with closing_held_back():
+            close_behind([file.close])
+        assert not freed_behind._begun and not file.is_closed
+    wait_until_freed()
+    assert file.is_closed
+
+
+def test_or_for_who_needs_the_room() -> None:
+    file = Slow(is_told=True)
+    with closing_held_back():
+        close_behind([file.close])
+        wait_until_freed()
+        assert file.is_closed
+
+
+def test_an_error_holds_nothing_back() -> None:
+    file = Slow(is_told=True)
+    with pytest.raises(OSError, match="a full disk"), closing_held_back():
+        close_behind([file.close])
+        raise OSError("a full disk")
+    wait_until_freed()
+    assert file.is_closed
+
+
+@pytest.mark.parametrize(
+    ("kind", "frees"),
+    [("ext4", True), ("xfs", True), ("nfs4", False), ("fuse.sshfs", False), ("new", False)],
+)
+def test_only_where_no_other_name_is_given_to_what_is_open(
+    kind: str, frees: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backends, "mount_of", lambda _: Mount("/", kind, frozenset()))
+    assert frees_behind(str(tmp_path)) is frees
+
+
+def test_nor_where_the_file_system_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not frees_behind(str(tmp_path / "missing"))
+    monkeypatch.setattr(backends, "mount_of", lambda _: None)
+    assert not frees_behind(str(tmp_path))
+
+
+def test_an_open_file_is_gone_from_its_directory_where_it_is_said_to_be(tmp_path: Path) -> None:
+    """Of the file system that the tests run on, if it is a local one."""
+    path = tmp_path / "original"
+    path.touch()
+    with LOCAL.open(str(path)):
+        path.unlink()
+        assert not frees_behind(str(tmp_path)) or os.listdir(tmp_path) == []
