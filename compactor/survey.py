@@ -48,12 +48,17 @@ class CheckpointOffsets(NamedTuple):
     high_watermark_cause: str  # where it comes from, for people
 
 
-def survey_log_dirs(paths: Iterable[str], files: Files = LOCAL) -> list[LogDirSurvey]:
-    """Look at each directory once, also if it is named twice; RefusedError if one is unreadable."""
+def survey_log_dirs(
+    paths: Iterable[str], files: Files = LOCAL, with_files: bool = True
+) -> list[LogDirSurvey]:
+    """Look at each directory once, also if it is named twice; RefusedError if one is unreadable.
+
+    with_files: as of `list_partition`.
+    """
     distinct: dict[str, str] = {}
     for path in paths:
         distinct.setdefault(os.path.realpath(path), path)
-    return [survey_log_dir(path, files) for path in distinct.values()]
+    return [survey_log_dir(path, files, with_files) for path in distinct.values()]
 
 
 def topics_in(log_dirs: Iterable[str], files: Files = LOCAL) -> tuple[set[str], set[str]]:
@@ -70,10 +75,10 @@ def _topics(parsed: Callable[[str], tuple[str, int] | None], names: Iterable[str
     return {key[0] for key in map(parsed, names) if key is not None}
 
 
-def survey_log_dir(path: str, files: Files = LOCAL) -> LogDirSurvey:
+def survey_log_dir(path: str, files: Files = LOCAL, with_files: bool = True) -> LogDirSurvey:
     """List one log directory, and read its checkpoints."""
     try:
-        listing = list_log_dir(path, files)
+        listing = list_log_dir(path, files, with_files)
     except OSError as error:
         raise RefusedError(f"{path}: {error.strerror}", reason_code_of_os(error)) from error
     try:
@@ -184,14 +189,11 @@ def largest_timestamp_ms(partition: PartitionListing, segment: Segment) -> int:
 
 def last_time_entry_ms(partition: PartitionListing, segment: Segment) -> int:
     """Give the time of the last entry in the time index of an inactive segment; -1: none."""
-    entries = (segment.time_index_bytes or 0) // time_index.ENTRY.itemsize
+    entries = (segment.time_index_bytes or 0) // time_index.ENTRY_BYTES
     if not entries:
         return -1
-    path = os.path.join(partition.path, file_name(segment.base_offset, TIME_INDEX))
-    position = (entries - 1) * time_index.ENTRY.itemsize
-    data = partition.access.read_range(path, position, time_index.ENTRY.itemsize)
-    last = time_index.last(time_index.decode(data, path), segment.base_offset)
-    return -1 if last.timestamp_ms is None else last.timestamp_ms
+    path = f"{partition.path}/{file_name(segment.base_offset, TIME_INDEX)}"
+    return time_index.time_at(path, entries - 1, partition.access)
 
 
 def first_batch_timestamp_ms(partition: PartitionListing, segment: Segment) -> int | None:

@@ -28,7 +28,7 @@ def explain(
         topic_partition.rpartition("-")[0]
     }
     remembered = RememberedLogs(paths, files=premises.files)
-    plan = plan_of(premises, remembered.problems)
+    plan = plan_of(premises, remembered.problems, with_files=False)
     found = explaining.explain(plan, topic_partition, premises.config)
     return found._replace(warnings=tuple(remembered.warnings))
 

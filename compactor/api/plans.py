@@ -81,7 +81,8 @@ def plan(
         saved_plans.require_savable(save, rules, paths)
     premises = premises_of_round(rules, paths, to_write=False)
     remembered = RememberedLogs(paths, files=premises.files)
-    found = turns_of(rules, premises).within(plan_of(premises, remembered.problems))
+    planned = plan_of(premises, remembered.problems, with_files=False)
+    found = turns_of(rules, premises).within(planned)
     space = _space(found) if found.logs else None
     refused = tuple(_refusals(log_dirs, rules, premises, found))
     if space is not None:

@@ -25,10 +25,11 @@ from compactor.high_watermarks import require_high_watermarks
 from compactor.host.clock import now_ms
 from compactor.planning.candidate import RoundClock
 from compactor.planning.merged_plan import merged
-from compactor.planning.round_plan import RoundPlan, plan_by
+from compactor.planning.round_plan import RoundPlan, plan_surveyed
 from compactor.planning.unmatched import require_include, unmatched
-from compactor.survey import topics_in
+from compactor.survey import survey_log_dirs, topics_in
 from compactor.topic_config import COMPACT
+from storage.collector import collector_paused
 from storage.files.files import Files
 from storage.files.local import LOCAL
 
@@ -136,18 +137,23 @@ def require_known_log_dirs(rules: Rules, premises: Premises) -> None:
             require_all_log_dirs(config.cluster, broker.log_dirs, premises.files)
 
 
-def plan_of(premises: Premises, problems: Mapping[str, str] | None = None) -> RoundPlan:
+def plan_of(
+    premises: Premises, problems: Mapping[str, str] | None = None, with_files: bool = True
+) -> RoundPlan:
     """Plan a round, for each broker by itself.
 
-    problems: known ones, by path of the log directory or partition directory.
+    problems: known ones, by path of the log directory or partition directory. with_files: by which
+    a run notices another writer; a plan that is only looked at does without.
     """
     machine_ms = None if premises.is_as_of_given else now_ms()
     plans, are_several = [], len(premises.of_brokers) > 1
-    for broker, config in premises.of_brokers:
-        clock = RoundClock.of(config, premises.as_of_ms, machine_ms)
-        plan = plan_by(premises.files, broker.log_dirs, config, clock, problems)
-        name = f"{broker.name}: {', '.join(broker.log_dirs)}"
-        plans.append(replace(plan, brokers=(name,)) if are_several else plan)
+    with collector_paused():
+        for broker, config in premises.of_brokers:
+            clock = RoundClock.of(config, premises.as_of_ms, machine_ms)
+            surveys = survey_log_dirs(broker.log_dirs, premises.files, with_files)
+            plan = plan_surveyed(surveys, config, clock, problems)
+            name = f"{broker.name}: {', '.join(broker.log_dirs)}"
+            plans.append(replace(plan, brokers=(name,)) if are_several else plan)
     return merged(plans)
 
 

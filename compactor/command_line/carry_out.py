@@ -65,7 +65,10 @@ def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _End
         result = Result(summary(request.command, code, line, reason_code_of_error(cause)))
     if result is None:
         return _Ended(ExitCode.OK)
-    document = with_ending(result.document, known)
+    found = result.document
+    if result.whole is not None and (report is not None or request.format is Format.JSON):
+        found = result.whole()
+    document = with_ending(found, known)
     ended = _end(request, result._replace(document=document), report, known)
     if metrics is not None:
         ended = _write_metrics(metrics, ended, document, result.measured)

@@ -12,9 +12,9 @@ from compactor.exit_codes import (
 )
 from compactor.round_report import LogStatus
 from compactor.views.met_conditions import met_documents, met_lines
-from compactor.views.plan_json import estimates_document, plan_document
+from compactor.views.plan_json import estimates_document, plan_document, plan_totals
 from compactor.views.plan_table import Said, Screen, plan_view, saved_lines
-from compactor.views.report_json import summary
+from compactor.views.report_json import JsonObject, summary
 from storage.collector import collector_paused
 
 
@@ -26,8 +26,6 @@ def result_of(wanted: RoundArguments) -> Result:
     planned = api.plan(wanted.log_dirs, rules_of(wanted), wanted.saved_plan, sample_bytes)
     found, space, refused, warnings = planned[:4]
     met = api.met_by_plan(conditions, found) if conditions else []
-    document = plan_document(found, space, refused, wanted.order) | {"warnings": list(warnings)}
-    document |= estimates_document(planned)
     code = exit_code_of_statuses(log.status for log in found.not_cleaned)
     code = exit_code_of_conditions(code, bool(met))
     reason_code = reason_code_of_statuses(
@@ -36,7 +34,7 @@ def result_of(wanted: RoundArguments) -> Result:
     reason_code = reason_code_of_conditions(reason_code, code)
     begin = summary("plan", code, reason_code=reason_code) | {
         "conditions_met": met_documents(met),
-        "totals": document["totals"],
+        "totals": plan_totals(found),
     }
     if wanted.format is Format.TABLE:
         said = Said(space, refused, warnings, planned.expected, planned.estimates)
@@ -47,4 +45,11 @@ def result_of(wanted: RoundArguments) -> Result:
             show_lines(saved_lines(wanted.saved_plan))
     else:
         show_warnings(warnings)
-    return Result(begin | document, begin, found)
+    warned = {"warnings": list(warnings)}
+
+    @collector_paused()
+    def whole() -> JsonObject:
+        document = plan_document(found, space, refused, wanted.order)
+        return begin | document | warned | estimates_document(planned)
+
+    return Result(begin | warned, begin, found, whole)

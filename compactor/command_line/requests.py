@@ -181,6 +181,9 @@ class Result(NamedTuple):
     document: JsonObject  # begins with the fields of the summary
     summary: JsonObject | None = None  # None: the document is short enough to be one
     measured: "RoundPlan | CleaningReport | None" = None  # what metrics are of, beside the ending
+    whole: Callable[[], JsonObject] | None = (
+        None  # makes the document of a report, where it is long
+    )
 
 
 class Request(NamedTuple):

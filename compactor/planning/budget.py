@@ -70,7 +70,7 @@ def leave_out(plan: RoundPlan, left_out: dict[str, str]) -> RoundPlan:
         *(facts for _, facts in kept),
         *plan.facts[len(plan.logs) :],
         *(
-            replace(facts, status=LogStatus.PASSED_OVER, reason=left_out[log.path])
+            facts._replace(status=LogStatus.PASSED_OVER, reason=left_out[log.path])
             for log, facts in left
         ),
     ]
@@ -81,7 +81,7 @@ def leave_out(plan: RoundPlan, left_out: dict[str, str]) -> RoundPlan:
         not_cleaned=(*plan.not_cleaned, *reports),
         facts=tuple(facts),
         inventory=tuple(
-            replace(size, standing=Standing.OVER_BUDGET) if _key(size) in names else size
+            size._replace(standing=Standing.OVER_BUDGET) if _key(size) in names else size
             for size in plan.inventory
         ),
     )

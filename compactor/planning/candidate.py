@@ -7,7 +7,8 @@ the log and at its producers, for those logs that are left. Source: spec C-4, C-
 """
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from cleaner_jobs.plan import ActiveProducer
 from compactor.config import Config
@@ -47,8 +48,7 @@ class RoundClock:
         return cls(now_ms, expiration_ms, config.checks_clock, machine_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """The range of a log that could be cleaned, and every number that led to it."""
 
     partition: PartitionListing
@@ -74,8 +74,7 @@ class Judgement:
         return tuple(segment for segment in self.partition.segments if segment.base_offset < end)
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """What a look into the log itself added: its range may be shorter, or it may be refused."""
 
     judgement: Judgement
@@ -163,7 +162,7 @@ def below(judgement: Judgement, bound: Bound) -> Judgement:
     bounds = (*judgement.bounds, bound)
     segments, first_dirty = judgement.partition.segments, judgement.first_dirty
     cleanable = selection.cleanable_range(segments, first_dirty.offset, bounds)
-    return replace(judgement, bounds=bounds, cleanable=cleanable)
+    return judgement._replace(bounds=bounds, cleanable=cleanable)
 
 
 def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Prepared:
@@ -180,7 +179,7 @@ def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Pr
     high_watermark = end_offset if high_watermark is None else min(high_watermark, end_offset)
     unstable = state.first_unstable_below(high_watermark)
     bound = selection.last_stable_bound(high_watermark, unstable)
-    judgement = replace(judgement, log_end_offset=end_offset, last_stable_offset=bound.offset)
+    judgement = judgement._replace(log_end_offset=end_offset, last_stable_offset=bound.offset)
     if bound.name is BoundName.OPEN_TRANSACTION:
         cause = _open_transactions(state, clock.now_ms)
         judgement = below(judgement, bound._replace(cause=cause))

@@ -4,7 +4,7 @@ Of every log of a plan, passed-over ones too; rolled up by topic, and put in an 
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from compactor.planning.order import Order
@@ -14,8 +14,7 @@ from compactor.planning.selection import BoundName, inactive_from
 from compactor.round_report import CleaningReport, LogReport, LogSections, LogStatus
 
 
-@dataclass(frozen=True, slots=True)
-class LogSize:
+class LogSize(NamedTuple):
     """One log. Bytes are those of `.log` files."""
 
     log_dir: str
@@ -64,21 +63,24 @@ def size_of(outcome: PartitionOutcome) -> LogSize:
     partition, judgement = outcome.partition, outcome.judgement
     standing = Standing.TO_CLEAN if outcome.refusal is None else outcome.refusal.standing
     total_bytes = sum([segment.log_bytes for segment in partition.segments])
-    size = LogSize(
+    if judgement is None:
+        return LogSize(
+            log_dir=outcome.log_dir,
+            topic=partition.topic,
+            partition=partition.partition,
+            standing=standing,
+            total_bytes=total_bytes,
+        )
+    dirty = inactive_from(partition.segments, judgement.first_dirty.offset)
+    dirty_bytes = sum([segment.log_bytes for segment in dirty])
+    cleanable = judgement.cleanable
+    is_held = dirty_bytes > cleanable.cleanable_bytes
+    return LogSize(
         log_dir=outcome.log_dir,
         topic=partition.topic,
         partition=partition.partition,
         standing=standing,
         total_bytes=total_bytes,
-    )
-    if judgement is None:
-        return size
-    dirty = inactive_from(partition.segments, judgement.first_dirty.offset)
-    dirty_bytes = sum([segment.log_bytes for segment in dirty])
-    cleanable = judgement.cleanable
-    is_held = dirty_bytes > cleanable.cleanable_bytes
-    return replace(
-        size,
         dirty_bytes=dirty_bytes,
         clean_bytes=cleanable.clean_bytes,
         cleanable_bytes=cleanable.cleanable_bytes,

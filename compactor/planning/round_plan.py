@@ -39,8 +39,7 @@ class LogDirFacts(NamedTuple):
     has_high_watermarks: bool  # or none that can be read
 
 
-@dataclass(frozen=True, slots=True)
-class LogFacts:
+class LogFacts(NamedTuple):
     """How a compacted log was judged, taken or not."""
 
     status: LogStatus | None  # None: taken
@@ -93,7 +92,17 @@ def plan_by(
 ) -> RoundPlan:
     """Likewise, by the files that are given, wherever they are."""
     with collector_paused():
-        surveys = survey_log_dirs(log_dirs, files)
+        return plan_surveyed(survey_log_dirs(log_dirs, files), config, clock, problems)
+
+
+def plan_surveyed(
+    surveys: Sequence[LogDirSurvey],
+    config: Config,
+    clock: RoundClock,
+    problems: Mapping[str, str] | None = None,
+) -> RoundPlan:
+    """Likewise, of log directories that were looked at."""
+    with collector_paused():
         planner = Planner(config, clock, surveys, problems or {})
         outcomes = [
             planner.outcome(partition, survey)

@@ -7,8 +7,8 @@ Source: Kafka, UnifiedLog.deleteOldSegments, deletableSegments; spec C-3.2, C-18
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from storage.formats.segment import Segment
 
@@ -21,8 +21,7 @@ class Rule(StrEnum):
     TIME = "time"  # its youngest record is older than retention.ms
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionLimits:
+class RetentionLimits(NamedTuple):
     """What the rules check a log against."""
 
     log_start_offset: int
@@ -32,11 +31,10 @@ class RetentionLimits:
     retention_bytes: int | None = None  # None: no size rule
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(NamedTuple):
     """The segments that go, and where the log starts without them."""
 
-    by_rule: Mapping[Rule, tuple[Segment, ...]] = field(default_factory=dict)
+    by_rule: Mapping[Rule, tuple[Segment, ...]] = {}
     log_start_offset: int = 0
     rolls_at: int | None = None  # all go: base offset of the new active segment (C-18.3)
 

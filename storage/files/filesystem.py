@@ -81,10 +81,9 @@ def list_directory(path: str) -> list[Entry]:
                 if item.is_dir(follow_symlinks=False):
                     entries.append(Entry(item.name, True, 0, 0, item.inode()))
                     continue
-                found = item.stat(follow_symlinks=False)
+                entries.append(_entry(item.name, item.stat(follow_symlinks=False)))
             except FileNotFoundError:
                 continue
-            entries.append(_entry(item.name, found))
     return entries
 
 
@@ -230,18 +229,26 @@ def read_bytes(path: str) -> bytes:
 
 def read_range(path: str, position: int, length: int) -> bytes:
     """Give length bytes from position; fewer only where the file ends before."""
-    with naming(path), open(open_file(path), "rb", buffering=0) as source:
-        return read_from(source.fileno(), position, length)
+    descriptor = open_file(path)
+    try:
+        return read_from(descriptor, position, length)
+    except OSError as error:
+        error.filename = path
+        raise
+    finally:
+        os.close(descriptor)
 
 
 def read_from(descriptor: int, position: int, length: int) -> bytes:
     """Likewise, of an open file."""
     pieces = []
     while length > 0 and (piece := os.pread(descriptor, length, position)):  # may give less
+        if len(piece) == length and not pieces:
+            return piece
         pieces.append(piece)
         position += len(piece)
         length -= len(piece)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    return b"".join(pieces)
 
 
 def replace_file(path: str, data: bytes) -> None:

@@ -5,6 +5,7 @@ base offset int32, position in the log int32. While the segment is active the fi
 its entries, filled up with zeros. Source: Kafka, OffsetIndex, AbstractIndex; spec F-9.
 """
 
+import struct
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,8 @@ from storage.files.files import Files, OpenFile
 from storage.files.local import LOCAL
 
 ENTRY = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
-assert ENTRY.itemsize == 8
+_ENTRY = struct.Struct(">ii")  # the same, for one of them
+assert ENTRY.itemsize == _ENTRY.size == 8
 
 Entries = NDArray[np.void]  # of ENTRY
 
@@ -121,5 +123,5 @@ def _read_entry(index: OpenFile, path: str, number: int) -> tuple[int, int]:
     if len(data) < ENTRY.itemsize:
         problem = f"entry has {len(data)} of {ENTRY.itemsize} bytes"
         raise CorruptFileError(path, position, problem)
-    relative_offset, log_position = np.frombuffer(data, ENTRY)[0].item()
+    relative_offset, log_position = _ENTRY.unpack(data)
     return relative_offset, log_position

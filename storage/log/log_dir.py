@@ -7,6 +7,7 @@ Source: Kafka, LogManager.loadLogs, LogLoader; spec F-1, F-2, F-12.9.
 
 import os
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from storage.errors import CorruptFileError
@@ -94,7 +95,7 @@ def partition_of(dir_name: str) -> tuple[str, int] | None:
     return None if dir_name in _KAFKA_DIRS else parse_partition_dir(dir_name)
 
 
-def list_log_dir(path: str, access: Files = LOCAL) -> LogDirListing:
+def list_log_dir(path: str, access: Files = LOCAL, with_files: bool = True) -> LogDirListing:
     """List every partition of a log directory. OSError if the directory itself cannot be listed."""
     partitions = []
     ignored = []
@@ -118,7 +119,8 @@ def list_log_dir(path: str, access: Files = LOCAL) -> LogDirListing:
             continue
         try:
             partition_dir = os.path.join(path, entry.name)
-            partitions.append(list_partition(partition_dir, *topic_partition, access))
+            listing = list_partition(partition_dir, *topic_partition, access, with_files)
+            partitions.append(listing)
         except OSError as error:  # gone, or not to be read: the others go on
             ignored.append((entry.name, f"cannot be listed: {error.strerror}"))
     return LogDirListing(
@@ -132,11 +134,11 @@ def list_log_dir(path: str, access: Files = LOCAL) -> LogDirListing:
 
 
 def list_partition(
-    path: str, topic: str, partition: int, access: Files = LOCAL
+    path: str, topic: str, partition: int, access: Files = LOCAL, with_files: bool = True
 ) -> PartitionListing:
-    """List one partition directory."""
-    segment_files: dict[str, dict[str, Entry]] = {}  # twenty digits -> suffix -> file
-    snapshots: list[int] = []
+    """List one partition directory. with_files: or `files` stays empty, which takes less memory."""
+    by_suffix: dict[str, dict[str, Entry]] = {suffix: {} for suffix in _LIVE_SUFFIXES}
+    known: set[str] = set()  # digits that are those of an offset
     unfinished: list[str] = []
     stray: list[str] = []
     special: list[str] = []
@@ -147,31 +149,29 @@ def list_partition(
             special.append(f"{name}: is {entry.special or 'a directory'}, not a file")
         if entry.is_dir or entry.special:
             continue
-        digits, suffix = name[:OFFSET_DIGITS], name[OFFSET_DIGITS:]
-        if suffix in _LIVE_SUFFIXES and is_offset(digits):  # nearly every one
-            files.append(entry)
-            if suffix == SNAPSHOT:
-                snapshots.append(int(digits))
-            else:
-                segment_files.setdefault(digits, {})[suffix] = entry
-            continue
+        suffix = name[OFFSET_DIGITS:]
+        if suffix in by_suffix:  # nearly every one
+            digits = name[:OFFSET_DIGITS]
+            if digits in known or is_offset(digits):
+                known.add(digits)
+                by_suffix[suffix][digits] = entry
+                continue
         if _is_live(name):
             files.append(entry)
         if is_unloadable(name):
             stray.append(name)
         elif name.endswith(UNFINISHED_SUFFIXES):
             unfinished.append(name)
-    segments = [
-        _segment(int(digits), by_suffix)
-        for digits, by_suffix in segment_files.items()
-        if LOG in by_suffix  # an index by itself is removed by the broker when it loads
-    ]
+    if with_files:
+        files += [entry for entries in by_suffix.values() for entry in entries.values()]
+    else:
+        files = []
     return PartitionListing(
         topic=topic,
         partition=partition,
         path=path,
-        segments=tuple(sorted(segments)),
-        snapshot_offsets=tuple(sorted(snapshots)),
+        segments=_segments(by_suffix),
+        snapshot_offsets=tuple(sorted(map(int, by_suffix[SNAPSHOT]))),
         unfinished=tuple(sorted(unfinished)),
         stray=tuple(sorted(stray)),
         special=tuple(sorted(special)),
@@ -211,9 +211,11 @@ def log_end_offset(partition: PartitionListing) -> int:
     """
     if not partition.segments:
         return 0
-    base_offset = partition.segments[-1].base_offset
-    stem = os.path.join(partition.path, file_name(base_offset, ""))
-    return segment_end_offset(stem + LOG, stem + INDEX, base_offset, partition.access)
+    last = partition.segments[-1]
+    if not last.log_bytes and not last.index_bytes:
+        return last.base_offset
+    stem = os.path.join(partition.path, file_name(last.base_offset, ""))
+    return segment_end_offset(stem + LOG, stem + INDEX, last.base_offset, partition.access)
 
 
 def segment_end_offset(
@@ -270,19 +272,26 @@ def _why_ignored(name: str) -> str:
     return "not named like a partition: a broker that starts here would fail"
 
 
-def _segment(base_offset: int, files: dict[str, Entry]) -> Segment:
-    log = files[LOG]
+def _segments(files: Mapping[str, Mapping[str, Entry]]) -> tuple[Segment, ...]:
+    """files: by suffix, then by the twenty digits of the name.
+
+    An index by itself is removed by the broker when it loads.
+    """
+    indexes, time_indexes, txn_indexes = files[INDEX], files[TIME_INDEX], files[TXN_INDEX]
     # in their order: by keyword it takes twice as long, for each of 60,000 segments of a plan
-    return Segment(
-        base_offset,
-        log.size_bytes,
-        _size(files.get(INDEX)),
-        _size(files.get(TIME_INDEX)),
-        _size(files.get(TXN_INDEX)),
-        log.mtime_ns,
-        log.inode,
-        log.ctime_ns,
-        log.device,
+    return tuple(
+        Segment(
+            int(digits),
+            log.size_bytes,
+            _size(indexes.get(digits)),
+            _size(time_indexes.get(digits)),
+            _size(txn_indexes.get(digits)) if txn_indexes else None,
+            log.mtime_ns,
+            log.inode,
+            log.ctime_ns,
+            log.device,
+        )
+        for digits, log in sorted(files[LOG].items())
     )
 
 

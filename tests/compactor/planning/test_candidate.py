@@ -221,7 +221,7 @@ class TestPrepare:
         first, *others = judgement.partition.segments
         for size, is_refused in ((MAX_LOG_BYTES, False), (MAX_LOG_BYTES + 1, True)):
             segments = (first._replace(log_bytes=size), *others)
-            large = replace(judgement, partition=judgement.partition._replace(segments=segments))
+            large = judgement._replace(partition=judgement.partition._replace(segments=segments))
             found = prepare(large, CLOCK, clean_shutdown=True)
             assert (found.refusal is not None) is is_refused
             assert bool(found.to_rewrite) is not is_refused

@@ -83,3 +83,11 @@ def test_the_last_entry_tells_the_largest_timestamp_of_a_segment(tmp_path: Path)
     entries = time_index.read(str(tmp_path / PATH))
     assert last(entries, 1000) == TimestampOffset(95, 17808)
     assert last(entries[:0], 1000) == TimestampOffset(None, 1000)
+
+
+def test_the_time_of_one_entry_is_read_by_its_number(tmp_path: Path) -> None:
+    (tmp_path / PATH).write_bytes(KAFKAS[:-1])
+    assert [time_index.time_at(str(tmp_path / PATH), n) for n in range(3)] == [70, 71, 90]
+    for number, kept in ((3, 11), (4, 0)):
+        with pytest.raises(CorruptFileError, match=rf"byte {12 * number}: .* {kept} of 12"):
+            time_index.time_at(str(tmp_path / PATH), number)

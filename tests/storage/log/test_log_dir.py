@@ -58,6 +58,8 @@ def test_a_partition_is_listed_with_sizes_times_and_inodes(tmp_path: Path) -> No
     )
     assert partition.segments[1][:5] == (3, 1, 0, None, None)
     assert partition.snapshot_offsets == (3, 20)
+    (without,) = list_log_dir(str(tmp_path), with_files=False).partitions
+    assert len(partition.files) == 12 and without == partition._replace(files=())
     assert partition.unfinished == partition.stray == ()
 
 
