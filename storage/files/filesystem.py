@@ -241,7 +241,7 @@ def read_range(path: str, position: int, length: int) -> bytes:
 
 def read_from(descriptor: int, position: int, length: int) -> bytes:
     """Likewise, of an open file."""
-    pieces = []
+    pieces: list[bytes] = []
     while length > 0 and (piece := os.pread(descriptor, length, position)):  # may give less
         if len(piece) == length and not pieces:
             return piece
