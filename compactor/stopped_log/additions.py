@@ -46,10 +46,8 @@ def append(records: Sequence[NewRecord], codec: Codec) -> Change:
         log, now_ms = work.log, work.now_ms
         first = log.log_end_offset
         request = AppendRequest(leader_epoch=_leader_epoch(log))
-        batches = 0
-        for batch in _batches(records):
-            log.append_as_leader(_encoded(batch, codec, now_ms), request)
-            batches += 1
+        data = b"".join(_encoded(batch, codec, now_ms) for batch in _batches(records))
+        batches = len(log.append_batches_as_leader(data, request))
         log.follow_end()
         tombstones = sum(record.value is None for record in records)
         return (

@@ -1,7 +1,7 @@
 """Appends tables to a log, in batches of v2 that are made of columns.
 
 A batch ends where the next record would make it larger than asked for, or with a chunk of the
-table. Each is appended by itself, as one that a producer has sent.
+table. They are appended as those that a producer has sent, many at once.
 """
 
 from collections.abc import Iterator
@@ -27,6 +27,7 @@ from storage.formats.batch_columns import ByteArray, Int64Array
 from storage.formats.batch_header import BATCH_HEADER_BYTES, NO_TIMESTAMP
 from storage.formats.record_batch import HEADER, BatchHeader, seal
 from storage.log.engine.appending import AppendRequest
+from storage.log.engine.batch_appends import BatchAppendError
 from storage.log.engine.errors import (
     InvalidRecordError,
     InvalidTimestampError,
@@ -86,9 +87,12 @@ def append(
         columns = records_of(chunk, log.now_ms)
         _check_records(columns, log, records)
         for data in _made(columns, codec, batching.batch_bytes):
-            info = log.append_as_leader(data, request)
-            first = info.first_offset if first is None else first
-            batches += 1
+            try:
+                appended = log.append_batches_as_leader(data, request)
+            except BatchAppendError as error:
+                raise error.cause from error
+            first = appended[0].first_offset if first is None else first
+            batches += len(appended)
         records += chunk.num_rows
     return Appended(first, log.log_end_offset, records, batches)
 
@@ -119,8 +123,8 @@ def _check_records(records: Records, log: Log, before: int) -> None:
         raise RecordValidationError(error, (before + at).tolist())
 
 
-def _made(records: Records, codec: Codec, batch_bytes: int) -> Iterator[bytes]:
-    """Yield the batches of records."""
+def _made(records: Records, codec: Codec, batch_bytes: int) -> Iterator[bytes | memoryview]:
+    """Yield the batches of records, some at a time; what is yielded holds until the next is."""
     room, first = max(ROOM_BYTES, 2 * batch_bytes), 0
     out, scratch = np.empty(2 * room, np.uint8), np.empty(room if codec else 0, np.uint8)
     made = np.empty((_MADE_AT_ONCE, MADE_COLUMNS), np.int64)
@@ -130,14 +134,21 @@ def _made(records: Records, codec: Codec, batch_bytes: int) -> Iterator[bytes]:
         first, count, code = make_batches(
             records, first, limits, (out, scratch), made, tools_of_thread()
         )
-        for row in made[:count]:
-            yield _bytes_of(out, row, codec)
+        if count:
+            yield _bytes_of(out, made[:count], codec)
         if code == NO_ROOM and not count:
             room *= 2
             out, scratch = np.empty(2 * room, np.uint8), np.empty(room if codec else 0, np.uint8)
 
 
-def _bytes_of(out: ByteArray, row: Int64Array, codec: Codec) -> bytes:
+def _bytes_of(out: ByteArray, made: Int64Array, codec: Codec) -> bytes | memoryview:
+    """Of batches that stand one behind the other."""
+    if codec is not Codec.SNAPPY and made[:, COMPRESSED].all():
+        return out.data[: made[-1, END]]
+    return b"".join(_compressed(out, row, codec) for row in made)
+
+
+def _compressed(out: ByteArray, row: Int64Array, codec: Codec) -> bytes:
     batch = out[row[START] : row[END]].tobytes()
     if codec is not Codec.SNAPPY and row[COMPRESSED]:
         return batch

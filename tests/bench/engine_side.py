@@ -11,6 +11,7 @@ import shutil
 import struct
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -36,10 +37,11 @@ from tests.bench.workloads import KAFKA, OURS
 from tests.oracle import kafka
 
 APPEND, READ = "append", "read 1 MB at a time, bytes into memory"
+APPEND_MANY = "append, many at once"  # which Kafka's leader does not: beside its appends one by one
 OFFSET, TIMESTAMP = "offset lookup, random", "timestamp lookup, random"
 UNCLEAN, CLEAN = "load after a crash, all to be recovered", "load after a clean shutdown"
 FIRST_MS = 1_700_000_000_000  # where the clock of a script begins
-LOOKUPS, FETCH_BYTES, KEY_BYTES = 100_000, 1 << 20, 8
+LOOKUPS, FETCH_BYTES, CALL_BYTES, KEY_BYTES = 100_000, 1 << 20, 1 << 20, 8
 _TIMES = struct.Struct(">qq")
 _CRC = struct.Struct(">I")
 assert BASE_TIMESTAMP_AT + 8 == MAX_TIMESTAMP_AT
@@ -74,7 +76,8 @@ def measure(scratch: Scratch, megabytes: int, lookups: int, turns: int) -> list[
     for _ in range(turns):
         of_kafka = {line[:3]: line for line in kafkas(scratch.copies / "engine", megabytes)}
         for line in ours(scratch.copies / "engine", megabytes, lookups):
-            theirs = of_kafka.get(line._replace(operations=_counted(line))[:3])
+            what = APPEND if line.what == APPEND_MANY else line.what
+            theirs = of_kafka.get(line._replace(what=what, operations=_counted(line))[:3])
             if theirs is None:
                 raise BenchError(f"{line} is nothing that Kafka did as often")
             result = found.setdefault(line[:2], EngineResult(line.log, line.what))
@@ -118,16 +121,19 @@ class _Side:
         self._now_ms = FIRST_MS
 
     def measure(self) -> Iterator[Measured]:
-        cost = median(self._stamped(None) for _ in range(3))
-        appended = []
-        for turn in range(4):  # the first warms up
-            shutil.rmtree(self._path, ignore_errors=True)
-            self._path.mkdir(parents=True)
-            log = self._open(is_clean=True)
-            appended += [self._stamped(log) - cost] if turn else []
-            if turn < 3:
-                log.close_handlers()
-        yield self._told(APPEND, self._batches, median(appended))
+        at_once = CALL_BYTES // len(self._batch)
+        for what, stamped in (
+            (APPEND_MANY, lambda log: self._stamped_at_once(log, at_once)),
+            (APPEND, self._stamped),
+        ):
+            cost = median(stamped(None) for _ in range(3))
+            appended = []
+            for turn in range(4):  # the first warms up
+                log = self._begun()
+                appended += [stamped(log) - cost] if turn else []
+                if turn < 3 or what == APPEND_MANY:
+                    log.close_handlers()
+            yield self._told(what, self._batches, median(appended))
         yield self._told(READ, self._batches, _repeated(lambda: _read(log)))
         chance, end = random.Random(1), log.log_end_offset
         asked = [chance.randrange(end) for _ in range(self._lookups)]
@@ -139,6 +145,11 @@ class _Side:
 
     def _told(self, what: str, operations: int, cpu_seconds: float) -> Measured:
         return Measured(self._shape.name, what, operations, cpu_seconds)
+
+    def _begun(self) -> Log:
+        shutil.rmtree(self._path, ignore_errors=True)
+        self._path.mkdir(parents=True)
+        return self._open(is_clean=True)
 
     def _open(self, is_clean: bool) -> Log:
         config = LogConfig(segment_bytes=128 << 20)
@@ -153,19 +164,31 @@ class _Side:
 
     def _stamped(self, log: Log | None) -> float:
         """Append all batches; without a log make them alone."""
+        began = time.thread_time()
+        for data in self._made():
+            if log is not None:
+                log.append_as_leader(data)
+        return time.thread_time() - began
+
+    def _stamped_at_once(self, log: Log | None, at_once: int) -> float:
+        """Likewise, so many by one call."""
+        began = time.thread_time()
+        made = self._made()
+        while data := b"".join(islice(made, at_once)):
+            if log is not None:
+                log.append_batches_as_leader(data)
+        return time.thread_time() - began
+
+    def _made(self) -> Iterator[bytes]:
         batch, records = self._batch, self._shape.records
         checked = memoryview(batch)[CHECKED_AT:]
         self._now_ms = FIRST_MS
-        began = time.thread_time()
         for _ in range(self._batches):
             now_ms = self._now_ms
             _TIMES.pack_into(batch, BASE_TIMESTAMP_AT, now_ms, now_ms + records - 1)
             _CRC.pack_into(batch, CRC_AT, crc32c(checked))
-            data = bytes(batch)
-            if log is not None:
-                log.append_as_leader(data)
+            yield bytes(batch)
             self._now_ms = now_ms + records
-        return time.thread_time() - began
 
     def _loads(self) -> Iterator[Measured]:
         took: dict[str, list[float]] = {UNCLEAN: [], CLEAN: []}

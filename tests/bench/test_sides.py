@@ -217,7 +217,7 @@ def test_the_engine_does_as_often_what_kafka_does(
         engine_side.measure(Scratch(tmp_path), 1, 5, 1)
     monkeypatch.setattr(kafka, "run", lambda *_: engine_bench(batches))
     found = engine_side.measure(Scratch(tmp_path), 1, 5, 1)
-    assert len(found) == 12
+    assert len(found) == 14
     for operation in found:
         assert operation.microseconds[KAFKA] == [pytest.approx(1)]
         (ours,) = operation.microseconds["ours"]
