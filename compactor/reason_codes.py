@@ -30,7 +30,7 @@ class ReasonCode(StrEnum):
     LOGS_FAILED = "logs-failed", "Some logs failed; each has a code of its own."
     LOGS_SET_ASIDE = "logs-set-aside", "Some logs were set aside; each has a code of its own."
     CONDITION = "condition", "A condition of --fail-if holds; exit code 5."
-    FINDINGS = "findings", "verify found something."
+    FINDINGS = "findings", "verify found something; each finding has a code of its own."
 
     # what was asked for
     WRONG_USAGE = "wrong-usage", "An argument is missing, unknown or impossible."
@@ -45,6 +45,7 @@ class ReasonCode(StrEnum):
     LOCK_LOST = "lock-lost", "The lock became somebody else's while the command was at work."
     CHANGED_MEANWHILE = "changed-meanwhile", "A file is not what it was when it was looked at."
     UNCLEAN_SHUTDOWN = "unclean-shutdown", "The broker did not stop cleanly: --recover-first."
+    DIFFERS = "differs", "It is not what it was before, or not what its manifest says."
     MOVING = "moving", "A broker was moving the log to another log directory."
     CUT_SHORT = (
         "cut-short",
@@ -140,6 +141,11 @@ _OF_ERRNO = {
 def reason_code_of(error: LogCompactionError) -> ReasonCode:
     """What an error of this project says of itself."""
     return _BY_CODE[error.reason_code]
+
+
+def reason_code_of_problem(error: LogCompactionError | OSError) -> ReasonCode:
+    """Either of them."""
+    return reason_code_of_os(error) if isinstance(error, OSError) else reason_code_of(error)
 
 
 def reason_code_of_os(error: OSError) -> ReasonCode:

@@ -8,7 +8,7 @@ from compactor.copy_names import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.copying.manifest import Manifest
 from compactor.originals.kept_files import mark_of
 from compactor.originals.kept_manifest import FileMark
-from compactor.verification.verify_batches import Finding
+from compactor.verification.verify_batches import Finding, difference, finding_of
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.log.log_dir_lock import LOCK_FILE
@@ -68,18 +68,18 @@ def check(
     found = files_in(log_dir, files)
     listed = {mark.name: mark for mark in manifest.files}
     for name in sorted(found.keys() - listed.keys()):
-        yield Finding(os.path.join(log_dir, name), 0, f"not in {MANIFEST}: it came later")
+        yield difference(os.path.join(log_dir, name), 0, f"not in {MANIFEST}: it came later")
     for name, mark in listed.items():
         path = os.path.join(log_dir, name)
         if name not in found:
-            yield Finding(path, 0, f"is gone; {MANIFEST} has it")
+            yield difference(path, 0, f"is gone; {MANIFEST} has it")
         elif found[name] != mark.size_bytes:
             problem = f"has {found[name]:,} bytes, in {MANIFEST} {mark.size_bytes:,}"
-            yield Finding(path, 0, problem)
+            yield difference(path, 0, problem)
     same_size = [name for name, mark in listed.items() if found.get(name) == mark.size_bytes]
     for name, read in _read(log_dir, same_size, advance):
         path = os.path.join(log_dir, name)
         if not isinstance(read, FileMark):
-            yield Finding(path, 0, f"cannot be read: {read}")
+            yield finding_of(read, path)
         elif read.checksum != listed[name].checksum:
-            yield Finding(path, 0, f"has other bytes than {MANIFEST} says")
+            yield difference(path, 0, f"has other bytes than {MANIFEST} says")

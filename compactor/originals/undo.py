@@ -22,6 +22,7 @@ For each log directory, under its lock, with what is true if the power goes in t
 So it can be run again at any time, and ends the same.
 """
 
+import errno
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -54,6 +55,7 @@ from compactor.originals.undo_judgement import (
     moves_to,
     read_checkpointed,
 )
+from compactor.reason_codes import ReasonCode, reason_code_of_problem
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SNAPSHOT, file_name, offset_of
@@ -79,6 +81,7 @@ class UndoReport(NamedTuple):
     partition: int
     status: UndoStatus
     reason: str | None = None
+    reason_code: ReasonCode | None = None  # of the reason
     segments: int = 0  # brought back
     bytes: int = 0  # of their .log files
 
@@ -108,8 +111,8 @@ def undo_run(
             if log_dir in found:
                 reports += _undo_in(files, log_dir, own, moves)
             else:
-                reason = f"{log_dir}: No such file or directory"
-                reports += [_report(log, UndoStatus.FAILED, reason) for log in own]
+                error = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), log_dir)
+                reports += [_failed(log, error) for log in own]
     return reports
 
 
@@ -127,7 +130,9 @@ def _undo_in(
             check_not_moving(log, moves)
             tasks.append(judge(log, checkpointed))
         except ChangedSinceError as error:
-            reports[log.key] = _report(log, UndoStatus.REFUSED, str(error))
+            reports[log.key] = _report(
+                log, UndoStatus.REFUSED, str(error), ReasonCode.CHANGED_MEANWHILE
+            )
         except _PROBLEMS as error:
             reports[log.key] = _failed(log, error)
     try:
@@ -302,13 +307,10 @@ def _remove_rolled(log: KeptLog, path: str) -> None:
                 log.access.remove(deleted)
 
 
-def _failed(log: KeptLog, error: Exception) -> UndoReport:
+def _failed(log: KeptLog, error: CorruptFileError | LogChangedError | OSError) -> UndoReport:
     reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
-    return _report(log, UndoStatus.FAILED, reason)
+    return _report(log, UndoStatus.FAILED, reason, reason_code_of_problem(error))
 
 
-def _report(log: KeptLog, status: UndoStatus, reason: str) -> UndoReport:
-    topic, partition = log.key
-    return UndoReport(
-        log_dir=log.log_dir, topic=topic, partition=partition, status=status, reason=reason
-    )
+def _report(log: KeptLog, status: UndoStatus, reason: str, code: ReasonCode) -> UndoReport:
+    return UndoReport(log.log_dir, *log.key, status, reason=reason, reason_code=code)

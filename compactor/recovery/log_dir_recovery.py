@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.config import Config
+from compactor.reason_codes import ReasonCode, reason_code_of, reason_code_of_os
 from compactor.recovery.settling import (
     TEMPORARY,
     Action,
@@ -70,6 +71,7 @@ class LogRecovery:
     rebuilt: tuple[str, ...] = ()  # made anew from the log, after an unclean shutdown
     truncated: str | None = None  # which file was cut off, and by how much; likewise
     problem: str | None = None  # why the log was left as it was
+    reason_code: ReasonCode | None = None  # of the problem
 
     @property
     def name(self) -> str:
@@ -166,10 +168,15 @@ def _check_end(files: Files, log: LogRecovery) -> LogRecovery:
         log_end_offset(list_partition(log.path, log.topic, log.partition, files))
     except CorruptFileError as error:
         problem = f"{error}; {clean_shutdown.CLEAN_SHUTDOWN} says that it was left in good order"
-        return replace(log, problem=problem)
+        return replace(log, problem=problem, reason_code=reason_code_of(error))
     except OSError as error:
-        return replace(log, problem=f"{error.filename}: {error.strerror}")
+        return _unreadable(log, error)
     return log
+
+
+def _unreadable(log: LogRecovery, error: OSError) -> LogRecovery:
+    problem = f"{error.filename}: {error.strerror}"
+    return replace(log, problem=problem, reason_code=reason_code_of_os(error))
 
 
 def _load_as_kafka(
@@ -178,9 +185,10 @@ def _load_as_kafka(
     try:
         done = logs.load_as_kafka(log.topic, log.partition, is_clean)
     except LogCompactionError as error:
-        return replace(log, problem=f"no broker would start with it: {error}")
+        problem = f"no broker would start with it: {error}"
+        return replace(log, problem=problem, reason_code=reason_code_of(error))
     except OSError as error:
-        return replace(log, problem=f"{error.filename}: {error.strerror}")
+        return _unreadable(log, error)
     left = _settle(files, log.log_dir, log.topic, log.partition)
     return replace(
         left,
@@ -196,9 +204,9 @@ def _load(log: LogRecovery, logs: "LogsToRecover") -> LogRecovery:
     try:
         done = logs.recover(log.topic, log.partition)
     except (CorruptFileError, LogChangedError) as error:
-        return replace(log, problem=str(error))
+        return replace(log, problem=str(error), reason_code=reason_code_of(error))
     except OSError as error:
-        return replace(log, problem=f"{error.filename}: {error.strerror}")
+        return _unreadable(log, error)
     return replace(
         log,
         removed=(*log.removed, *done.removed),
@@ -213,12 +221,14 @@ def _loadable(files: Files, log_dir: str, topic: str, partition: int) -> LogReco
     try:
         directories, names = files.list_names(log.path)
     except OSError as error:
-        return replace(log, problem=f"{error.filename}: {error.strerror}")
+        return _unreadable(log, error)
     for name in filter(is_of_file, sorted(directories)):
-        path = os.path.join(log.path, name)
-        return replace(log, problem=str(CorruptFileError(path, 0, "is a directory, not a file")))
-    unloadable = sorted(name for name in names if is_unloadable(name))
-    return replace(log, problem=f"{unloadable[0]}: {UNLOADABLE}" if unloadable else None)
+        error = CorruptFileError(os.path.join(log.path, name), 0, "is a directory, not a file")
+        return replace(log, problem=str(error), reason_code=reason_code_of(error))
+    for name in sorted(name for name in names if is_unloadable(name)):
+        problem = f"{name}: {UNLOADABLE}"
+        return replace(log, problem=problem, reason_code=ReasonCode.FOREIGN_FILE)
+    return log
 
 
 def _settle(files: Files, log_dir: str, topic: str, partition: int) -> LogRecovery:
@@ -237,10 +247,9 @@ def _settle(files: Files, log_dir: str, topic: str, partition: int) -> LogRecove
             else:
                 files.rename(source, os.path.join(log.path, target))
     except CorruptFileError as error:
-        return replace(log, problem=str(error))
+        return replace(log, problem=str(error), reason_code=reason_code_of(error))
     except OSError as error:
-        problem = f"{error.filename}: {error.strerror}"
-        return replace(log, problem=problem)
+        return _unreadable(log, error)
     return LogRecovery(
         log_dir=log_dir,
         topic=topic,

@@ -22,7 +22,7 @@ from compactor.verification.reader_bounds import Bounds, Side
 from compactor.verification.reader_kernels import HAS_KEY, TOMBSTONE, LatestOffsets
 from compactor.verification.reader_log import Batches, Records
 from compactor.verification.reader_transactions import BoolArray
-from compactor.verification.verify_batches import Finding
+from compactor.verification.verify_batches import Finding, difference
 from storage.formats.batch_header import CONTROL, DELETE_HORIZON, MAGIC, TRANSACTIONAL
 
 
@@ -87,7 +87,7 @@ class Overdue:
 
     def _find(self, batch: np.void, offset: int, what: str) -> None:
         path, problem = self._path_of(int(batch["segment"])), f"offset {offset}: {what}"
-        self._findings.append(Finding(path, int(batch["position"]), f"{problem} is still there"))
+        self._findings.append(difference(path, int(batch["position"]), f"{problem} is still there"))
 
     def findings(self, is_disputed: bool) -> list[Finding]:
         """What had to go; is_disputed: its `.txnindex` and markers disagreed before."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from compactor.reason_codes import ReasonCode
 from compactor.verification.verify_batches import Finding
 
 MAX_FINDINGS = 20  # of one partition; then the rest is not looked at
@@ -32,9 +33,15 @@ class Proof:
     def is_full(self) -> bool:
         return len(self.findings) > MAX_FINDINGS
 
-    def find(self, path: str, position: int, problem: str) -> None:
+    def find(
+        self,
+        path: str,
+        position: int,
+        problem: str,
+        reason_code: ReasonCode = ReasonCode.DIFFERS,
+    ) -> None:
         """Note a finding; one more than the limit, which says so."""
         if len(self.findings) == MAX_FINDINGS:
             problem = "there is more; the rest of this partition was not looked at"
         if not self.is_full:
-            self.findings.append(Finding(path, position, problem))
+            self.findings.append(Finding(path, position, problem, reason_code))

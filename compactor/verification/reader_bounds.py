@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compactor.verification.verify_batches import Finding
+from compactor.verification.verify_batches import Finding, difference, finding_of
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, TXN_INDEX, file_name
 from storage.files import filesystem
@@ -99,17 +99,17 @@ def check_offsets(before: Side, after: Side, as_of_ms: int) -> Iterator[Finding]
     """Log start, log end, cleaner's checkpoint, open transactions, producers (C-15.3, C-17.1)."""
     path = after.listing.path
     if after.log_end_offset != before.log_end_offset:
-        yield Finding(
+        yield difference(
             path, 0, f"log end offset {after.log_end_offset}, before {before.log_end_offset}"
         )
     if after.log_start_offset < before.log_start_offset:
-        yield Finding(
+        yield difference(
             path, 0, f"log start offset {after.log_start_offset}, before {before.log_start_offset}"
         )
     yield from _check_cleaned_to(before, after)
     if after.producers.first_unstable_offset != before.producers.first_unstable_offset:
         was, now = (s.producers.first_unstable_offset for s in (before, after))
-        yield Finding(path, 0, f"the oldest open transaction begins at {now}, before at {was}")
+        yield difference(path, 0, f"the oldest open transaction begins at {now}, before at {was}")
     yield from _check_producers(before.producers, after.producers, path, as_of_ms)
 
 
@@ -124,9 +124,9 @@ def _check_producers(
             and as_of_ms - entry.timestamp >= producer_snapshot.EXPIRATION_MS
         )
         if now != entry and not (now is None and is_expired):
-            yield Finding(path, 0, f"producer {producer_id}: {now}, before {entry}")
+            yield difference(path, 0, f"producer {producer_id}: {now}, before {entry}")
     for producer_id in sorted(after.entries.keys() - before.entries.keys()):
-        yield Finding(path, 0, f"producer {producer_id} was not known before")
+        yield difference(path, 0, f"producer {producer_id} was not known before")
 
 
 def _check_cleaned_to(before: Side, after: Side) -> Iterator[Finding]:
@@ -136,13 +136,13 @@ def _check_cleaned_to(before: Side, after: Side) -> Iterator[Finding]:
     problem = f"the cleaner's checkpoint is {now}, before {was}: "
     unstable = before.producers.first_unstable_offset
     if was is not None and before.log_start_offset <= was <= before.log_end_offset and now < was:
-        yield Finding(after.listing.path, 0, problem + "it has moved back")
+        yield difference(after.listing.path, 0, problem + "it has moved back")
     if now > before.active_base:
-        yield Finding(
+        yield difference(
             after.listing.path, 0, problem + f"the active segment begins at {before.active_base}"
         )
     elif unstable is not None and now > unstable:
-        yield Finding(
+        yield difference(
             after.listing.path, 0, problem + f"a transaction is open since offset {unstable}"
         )
 
@@ -156,7 +156,7 @@ def check_log_start(before: Side, after: Side, checkpoints: Checkpoints) -> Iter
             f"the log begins at offset {after.log_start_offset}, before at "
             f"{before.log_start_offset}, and {checkpoint.LOG_START} says {said}"
         )
-        yield Finding(after.listing.path, 0, problem)
+        yield difference(after.listing.path, 0, problem)
 
 
 def check_checkpoints(before: Checkpoints, after: Checkpoints, path: str) -> Iterator[Finding]:
@@ -166,7 +166,7 @@ def check_checkpoints(before: Checkpoints, after: Checkpoints, path: str) -> Ite
             now = after[name].get((topic, partition))
             if now != offset:
                 problem = f"{topic}-{partition} has {now}, before {offset}"
-                yield Finding(os.path.join(path, name), 0, problem)
+                yield difference(os.path.join(path, name), 0, problem)
 
 
 def check_untouched(before: Side, after: Side, bounds: Bounds) -> Iterator[Finding]:
@@ -183,7 +183,7 @@ def check_untouched(before: Side, after: Side, bounds: Bounds) -> Iterator[Findi
     for name in sorted({*names, PARTITION_METADATA}):
         path = os.path.join(after.listing.path, name)
         if not is_same(os.path.join(before.listing.path, name), path):
-            yield Finding(path, 0, "has changed, though no cleaning changes it")
+            yield difference(path, 0, "has changed, though no cleaning changes it")
 
 
 def is_untouched(before: PartitionListing, after: PartitionListing) -> bool:
@@ -237,6 +237,4 @@ def _is_one(before: str, after: str) -> bool:
 def damage(error: CorruptFileError | OSError, path: str) -> Finding:
     """What stops a comparison."""
     end = "; from here on, nothing of this partition was compared"
-    if isinstance(error, CorruptFileError):
-        return Finding(error.path, error.position, f"{error.problem}{end}")
-    return Finding(str(error.filename or path), 0, f"cannot be read: {error.strerror}{end}")
+    return finding_of(error, path, end)

@@ -18,7 +18,7 @@ import numpy as np
 from compactor.verification.reader_bounds import Side, is_same
 from compactor.verification.reader_kernels import Int64Array
 from compactor.verification.reader_log import Batches
-from compactor.verification.verify_batches import Finding
+from compactor.verification.verify_batches import Finding, difference, finding_of
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
@@ -63,7 +63,7 @@ class RewrittenIndexes:
         try:
             yield from self._check(base_offset, *columns)
         except CorruptFileError as error:
-            yield Finding(error.path, error.position, error.problem)
+            yield finding_of(error)
         except FileNotFoundError as error:  # which a broker makes anew, and `verify` reports
             if not str(error.filename).startswith(self._paths[1]):
                 raise
@@ -81,7 +81,7 @@ class RewrittenIndexes:
             i = int(wrong[0])
             entry = f"entry (offset {offsets[i]}, position {at[i]})"
             problem = f"{entry} is not the last offset and the position of a batch"
-            yield Finding(path, i * offset_index.ENTRY.itemsize, problem)
+            yield difference(path, i * offset_index.ENTRY.itemsize, problem)
         path = os.path.join(self._paths[1], file_name(base_offset, TIME_INDEX))
         entries = time_index.decode(filesystem.read_bytes(path), path)
         yield from _check_times(path, entries, base_offset, last, times)
@@ -104,7 +104,7 @@ def _check_times(
             f"entry (timestamp {entries['timestamp'][i]}, offset {offsets[i]}) is not that of the "
             "first batch with the largest timestamp so far"
         )
-        yield Finding(path, i * time_index.ENTRY.itemsize, problem)
+        yield difference(path, i * time_index.ENTRY.itemsize, problem)
 
 
 @dataclass(slots=True)
@@ -150,13 +150,15 @@ class TxnIndexes:
             for number, txn in enumerate(entries):
                 position = number * txn_index.ENTRY.size
                 if not base_offset <= txn.last_offset < stop:
-                    yield Finding(path, position, f"{_words(txn)}: ends in another segment")
+                    yield difference(path, position, f"{_words(txn)}: ends in another segment")
                     return
                 at = done
                 while at < len(wanted) and wanted[at].txn != txn:
                     at += 1
                 if at == len(wanted):
-                    yield Finding(path, position, f"{_words(txn)}: no such entry was there before")
+                    yield difference(
+                        path, position, f"{_words(txn)}: no such entry was there before"
+                    )
                     return
                 yield from _missing(wanted[done:at], path, position)
                 done = at + 1
@@ -175,7 +177,7 @@ def _missing(skipped: Sequence[_Known], path: str, position: int) -> Iterator[Fi
     for known in skipped:
         if known.has_data:
             problem = f"{_words(known.txn)}: is missing, and some of its data is left"
-            yield Finding(path, position, problem)
+            yield difference(path, position, problem)
 
 
 def _words(txn: AbortedTxn) -> str:

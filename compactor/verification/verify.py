@@ -15,9 +15,10 @@ from compactor.copy_names import NO_BROKER
 from compactor.exit_codes import UsageError
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
+from compactor.reason_codes import ReasonCode
 from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
 from compactor.verification.missing_offsets import Gap, check_gaps, gap_behind
-from compactor.verification.verify_batches import Finding
+from compactor.verification.verify_batches import Finding, finding_of
 from compactor.verification.verify_segment import check_segment
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, LOG, SNAPSHOT, SWAP, file_name, is_special_dir
@@ -124,7 +125,7 @@ def _verify_partition(
         except FileNotFoundError:  # deleted meanwhile: it is no longer part of the log
             continue
         except OSError as error:
-            found.findings.append(_unreadable(error, partition.path))
+            found.findings.append(finding_of(error, partition.path))
             offsets.end = None
             continue
         found.findings += findings
@@ -172,20 +173,20 @@ def _check_gaps(
     except FileNotFoundError:  # deleted meanwhile
         return
     except OSError as error:
-        yield _unreadable(error, partition.path)
+        yield finding_of(error, partition.path)
 
 
 def _check_names(partition: PartitionListing) -> Iterator[Finding]:
     for entry in partition.special:
         name, _, problem = entry.rpartition(": ")
-        yield Finding(os.path.join(partition.path, name), 0, problem)
+        yield Finding(os.path.join(partition.path, name), 0, problem, ReasonCode.FOREIGN_FILE)
     for name in partition.stray:
         problem = "a broker fails to load the partition: no offset in the name"
-        yield Finding(os.path.join(partition.path, name), 0, problem)
+        yield Finding(os.path.join(partition.path, name), 0, problem, ReasonCode.FOREIGN_FILE)
     for name in partition.unfinished:
         if name.endswith((CLEANED, SWAP)):
             problem = "a cleaning was cut short here; a broker finishes or undoes it when it starts"
-            yield Finding(os.path.join(partition.path, name), 0, problem)
+            yield Finding(os.path.join(partition.path, name), 0, problem, ReasonCode.CUT_SHORT)
 
 
 def _check_metadata_files(partition: PartitionListing) -> Iterator[Finding]:
@@ -215,7 +216,7 @@ def _check_snapshot(path: str, offset: int) -> None:
 def _check_log_dir(listing: LogDirListing) -> Iterator[Finding]:
     for name, reason in listing.ignored:
         if not is_special_dir(name) and name not in _OTHER_DIRS:
-            yield Finding(os.path.join(listing.path, name), 0, reason)
+            yield Finding(os.path.join(listing.path, name), 0, reason, ReasonCode.FOREIGN_FILE)
     if listing.has_meta_properties:
         yield from _corrupt(lambda: meta_properties.read(listing.path))
     yield from _check_kraft_metadata(listing)
@@ -230,9 +231,8 @@ def _check_kraft_metadata(listing: LogDirListing) -> Iterator[Finding]:
     for partition in listing.partitions if is_kraft else ():
         path = os.path.join(partition.path, PARTITION_METADATA)
         if not filesystem.exists(path) and filesystem.is_directory(partition.path):
-            yield Finding(
-                path, 0, "there is no such file; a KRaft broker takes the log for a stray"
-            )
+            problem = "there is no such file; a KRaft broker takes the log for a stray"
+            yield Finding(path, 0, problem, ReasonCode.NO_TOPIC_ID)
 
 
 def _check_checkpoints(
@@ -245,11 +245,11 @@ def _check_checkpoints(
             entries = checkpoint.read(path)
         except CorruptFileError as error:
             if others_too:
-                yield Finding(error.path, error.position, error.problem)
+                yield finding_of(error)
             continue
         except OSError as error:
             if others_too:
-                yield _unreadable(error, path)
+                yield finding_of(error, path)
             continue
         for (topic, partition), offset in entries.items():
             end_offset = end_offsets.get((topic, partition))
@@ -263,13 +263,9 @@ def _corrupt(read: Callable[[], object]) -> Iterable[Finding]:
     try:
         read()
     except CorruptFileError as error:
-        return [Finding(error.path, error.position, error.problem)]
+        return [finding_of(error)]
     except FileNotFoundError:
         return []
     except OSError as error:
-        return [_unreadable(error, "")]
+        return [finding_of(error)]
     return []
-
-
-def _unreadable(error: OSError, path: str) -> Finding:
-    return Finding(str(error.filename or path), 0, f"cannot be read: {error.strerror}")

@@ -30,7 +30,7 @@ from compactor.verification.reader_bounds import (
 )
 from compactor.verification.reader_kernels import Secret
 from compactor.verification.reader_proof import PartitionProof
-from compactor.verification.verify_batches import Finding
+from compactor.verification.verify_batches import Finding, difference
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
@@ -81,7 +81,7 @@ def verify_against(
     unmatched = tuple(sorted(new.keys() - old.keys()))
     found = Comparison(before=before, clock=clock, unmatched=unmatched)
     for name in sorted(old.keys() - new.keys()):
-        found.findings.append(Finding(os.path.join(log_dir, name), 0, "the partition is gone"))
+        found.findings.append(difference(os.path.join(log_dir, name), 0, "the partition is gone"))
     try:
         checkpoints = read_checkpoints(before), read_checkpoints(log_dir)
     except CorruptFileError as error:

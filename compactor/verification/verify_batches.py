@@ -11,7 +11,9 @@ from zlib import crc32
 
 import numpy as np
 
+from compactor.reason_codes import ReasonCode, reason_code_of_problem
 from storage.codecs.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
+from storage.errors import CorruptFileError
 from storage.files.filesystem import look_at, open_file
 from storage.formats import batch_columns
 from storage.formats.batch_columns import (
@@ -66,9 +68,24 @@ class Finding(NamedTuple):
     path: str
     position: int
     problem: str
+    reason_code: ReasonCode = ReasonCode.DAMAGED
 
     def __str__(self) -> str:
         return f"{self.path}, byte {self.position}: {self.problem}"
+
+
+def difference(path: str, position: int, problem: str) -> Finding:
+    """Something that is not as it was before, or as it was said to be."""
+    return Finding(path, position, problem, ReasonCode.DIFFERS)
+
+
+def finding_of(error: CorruptFileError | OSError, path: str = "", then: str = "") -> Finding:
+    """What an error says. path: where an error of the system names none. then: what it led to."""
+    code = reason_code_of_problem(error)
+    if isinstance(error, CorruptFileError):
+        return Finding(error.path, error.position, f"{error.problem}{then}", code)
+    problem = f"cannot be read: {error.strerror}{then}"
+    return Finding(str(error.filename or path), 0, problem, code)
 
 
 class SegmentColumns(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from compactor.verification.verify_batches import Finding, SegmentCheck, SegmentColumns
+from compactor.verification.verify_batches import Finding, SegmentCheck, SegmentColumns, finding_of
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
@@ -60,7 +60,7 @@ class _IndexFile:
         try:
             return rule(self)
         except CorruptFileError as error:
-            return [Finding(error.path, error.position, error.problem)]
+            return [finding_of(error)]
 
 
 def _check_range(

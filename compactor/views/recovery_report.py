@@ -46,4 +46,5 @@ def _document(log: LogRecovery) -> JsonObject:
         "rebuilt": list(log.rebuilt),
         "truncated": log.truncated,
         "problem": log.problem,
+        "reason_code": log.reason_code,
     }

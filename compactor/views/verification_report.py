@@ -23,7 +23,7 @@ def verification_document(found: Verification) -> JsonObject:
 
 
 def finding_document(finding: Finding) -> JsonObject:
-    return {"path": finding.path, "position": finding.position, "problem": finding.problem}
+    return finding._asdict()
 
 
 def comparison_document(found: Comparison) -> JsonObject:
