@@ -313,4 +313,12 @@ def _failed(log: KeptLog, error: CorruptFileError | LogChangedError | OSError) -
 
 
 def _report(log: KeptLog, status: UndoStatus, reason: str, code: ReasonCode) -> UndoReport:
-    return UndoReport(log.log_dir, *log.key, status, reason=reason, reason_code=code)
+    topic, partition = log.key
+    return UndoReport(
+        log_dir=log.log_dir,
+        topic=topic,
+        partition=partition,
+        status=status,
+        reason=reason,
+        reason_code=code,
+    )

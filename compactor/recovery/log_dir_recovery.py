@@ -223,8 +223,8 @@ def _loadable(files: Files, log_dir: str, topic: str, partition: int) -> LogReco
     except OSError as error:
         return _unreadable(log, error)
     for name in filter(is_of_file, sorted(directories)):
-        error = CorruptFileError(os.path.join(log.path, name), 0, "is a directory, not a file")
-        return replace(log, problem=str(error), reason_code=reason_code_of(error))
+        found = CorruptFileError(os.path.join(log.path, name), 0, "is a directory, not a file")
+        return replace(log, problem=str(found), reason_code=reason_code_of(found))
     for name in sorted(name for name in names if is_unloadable(name)):
         problem = f"{name}: {UNLOADABLE}"
         return replace(log, problem=problem, reason_code=ReasonCode.FOREIGN_FILE)

@@ -40,6 +40,8 @@ def report_schema() -> JsonObject:
 
 
 def _of(type_: Any, parts: JsonObject) -> JsonObject:
+    if type_ is Any:
+        return {}
     if type_ in _PLAIN:
         return {"type": _PLAIN[type_]}
     if isinstance(type_, EnumType):

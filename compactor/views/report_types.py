@@ -5,16 +5,42 @@ A field that is not required is absent from a summary, or where a command was no
 
 from typing import Literal, NotRequired, TypedDict
 
-from compactor.planning.outcomes import Standing
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogStatus
+from compactor.views.log_types import (
+    OF_LOG_COMMANDS,
+    Check,
+    ComparedPartition,
+    Comparison,
+    Copy,
+    Finding,
+    LogRetention,
+    MetCondition,
+    Retention,
+)
+from compactor.views.plan_types import Plan
 
 Status = Literal["ok", "failed", "usage", "refused", "partial", "condition", "interrupted"]
 Value = int | float | str | bool
 
 
+class Ignored(TypedDict):
+    name: str
+    reason: str
+
+
 class LogDir(TypedDict):
+    """Of some commands with what they have looked at there."""
+
     path: str
+    partitions: NotRequired[int]
+    has_clean_shutdown: NotRequired[bool]
+    has_high_watermarks: NotRequired[bool]
+    ignored: NotRequired[list[Ignored]]
+    problem: NotRequired[str | None]
+    clean_shutdown: NotRequired[bool]
+    removed: NotRequired[list[str]]
+    checks: NotRequired[list[Check]]
 
 
 class Setting(TypedDict):
@@ -50,21 +76,6 @@ class Ending(TypedDict):
     as_of: str | None
     log_dirs: list[LogDir]
     configuration: NotRequired[Configuration | None]
-
-
-class Segments(TypedDict):
-    segments: int
-    bytes: int
-
-
-class Retention(TypedDict):
-    log_start: Segments
-    size: Segments
-    time: Segments
-
-
-class LogRetention(Retention):
-    log_start_offset: int | None
 
 
 class Dropped(TypedDict):
@@ -144,89 +155,10 @@ class Run(TypedDict):
     dry_run: bool
     totals: RunTotals
     originals: Originals | None
+    copies: NotRequired[list[Copy]]
+    conditions_met: NotRequired[list[MetCondition]]
     phases: NotRequired[list[Phase]]
     logs: NotRequired[list[RunLog]]
-    warnings: NotRequired[list[str]]
-    notices: NotRequired[list[str]]
-
-
-class PlanTotals(TypedDict):
-    to_clean: int
-    set_aside: int
-    passed_over: int
-    cleanable_bytes: int
-    rewrite_bytes: int
-
-
-class Extent(TypedDict):
-    logs: int
-    to_clean: int
-    total_bytes: int
-    dirty_bytes: int
-    gain_bytes: int
-    held_bytes: int
-    held_by: str | None
-
-
-class TopicExtent(Extent):
-    topic: str
-
-
-class PlanLog(TypedDict):
-    log_dir: str
-    topic: str
-    partition: int
-    standing: Standing
-    total_bytes: int
-    dirty_bytes: int | None
-    gain_bytes: int
-    held_bytes: int
-    held_by: str | None
-    dirty_since_ms: int | None
-    clean_bytes: NotRequired[int]
-    dirty_ratio: NotRequired[float]
-    first_dirty_offset: NotRequired[int]
-    first_uncleanable_offset: NotRequired[int]
-
-
-class LogNotTaken(PlanLog):
-    status: LogStatus
-    reason: str | None
-    reason_code: ReasonCode | None
-
-
-class PlanExpected(TypedDict):
-    """Of a run over the logs that a plan takes on; of bytes, where it has a sample."""
-
-    seconds: float
-    runs: int
-    least_bytes: int | None
-    most_bytes: int | None
-    read_bytes: int
-    untold: int
-
-
-class PlanEstimate(TypedDict):
-    log_dir: str
-    topic: str
-    partition: int
-    least: float | None
-    most: float | None
-    read_bytes: int
-    problem: str | None
-
-
-class Plan(TypedDict):
-    """A plan."""
-
-    totals: PlanTotals
-    logs: NotRequired[list[PlanLog]]
-    not_taken: NotRequired[list[LogNotTaken]]
-    topics: NotRequired[list[TopicExtent]]
-    standings: NotRequired[dict[Standing, Extent]]
-    expected: NotRequired[PlanExpected]
-    estimates: NotRequired[list[PlanEstimate]]
-    refusals: NotRequired[list[str]]
     warnings: NotRequired[list[str]]
     notices: NotRequired[list[str]]
 
@@ -250,7 +182,9 @@ class RecoveredLog(TypedDict):
     undone: list[str]
     removed: list[str]
     rebuilt: list[str]
+    truncated: str | None
     problem: str | None
+    reason_code: ReasonCode | None
 
 
 class Recovery(TypedDict):
@@ -273,6 +207,7 @@ class UndoneLog(TypedDict):
     partition: int
     status: Literal["undone", "as-before", "refused", "failed"]
     reason: str | None
+    reason_code: ReasonCode | None
     segments: int
     bytes: int
 
@@ -294,17 +229,13 @@ class VerificationTotals(TypedDict):
     findings: int
 
 
-class Finding(TypedDict):
-    path: str
-    position: int | None
-    problem: str
-
-
 class Verification(TypedDict):
     """A verification."""
 
     totals: NotRequired[VerificationTotals]
     findings: NotRequired[list[Finding]]
+    against: NotRequired[Comparison]
+    partitions: NotRequired[list[ComparedPartition]]
 
 
 class Bound(TypedDict):
@@ -342,6 +273,9 @@ class Explanation(TypedDict):
     sections: NotRequired[list[Section]]
     bounds: NotRequired[list[Bound]]
     retention: NotRequired[LogRetention]
+    notes: NotRequired[list[str]]
+    notices: NotRequired[list[str]]
+    warnings: NotRequired[list[str]]
 
 
 class TopicSettings(TypedDict):
@@ -365,4 +299,5 @@ OF_COMMANDS = {
     "verify": Verification,
     "explain": Explanation,
     "configs": Configs,
+    **OF_LOG_COMMANDS,
 }

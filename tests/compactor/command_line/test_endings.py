@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -9,19 +10,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from compactor.host.version import version
-from compactor.views.report_schema import SCHEMA_FILE
 from storage.formats import clean_shutdown
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command, use_local_rounds
+from tests.support.strict_schema import strict_validator
 
 COMPACT = ("--include", "orders", "--set", "cleanup.policy=compact")
 RUN = (*COMPACT, "--set", "min.cleanable.dirty.ratio=0", "--assume-fully-replicated")
 LOG = ("--set", "cleanup.policy=compact", "--yes", "--only-replica")
-SCHEMA = jsonschema.Draft202012Validator(json.loads(Path(SCHEMA_FILE).read_text()))
+SCHEMA = strict_validator()
 ENDING = {
     *("schema_version", "command", "status", "exit_code", "reason_code", "changed", "run_id"),
     *("version", "host", "started_at_ms", "started_at", "seconds", "as_of_ms", "as_of", "log_dirs"),
@@ -175,6 +175,66 @@ def test_undo_says_what_it_changed(log_dir: Path, tmp_path: Path) -> None:
     assert (said["reason_code"], said["changed"]) == ("done", False)
     said = run_command("undo", run_dir, "--discard").summary
     assert (said["reason_code"], said["changed"]) == ("done", True)
+
+
+WHOLE = (
+    f"plan D {' '.join(COMPACT)} --sample",
+    "plan D --fail-if passed_over>0",
+    "plan D --include orders --set cleanup.policy=compact,delete",
+    f"run D {' '.join(RUN)} --dry-run",
+    f"run D {' '.join(RUN)} --output D.copy",
+    "configs D",
+    "doctor D",
+    "explain D orders-0 --set cleanup.policy=compact",
+    "explain D orders-0",
+    "verify D",
+    "verify D --against D.before",
+    "recover D",
+    "log offsets D orders-0 --at 2026-01-01",
+    "log roll D orders-0 --dry-run",
+    "log truncate D orders-0 --to 1 --dry-run --only-replica",
+    "log move D orders-0 D.other --dry-run",
+    "report R",
+)
+
+
+@pytest.mark.parametrize("prepare", [nothing, damaged])
+@pytest.mark.parametrize("words", WHOLE)
+def test_every_field_of_a_whole_document_stands_in_the_schema(
+    log_dir: Path, tmp_path: Path, words: str, prepare: Prepare
+) -> None:
+    """The schema is strict here: a field that it does not know is one too many."""
+    (log_dir / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    prepare(log_dir)
+    shutil.copytree(log_dir, f"{log_dir}.before")
+    shutil.copytree(log_dir, f"{log_dir}.other", ignore=shutil.ignore_patterns("*-0"))
+    given = [word.replace("D", str(log_dir), 1) for word in words.split()]
+    if given[-1] == "R":
+        run_command("run", log_dir, *RUN, "--dry-run", "--report", tmp_path / "R.json")
+        given[-1] = str(tmp_path / "R.json")
+    document = json.loads(run_command(*given, "--format", "json").out)
+    SCHEMA.validate(document)
+    assert document["command"] == " ".join(words.split()[: 1 + words.startswith("log")])
+    assert prepare is damaged or "error" not in document
+
+
+def test_what_undo_leaves_and_verify_finds_has_a_code_of_its_own(
+    log_dir: Path, tmp_path: Path
+) -> None:
+    run_command("run", log_dir, *RUN, "--keep-originals", tmp_path / "kept")
+    [run_dir] = (tmp_path / "kept").iterdir()
+    copy = tmp_path / "before"
+    shutil.copytree(log_dir, copy)
+    damaged(log_dir)
+    (log_dir / "orders-0" / "00000000000000000099.log.cleaned").write_bytes(b"")
+    found = json.loads(run_command("verify", log_dir, "--format", "json").out)
+    SCHEMA.validate(found)
+    assert {finding["reason_code"] for finding in found["findings"]} == {"damaged", "cut-short"}
+    run_command("log", "roll", log_dir, "orders-0", "--yes", "--recover-first")
+    undone = json.loads(run_command("undo", run_dir, "--format", "json").out)
+    SCHEMA.validate(undone)
+    [log] = undone["logs"]
+    assert (log["status"], log["reason_code"]) == ("refused", "changed-meanwhile")
 
 
 @contextmanager

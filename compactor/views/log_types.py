@@ -1,0 +1,205 @@
+"""What stands in the documents of `doctor`, `report` and the commands on one log, as types.
+
+And what those of several commands have in common.
+"""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+from compactor.reason_codes import ReasonCode
+
+
+class Segments(TypedDict):
+    segments: int
+    bytes: int
+
+
+class Retention(TypedDict):
+    log_start: Segments
+    size: Segments
+    time: Segments
+
+
+class LogRetention(Retention):
+    log_start_offset: int | None
+
+
+class Check(TypedDict):
+    """One thing that `doctor` looked at."""
+
+    subject: str
+    grade: Literal["ok", "warn", "fail"]
+    found: str
+    advice: str | None
+
+
+class Checkup(TypedDict):
+    """What a run needs, and what of it is not there; checks of a log directory stand with it."""
+
+    counts: NotRequired[dict[Literal["ok", "warn", "fail"], int]]
+    machine: NotRequired[list[Check]]
+
+
+class Ends(TypedDict):
+    log_start: int
+    log_end: int
+    high_watermark: int
+    last_stable: int
+    segments: int
+    size_bytes: int
+
+
+class LogChange(TypedDict):
+    """A change of one log, or what it would be."""
+
+    dry_run: NotRequired[bool]
+    does: NotRequired[str]
+    before: NotRequired[Ends]
+    after: NotRequired[Ends]
+
+
+class EpochRange(TypedDict):
+    epoch: int
+    start_offset: int
+    end_offset: int
+
+
+class OpenTransaction(TypedDict):
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    last_timestamp_ms: int
+
+
+class OffsetForTime(TypedDict):
+    asked_ms: int
+    offset: int | None
+    timestamp_ms: int | None
+
+
+class LogOffsets(TypedDict):
+    """Every offset of one log."""
+
+    name: NotRequired[str]
+    log_start: NotRequired[int]
+    high_watermark: NotRequired[int]
+    is_high_watermark_known: NotRequired[bool]
+    last_stable: NotRequired[int]
+    log_end: NotRequired[int]
+    recovery_point: NotRequired[int]
+    cleaner: NotRequired[int | None]
+    has_clean_shutdown: NotRequired[bool]
+    segments: NotRequired[int]
+    size_bytes: NotRequired[int]
+    epochs: NotRequired[list[EpochRange]]
+    open_transactions: NotRequired[list[OpenTransaction]]
+    times: NotRequired[list[OffsetForTime]]
+    hidden: NotRequired[list[str]]
+
+
+class OneReport(TypedDict):
+    """One of several reports, by its file; it may be that of an older version."""
+
+    file: str
+    command: str
+    status: str
+    exit_code: int
+    reason_code: str
+    run_id: str
+    host: str
+    changed: NotRequired[bool]
+    dry_run: NotRequired[bool]
+    started_at: NotRequired[str]
+    seconds: NotRequired[float]
+    log_dirs: NotRequired[list[dict[str, Any]]]
+    error: NotRequired[str]
+    totals: NotRequired[dict[str, Any]]
+
+
+class MergedReports(TypedDict):
+    """Several reports, and what they come to."""
+
+    totals: NotRequired[dict[str, Any]]
+    reports: NotRequired[list[OneReport]]
+
+
+class Concerned(TypedDict):
+    log_dir: str
+    topic: str
+    partition: int
+    values: dict[str, float]
+
+
+class MetCondition(TypedDict):
+    """A condition of --fail-if that holds, and the logs that it holds for."""
+
+    condition: str
+    logs: list[Concerned]
+
+
+class Comparison(TypedDict):
+    """A log directory held against a copy from before, in numbers."""
+
+    before: str
+    as_of_ms: int | None
+    as_of: str
+    as_of_is_clock_of_cleaning: bool
+    partitions: int
+    untouched_partitions: int
+    unmatched_partitions: int
+    partitions_sharing_files: int
+    keys: int
+    records_before: int
+    records_after: int
+    gone: dict[str, int]
+    findings: int
+
+
+class ComparedPartition(TypedDict):
+    partition: str
+    log_start_offset: int
+    log_start_offset_before: int
+    keys: int
+    records_before: int
+    records_after: int
+    gone: dict[str, int]
+    batches_of_disputed_transactions: int
+    checkpoint_missing: bool
+
+
+class Copy(TypedDict):
+    """A log directory that was copied, and cleaned in its copy."""
+
+    source: str
+    path: str
+    files: int
+    bytes: int
+    needed_bytes: int
+    linked_bytes: int
+    manifest: str | None
+    why_not: str | None
+    missing: list[str]
+    not_wanted: list[str]
+
+
+class Finding(TypedDict):
+    """Something that is not as it should be."""
+
+    path: str
+    position: int | None
+    problem: str
+    reason_code: ReasonCode
+
+
+_CHANGES = ("roll", "delete-records", "truncate", "append", "abort", "move")
+OF_LOG_COMMANDS = {
+    "doctor": Checkup,
+    "report": MergedReports,
+    "log offsets": LogOffsets,
+    **dict.fromkeys(
+        (
+            f"log {verb}"
+            for verb in ("roll", "delete-records", "truncate", "append", "abort", "move")
+        ),
+        LogChange,
+    ),
+}
