@@ -1,14 +1,18 @@
 """Kernels that count the versions and bytes of each key, whatever the number of keys.
 
-A *counted run* is what up to about a million records of one log say of their keys: for each key an
-entry of its latest record there and, if it has more, one before it of all the others together.
-Entries are three uint64, as those of the offset map, and are merged by hash partitions like them:
+A *counted run* is what up to about a million records of one log say of their keys: as a rule one
+entry for each key. Entries are three uint64, as those of the offset map, and are merged by hash
+partitions like them:
 
     word 0      the first half of the key's hash
-    word 1      the 40 topmost bits of the second half; bits 1-23 how many records the entry stands
-                for; bit 0 whether the latest of them is a tombstone
+    word 1      the 40 topmost bits of the second half; bits 10-23 the bytes of the latest of the
+                records that the entry stands for, if they are several; bits 1-9 how many they are;
+                bit 0 whether the latest of them is a tombstone
     word 2      bits 32-63 offset of the latest of them, less the first offset of the run; bits 0-31
                 the bytes of all of them
+
+A key has another entry where one has no place for the next record; the later one stands behind.
+Records are shared out by their keys into buckets that the cache holds before they are counted.
 
 Two keys are the same where 104 bits of their hashes are: of a thousand million keys, one in 10^13
 such logs would count two of them as one. Source: compaction C-7.
@@ -32,17 +36,165 @@ from cleaner_jobs.inspect_values import (
 )
 from storage.formats.batch_columns import IN_MAP, TOMBSTONE, Int64Array, UInt64Array
 from storage.kernels.kernel import inlined, kernel
-from storage.kernels.memory_access import prefetch
+from storage.kernels.memory_access import bit_length, prefetch
 
 HASH_MASK = ~((1 << 24) - 1) & (2**64 - 1)  # of word 1
-VERSIONS_SHIFT, VERSIONS_MASK = 1, (1 << 23) - 1
+VERSIONS_SHIFT, VERSIONS_MASK = 1, (1 << 9) - 1
+LATEST_BYTES_SHIFT, LATEST_BYTES_MASK = 10, (1 << 14) - 1
+TOMBSTONE_BIT = 1
 OFFSET_SHIFT, BYTES_MASK = 32, (1 << 32) - 1
 MAX_RUN_BYTES = BYTES_MASK  # of the records of one counted run
 TAG_MASK = 0xFFFFFFFF00000000  # of a slot: the top half of word 1, over an index plus one
-OTHERS_SHIFT, NOT_LATEST = 32, 2**64 - 1  # of what count_keys fills in
+BUCKET_BITS = 5  # a million records are shared out to so many buckets at least: 2 ** 5
 KEY_COLUMNS = 3  # of merged keys: versions, bytes, index of the latest entry
 _LATEST = 2
+FOLD_SLOTS = 3  # for each record of a bucket, at least
+FOLD_AHEAD = 12  # records, as AHEAD
 AHEAD = 24  # records: so far ahead of its turn the slot of one is fetched
+
+
+def fold_slots(largest: int) -> int:
+    """How many slots a table has to have for the largest bucket."""
+    return 1 << max(4, (FOLD_SLOTS * largest - 1).bit_length())
+
+
+@kernel
+def spread_keys(
+    columns: Any,
+    sizes: NDArray[np.uint32],
+    run: tuple[int, int],
+    entries: UInt64Array,
+    edges: Int64Array,
+) -> int:
+    """Make an entry of each record that is IN_MAP, those of one bucket behind those of another.
+
+    columns: as of parse_records. sizes: in bytes, of each record. run: how many records there are,
+    and what offsets are relative to. entries: (>= records, 3), filled; those of a bucket in the
+    order of the log. edges: (a power of two of buckets + 1,), filled: bucket b, which a key's first
+    hash names by its topmost bits, is entries edges[b]:edges[b + 1]. Returns how many entries the
+    largest bucket has.
+    """
+    first_hash, second_hash, offsets, states = columns
+    count, first_offset = run
+    buckets = edges.shape[0] - 1
+    bits = 0
+    while 1 << bits < buckets:
+        bits += 1
+    shift = np.uint64(63 - bits)
+    edges[:] = 0
+    for i in range(count):
+        if states[i] & np.uint8(IN_MAP) != 0:
+            edges[_bucket_of(first_hash[i], shift) + 1] += 1
+    largest: Any = np.int64(0)
+    for b in range(buckets):
+        largest = max(largest, edges[b + 1])
+        edges[b + 1] += edges[b]
+    for i in range(count):
+        state = states[i]
+        if state & np.uint8(IN_MAP) == 0:
+            continue
+        first = first_hash[i]
+        b = _bucket_of(first, shift)
+        at = edges[b]
+        edges[b] = at + 1
+        word = (second_hash[i] & np.uint64(HASH_MASK)) | np.uint64(1 << VERSIONS_SHIFT)
+        if state & np.uint8(TOMBSTONE) != 0:
+            word |= np.uint64(TOMBSTONE_BIT)
+        entries[at, 0] = first
+        entries[at, 1] = word
+        offset = np.uint64(offsets[i] - first_offset)
+        entries[at, 2] = (offset << np.uint64(OFFSET_SHIFT)) | np.uint64(sizes[i])
+    for b in range(buckets, 0, -1):
+        edges[b] = edges[b - 1]
+    edges[0] = 0
+    return int(largest)
+
+
+@inlined
+def _bucket_of(first_hash: Any, shift: Any) -> Any:
+    """shift: 63 less the bits of a bucket. In two steps: by 64 bits at once nothing is shifted."""
+    return np.int64((first_hash >> np.uint64(1)) >> shift)
+
+
+@kernel
+def fold_keys(
+    entries: UInt64Array, edges: Int64Array, table: UInt64Array, starts: UInt64Array
+) -> int:
+    """Join the entries of each key, in place; return how many are left.
+
+    entries, edges: as spread_keys has filled them in. table: a power of two of slots, with room for
+    the keys of a bucket; what it held is lost. starts: (a power of two of hash partitions + 1,), at
+    most as many as there are buckets, filled: hash partition p is entries starts[p]:starts[p + 1].
+    """
+    buckets = edges.shape[0] - 1
+    in_partition = buckets // (starts.shape[0] - 1)
+    kept: Any = np.int64(0)
+    starts[0] = np.uint64(0)
+    for b in range(buckets):
+        slots: Any = np.int64(16)
+        while slots < (edges[b + 1] - edges[b]) * FOLD_SLOTS:
+            slots *= 2
+        table[:slots] = 0
+        mask = np.uint64(slots - 1)
+        for i in range(edges[b], edges[b + 1]):
+            if i + FOLD_AHEAD < edges[b + 1]:
+                prefetch(table, np.int64(entries[i + FOLD_AHEAD, 0] & mask))
+            slot, found = _slot_of(table, mask, entries, i)
+            if found >= 0 and _join(entries, found, i):
+                continue
+            for j in range(3):
+                entries[kept, j] = entries[i, j]
+            table[slot] = (entries[i, 1] & np.uint64(TAG_MASK)) | np.uint64(kept + 1)
+            kept += 1
+        if (b + 1) % in_partition == 0:
+            starts[(b + 1) // in_partition] = np.uint64(kept)
+    return int(kept)
+
+
+@inlined
+def _slot_of(table: UInt64Array, mask: Any, entries: UInt64Array, entry: Any) -> tuple[Any, Any]:
+    """The slot of an entry's key, and the index of the entry that it holds, or -1."""
+    first, second = entries[entry, 0], entries[entry, 1]
+    slot = first & mask
+    while True:
+        held = table[slot]
+        if held == 0:
+            return slot, np.int64(-1)
+        if (held ^ second) & np.uint64(TAG_MASK) == 0:
+            other = np.int64(held & np.uint64(0xFFFFFFFF)) - 1
+            if (
+                entries[other, 0] == first
+                and (entries[other, 1] ^ second) & np.uint64(HASH_MASK) == 0
+            ):
+                return slot, other
+        slot = (slot + np.uint64(1)) & mask
+
+
+@inlined
+def _join(entries: UInt64Array, held: Any, later: Any) -> bool:
+    """Let one entry stand for another one, a later single record, too; false: it has no place."""
+    word, size = entries[held, 1], entries[later, 2] & np.uint64(BYTES_MASK)
+    versions = (word >> np.uint64(VERSIONS_SHIFT)) & np.uint64(VERSIONS_MASK)
+    total = (entries[held, 2] & np.uint64(BYTES_MASK)) + size  # has place: see MAX_RUN_BYTES
+    if versions == np.uint64(VERSIONS_MASK) or size > np.uint64(LATEST_BYTES_MASK):
+        return False
+    entries[held, 1] = (
+        (word & np.uint64(HASH_MASK))
+        | (size << np.uint64(LATEST_BYTES_SHIFT))
+        | ((versions + np.uint64(1)) << np.uint64(VERSIONS_SHIFT))
+        | (entries[later, 1] & np.uint64(TOMBSTONE_BIT))
+    )
+    entries[held, 2] = (entries[later, 2] & ~np.uint64(BYTES_MASK)) | total
+    return True
+
+
+@inlined
+def _latest_bytes(entries: UInt64Array, entry: Any) -> Any:
+    """Of the latest record that an entry stands for."""
+    word = entries[entry, 1]
+    if (word >> np.uint64(VERSIONS_SHIFT)) & np.uint64(VERSIONS_MASK) == np.uint64(1):
+        return np.int64(entries[entry, 2] & np.uint64(BYTES_MASK))
+    return np.int64((word >> np.uint64(LATEST_BYTES_SHIFT)) & np.uint64(LATEST_BYTES_MASK))
 
 
 @inlined
@@ -63,105 +215,6 @@ def _key_of(table: UInt64Array, entries: UInt64Array, keys: Any, entry: Any, num
             if entries[other, 0] == first and entries[other, 1] & np.uint64(HASH_MASK) == second:
                 return np.int64(key)
         slot = (slot + np.uint64(1)) & mask
-
-
-@kernel
-def count_keys(
-    columns: Any,
-    sizes: NDArray[np.uint32],
-    count: int,
-    table: UInt64Array,
-    others: UInt64Array,
-) -> int:
-    """Count the records of each key among the first count of parsed columns.
-
-    columns: as of parse_records; those records count that are IN_MAP. table: (slots, 2), a power of
-    two of slots with room for count keys; what it held is lost. others: (>= count,), filled: of the
-    latest record of a key how many others there are, shifted by OTHERS_SHIFT, and their bytes; of
-    any other record NOT_LATEST. Returns how many entries pack_keys makes of them.
-
-    From the last record to the first, so that a slot, which holds all of a key that is compared and
-    the number of its latest record, never changes.
-    """
-    first_hash, second_hash, _, states = columns
-    table[:] = 0
-    mask = np.uint64(table.shape[0] - 1)
-    entries: Any = np.int64(0)
-    for i in range(count - 1, -1, -1):
-        if i >= AHEAD:
-            prefetch(table, np.int64(first_hash[i - AHEAD] & mask) * 2)
-        others[i] = np.uint64(NOT_LATEST)
-        if states[i] & np.uint8(IN_MAP) == 0:
-            continue
-        first, second = first_hash[i], second_hash[i] & np.uint64(HASH_MASK)
-        slot = first & mask
-        while table[slot, 1] != 0 and (
-            table[slot, 0] != first or table[slot, 1] & np.uint64(HASH_MASK) != second
-        ):
-            slot = (slot + np.uint64(1)) & mask
-        held = table[slot, 1]
-        if held == 0:
-            table[slot, 0] = first
-            table[slot, 1] = second | np.uint64(i + 1)
-            others[i] = np.uint64(0)
-            entries += 1
-        else:
-            latest = np.int64(held & np.uint64(~HASH_MASK & 0xFFFFFFFF)) - 1
-            entries += np.int64(others[latest] == 0)
-            others[latest] += np.uint64(1 << OTHERS_SHIFT) + np.uint64(sizes[i])
-    return int(entries)
-
-
-@kernel
-def pack_keys(
-    columns: Any,
-    sizes: NDArray[np.uint32],
-    counted: tuple[UInt64Array, int],
-    run: tuple[int, int],
-    entries: UInt64Array,
-    starts: UInt64Array,
-) -> int:
-    """Lay out the entries of counted keys by hash partition; return how many there are.
-
-    counted: others, as count_keys has filled them in, and of how many records. run: what offsets
-    are relative to, and how many topmost bits of a first hash name its hash partition. entries:
-    (as many as count_keys says, 3). starts: (2 ** bits + 1,), filled: hash partition p is entries
-    starts[p]:starts[p + 1].
-    """
-    first_hash, second_hash, offsets, states = columns
-    others, count = counted
-    first_offset, bits = run
-    shift = np.uint64(64 - bits)
-    starts[:] = 0
-    for i in range(count):
-        if others[i] != np.uint64(NOT_LATEST):
-            p = np.int64(first_hash[i] >> shift) if bits else 0
-            starts[p + 1] += np.uint64(2) if others[i] else np.uint64(1)
-    for p in range(starts.shape[0] - 1):
-        starts[p + 1] += starts[p]
-    total = starts[starts.shape[0] - 1]
-    for i in range(count):
-        if others[i] == np.uint64(NOT_LATEST):
-            continue
-        p = np.int64(first_hash[i] >> shift) if bits else 0
-        second = second_hash[i] & np.uint64(HASH_MASK)
-        offset = np.uint64(offsets[i] - first_offset) << np.uint64(OFFSET_SHIFT)
-        at = np.int64(starts[p])
-        if others[i]:
-            versions = (others[i] >> np.uint64(OTHERS_SHIFT)) << np.uint64(VERSIONS_SHIFT)
-            entries[at, 0] = first_hash[i]
-            entries[at, 1] = second | versions
-            entries[at, 2] = offset | (others[i] & np.uint64(BYTES_MASK))
-            at += 1
-        tombstone = np.uint64(1) if states[i] & np.uint8(TOMBSTONE) else np.uint64(0)
-        entries[at, 0] = first_hash[i]
-        entries[at, 1] = second | np.uint64(1 << VERSIONS_SHIFT) | tombstone
-        entries[at, 2] = offset | np.uint64(sizes[i])
-        starts[p] = np.uint64(at + 1)
-    for p in range(starts.shape[0] - 1, 0, -1):
-        starts[p] = starts[p - 1]
-    starts[0] = np.uint64(0)
-    return int(total)
 
 
 @kernel
@@ -210,15 +263,10 @@ def sum_keys(
         sums[KEYS] += 1
         sums[KEYED_RECORDS] += versions
         sums[KEYED_BYTES] += size
-        if entries[latest, 1] & np.uint64(1) == 0:
+        if entries[latest, 1] & np.uint64(TOMBSTONE_BIT) == 0:
             sums[LIVE_KEYS] += 1
-            sums[LIVE_BYTES] += np.int64(entries[latest, 2] & np.uint64(BYTES_MASK))
-        bits = 0
-        left = versions
-        while left > 0:
-            left >>= 1
-            bits += 1
-        sums[VERSION_CLASSES_AT + bits] += 1
+            sums[LIVE_BYTES] += _latest_bytes(entries, latest)
+        sums[VERSION_CLASSES_AT + bit_length(versions)] += 1
         last = by_versions.shape[0] - 1
         if versions >= by_versions[last, VERSIONS] or size >= by_bytes[last, BYTES]:
             offset = _offset_of(entries[latest, 2], latest, runs)

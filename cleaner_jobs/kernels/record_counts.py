@@ -65,17 +65,8 @@ from storage.formats.batch_header import (
     TRANSACTIONAL,
 )
 from storage.kernels.kernel import inlined, kernel
+from storage.kernels.memory_access import bit_length
 from storage.kernels.varint_kernel import read_varint, read_varlong
-
-
-@inlined
-def _size_class(size: Any) -> Any:
-    """How many bits a number has."""
-    bits: Any = np.int64(0)
-    while size > 0:
-        size >>= 1
-        bits += 1
-    return bits
 
 
 @inlined
@@ -88,7 +79,7 @@ def _count_batch(row: Int64Array, counters: Int64Array) -> None:
     counters[cell] += 1
     counters[cell + 1] += size
     counters[cell + 2] += row[RECORDS_COUNT]
-    counters[BATCH_SIZES_AT + _size_class(size)] += 1
+    counters[BATCH_SIZES_AT + bit_length(size)] += 1
     counters[GREATEST_BATCH] = max(counters[GREATEST_BATCH], size)
     if row[RECORDS_COUNT] == 0:
         counters[EMPTY_BATCHES] += 1
@@ -127,7 +118,6 @@ def count_records(
     record, filled in as the offsets are; counters (COUNTERS,), added to.
     """
     offsets, states, record = records
-    first_dirty_offset, first_uncleanable_offset, now_ms = limits
     sizes, counters = out
     for i in range(rows.shape[0]):
         _count_batch(rows[i], counters)
@@ -145,45 +135,72 @@ def count_records(
                 sizes[record] = 0
                 record += 1
             continue
-        has_append_time = attributes & LOG_APPEND_TIME != 0
-        at = bounds[i, 0]
-        for _ in range(count):
-            length, body = read_varint(payloads, at)
-            end = body + length
-            size = end - at
-            sizes[record] = size
-            delta, _behind = read_varlong(payloads, body + 1)
-            timestamp: Any = rows[i, BASE_TIMESTAMP] + delta
-            if has_append_time:
-                timestamp = rows[i, MAX_TIMESTAMP]
-            at = end
-            counters[RECORD_BYTES] += size
-            counters[RECORD_SIZES_AT + _size_class(size)] += 1
-            counters[GREATEST_RECORD] = max(counters[GREATEST_RECORD], size)
-            if timestamp >= 0:
-                counters[LEAST_TIMESTAMP] = min(counters[LEAST_TIMESTAMP], timestamp)
-                counters[GREATEST_TIMESTAMP] = max(counters[GREATEST_TIMESTAMP], timestamp)
-            state = states[record]
-            reason = state & np.uint8(REASON_MASK)
-            if reason == np.uint8(ABORTED):
-                counters[ABORTED_RECORDS] += 1
-            elif reason == np.uint8(NULL_KEY):
-                counters[NULL_KEYS] += 1
-            elif state & np.uint8(TOMBSTONE) != 0:
-                section: Any = np.int64(CLEAN)
-                if offsets[record] >= first_uncleanable_offset:
-                    section = np.int64(UNCLEANABLE)
-                elif offsets[record] >= first_dirty_offset:
-                    section = np.int64(DIRTY)
-                cell = section * HORIZONS + _horizon_of(rows[i], now_ms, counters)
-                cell = TOMBSTONES_AT + cell * TOMBSTONE_CELL
-                counters[cell] += 1
-                counters[cell + 1] += size
-                if timestamp >= 0:
-                    counters[LEAST_TOMBSTONE_TIMESTAMP] = min(
-                        counters[LEAST_TOMBSTONE_TIMESTAMP], timestamp
-                    )
-                    counters[GREATEST_TOMBSTONE_TIMESTAMP] = max(
-                        counters[GREATEST_TOMBSTONE_TIMESTAMP], timestamp
-                    )
-            record += 1
+        record = _count_data(
+            payloads, bounds[i, 0], rows[i], (offsets, states, record), limits, out
+        )
+
+
+@inlined
+def _count_data(
+    payloads: ByteArray, at: Any, row: Int64Array, records: Any, limits: Any, out: Any
+) -> Any:
+    """Count the records of one batch; return the number of the first one behind them."""
+    offsets, states, record = records
+    sizes, counters = out
+    start, end_record = at, record + row[RECORDS_COUNT]
+    has_append_time = row[ATTRIBUTES] & LOG_APPEND_TIME != 0
+    base_ms: Any = np.int64(row[BASE_TIMESTAMP])
+    greatest: Any = np.int64(counters[GREATEST_RECORD])
+    least_ms: Any = np.int64(counters[LEAST_TIMESTAMP])
+    greatest_ms: Any = np.int64(counters[GREATEST_TIMESTAMP])
+    while record < end_record:
+        length, body = read_varint(payloads, at)
+        size = body + length - at
+        delta, _behind = read_varlong(payloads, body + 1)
+        timestamp: Any = np.int64(row[MAX_TIMESTAMP] if has_append_time else base_ms + delta)
+        at += size
+        sizes[record] = size
+        counters[RECORD_SIZES_AT + bit_length(size)] += 1
+        greatest = max(greatest, size)
+        if timestamp >= 0:
+            least_ms = min(least_ms, timestamp)
+            greatest_ms = max(greatest_ms, timestamp)
+        state = states[record]
+        if state & np.uint8(REASON_MASK | TOMBSTONE) != 0:
+            _count_special(row, (state, offsets[record], size, timestamp), limits, counters)
+        record += 1
+    counters[RECORD_BYTES] += at - start
+    counters[GREATEST_RECORD] = greatest
+    counters[LEAST_TIMESTAMP] = least_ms
+    counters[GREATEST_TIMESTAMP] = greatest_ms
+    return record
+
+
+@inlined
+def _count_special(row: Int64Array, record: Any, limits: Any, counters: Int64Array) -> None:
+    """Count a record that is no plain value of a key. record: state, offset, size, timestamp."""
+    state, offset, size, timestamp = record
+    first_dirty_offset, first_uncleanable_offset, now_ms = limits
+    reason = state & np.uint8(REASON_MASK)
+    if reason == np.uint8(ABORTED):
+        counters[ABORTED_RECORDS] += 1
+        return
+    if reason == np.uint8(NULL_KEY):
+        counters[NULL_KEYS] += 1
+        return
+    if state & np.uint8(TOMBSTONE) == 0:
+        return
+    section: Any = np.int64(CLEAN)
+    if offset >= first_uncleanable_offset:
+        section = np.int64(UNCLEANABLE)
+    elif offset >= first_dirty_offset:
+        section = np.int64(DIRTY)
+    cell = section * HORIZONS + _horizon_of(row, now_ms, counters)
+    cell = TOMBSTONES_AT + cell * TOMBSTONE_CELL
+    counters[cell] += 1
+    counters[cell + 1] += size
+    if timestamp >= 0:
+        counters[LEAST_TOMBSTONE_TIMESTAMP] = min(counters[LEAST_TOMBSTONE_TIMESTAMP], timestamp)
+        counters[GREATEST_TOMBSTONE_TIMESTAMP] = max(
+            counters[GREATEST_TOMBSTONE_TIMESTAMP], timestamp
+        )

@@ -11,9 +11,15 @@ import numpy as np
 from cleaner_jobs.inspect_values import BY_KEY, CountedRun, new_counters
 from cleaner_jobs.kernels.batch_flags import flag_aborted
 from cleaner_jobs.kernels.count_runs import count_run
-from cleaner_jobs.kernels.key_counts import MAX_RUN_BYTES, count_keys, pack_keys
+from cleaner_jobs.kernels.key_counts import (
+    BUCKET_BITS,
+    MAX_RUN_BYTES,
+    fold_keys,
+    fold_slots,
+    spread_keys,
+)
 from cleaner_jobs.kernels.key_parts import hash_key_parts
-from cleaner_jobs.kernels.offset_map import ENTRY_WORDS, table_slots
+from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
 from cleaner_jobs.kernels.plain_runs import NO_MORE, PART_FULL
 from cleaner_jobs.kernels.record_counts import count_records
 from cleaner_jobs.task_values import RoundSettings, Stretch
@@ -160,16 +166,13 @@ class _Counting:
         if stretch is None:
             return
         columns, sizes, buffers = self._columns.room_for(0), self._sizes(count), self.buffers
-        slots = table_slots(count)
-        table = buffers.array("table", slots, np.uint64, 2)[:slots]
-        others = buffers.array("others", count, np.uint64)
-        entries = buffers.array(
-            "entries", count_keys(columns, sizes, count, table, others), np.uint64, ENTRY_WORDS
-        )
+        entries = buffers.array("entries", count, np.uint64, ENTRY_WORDS)
         bits = stretch.hash_partition_bits
+        edges = np.zeros((1 << max(bits, BUCKET_BITS)) + 1, np.int64)
+        largest = spread_keys(columns, sizes, (count, self._first_offset), entries, edges)
+        table = buffers.array("slots", fold_slots(largest), np.uint64)
         starts = np.zeros((1 << bits) + 1, np.uint64)
-        run = self._first_offset, bits
-        kept = pack_keys(columns, sizes, (others, count), run, entries, starts)
+        kept = fold_keys(entries, edges, table, starts)
         block_at = self._out.tell()
         write_entries(self._out, entries[:kept], starts)
         yield CountedRun(

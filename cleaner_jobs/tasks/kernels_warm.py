@@ -169,9 +169,9 @@ def _warm_counts(batches: Any, columns: Any, entries: Any) -> None:
     record_counts.count_records(window, bounds[:0], rows[:0], records, (0, 0, 0), (sizes, counters))
     by = inspect_values.BY_GROUP, secret
     key_parts.hash_key_parts(window, bounds[:0], rows[:0], by, columns, 0)
-    others, pairs = np.zeros(1, np.uint64), np.zeros((16, 2), np.uint64)
-    key_counts.count_keys(columns, sizes, 0, pairs, others)
-    key_counts.pack_keys(columns, sizes, (others, 0), (0, 0), entries, np.zeros(2, np.uint64))
+    buckets = np.zeros(2, np.int64)
+    key_counts.spread_keys(columns, sizes, (0, 0), entries, buckets)
+    key_counts.fold_keys(entries, buckets, slots, np.zeros(2, np.uint64))
     keys = np.zeros((1, key_counts.KEY_COLUMNS), np.int64)
     key_counts.merge_keys(entries, 0, slots, keys)
     sums, edges = np.zeros(inspect_values.KEY_SUMS, np.int64), np.zeros(1, np.int64)

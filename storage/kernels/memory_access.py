@@ -109,6 +109,22 @@ def _make_trailing_zeros() -> Any:
 trailing_zeros = _make_trailing_zeros()
 
 
+def _make_bit_length() -> Any:
+    @intrinsic
+    def bit_length(_context: Any, _value: Any) -> Any:
+        def generate(_: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            zeros = builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 0))
+            return builder.sub(ir.Constant(ir.IntType(64), 64), zeros)
+
+        return types.int64(types.int64), generate
+
+    return bit_length
+
+
+# bit_length(value): how many bits an int64 takes that is not negative; 0 takes none
+bit_length = _make_bit_length()
+
+
 def _make_copy() -> Any:
     @intrinsic
     def copy(

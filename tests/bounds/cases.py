@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cleaner_jobs.inspect_values import BY_GROUP, BY_KEY, BY_TOPIC, CountedRun
 from cleaner_jobs.kernels.same_batches import sum_heads
 from cleaner_jobs.plan import ActiveProducer
 from cleaner_jobs.task_values import (
@@ -22,7 +23,16 @@ from cleaner_jobs.task_values import (
     Stretch,
     Verdict,
 )
-from cleaner_jobs.tasks import batch_window, packed_batches, plain_source, rewrite, scan
+from cleaner_jobs.tasks import (
+    batch_window,
+    inspect_scan,
+    packed_batches,
+    plain_source,
+    rewrite,
+    scan,
+)
+from cleaner_jobs.tasks.inspect_merge import count_hash_partition
+from cleaner_jobs.tasks.inspect_scan import Choices, count_stretches
 from cleaner_jobs.tasks.map_capacity import find_map_end
 from cleaner_jobs.tasks.piece import rewrite_piece
 from cleaner_jobs.tasks.piece_sections import PieceContext
@@ -53,6 +63,8 @@ SMALL = {  # so that a buffer has no more room than what is in it
     (plain_source, "CHUNK_BYTES"): 400,
     (plain_source, "RUN_BATCHES"): 3,
     (scan, "CHUNK_PAYLOAD_BYTES"): 300,
+    (inspect_scan, "CHUNK_PAYLOAD_BYTES"): 300,
+    (inspect_scan, "RUN_RECORDS"): 7,
     (packed_batches, "PACKED_BYTES"): 64,
     (packed_batches, "FILTERED_BYTES"): 300,
     (packed_batches, "KEPT_BYTES"): 1000,
@@ -108,6 +120,7 @@ class Case:
         else:
             yield "scan", type(again).__name__
         yield "map end", self._ending(self._map_end)
+        yield "inspect", self._inspect()
         yield "verify", "sound" if self._verify() else "findings"
         yield "reader", self._ending(self._read)
         yield from LogCase(self._chance.randrange(2**32), self._root, self._before).endings()
@@ -160,6 +173,21 @@ class Case:
                 for hash_partition in range(1 << stretch.hash_partition_bits)
             ]
         return _Scanned(parts, tuple(verdicts))
+
+    def _inspect(self) -> str:
+        """Count the log as it is: its records, and its keys or a part of each."""
+        stretch, path, buffers = self._stretch(), self._name("counted"), ExactBuffers()
+        choices = Choices(parts=[(0, self._chance.choice((BY_KEY, BY_GROUP, BY_TOPIC)))])
+        found = list(count_stretches([stretch], self._settings, path, buffers, choices))
+        runs = [run for run in found if isinstance(run, CountedRun)]
+        for problem in found:
+            if not isinstance(problem, CountedRun):
+                assert isinstance(problem[1], LogCompactionError), problem
+                return type(problem[1]).__name__
+        with PartFiles() as files:
+            for hash_partition in range(1 << stretch.hash_partition_bits if runs else 0):
+                count_hash_partition(runs, hash_partition, files, path, buffers)
+        return "sound"
 
     def _rewrite(self, scanned: _Scanned) -> None:
         """By what was scanned then, the bytes that are there now."""

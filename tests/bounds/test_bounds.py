@@ -25,7 +25,7 @@ def test_no_kernel_leaves_what_it_was_given() -> None:
     assert done.returncode == 0 and found, done.stdout + done.stderr
     called = re.search(r"^kernels: (.*)$", done.stdout, re.MULTILINE)
     assert called and not OF_THE_ENGINE - set(called[1].split(", ")), done.stdout
-    for ending in ("rewrite: sound", "rewrite: CorruptFileError", "scan: sound"):
+    for ending in ("rewrite: sound", "rewrite: CorruptFileError", "scan: sound", "inspect: sound"):
         assert ending in done.stdout
 
 
