@@ -19,7 +19,7 @@ from storage.files.overlay import FileChange
 from storage.formats import leader_epoch_checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.log.engine.errors import LogError
-from storage.log.engine.loading import LoadingState
+from storage.log.engine.loading import LoadingState, LoadingWay
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.log_options import LogOptions
 from storage.log.engine.opening import Rehearsal, rehearsed
@@ -104,7 +104,7 @@ def recovered_log(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
 
 def _options(log: PartitionListing, facts: RecoveryFacts) -> LogOptions:
     with_room = facts._replace(segment_index_bytes=_index_room(log, facts))
-    return replace(with_room.options(log.access, is_clean=False), may_split=False)
+    return replace(with_room.options(log.access, is_clean=False), way=LoadingWay(may_split=False))
 
 
 def _index_room(log: PartitionListing, facts: RecoveryFacts) -> int:

@@ -229,9 +229,13 @@ def last_batch(data: ByteArray, size: int) -> tuple[int, int]:
     ENDED or UNKNOWN, and the last offset of the last whole one; -1 if there is none."""
     at: Any = np.int64(0)
     last_offset: Any = np.int64(-1)
-    while size - at >= FRAME_BYTES:
+    while size - at >= LOG_OVERHEAD_BYTES:
         length = load_be_int32(data, at + LENGTH_AT)
-        if data[at + MAGIC_AT] != MAGIC or length < MIN_BATCH_LENGTH:
+        if length < MIN_BATCH_LENGTH:
+            return UNKNOWN, last_offset
+        if size - at < FRAME_BYTES:
+            return ENDED, last_offset
+        if data[at + MAGIC_AT] != MAGIC:
             return UNKNOWN, last_offset
         if length + LOG_OVERHEAD_BYTES > size - at:
             return ENDED, last_offset

@@ -12,7 +12,7 @@ Source: Kafka, LogLoader; spec L-25, F-16.1, C-15.5 to C-15.7.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -59,6 +59,19 @@ class LoadingState:
     log_start: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadingWay:
+    """How a log is loaded.
+
+    may_split: a segment with offsets too far apart is split; False: a LogSegmentOffsetOverflowError
+    tells of it. on_segments_left: is told how many segments are still to be recovered after an
+    unclean shutdown, whenever that changes.
+    """
+
+    may_split: bool = True
+    on_segments_left: Callable[[int], object] = lambda _: None
+
+
 class LoadedOffsets(NamedTuple):
     log_start: int
     recovery_point: int
@@ -85,7 +98,7 @@ class LogLoader:
         state: LoadingState,
         epochs: LeaderEpochs,
         producers: ProducerManager,
-        may_split: bool = True,
+        way: LoadingWay,
     ) -> None:
         self._local, self._state = local, state
         self._epochs, self._producers = epochs, producers
@@ -93,7 +106,7 @@ class LogLoader:
         self._files = local.files
         self._snapshots: SnapshotFiles | None = None  # as the last recovery has left them
         self.report = LoadingReport([], [])
-        self._may_split = may_split
+        self._way = way
 
     def load(self) -> LoadedOffsets:
         """Load the segments, and build the state of producers."""
@@ -198,7 +211,7 @@ class LogLoader:
         try:
             found = recover_segment(segment, producers, self._epochs)
         except LogSegmentOffsetOverflowError as error:
-            if not self._may_split:
+            if not self._way.may_split:
                 raise
             delete_snapshots(self._local, self._producers, split(self._local, segment))
             self._snapshots = None
@@ -235,10 +248,9 @@ class LogLoader:
         return 0, 0
 
     def _recover_unflushed(self) -> None:
-        unflushed: Iterator[LogSegment] = iter(
-            self._local.segments.values(self._state.recovery_point, _MAX_LONG)
-        )
-        for segment in unflushed:
+        unflushed = self._local.segments.values(self._state.recovery_point, _MAX_LONG)
+        for number, segment in enumerate(unflushed):
+            self._way.on_segments_left(len(unflushed) - number)
             try:
                 cut = self._recover_segment(segment)
             except InvalidOffsetError as error:  # Kafka: after an error of the disk, too
@@ -246,7 +258,9 @@ class LogLoader:
                 cut, (_, position) = segment.truncate_to(base), error.place or (base, 0)
                 self.report.recovered.append(RecoveredSegment(base, 0, cut, base, position))
             if cut:
-                self._remove(list(unflushed))
+                self._remove(unflushed[number + 1 :])
+                break
+        self._way.on_segments_left(0)
 
     def _end_unless_below_start(self) -> int | None:
         """The end of the log; None where it lies below the log start, and all is deleted."""

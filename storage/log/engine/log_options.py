@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.log.engine.loading import LoadingState
+from storage.log.engine.loading import LoadingState, LoadingWay
 from storage.log.engine.local_log import LogDirState
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.producer_manager import ProducerSettings
@@ -18,8 +18,7 @@ class LogOptions:
 
     max_open_files: of the log, however many segments it has; None: 500, or half of what the process
     may have open where that is less. files may be a FilePool, which logs that share it share with
-    its own number. may_split: a segment with offsets too far apart is split when it is loaded;
-    False: a LogSegmentOffsetOverflowError tells of it.
+    its own number.
     """
 
     clock: Clock
@@ -30,4 +29,4 @@ class LogOptions:
     state: LoadingState = field(default_factory=LoadingState)
     producer_settings: ProducerSettings = field(default_factory=ProducerSettings)
     directory: LogDirState = field(default_factory=LogDirState)
-    may_split: bool = True
+    way: LoadingWay = field(default_factory=LoadingWay)

@@ -80,7 +80,7 @@ def _load(local: LocalLog, options: LogOptions) -> LoadedLog:
     files, path = local.files, local.place.path
     epochs = LeaderEpochs(files, path, options.scheduler)
     producers = ProducerManager(SnapshotFiles(files, path), options.producer_settings)
-    loader = LogLoader(local, options.state, epochs, producers, options.may_split)
+    loader = LogLoader(local, options.state, epochs, producers, options.way)
     try:
         offsets = loader.load()
     except BaseException:

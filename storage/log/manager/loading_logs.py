@@ -1,11 +1,13 @@
 """The logs of all directories, loaded on several threads when a manager starts.
 
-Source: Kafka, LogManager.loadLogs, loadLog; spec L-26.3 to L-26.6.
+Source: Kafka, LogManager.loadLogs, loadLog; spec L-26.3 to L-26.7.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 
 from storage.file_names import (
     DELETE_DIR,
@@ -18,7 +20,7 @@ from storage.file_names import (
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.log.engine.errors import IllegalStateError, KafkaError, KafkaStorageError
-from storage.log.engine.loading import LoadingState
+from storage.log.engine.loading import LoadingState, LoadingWay
 from storage.log.engine.log import Log, LogOptions
 from storage.log.engine.log_config import LogConfig
 from storage.log.manager.found_logs import FoundLogs
@@ -26,6 +28,7 @@ from storage.log.manager.log_directory import LogDirectory
 from storage.log.manager.manager_options import ManagerOptions
 
 _NOT_OF_LOGS = ("remote-log-index-cache",)
+_THREAD = "log-recovery"  # and its number
 _METADATA_TOPIC = "__cluster_metadata"
 
 
@@ -42,9 +45,11 @@ class LogLoading:
         """Load everything. What fails to be read takes its directory offline, and the others go on;
         any other error is raised when all threads have ended."""
         jobs: list[tuple[LogDirectory, Future[bool]]] = []
+        progress, threads = self._options.progress, self._options.recovery_threads
         with ExitStack() as pools:
+            pools.callback(progress.end)  # when all threads have ended
             for directory in directories:
-                pool = pools.enter_context(ThreadPoolExecutor(self._options.recovery_threads))
+                pool = pools.enter_context(ThreadPoolExecutor(threads, _THREAD))
                 try:
                     jobs += [(directory, job) for job in self._submitted(directory, pool)]
                 except OSError:
@@ -64,6 +69,8 @@ class LogLoading:
             if (partition := partition_of(name))[0] != _METADATA_TOPIC
         ]
         directory.is_loaded = True
+        progress = self._options.progress
+        progress.begin(directory.path, len(found), self._options.recovery_threads)
 
         def load(name: str, partition: TopicPartition) -> bool:
             state = LoadingState(
@@ -78,6 +85,8 @@ class LogLoading:
             except KafkaStorageError as error:
                 if not isinstance(error.__cause__, OSError):
                     raise
+            finally:
+                progress.log_ended(directory.path)
             return True
 
         return [pool.submit(load, *each) for each in found]
@@ -85,7 +94,16 @@ class LogLoading:
     def _load(
         self, directory: LogDirectory, name: str, partition: TopicPartition, state: LoadingState
     ) -> None:
-        log = open_log(self._options, directory, name, self._config_of(partition[0]), state)
+        thread = int(threading.current_thread().name.removeprefix(f"{_THREAD}_"))
+        options = replace(
+            log_options(self._options, directory, self._config_of(partition[0]), state),
+            way=LoadingWay(
+                on_segments_left=lambda left: self._options.progress.segments_left(
+                    directory.path, thread, left
+                )
+            ),
+        )
+        log = Log.open(directory.place(name), options)
         if name.endswith(DELETE_DIR):
             self._found.deleted.append(log)
         elif name.endswith(STRAY_DIR):
@@ -113,18 +131,22 @@ def open_log(
     state: LoadingState,
 ) -> Log:
     """Open the log in a directory of a log directory."""
+    return Log.open(directory.place(name), log_options(options, directory, config, state))
+
+
+def log_options(
+    options: ManagerOptions, directory: LogDirectory, config: LogConfig, state: LoadingState
+) -> LogOptions:
+    """By which a log of a directory is opened."""
     assert options.scheduler is not None, "given to every log"
-    return Log.open(
-        directory.place(name),
-        LogOptions(
-            clock=options.clock,
-            scheduler=options.scheduler,
-            config=config,
-            files=options.files,
-            state=state,
-            producer_settings=options.producer_settings,
-            directory=directory.state,
-        ),
+    return LogOptions(
+        clock=options.clock,
+        scheduler=options.scheduler,
+        config=config,
+        files=options.files,
+        state=state,
+        producer_settings=options.producer_settings,
+        directory=directory.state,
     )
 
 

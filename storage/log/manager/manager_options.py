@@ -13,6 +13,7 @@ from storage.log.engine.producer_manager import ProducerSettings
 from storage.log.engine.scheduler import Scheduler
 from storage.log.engine.segment_values import Clock
 from storage.log.log_dir_lock import lock_log_dir
+from storage.log.manager.loading_progress import LoadingProgress
 
 INITIAL_TASK_DELAY_MS = 30_000
 
@@ -60,5 +61,6 @@ class ManagerOptions:
     topic_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     producer_settings: ProducerSettings = field(default_factory=ProducerSettings)
     recovery_threads: int = 2  # for each directory
+    progress: LoadingProgress = field(default_factory=LoadingProgress)  # of a start
     intervals: TaskIntervals = field(default_factory=TaskIntervals)
     is_stray: Callable[[TopicPartition], bool] = lambda _: False

@@ -9,8 +9,9 @@ import pytest
 from storage.files.files import ChangingFile
 from storage.files.local import LOCAL
 from storage.files.memory import MemoryFiles
-from storage.log.engine.errors import IllegalArgumentError, KafkaError
-from storage.log.engine.file_records import FileRecords
+from storage.log.engine.errors import CorruptRecordError, IllegalArgumentError, KafkaError
+from storage.log.engine.file_records import FileRecords, next_offset
+from tests.engine.replays import kernels_used
 from tests.storage.log.engine.batches_for_tests import batch
 
 PATH = "/00000000000000000000.log"
@@ -197,3 +198,27 @@ def test_the_time_of_an_entry_with_a_negative_magic_is_asked_for_in_vain(
     assert found.last_offset == 7
     with pytest.raises(IllegalArgumentError):
         _ = found.max_timestamp
+
+
+@pytest.mark.parametrize("with_kernels", [False, True])
+@pytest.mark.parametrize("tail", range(23))
+def test_where_the_next_read_begins_whatever_is_left_of_a_batch(
+    tail: int, with_kernels: bool
+) -> None:
+    """F-3.4: from 12 bytes on its length is looked at, and from 17 on its magic."""
+    whole = batch(7, 5)
+    with kernels_used(with_kernels):
+        assert next_offset(whole + batch(8, 6)[:tail]) == 8
+        for length in (13, 0, -1):
+            torn = bytes(8) + length.to_bytes(4, "big", signed=True) + bytes(11)
+            if tail < 12:
+                assert next_offset(whole + torn[:tail]) == 8
+                continue
+            with pytest.raises(CorruptRecordError):
+                next_offset(whole + torn[:tail])
+        other = whole[:16] + b"\x03" + whole[17:]
+        if tail < 17:
+            assert next_offset(whole + other[:tail]) == 8
+        else:
+            with pytest.raises(CorruptRecordError):
+                next_offset(whole + other[:tail])
