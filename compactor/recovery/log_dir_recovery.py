@@ -22,13 +22,7 @@ from typing import TYPE_CHECKING
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.config import Config
 from compactor.reason_codes import ReasonCode, reason_code_of, reason_code_of_os
-from compactor.recovery.settling import (
-    TEMPORARY,
-    Action,
-    Settlement,
-    complete_swaps,
-    settlement,
-)
+from compactor.recovery.settling import TEMPORARY, Settlement, settlement
 from compactor.set_aside_memory import SET_ASIDE
 from storage.errors import CorruptFileError, LogCompactionError
 from storage.file_names import INDEX, LOG, SWAP, file_name, offset_of
@@ -44,6 +38,7 @@ from storage.log.log_dir import (
     partition_of,
     segment_end_offset,
 )
+from storage.log.swap_settlement import carry_out, complete_swaps
 
 if TYPE_CHECKING:
     from compactor.recovery.logs_to_recover import LogsToRecover
@@ -238,14 +233,7 @@ def _settle(files: Files, log_dir: str, topic: str, partition: int) -> LogRecove
         return log
     try:
         decided = _decide(files, log.path, files.list_names(log.path)[1])
-        for action, name, target in decided.steps:
-            source = os.path.join(log.path, name)
-            if action is Action.SYNC:
-                files.sync_directory(log.path)
-            elif action is Action.REMOVE:
-                files.remove(source)
-            else:
-                files.rename(source, os.path.join(log.path, target))
+        carry_out(files, log.path, decided.steps)
     except CorruptFileError as error:
         return replace(log, problem=str(error), reason_code=reason_code_of(error))
     except OSError as error:

@@ -1,74 +1,36 @@
 """What settles a partition directory that a cleaning or a broker left half-done: the decision.
 
-Pure: names in, an ordered list of operations out. It is what Kafka's loader does when a broker
-starts (LogLoader.removeTempFilesAndCollectSwapFiles, load; compaction C-15.5 to C-15.9, C-16.5),
-in an order in which it may be cut short anywhere, lose what is not synced, and be decided anew from
-what it left with the same end:
+Pure: names in, an ordered list of operations out. Swaps first, as the storage engine's loading does
+it (`storage.log.swap_settlement`, steps 1 to 6). Then:
 
-1. sync the directory                a process that was killed had not always: what is decided on
-                                     these names must not lose them to a power cut
-2. remove .swap at or above the      until all of them are gone on disk, the .cleaned still says
-   lowest .cleaned; sync             that they are not complete: decided again, they go
-3. remove .cleaned; sync             likewise; without them the log is the old one
-4. remove what is in the range of    while a .log.swap stands it has the same range: the rest of the
-   the .log.swap files and is not    sources goes. The snapshots in the range go with them
-   .swap; sync
-5. .log.swap -> .log, ascending, a   a log that is in place is below the range of those left; no
-   sync after each                   index is in place before its log
-6. the other .swap -> live; sync     without a .log.swap nothing is in a range: they are renamed
 7. remove .deleted, staged files,    of no consequence to the log: what comes back after a power
    indexes without a .log, stale     cut goes the next time
    snapshots, .tmp
-
-An empty .log.swap has no range (C-15.9). A broker lets it replace the source of its base offset.
-Where nothing of the group was taken away yet, here the old log stays instead (docs/differences.md):
-before step 2 the .log.swap becomes .cleaned again, and a sync. Whoever goes on then, a broker
-too, takes all of the swap for incomplete; before, the broker puts all of it in place.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import NamedTuple
 
 from cleaner_jobs.staging import STAGED_MARKER
 from storage.file_names import (
-    CLEANED,
     DELETED,
     INDEX,
     LOG,
-    OFFSET_DIGITS,
     SEGMENT_SUFFIXES,
     SNAPSHOT,
-    SWAP,
     TIME_INDEX,
     TXN_INDEX,
     file_name,
-    is_offset,
-    offset_of,
 )
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.formats.producer_snapshot import kept_on_loading
+from storage.log.swap_settlement import Action, Step, is_regular, number_of, swap_settlement
 
 TEMPORARY = ".tmp"  # filesystem.replace_file, and Kafka's checkpoints
 _KRAFT_SNAPSHOT_DELETED = ".checkpoint.deleted"  # a broker leaves these to the metadata log
 _INDEX_SUFFIXES = (INDEX, TIME_INDEX, TXN_INDEX)
 _REPLACED = (*SEGMENT_SUFFIXES, SNAPSHOT)
-
-
-class Action(StrEnum):
-    REMOVE = "remove"
-    RENAME = "rename"
-    SYNC = "sync"
-
-
-class Step(NamedTuple):
-    """One operation on a name of the directory, or on the directory itself."""
-
-    action: Action
-    name: str = ""
-    target: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,84 +43,29 @@ class Settlement:
     removed: tuple[str, ...] = ()  # whatever else nobody needs any more
 
 
-def complete_swaps(names: Iterable[str]) -> list[int]:
-    """Base offsets of the `.log.swap` files that no `.cleaned` calls incomplete, rising."""
-    found = list(names)
-    limit = _lowest(found, CLEANED)
-    bases = [_number(name) for name in found if name.endswith(LOG + SWAP)]
-    return sorted(base for base in bases if limit is None or base < limit)
-
-
 def settlement(names: Collection[str], end_offsets: Mapping[int, int]) -> Settlement:
     """Decide about the files of a partition directory.
 
     Every name ending in .cleaned or .swap begins with an offset. end_offsets: of each of
     complete_swaps, its base offset where it holds no batch.
     """
-    cleaned = [name for name in names if name.endswith(CLEANED)]
-    limit = _lowest(names, CLEANED)
-    swaps = [name for name in names if name.endswith(SWAP)]
-    empty = _revocable(names, end_offsets)
-    revoked = [] if empty is None else [file_name(empty, LOG)]
-    limit = limit if empty is None else empty
-    incomplete = [
-        name
-        for name in swaps
-        if limit is not None and _number(name) >= limit and name.removesuffix(SWAP) not in revoked
-    ]
-    undone = {*incomplete, *cleaned, *(name + SWAP for name in revoked)}
-    cleaned += [name + CLEANED for name in revoked]
-    complete = [name for name in swaps if name not in undone]
-    replaced = _replaced(names, end_offsets, undone)
-    finished = [name.removesuffix(SWAP) for name in complete]
-    live = ({*names} - {*swaps, *cleaned, *replaced}) | {*finished}
-    unneeded = _unneeded(live)
-    logs = sorted(name for name in complete if name.endswith(LOG + SWAP))
-    steps = [
-        *_renaming((name + SWAP for name in revoked), CLEANED),
-        *_removal(incomplete),
-        *_removal(cleaned),
-        *_removal(replaced),
-        *(step for name in logs for step in _renaming([name])),
-        *_renaming(sorted({*complete} - {*logs})),
-    ]
-    if steps or any(name.endswith(DELETED) for name in unneeded):
-        steps.insert(0, Step(Action.SYNC))
-    steps += [Step(Action.REMOVE, name) for name in unneeded]
+    swaps = swap_settlement(names, end_offsets, as_kafka=False)
+    unneeded = _unneeded(swaps.live)
+    steps = swaps.steps
+    if not steps and any(name.endswith(DELETED) for name in unneeded):
+        steps = (Step(Action.SYNC),)
     return Settlement(
-        tuple(steps),
-        tuple(sorted(finished)),
-        tuple(sorted(undone)),
-        tuple(sorted([*replaced, *unneeded])),
+        (*steps, *(Step(Action.REMOVE, name) for name in unneeded)),
+        swaps.finished,
+        swaps.undone,
+        tuple(sorted([*swaps.replaced, *unneeded])),
     )
-
-
-def _revocable(names: Collection[str], end_offsets: Mapping[int, int]) -> int | None:
-    """The base offset of an empty .log.swap beside all that it would replace.
-
-    Sources are renamed to .deleted from that base offset on: while none is, all of them stand.
-    """
-    if len(end_offsets) != 1:
-        return None
-    ((base, end_offset),) = end_offsets.items()
-    begun = any(n.endswith(LOG + DELETED) and (offset_of(n) or 0) >= base for n in names)
-    return base if end_offset == base and file_name(base, LOG) in names and not begun else None
-
-
-def _replaced(
-    names: Iterable[str], end_offsets: Mapping[int, int], undone: Collection[str]
-) -> list[str]:
-    bases = [base for base in end_offsets if file_name(base, LOG) + SWAP not in undone]
-    if not bases:
-        return []
-    lowest, end = min(bases), max(end_offsets[base] for base in bases)
-    return sorted(n for n in names if _is_regular(n, _REPLACED) and lowest <= _number(n) < end)
 
 
 def _unneeded(live: Collection[str]) -> list[str]:
     """Of the names that are left once swaps are settled: what no broker or run will look at."""
-    bases = [_number(name) for name in live if _is_regular(name, (LOG,))]
-    snapshots = [_number(name) for name in live if _is_regular(name, (SNAPSHOT,))]
+    bases = [number_of(name) for name in live if is_regular(name, (LOG,))]
+    snapshots = [number_of(name) for name in live if is_regular(name, (SNAPSHOT,))]
     kept = kept_on_loading(snapshots, bases) if bases else snapshots
     stale = {file_name(offset, SNAPSHOT) for offset in snapshots} - {
         file_name(offset, SNAPSHOT) for offset in kept
@@ -170,37 +77,11 @@ def _unneeded(live: Collection[str]) -> list[str]:
         or STAGED_MARKER in name
         or (name.endswith(DELETED) and not name.endswith(_KRAFT_SNAPSHOT_DELETED))
         or (name.endswith(TEMPORARY) and _is_rewritten(name.removesuffix(TEMPORARY)))
-        or (_is_regular(name, _INDEX_SUFFIXES) and file_name(_number(name), LOG) not in live)
+        or (is_regular(name, _INDEX_SUFFIXES) and file_name(number_of(name), LOG) not in live)
     )
 
 
 def _is_rewritten(name: str) -> bool:
     """Whether a file of that name is ever replaced as a whole, by way of a temporary one."""
     known = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
-    return name in known or _is_regular(name, _REPLACED)
-
-
-def _removal(names: Iterable[str]) -> list[Step]:
-    steps = [Step(Action.REMOVE, name) for name in sorted(names)]
-    return [*steps, Step(Action.SYNC)] if steps else []
-
-
-def _renaming(swaps: Iterable[str], suffix: str = "") -> list[Step]:
-    """To their names in the log, or with another suffix in the place of .swap."""
-    steps = [Step(Action.RENAME, name, name.removesuffix(SWAP) + suffix) for name in swaps]
-    return [*steps, Step(Action.SYNC)] if steps else []
-
-
-def _lowest(names: Iterable[str], suffix: str) -> int | None:
-    return min((_number(name) for name in names if name.endswith(suffix)), default=None)
-
-
-def _number(name: str) -> int:
-    offset = offset_of(name)
-    assert offset is not None, name
-    return offset
-
-
-def _is_regular(name: str, suffixes: tuple[str, ...]) -> bool:
-    """Whether it is a base offset in twenty digits and one of the suffixes, nothing more."""
-    return name[OFFSET_DIGITS:] in suffixes and is_offset(name[:OFFSET_DIGITS])
+    return name in known or is_regular(name, _REPLACED)

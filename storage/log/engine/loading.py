@@ -43,6 +43,7 @@ from storage.log.engine.segment import LogSegment
 from storage.log.engine.snapshot_deletion import delete_snapshots
 from storage.log.engine.snapshot_files import SnapshotFiles
 from storage.log.engine.splitting import split
+from storage.log.swap_settlement import carry_out, complete_swaps, swap_settlement
 
 _INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
 _MAX_LONG = 2**63 - 1
@@ -138,39 +139,27 @@ class LogLoader:
         return os.path.join(self._place.path, name)
 
     def _settle(self) -> None:
-        swaps = self._remove_temporary()
-        if not swaps:
-            return
-        lowest, highest = _MAX_LONG, -1
-        for name in swaps:
-            if not name.endswith(LOG + SWAP):
-                continue
-            base = _offset(name)
-            segment = LogSegment(self._place, base, self._local.config, suffix=SWAP)
-            lowest = min(lowest, base)
-            highest = max(highest, segment.next_offset())
-            segment.close_handles()
-        for name in self._names():
-            offset = offset_of(name)
-            if not name.endswith(SWAP) and offset is not None and lowest <= offset < highest:
-                remove_if_there(self._files, self._path(name))
-        for name in self._names():
-            if name.endswith(SWAP):
-                self._files.rename(self._path(name), self._path(name.removesuffix(SWAP)))
-
-    def _remove_temporary(self) -> list[str]:
-        """Remove what was to be deleted and what was half done; give the complete swaps."""
         names = self._names()
         for name in names:
             if name.endswith(DELETED) and not name.endswith(".checkpoint" + DELETED):
                 remove_if_there(self._files, self._path(name))
-        cleaned = [name for name in names if name.endswith(CLEANED)]
-        lowest = min(map(_offset, cleaned), default=_MAX_LONG)
-        swaps = [name for name in names if name.endswith(SWAP)]
-        invalid = [name for name in swaps if _offset(name) >= lowest]
-        for name in [*invalid, *cleaned]:
-            remove_if_there(self._files, self._path(name))
-        return [name for name in swaps if name not in invalid]
+        left = [name for name in names if not name.endswith(DELETED)]
+        half_done = [name for name in left if name.endswith((CLEANED, SWAP))]
+        if not half_done:
+            return
+        for name in half_done:
+            _offset(name)  # each has to have one
+        ends = {base: self._end_of_swap(base) for base in complete_swaps(left)}
+        left = self._names()  # with an index that was missing beside a swap
+        decided = swap_settlement(left, ends, as_kafka=True)
+        carry_out(self._files, self._place.path, decided.steps)
+
+    def _end_of_swap(self, base: int) -> int:
+        segment = LogSegment(self._place, base, self._local.config, suffix=SWAP)
+        try:
+            return segment.next_offset()
+        finally:
+            segment.close_handles()
 
     # ---- segments -----------------------------------------------------------------------------
 

@@ -8,8 +8,9 @@ from itertools import combinations
 
 import pytest
 
-from compactor.recovery.settling import Action, Step, complete_swaps, settlement
+from compactor.recovery.settling import settlement
 from storage.file_names import file_name
+from storage.log.swap_settlement import Action, Step, complete_swaps
 
 Directory = dict[str, str]
 LOG_KINDS = (".log", ".index", ".timeindex")
