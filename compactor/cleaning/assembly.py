@@ -8,19 +8,18 @@ one is begun at a batch and named after that batch's base offset.
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from io import FileIO
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xxhash
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import Rewritten, Source
 from cleaner_jobs.tasks.cleaned_segment import (
     BatchFacts,
@@ -93,20 +92,26 @@ def join_pieces(
     sources: tuple[Source, ...],
     rewritten: Sequence[Rewritten],
     segments: Sequence[JoinedSegment],
-    run_id: str,
+    begun: "LogInJoining",
 ) -> StagedGroup:
-    """Join the pieces of a group into the segments of joined_segments; what is to be swapped in."""
-    suffix = staged_suffix(run_id, "joined")
+    """Join the pieces of a group into the segments of joined_segments; what is to be swapped in.
+
+    begun: holds the first of them, or none.
+    """
     model = attributes_of(sources[-1].path)
     aborted = _aborted_txns(rewritten[0].txn_index_file, segments)
+    suffix = begun.path.removeprefix(os.path.join(plan.path, file_name(begun.base_offset, LOG)))
     names = [
         _names(plan, segment, suffix, len(own) > 0)
         for segment, own in zip(segments, aborted, strict=True)
     ]
+    log = begun
     try:
-        digest = xxhash.xxh3_64()
         for segment, staged, own in zip(segments, names, aborted, strict=True):
-            _join(staged.log_file, list(_spans(rewritten, segment)), digest, model)
+            if log.path != staged.log_file:
+                log = LogInJoining(staged.log_file, segment.base_offset, model, log.digest)
+            with log:
+                log.finish(list(_spans(rewritten, segment)))
             write_like(staged.index_file, segment.indexes.offset_index, model)
             write_like(staged.time_index_file, segment.indexes.time_index, model)
             if len(own):
@@ -141,7 +146,7 @@ def _names(
     return StagedSegment(segment.base_offset, *staged)
 
 
-class _Span(NamedTuple):
+class Span(NamedTuple):
     """Bytes of a piece that go to one segment."""
 
     piece: Rewritten
@@ -149,45 +154,92 @@ class _Span(NamedTuple):
     log_bytes: int
 
 
-def _spans(rewritten: Sequence[Rewritten], segment: JoinedSegment) -> Iterator[_Span]:
+def _spans(rewritten: Sequence[Rewritten], segment: JoinedSegment) -> Iterator[Span]:
     piece_start = 0
     for piece in rewritten:
         start = max(segment.start - piece_start, 0)
         end = min(segment.end - piece_start, piece.log_bytes)
         if start < end:
-            yield _Span(piece, start, end - start)
+            yield Span(piece, start, end - start)
         piece_start += piece.log_bytes
 
 
-def _join(path: str, spans: list[_Span], digest: xxhash.xxh3_64, model: FileAttributes) -> None:
-    """Write a `.log`. digest: of the piece that goes on from the segment before.
+class LogInJoining:
+    """A `.log` in the making, as far as its pieces are there.
 
     The file of the first piece becomes that of the segment, where it can. What stands there is
-    hashed, and on its way to the disk, while the next bytes are copied.
+    hashed, and on its way to the disk, while the next bytes are copied. Whoever has added to it
+    leaves it.
     """
-    is_taken_over = bool(spans) and _take_over(spans[0], path, model)
-    with (
-        naming(path),
-        open(path, "r+b" if is_taken_over else "x+b", buffering=0, opener=private) as out,
-        ThreadPoolExecutor(1) as behind,
-    ):
-        position, hashed = 0, list[Future[None]]()
-        for span in spans:
+
+    def __init__(
+        self,
+        path: str,
+        base_offset: int,
+        model: FileAttributes,
+        digest: xxhash.xxh3_64 | None = None,
+    ) -> None:
+        """digest: of the piece that goes on from the segment before."""
+        self.path, self.base_offset, self._model = path, base_offset, model
+        self.digest = digest or xxhash.xxh3_64()
+        self.log_bytes = 0
+        self._spans: list[Span] = []
+        self._hashed: list[Future[None]] = []
+        self._out: FileIO | None = None
+
+    def __enter__(self) -> "LogInJoining":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._out is not None:
+            self._behind.shutdown()
+            self._out.close()
+
+    def add(self, span: Span) -> None:
+        """Put a span behind the others."""
+        stands = self._out is None and _take_over(span, self.path, self._model)
+        out = self._opened(stands)
+        with naming(self.path):
             if not span.start:
-                hashed.append(behind.submit(digest.reset))
-            stands = is_taken_over and not position
+                self._hash(self.digest.reset)
             for count in _copied(span, None if stands else out):
-                hashed.append(behind.submit(_add_to, digest, out.fileno(), position, count))
-                position += count
-            hashed.append(behind.submit(_check_whole, digest, path, position, span))
-        for step in hashed:
+                self._hash(_add_to, self.digest, out.fileno(), self.log_bytes, count)
+                self.log_bytes += count
+            self._hash(_check_whole, self.digest, self.path, self.log_bytes, span)
+        self._spans.append(span)
+
+    def finish(self, spans: Sequence[Span]) -> None:
+        """Add what is missing of these, and bring them to the disk.
+
+        Raise WorkFileError where a piece is not what was written, or OSError.
+        """
+        there = self._spans.copy()
+        assert there == spans[: len(there)], "pieces were joined that another segment takes"
+        for span in spans[len(there) :]:
+            self.add(span)
+        out = self._opened()
+        for step in self._hashed:
             step.result()
-        finish_like(out.fileno(), model)
-        # by this descriptor: another one may not see an error from before it was opened
-        os.fsync(out.fileno())
+        with naming(self.path):
+            finish_like(out.fileno(), self._model)
+            # by this descriptor: another one may not see an error from before it was opened
+            os.fsync(out.fileno())
+
+    def _opened(self, stands: bool = False) -> FileIO:
+        """stands: whether the file is there already."""
+        if self._out is None:
+            with naming(self.path):
+                self._out = open(  # noqa: SIM115  # closed at exit
+                    self.path, "r+b" if stands else "x+b", buffering=0, opener=private
+                )
+            self._behind = ThreadPoolExecutor(1)
+        return self._out
+
+    def _hash(self, step: Callable[..., None], *arguments: Any) -> None:
+        self._hashed.append(self._behind.submit(step, *arguments))
 
 
-def _take_over(span: _Span, path: str, model: FileAttributes) -> bool:
+def _take_over(span: Span, path: str, model: FileAttributes) -> bool:
     """Rename the file of a piece to that of a segment that begins with the whole of it.
 
     Where nothing of another directory would stay with it: attributes that a file is born with.
@@ -206,7 +258,7 @@ def _take_over(span: _Span, path: str, model: FileAttributes) -> bool:
     return True
 
 
-def _copied(span: _Span, out: FileIO | None) -> Iterator[int]:
+def _copied(span: Span, out: FileIO | None) -> Iterator[int]:
     """Append the bytes of a span; yield how many more are there. None: all are there already.
 
     The piece gives its own up as it goes: they make room for those that follow.
@@ -226,7 +278,7 @@ def _copied(span: _Span, out: FileIO | None) -> Iterator[int]:
             done += count
 
 
-def _check_whole(digest: xxhash.xxh3_64, path: str, position: int, span: _Span) -> None:
+def _check_whole(digest: xxhash.xxh3_64, path: str, position: int, span: Span) -> None:
     """Where a piece ends, the digest must be its own."""
     is_whole = span.start + span.log_bytes == span.piece.log_bytes
     if is_whole and digest.intdigest() != span.piece.log_checksum:

@@ -274,7 +274,7 @@ def _rewrite_and_swap(
                 swapper.give(plan, group)
 
         with stopwatch.phase(REWRITE, stages.log_bytes()):
-            stages.rewrite(take)
+            stages.rewrite(take, swapper.give_piece)
             _prove_round(stages)
             for plan, _ in stages.problems():
                 swapper.stop(plan.log_id)

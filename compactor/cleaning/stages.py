@@ -256,8 +256,15 @@ class Stages:
             verdict = Verdict(*values)
             self._verdicts[verdict.log_id].append(verdict)
 
-    def rewrite(self, take: Callable[[LogPlan, FinishedGroup], None]) -> None:
-        """Rewrite all groups; take is given each one as soon as all of its pieces are there."""
+    def rewrite(
+        self,
+        take: Callable[[LogPlan, FinishedGroup], None],
+        take_piece: Callable[[LogPlan, Rewritten], None] = lambda *_: None,
+    ) -> None:
+        """Rewrite all groups; take is given each one as soon as all of its pieces are there.
+
+        take_piece: is given each piece before, as soon as it is there.
+        """
         sound = self.sound()
         pieces = self._pieces_to_write(sound)
         rules = {plan.log_id: self._rules(plan) for plan in sound}
@@ -279,7 +286,10 @@ class Stages:
             group.numbers.remove(piece.number)
             group.rewritten.append(piece)
             self._rewritten[piece.log_id].append(piece)
-            if not group.numbers and not self.is_stopped(piece.log_id):
+            if self.is_stopped(piece.log_id):
+                return
+            take_piece(self._plans[piece.log_id], piece)
+            if not group.numbers:
                 group.rewritten.sort(key=lambda piece: piece.number)
                 finished = self._finished(piece.log_id, piece.group, group)
                 take(self._plans[piece.log_id], finished)

@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -39,6 +40,7 @@ from storage.files.local import LOCAL
 
 if TYPE_CHECKING:
     from compactor.cleaning.assembly import JoinedSegment
+    from compactor.cleaning.early_join import EarlyJoin
     from compactor.originals.originals_keeper import OriginalsKeeper
 
 SWAP_THREADS = 16
@@ -104,6 +106,7 @@ class GroupSwapper:
         # a large file takes as long to remove as the rest of its swap
         self._removers = ThreadPoolExecutor(SWAP_THREADS)
         self._swapped_groups = 0  # of all logs
+        self._joins: dict[tuple[int, int], EarlyJoin] = {}  # by log id and group
 
     def __enter__(self) -> "GroupSwapper":
         return self
@@ -113,6 +116,8 @@ class GroupSwapper:
         with undisturbed():
             self._threads.shutdown()
             self._removers.shutdown()
+            for join in self._joins.values():
+                join.close()
 
     def give(self, plan: LogPlan, group: FinishedGroup) -> None:
         """Take a finished group; it is swapped in as soon as those before it are.
@@ -137,6 +142,24 @@ class GroupSwapper:
             if not queue.busy:
                 queue.busy = True
                 self._working.append(self._threads.submit(self._work, queue))
+
+    def give_piece(self, plan: LogPlan, piece: Rewritten) -> None:
+        """Take a piece of a group of which others are missing, to be joined to those before it."""
+        if not piece.facts_file:
+            return
+        from compactor.cleaning.early_join import EarlyJoin
+
+        with self._lock:
+            join = self._joins.get((plan.log_id, piece.group))
+            if join is None and len(self._joins) < SWAP_THREADS:
+                join = EarlyJoin(plan, sources_of(plan)[piece.group], self._run_id)
+                self._joins[plan.log_id, piece.group] = join
+            if join is not None:
+                self._working.append(self._threads.submit(self._join, join, piece))
+
+    def _join(self, join: "EarlyJoin", piece: Rewritten) -> None:
+        if not self._stop.is_set():
+            join.add(piece)
 
     def stop(self, log_id: int) -> None:
         """Begin no other group of a log: something is wrong with it."""
@@ -259,14 +282,23 @@ class GroupSwapper:
         if needs_joining(rewritten):
             segments = joined_segments(plan, sources, rewritten)
             queue.swapped = queue.swapped.with_joined(segments)
-            from compactor.cleaning.assembly import join_pieces
-
-            return join_pieces(plan, sources, rewritten, segments, self._run_id)
+            return self._joined(plan, group, segments)
         only = rewritten[0]
         _require_whole(only)
         staged = only.log_file, only.index_file, only.time_index_file, only.txn_index_file
         segment = StagedSegment(sources[0].base_offset, *staged)
         return StagedGroup(plan.path, sources, (segment,))
+
+    def _joined(
+        self, plan: LogPlan, group: FinishedGroup, segments: "Sequence[JoinedSegment]"
+    ) -> StagedGroup:
+        from compactor.cleaning.early_join import EarlyJoin
+
+        with self._lock:
+            join = self._joins.pop((plan.log_id, group.group), None)
+        sources = sources_of(plan)[group.group]
+        with closing(join or EarlyJoin(plan, sources, self._run_id)) as begun:
+            return begun.finish(group.rewritten, segments)
 
 
 def _goes_with_others(group: FinishedGroup) -> bool:

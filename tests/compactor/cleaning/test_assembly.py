@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from cleaner_jobs.task_values import Rewritten, Source
 from cleaner_jobs.tasks.cleaned_segment import BATCH_FACTS
 from cleaner_jobs.work_file import write_checked
 from compactor.cleaning import assembly
-from compactor.cleaning.assembly import join_pieces, joined_segments
+from compactor.cleaning.assembly import joined_segments
+from compactor.cleaning.early_join import EarlyJoin
 from compactor.finalizer import StagedSegment
 from compactor.planning.layout import sources_of
 from storage.errors import CorruptFileError
@@ -68,16 +70,22 @@ class Group:
         self.plan = plan_of(self.partition, [[0, 600]], 1200)
         self.sources: tuple[Source, ...] = sources_of(self.plan)[0]
         self.pieces = [piece(self.work_dir, i, run) for i, run in enumerate(RUNS)]
+        self.early: tuple[int, ...] = ()  # the pieces that come before the others do, in turn
 
 
-@pytest.fixture
-def group(tmp_path: Path) -> Group:
-    return Group(tmp_path)
+@pytest.fixture(params=[(), (1, 0), (3, 1, 0, 2)], ids=["late", "some early", "early"])
+def group(tmp_path: Path, request: pytest.FixtureRequest) -> Group:
+    group = Group(tmp_path)
+    group.early = request.param
+    return group
 
 
 def joined(group: Group) -> tuple[StagedSegment, ...]:
-    segments = joined_segments(group.plan, group.sources, group.pieces)
-    return join_pieces(group.plan, group.sources, group.pieces, segments, "run").destinations
+    with closing(EarlyJoin(group.plan, group.sources, "run")) as join:
+        for number in group.early:
+            join.add(group.pieces[number])
+        segments = joined_segments(group.plan, group.sources, group.pieces)
+        return join.finish(group.pieces, segments).destinations
 
 
 def assert_joined(group: Group) -> None:
@@ -310,3 +318,48 @@ def test_damage_in_a_piece_that_is_cut_is_noticed(
     with pytest.raises(CorruptFileError, match="not what was written"):
         joined(group)
     assert files_of(group.partition) == before
+
+
+STAGED = f"{0:020}.log.compactor-run-joined"
+
+
+def test_pieces_are_joined_as_far_as_none_is_missing(tmp_path: Path) -> None:
+    group = Group(tmp_path)
+    with closing(EarlyJoin(group.plan, group.sources, "run")) as join:
+        for number, batches in ((1, []), (0, BATCHES[:4]), (3, BATCHES[:4]), (2, BATCHES)):
+            join.add(group.pieces[number])
+            path = group.partition / STAGED
+            assert (path.read_bytes() if path.exists() else b"") == b"".join(batches)
+
+
+@pytest.mark.parametrize("early", [(), (0, 1), (1,), (0, 1, 2, 3)])
+def test_of_a_group_that_is_never_finished_nothing_is_left(
+    tmp_path: Path, early: tuple[int, ...]
+) -> None:
+    group = Group(tmp_path)
+    before = files_of(group.partition)
+    with closing(EarlyJoin(group.plan, group.sources, "run")) as join:
+        for number in early:
+            join.add(group.pieces[number])
+    join.add(group.pieces[2])  # by a thread that comes late
+    assert files_of(group.partition) == before
+
+
+def test_what_goes_wrong_early_makes_room_at_once_and_is_raised_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = Group(tmp_path)
+    before = files_of(group.partition)
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with closing(EarlyJoin(group.plan, group.sources, "run")) as join:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "copy_file_range", full)
+            for each in group.pieces:
+                join.add(each)
+        assert files_of(group.partition) == before
+        segments = joined_segments(group.plan, group.sources, group.pieces)
+        with pytest.raises(OSError, match="No space"):
+            join.finish(group.pieces, segments)
