@@ -46,7 +46,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.cleaning": "cleaner_manager merged_entries work_dir",
     },
     "copies from descriptor to descriptor, with owner, mode and attributes of the source": {
-        "compactor.cleaning": "assembly segment_split",
+        "compactor.cleaning": "assembly early_join segment_split",
         "compactor.copying": "contents copier",
         "compactor.stopped_log": "log_move",
     },
