@@ -26,7 +26,7 @@ CHUNK = 100_000
 
 def measure(scratch: Scratch, records: int, repetitions: int) -> dict[str, float]:
     """Millions of records a second of processor time, by what was done with them."""
-    table = pa.Table.from_batches([_chunk(seed) for seed in range(records // CHUNK)])
+    table = pa.Table.from_batches([chunk(seed) for seed in range(records // CHUNK)])
     found: dict[str, list[float]] = {}
     for codec in (Codec.NONE, Codec.LZ4):
         for turn in range(repetitions + 1):
@@ -36,7 +36,7 @@ def measure(scratch: Scratch, records: int, repetitions: int) -> dict[str, float
     return {what: median(speeds) for what, speeds in found.items()}
 
 
-def _chunk(seed: int) -> pa.RecordBatch:
+def chunk(seed: int) -> pa.RecordBatch:
     """Keys by chance, and values of which half is."""
     chance = np.random.default_rng(seed)
     values = np.full((CHUNK, VALUE_BYTES), ord("v"), np.uint8)

@@ -4,6 +4,7 @@ Logs are under `home/data`, what the broker says is in `home/broker.log`. The se
 anew by each start. Its own log cleaner is off unless a start turns it on.
 """
 
+import os
 import re
 import socket
 import struct
@@ -67,6 +68,12 @@ class Broker:
         self.bootstrap = f"127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
         self._said_before = 0  # bytes of the log when the last start began
+
+    def processor_seconds(self) -> float:
+        """What the process that runs has used so far."""
+        assert self._process is not None, "it does not run"
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def start(self, settings: Mapping[str, str] | None = None) -> None:
         """Return when it answers; raise BrokerError when it ends or does not."""
