@@ -49,16 +49,19 @@ class CheckpointOffsets(NamedTuple):
 
 
 def survey_log_dirs(
-    paths: Iterable[str], files: Files = LOCAL, with_files: bool = True
+    paths: Iterable[str],
+    files: Files = LOCAL,
+    with_files: bool = True,
+    is_own: Callable[[str], bool] = lambda _: True,
 ) -> list[LogDirSurvey]:
     """Look at each directory once, also if it is named twice; RefusedError if one is unreadable.
 
-    with_files: as of `list_partition`.
+    with_files, is_own: as of `list_log_dir`.
     """
     distinct: dict[str, str] = {}
     for path in paths:
         distinct.setdefault(os.path.realpath(path), path)
-    return [survey_log_dir(path, files, with_files) for path in distinct.values()]
+    return [survey_log_dir(path, files, with_files, is_own) for path in distinct.values()]
 
 
 def topics_in(log_dirs: Iterable[str], files: Files = LOCAL) -> tuple[set[str], set[str]]:
@@ -75,10 +78,15 @@ def _topics(parsed: Callable[[str], tuple[str, int] | None], names: Iterable[str
     return {key[0] for key in map(parsed, names) if key is not None}
 
 
-def survey_log_dir(path: str, files: Files = LOCAL, with_files: bool = True) -> LogDirSurvey:
+def survey_log_dir(
+    path: str,
+    files: Files = LOCAL,
+    with_files: bool = True,
+    is_own: Callable[[str], bool] = lambda _: True,
+) -> LogDirSurvey:
     """List one log directory, and read its checkpoints."""
     try:
-        listing = list_log_dir(path, files, with_files)
+        listing = list_log_dir(path, files, with_files, is_own)
     except OSError as error:
         raise RefusedError(f"{path}: {error.strerror}", reason_code_of_os(error)) from error
     try:

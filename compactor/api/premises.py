@@ -24,12 +24,12 @@ from compactor.exit_codes import UsageError
 from compactor.high_watermarks import require_high_watermarks
 from compactor.host.clock import now_ms
 from compactor.planning.candidate import RoundClock
+from compactor.planning.judging import Judging
 from compactor.planning.merged_plan import merged
-from compactor.planning.round_plan import RoundPlan, plan_surveyed
+from compactor.planning.round_plan import RoundPlan, plan_as_asked
 from compactor.planning.unmatched import require_include, unmatched
-from compactor.survey import survey_log_dirs, topics_in
+from compactor.survey import topics_in
 from compactor.topic_config import COMPACT
-from storage.collector import collector_paused
 from storage.files.files import Files
 from storage.files.local import LOCAL
 
@@ -147,13 +147,18 @@ def plan_of(
     """
     machine_ms = None if premises.is_as_of_given else now_ms()
     plans, are_several = [], len(premises.of_brokers) > 1
-    with collector_paused():
-        for broker, config in premises.of_brokers:
-            clock = RoundClock.of(config, premises.as_of_ms, machine_ms)
-            surveys = survey_log_dirs(broker.log_dirs, premises.files, with_files)
-            plan = plan_surveyed(surveys, config, clock, problems)
-            name = f"{broker.name}: {', '.join(broker.log_dirs)}"
-            plans.append(replace(plan, brokers=(name,)) if are_several else plan)
+    for broker, config in premises.of_brokers:
+        asked = Judging(
+            log_dirs=broker.log_dirs,
+            config=config,
+            clock=RoundClock.of(config, premises.as_of_ms, machine_ms),
+            problems=problems or {},
+            files=premises.files,
+            with_files=with_files,
+        )
+        plan = plan_as_asked(asked)
+        name = f"{broker.name}: {', '.join(broker.log_dirs)}"
+        plans.append(replace(plan, brokers=(name,)) if are_several else plan)
     return merged(plans)
 
 

@@ -13,14 +13,15 @@ from compactor.cluster_settings import registered_log_dirs
 from compactor.config import Config
 from compactor.planning.candidate import Judgement, RoundClock
 from compactor.planning.inventory import LogSize, size_of, unlisted_size
+from compactor.planning.judging import Judging, judged
 from compactor.planning.log_plan import log_plan_of
 from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
-from compactor.planning.planner import CLUSTER_METADATA, Planner
+from compactor.planning.planner import CLUSTER_METADATA
 from compactor.planning.selection import dirtiest_first
 from compactor.reason_codes import ReasonCode
 from compactor.retention.log_retention import LogRetention
 from compactor.round_report import LogReport, LogStatus
-from compactor.survey import LogDirSurvey, survey_log_dirs
+from compactor.survey import LogDirSurvey
 from storage.collector import collector_paused
 from storage.file_names import parse_partition_dir
 from storage.files.files import Files
@@ -91,26 +92,19 @@ def plan_by(
     problems: Mapping[str, str] | None = None,
 ) -> RoundPlan:
     """Likewise, by the files that are given, wherever they are."""
-    with collector_paused():
-        return plan_surveyed(survey_log_dirs(log_dirs, files), config, clock, problems)
+    asked = Judging(
+        log_dirs=tuple(log_dirs), config=config, clock=clock, problems=problems or {}, files=files
+    )
+    return plan_as_asked(asked)
 
 
-def plan_surveyed(
-    surveys: Sequence[LogDirSurvey],
-    config: Config,
-    clock: RoundClock,
-    problems: Mapping[str, str] | None = None,
-) -> RoundPlan:
-    """Likewise, of log directories that were looked at."""
+def plan_as_asked(asked: Judging) -> RoundPlan:
+    """Likewise, with every log judged as it is asked for."""
     with collector_paused():
-        planner = Planner(config, clock, surveys, problems or {})
-        outcomes = [
-            planner.outcome(partition, survey)
-            for survey in surveys
-            for partition in survey.listing.partitions
-        ]
-        plan = _round_plan(clock.now_ms, surveys, outcomes)
-        return replace(plan, are_all_log_dirs_known=bool(registered_log_dirs(config.cluster)))
+        surveys, outcomes = judged(asked)
+        plan = _round_plan(asked.clock.now_ms, surveys, outcomes)
+        are_known = bool(registered_log_dirs(asked.config.cluster))
+        return replace(plan, are_all_log_dirs_known=are_known)
 
 
 def _round_plan(

@@ -1,6 +1,7 @@
 """Files of this machine, and of what it has mounted with the semantics of POSIX."""
 
 import os
+from collections.abc import Callable
 from typing import Self
 
 from storage.files import filesystem
@@ -15,6 +16,9 @@ class LocalFiles:
     """
 
     __slots__ = ()
+
+    def __reduce__(self) -> tuple[Callable[[], "LocalFiles"], tuple[()]]:
+        return _local, ()  # what is pickled is the one there is, as it has no state
 
     def list_directory(self, path: str) -> list[Entry]:
         return filesystem.list_directory(path)
@@ -140,6 +144,10 @@ class _LocalChangingFile:
     def close(self) -> None:
         descriptor, self.descriptor = self.descriptor, -1  # soon that of another file
         os.close(descriptor)
+
+
+def _local() -> LocalFiles:
+    return LOCAL
 
 
 LOCAL = LocalFiles()  # it has no state

@@ -7,7 +7,7 @@ Source: Kafka, LogManager.loadLogs, LogLoader; spec F-1, F-2, F-12.9.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from storage.errors import CorruptFileError
@@ -95,8 +95,16 @@ def partition_of(dir_name: str) -> tuple[str, int] | None:
     return None if dir_name in _KAFKA_DIRS else parse_partition_dir(dir_name)
 
 
-def list_log_dir(path: str, access: Files = LOCAL, with_files: bool = True) -> LogDirListing:
-    """List every partition of a log directory. OSError if the directory itself cannot be listed."""
+def list_log_dir(
+    path: str,
+    access: Files = LOCAL,
+    with_files: bool = True,
+    is_own: Callable[[str], bool] = lambda _: True,
+) -> LogDirListing:
+    """List every partition of a log directory. OSError if the directory itself cannot be listed.
+
+    is_own: of which directories, by name; of another one the listing has no more than the name.
+    """
     partitions = []
     ignored = []
     files = set()
@@ -119,7 +127,10 @@ def list_log_dir(path: str, access: Files = LOCAL, with_files: bool = True) -> L
             continue
         try:
             partition_dir = os.path.join(path, entry.name)
-            listing = list_partition(partition_dir, *topic_partition, access, with_files)
+            if is_own(entry.name):
+                listing = list_partition(partition_dir, *topic_partition, access, with_files)
+            else:
+                listing = _known_by_name(partition_dir, *topic_partition)
             partitions.append(listing)
         except OSError as error:  # gone, or not to be read: the others go on
             ignored.append((entry.name, f"cannot be listed: {error.strerror}"))
@@ -177,6 +188,18 @@ def list_partition(
         special=tuple(sorted(special)),
         files=tuple(sorted(files)),
         access=access,
+    )
+
+
+def _known_by_name(path: str, topic: str, partition: int) -> PartitionListing:
+    return PartitionListing(
+        topic=topic,
+        partition=partition,
+        path=path,
+        segments=(),
+        snapshot_offsets=(),
+        unfinished=(),
+        stray=(),
     )
 
 

@@ -83,6 +83,9 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.views.page": "html",
         "storage.kernels": "kernel",
     },
+    "a second process of a plan, and the pipe that its half comes through": {
+        "compactor.planning": "judging",
+    },
     "what `doctor` looks at: this machine, and what may be done in a log directory": {
         "cleaner_jobs.spark": "spark_trial",
         "compactor.doctor": "log_dirs machine spark_parts",
