@@ -36,6 +36,7 @@ class RoundSettings(NamedTuple):
     hash_key_low: int
     hash_key_high: int
     dry_run: bool
+    horizons_from_ms: int | None = None  # the time of cleaning; None: now_ms is that
 
 
 class Source(NamedTuple):

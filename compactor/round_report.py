@@ -161,6 +161,7 @@ class CleaningReport:
     warnings: tuple[str, ...] = ()  # about no log, and yet to be looked at
     originals: OriginalsReport | None = None  # None: none were to be kept
     notices: tuple[str, ...] = ()  # likewise, said each time
+    horizons_from_ms: int | None = None  # when new delete horizons begin; None: as_of_ms
     copies: tuple[CopyReport, ...] = ()  # where the logs are; none: they were cleaned in place
 
     def rows(self) -> list[dict[str, Any]]:

@@ -1,9 +1,12 @@
 """`configs`: the effective configuration of topics, and where each value comes from."""
 
+from collections.abc import Sequence
+
 from compactor import account
 from compactor.api import places
 from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.config import Config
 from compactor.exit_codes import UsageError
 from compactor.host.suggestions import did_you_mean
 from compactor.inspect.topic_settings import TopicConfiguration, entries_of
@@ -12,27 +15,45 @@ from compactor.survey import topics_in
 
 
 def configs(
-    log_dir: str, topic: str | None = None, rules: Rules = KAFKAS_DEFAULTS
+    log_dirs: str | Sequence[str], topic: str | None = None, rules: Rules = KAFKAS_DEFAULTS
 ) -> list[TopicConfiguration]:
     """Give the settings of every topic here that somebody set; of one topic, if it is named, all.
 
+    log_dirs: of one broker, or of several, each of which has settings of its own.
     Raise UsageError where there is no such topic, ConfigError for a setting that is not valid, and
     CorruptFileError for a metadata log that is damaged.
     """
-    (path,) = places.log_dirs([log_dir], to_write=False)
-    premises = premises_of(rules, [path])
-    here = topics_in([path], premises.files)[0] - {CLUSTER_METADATA}
-    account.current().topics |= here if topic is None else {topic}
-    cluster = premises.config.cluster
-    known = set(cluster.metadata.topics) if cluster and cluster.metadata else set()
-    if topic is not None and topic not in here | known:
-        hint = did_you_mean(topic, here | known)
-        raise UsageError(f"{topic}: there is no such topic in {log_dir}{hint}")
-    return [
-        TopicConfiguration(
-            name,
-            cluster is not None and cluster.is_deleted(name),
-            tuple(entries_of(premises.config, name, everything=topic is not None)),
-        )
-        for name in (sorted(here) if topic is None else [topic])
+    given = [log_dirs] if isinstance(log_dirs, str) else log_dirs
+    paths = places.log_dirs(given, to_write=False)
+    premises = premises_of(rules, paths)
+    of_brokers = [
+        (each, topics_in(each.broker.log_dirs, premises.files)[0] - {CLUSTER_METADATA})
+        for each in premises.of_brokers
     ]
+    here = {name for _, names in of_brokers for name in names}
+    account.current().topics |= here if topic is None else {topic}
+    known = here.union(*(_known(each.config) for each, _ in of_brokers))
+    if topic is not None and topic not in known:
+        hint = did_you_mean(topic, known)
+        raise UsageError(f"{topic}: there is no such topic in {' or '.join(given)}{hint}")
+    found = []
+    for each, names in of_brokers:
+        wanted = names if topic is None else {topic} & (names | _known(each.config))
+        broker = each.broker.name if len(of_brokers) > 1 else None
+        whole = topic is not None
+        found += [_of_topic(each.config, name, whole, broker) for name in sorted(wanted)]
+    return found
+
+
+def _known(config: Config) -> set[str]:
+    """The topics that the cluster's metadata log has."""
+    cluster = config.cluster
+    return set(cluster.metadata.topics) if cluster and cluster.metadata else set()
+
+
+def _of_topic(
+    config: Config, name: str, everything: bool, broker: str | None
+) -> TopicConfiguration:
+    is_deleted = config.cluster is not None and config.cluster.is_deleted(name)
+    entries = tuple(entries_of(config, name, everything))
+    return TopicConfiguration(name, is_deleted, entries, broker)

@@ -104,6 +104,14 @@ def run(
         return _round_on_copies(asked, progress) if own.copies else _round(asked, progress)
 
 
+def _horizons_from(asked: _Asked) -> int | None:
+    """Of a saved plan the present, as a cleaner's: what goes is reviewed, not when it may go."""
+    premises = asked.premises
+    if asked.saved is None or premises.is_as_of_given:
+        return None
+    return max(premises.as_of_ms, premises.started_at_ms)
+
+
 def _locks(
     own: _Places, options: RunOptions, progress: ChangeWatch
 ) -> AbstractContextManager[None]:
@@ -224,6 +232,7 @@ def _clean(
         settings = RunSettings(
             dry_run=options.dry_run,
             started_at_ms=asked.premises.started_at_ms,
+            horizons_from_ms=_horizons_from(asked),
             work_dir=asked.places.work_dir,
             master=options.master,
             map_capacity=options.map_capacity,

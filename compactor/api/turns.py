@@ -112,7 +112,12 @@ def together(
     report: CleaningReport, turn: CleaningReport, logs: set[tuple[str, str, int]]
 ) -> CleaningReport:
     """The report with that of a later turn, which was about these logs."""
-    later = {_key(log): log for log in turn.logs if _key(log) in logs}
+    first = {_key(log): log for log in report.logs}
+    later = {
+        _key(log): log if report.dry_run else _with_retention_of(first[_key(log)], log)
+        for log in turn.logs
+        if _key(log) in logs
+    }
     phases: dict[str, PhaseReport] = {}
     for phase in (*report.phases, *turn.phases):
         before = phases.get(phase.name, PhaseReport(phase.name, 0.0, 0))
@@ -124,6 +129,15 @@ def together(
         logs=tuple(later.get(_key(log), log) for log in report.logs),
         phases=tuple(phases.values()),
     )
+
+
+def _with_retention_of(first: LogReport, log: LogReport) -> LogReport:
+    """What an earlier turn has deleted of a log that it did not clean is gone by now."""
+    start = log.retention.log_start_offset
+    if start is None:
+        start = first.retention.log_start_offset
+    both = replace(first.retention + log.retention, log_start_offset=start)
+    return replace(log, retention=both)
 
 
 def _key(log: LogReport) -> tuple[str, str, int]:

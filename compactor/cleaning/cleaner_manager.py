@@ -76,6 +76,7 @@ class RunSettings:
     fail_on_corrupt: bool = False  # end the round at a log whose data is wrong, set none aside
     session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own
     runner: TaskRunner | None = None  # of the tasks, in the place of Spark
+    horizons_from_ms: int | None = None  # of new delete horizons; None: the plan's clock
     files: Files = LOCAL  # as the driver changes them: of log and work directories
 
 
@@ -111,6 +112,7 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
         run_id=settings.run_id,
         dry_run=settings.dry_run,
         as_of_ms=plan.as_of_ms,
+        horizons_from_ms=settings.horizons_from_ms,
         started_at_ms=settings.started_at_ms,
         seconds=time.monotonic() - began,
         logs=logs,
@@ -135,6 +137,7 @@ def _cleaned(
             hash_key_low=secrets.randbits(64),
             hash_key_high=secrets.randbits(64),
             dry_run=settings.dry_run,
+            horizons_from_ms=settings.horizons_from_ms,
         )
         with (
             _staged_files_swept(plan, facts, settings.files),

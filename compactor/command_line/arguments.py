@@ -3,10 +3,13 @@
 Nothing is created or changed here. Every refusal is a UsageError.
 """
 
+import os
 import re
+from collections.abc import Sequence
 
 from compactor.command_line.whole_file import require_writable
 from compactor.exit_codes import UsageError
+from storage.files.filesystem import is_directory
 
 METRICS_EXTENSION = ".prom"
 
@@ -19,6 +22,14 @@ _MASTER = re.compile(
     r"local|local\[(\*|[1-9]\d{0,3})(,[1-9]\d?)?\]|local-cluster\[[1-9]\d*,[1-9]\d*,[1-9]\d*\]"
     r"|spark://\S+|k8s://\S+|yarn"
 )
+
+
+def log_dirs_and_topic(words: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
+    """The last of several words is a topic if it is no directory, and could not be one's path."""
+    *log_dirs, last = words
+    if not log_dirs or os.sep in last or is_directory(last):
+        return tuple(words), None
+    return tuple(log_dirs), last
 
 
 def setting(text: str) -> tuple[str, str]:

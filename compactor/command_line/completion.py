@@ -60,10 +60,11 @@ def logs(ctx: typer.Context, incomplete: str) -> list[str]:
     return sorted({name for name in _given_names(ctx) if name.startswith(incomplete)})
 
 
-def topics(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The topics of the directories that were given."""
+def directories_or_topics(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Topics too, once a log directory stands before."""
     keys = map(parse_partition_dir, _given_names(ctx))
-    return sorted({key[0] for key in keys if key is not None and key[0].startswith(incomplete)})
+    topics = {key[0] for key in keys if key is not None and key[0].startswith(incomplete)}
+    return sorted(topics) + directories(incomplete)
 
 
 def _given_names(ctx: typer.Context) -> list[str]:

@@ -10,7 +10,7 @@ from compactor.views.report_json import summary
 
 def result_of(wanted: ConfigsArguments) -> Result:
     """Show the settings of one topic, or of all."""
-    found = api.configs(wanted.log_dir, wanted.topic, rules_of_settings(wanted.configuration))
+    found = api.configs(wanted.log_dirs, wanted.topic, rules_of_settings(wanted.configuration))
     if wanted.format is Format.TABLE:
         show(lambda _: configs_view(found))
     begin = summary("configs", ExitCode.OK)

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
+from compactor.command_line.arguments import log_dirs_and_topic
 from compactor.command_line.begin import begin
-from compactor.command_line.completion import directories_or_logs, logs, topics
+from compactor.command_line.completion import directories_or_logs, directories_or_topics, logs
 from compactor.command_line.options import (
     SPARK,
     Against,
@@ -84,16 +85,16 @@ def explain(  # one parameter an option: this is how typer learns of them
 
 @with_configuration
 def configs(  # one parameter an option: this is how typer learns of them
-    log_dir: OneLogDir,
-    topic: Annotated[
-        str | None,
+    log_dir_or_topic: Annotated[
+        list[str],
         typer.Argument(
-            metavar="[TOPIC]",
-            autocompletion=topics,
-            help="only this topic, with all that has Kafka's default",
+            metavar="LOG_DIR... [TOPIC]",
+            autocompletion=directories_or_topics,
+            help="log directories of a broker, or of several; a last word that is no directory is "
+            "a topic: only that one, with all that has Kafka's default",
             show_default=False,
         ),
-    ] = None,
+    ],
     configuration: ConfigurationArguments = NOTHING_GIVEN,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
@@ -103,7 +104,8 @@ def configs(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor configs /data/kafka orders[/]
     """
-    wanted = ConfigsArguments(log_dir, topic, configuration, format_)
+    log_dirs, topic = log_dirs_and_topic(log_dir_or_topic)
+    wanted = ConfigsArguments(log_dirs, topic, configuration, format_)
     return Request(
         command="configs",
         carry_out=begin("configs", wanted),

@@ -111,7 +111,7 @@ def rules_of_settings(given: ConfigurationArguments) -> api.Rules:
 
 
 class ConfigsArguments(NamedTuple):
-    log_dir: str
+    log_dirs: tuple[str, ...]
     topic: str | None
     configuration: ConfigurationArguments
     format: Format

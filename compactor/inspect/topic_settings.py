@@ -22,6 +22,7 @@ class TopicConfiguration(NamedTuple):
     topic: str
     is_deleted: bool  # the cluster's metadata log does not have it
     entries: tuple[ConfigEntry, ...]  # by name
+    broker: str | None = None  # for people; None: all log directories are of one
 
 
 def entries_of(config: Config, topic: str, everything: bool) -> Iterator[ConfigEntry]:

@@ -19,6 +19,7 @@ class LogClock(NamedTuple):
     as_of_ms: int  # no later than this; that very moment where is_exact
     is_exact: bool = False
     delete_retention_ms: int | None = None  # None: not known
+    horizons_from_ms: int | None = None  # of those that it has set; None: as_of_ms
 
     @property
     def horizon_ms(self) -> int | None:
@@ -28,7 +29,8 @@ class LogClock(NamedTuple):
         """
         if not self.is_exact or self.delete_retention_ms is None:
             return None
-        return self.as_of_ms + self.delete_retention_ms
+        from_ms = self.as_of_ms if self.horizons_from_ms is None else self.horizons_from_ms
+        return from_ms + self.delete_retention_ms
 
 
 class CleaningClock(NamedTuple):
@@ -37,11 +39,11 @@ class CleaningClock(NamedTuple):
     as_of_ms: int
     is_exact: bool = False
     delete_retention_ms: Mapping[tuple[str, int], int] = {}  # by topic and partition
+    horizons_from_ms: int | None = None  # as of a log
 
     def of(self, topic: str, partition: int) -> LogClock:
-        return LogClock(
-            self.as_of_ms, self.is_exact, self.delete_retention_ms.get((topic, partition))
-        )
+        retention_ms = self.delete_retention_ms.get((topic, partition))
+        return LogClock(self.as_of_ms, self.is_exact, retention_ms, self.horizons_from_ms)
 
 
 def read_run_report(path: str) -> CleaningClock:
@@ -64,4 +66,6 @@ def _from_document(document: Any) -> CleaningClock:
         for log in document["logs"]
         if log["delete_retention_ms"] is not None
     }
-    return CleaningClock(int(document["as_of_ms"]), True, retention)
+    as_of_ms = int(document["as_of_ms"])
+    from_ms = int(document.get("horizons_from_ms", as_of_ms))  # older versions wrote none
+    return CleaningClock(as_of_ms, True, retention, from_ms)

@@ -78,8 +78,12 @@ def _notes(found: Comparison) -> list[str]:
     return notes
 
 
+def _horizons_from(clock: CleaningClock) -> int:
+    return clock.as_of_ms if clock.horizons_from_ms is None else clock.horizons_from_ms
+
+
 def _clock(clock: CleaningClock) -> str:
-    held = f"delete horizons are checked against {iso_time(clock.as_of_ms)}"
+    held = f"delete horizons are checked against {iso_time(_horizons_from(clock))}"
     if clock.is_exact:
         return f"{held}, taken as the clock of the cleaning"
     return f"{held}, this machine's clock; --run-report or --as-of gives that of the cleaning"

@@ -18,7 +18,11 @@ def configs_view(found: Sequence[TopicConfiguration]) -> RenderableType:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("topic", "setting", "value", "set by"):
         table.add_column(column, overflow="fold")
+    broker = None
     for topic in found:
+        if topic.broker != broker:
+            broker = topic.broker
+            table.add_row(Text(printable(f"{broker}:"), "bold"))
         name = printable(topic.topic) + (" (deleted)" if topic.is_deleted else "")
         for entry in topic.entries:
             value = printable(value_text(entry.value))
@@ -26,7 +30,8 @@ def configs_view(found: Sequence[TopicConfiguration]) -> RenderableType:
             name = ""
         if not topic.entries:
             table.add_row(Text(name), Text("nothing is known of it"), "", "")
-    return Group(Text(counted(len(found), "topic")), table)
+    topics = len({topic.topic for topic in found})
+    return Group(Text(counted(topics, "topic")), table)
 
 
 def configs_document(found: Sequence[TopicConfiguration]) -> JsonObject:
@@ -35,6 +40,7 @@ def configs_document(found: Sequence[TopicConfiguration]) -> JsonObject:
             {
                 "topic": topic.topic,
                 "is_deleted": topic.is_deleted,
+                "broker": topic.broker,
                 "settings": {
                     entry.name: {"value": json_value(entry.value), "source": entry.source}
                     for entry in topic.entries

@@ -88,6 +88,9 @@ def report_document(report: CleaningReport) -> JsonObject:
         "version": report.version,
         "as_of_ms": report.as_of_ms,
         "as_of": iso_time(report.as_of_ms),
+        "horizons_from_ms": (
+            report.as_of_ms if report.horizons_from_ms is None else report.horizons_from_ms
+        ),
         "started_at_ms": report.started_at_ms,
         "started_at": iso_time(report.started_at_ms),
         "warnings": list(report.warnings),

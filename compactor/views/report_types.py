@@ -156,6 +156,7 @@ class Run(TypedDict):
     totals: RunTotals
     originals: Originals | None
     copies: NotRequired[list[Copy]]
+    horizons_from_ms: NotRequired[int]
     conditions_met: NotRequired[list[MetCondition]]
     phases: NotRequired[list[Phase]]
     logs: NotRequired[list[RunLog]]
@@ -281,6 +282,7 @@ class Explanation(TypedDict):
 class TopicSettings(TypedDict):
     topic: str
     is_deleted: bool
+    broker: str | None
     settings: dict[str, Setting]
 
 

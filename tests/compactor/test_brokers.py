@@ -20,6 +20,7 @@ from storage.formats.partition_metadata import PartitionMetadata
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.storage.log.test_cluster_metadata import A, batches, config, log, topic
 from tests.support.file_states import state_of
+from tests.support.local_command import run_command
 from tests.support.made_log import keyed, make_partition
 
 
@@ -119,6 +120,22 @@ def test_one_log_is_explained_where_one_broker_has_it(two: tuple[Path, Path]) ->
         api.explain([first, second], "t-1", RULES)
     (two[1] / "t-0").rename(two[1] / "t-1")
     assert api.explain([first, second], "t-1", RULES).log_dir == second
+
+
+def test_configs_shows_the_settings_of_each_broker(two: tuple[Path, Path]) -> None:
+    """A topic of both has a line for each; one broker's directories are shown as one."""
+    found = api.configs(list(map(str, two)))
+    names = [broker.name for broker in by_broker(list(map(str, two)), LOCAL)]
+    assert list(dict.fromkeys(topic.broker for topic in found)) == names
+    for number, path in enumerate(two):
+        alone = api.configs(str(path))
+        own = [topic for topic in found if topic.broker == names[number]]
+        assert [topic._replace(broker=None) for topic in own] == alone != []
+    ended = run_command("configs", *two, found[0].topic)
+    assert ended.code == 0
+    assert all(f"{name}:" in ended.out for name in names)
+    with pytest.raises(UsageError, match=r"none: there is no such topic in .* or "):
+        api.configs(list(map(str, two)), "none")
 
 
 def test_properties_are_of_one_broker(two: tuple[Path, Path], tmp_path: Path) -> None:

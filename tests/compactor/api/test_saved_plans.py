@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,9 +11,10 @@ from typing import Any
 import pytest
 
 from storage.formats import checkpoint
+from storage.formats.record_batch import decode_header
 from tests.support.file_states import state_of
 from tests.support.local_command import Ended, run_command, use_local_rounds
-from tests.support.made_log import keyed, log_of, make_partition, write_segment
+from tests.support.made_log import batches_of, keyed, log_of, make_partition, write_segment
 
 SETTINGS = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
 
@@ -173,6 +176,36 @@ def test_a_log_that_changed_is_named_and_nothing_is_done(
     assert f"Z: users-0: {told}" in ended.summary["error"]
     assert ended.summary["error"].endswith("Plan again, with --save, and review it")
     assert state_of(root / "logs") == before
+
+
+def test_a_tombstone_that_is_cleaned_first_stays_for_its_time_from_the_run_on(root: Path) -> None:
+    """C-11: as of the cleaning, not as of the plan; what is due is by the clock of the plan."""
+    write_segment(root / "logs" / "users-0", 0, [keyed(0, "aCab")])
+    assert save(root).code == 0
+    before = root / "before"
+    shutil.copytree(root / "logs", before)
+    plan_ms = json.loads((root / "plan").read_text())["as_of_ms"]
+    ended = carry_out(root, "--report", str(root / "r.json"))
+    assert ended.code == 0
+    from_ms = ended.summary["horizons_from_ms"]
+    assert from_ms > plan_ms == ended.summary["as_of_ms"]
+    horizons = [
+        decode_header(batch, 0, "").delete_horizon_ms
+        for batch in batches_of(root / "logs" / "users-0", 0)
+    ]
+    [horizon] = [horizon for horizon in horizons if horizon is not None]
+    assert horizon == from_ms + 86_400_000
+    words = "--against", before, "--run-report", root / "r.json"
+    assert "delete horizon 1" not in run_command("verify", root / "logs", *words).out
+    report = json.loads((root / "r.json").read_text())
+    (root / "r.json").write_text(json.dumps(report | {"horizons_from_ms": from_ms - 1}))
+    assert "delete horizon 1" in run_command("verify", root / "logs", *words).out
+
+
+def test_a_plan_with_a_time_of_its_own_counts_from_there(root: Path) -> None:
+    assert save(root, "--as-of", str(int(time.time() * 1000))).code == 0
+    said = carry_out(root).summary
+    assert said["horizons_from_ms"] == said["as_of_ms"]
 
 
 def test_a_plan_is_carried_out_once(root: Path) -> None:

@@ -1,6 +1,7 @@
 """Budgets of a plan and a run, and a run in turns where there is no room for all at once."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,16 @@ from compactor.planning import layout, room
 from compactor.planning.budget import Budget
 from compactor.planning.round_plan import plan_round
 from compactor.planning.space import WORK_BYTES, Room
-from compactor.round_report import CleaningReport, PhaseReport
+from compactor.round_report import (
+    CleaningReport,
+    LogStatus,
+    PhaseReport,
+    RetentionReport,
+    SegmentCounts,
+)
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build
+from tests.compactor.rounds import log, report
 from tests.support.local_command import Ended, run_command, use_local_rounds
 from tests.support.made_log import keyed, make_partition
 
@@ -190,3 +198,21 @@ def test_a_run_ends_where_there_is_no_time_for_another_log(tmp_path: Path) -> No
 
 def _fields(report: CleaningReport) -> dict[str, Any]:
     return {name: getattr(report, name) for name in report.__slots__}
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_what_the_first_turn_deleted_of_a_log_that_a_later_one_cleans_is_in_the_report(
+    dry_run: bool,
+) -> None:
+    """A dry run deletes nothing, so that its later turn finds the same again."""
+    put_off = replace(
+        log(0, LogStatus.PASSED_OVER), retention=RetentionReport(time=SegmentCounts(2, 200))
+    )
+    put_off = replace(put_off, retention=replace(put_off.retention, log_start_offset=40))
+    again = RetentionReport(time=SegmentCounts(2, 200), log_start_offset=40)
+    later = replace(log(0), retention=again if dry_run else RetentionReport())
+    first = replace(report(put_off), dry_run=dry_run)
+    both = turns.together(first, report(later), {(later.log_dir, later.topic, later.partition)})
+    [found] = both.logs
+    assert found.status is later.status
+    assert found.retention == again

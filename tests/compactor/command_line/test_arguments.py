@@ -1,5 +1,7 @@
 """What the words of the command line may be; a refusal names the option and what it was given."""
 
+from pathlib import Path
+
 import pytest
 
 from compactor.command_line import arguments
@@ -31,3 +33,19 @@ def test_known_masters(url: str) -> None:
 def test_unknown_masters(url: str) -> None:
     with pytest.raises(UsageError, match="--master"):
         arguments.master(url)
+
+
+def test_a_last_word_that_is_no_directory_is_a_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for words, expected in (
+        (["data"], (("data",), None)),
+        (["no-such"], (("no-such",), None)),  # a directory that is missing is told as one
+        (["data", "orders"], (("data",), "orders")),
+        (["one", "data"], (("one", "data"), None)),
+        (["data", "./orders"], (("data", "./orders"), None)),
+        (["data", "/mnt", "orders"], (("data", "/mnt"), "orders")),
+    ):
+        assert arguments.log_dirs_and_topic(words) == expected

@@ -85,6 +85,7 @@ def test_the_whole_report() -> None:
         "version": "1.2.3",
         "as_of_ms": 1_700_000_000_123,
         "as_of": "2023-11-14T22:13:20.123Z",
+        "horizons_from_ms": 1_700_000_000_123,
         "started_at_ms": 1_700_000_001_000,
         "started_at": "2023-11-14T22:13:21.000Z",
         "warnings": [],
