@@ -11,7 +11,7 @@ ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reord
 PAGES := tests/test_how_to.py tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer test-browser test-airflow test-alerts broker-test bench lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer test-browser test-sampling test-airflow test-alerts broker-test bench lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -101,6 +101,9 @@ broker-test: $(STAMP) ## compact under a real broker and look through its client
 test-browser: $(STAMP) ## open the HTML report in a headless Chromium: load, click, sort, search (gets Debian's package where there is none)
 	.ci/get-browser .venv/browser
 	$(PYTHON_OF_VENV) -m pytest -q -m browser tests/browser
+
+test-sampling: $(STAMP) ## write 200 random logs, or LOGS=N, and hold what plan --sample says of each against a dry run
+	$(PYTHON_OF_VENV) -m tests.sampling $(if $(LOGS),--logs $(LOGS))
 
 bench: $(STAMP) ## time Kafka's cleaner, cp -r and ours in turn (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.bench

@@ -19,15 +19,18 @@ from compactor.cleaning.stages import index_positions
 from compactor.cleaning.transaction_files import read_indexes, save_expected
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.planning import layout
+from compactor.planning.block_estimate import Blocks, estimate_of
 from compactor.planning.round_plan import RoundPlan
-from compactor.planning.sample_estimate import Blocks, Estimate, cannot_tell, estimate_of
+from compactor.planning.sample_estimate import Estimate, cannot_tell
+from compactor.planning.unseen_keys import unevenness
 from compactor.round_report import LogStatus
 from storage.errors import CorruptFileError
 
 SAMPLE_BYTES = 256 << 20
 BLOCK_BYTES = 1 << 20
-RUN_BLOCKS = 4  # that lie side by side, to see whether keys come again soon after
 FEWEST_BLOCKS = 16
+DRAWS = 64  # of which the fairest is taken
+MOST_SEEN = 12  # a key in more blocks than that has no like that is in none
 
 UInt64Array = NDArray[np.uint64]
 
@@ -63,7 +66,7 @@ def _whole(plan: RoundPlan, log: LogPlan) -> Estimate:
 
 def _of_blocks(plan: RoundPlan, log: LogPlan, sample_bytes: int) -> Estimate:
     stretches = layout.stretches_of(log, index_positions, length=BLOCK_BYTES)
-    chosen = _chosen(stretches, log.log_bytes, sample_bytes)
+    chosen = _drawn(stretches, log, sample_bytes)
     if len(chosen) < FEWEST_BLOCKS:
         return cannot_tell(0, "its batches are too large, or its offset indexes too coarse")
     with open_work_dir(None, secrets.token_hex(4)) as work_dir:
@@ -84,27 +87,22 @@ def _of_blocks(plan: RoundPlan, log: LogPlan, sample_bytes: int) -> Estimate:
                 return cannot_tell(0, str(found[1]))
             parts.append(found)
         keys = [_keys(part) for part in parts]
-    return estimate_of(_blocks(log, parts, keys))
+    return estimate_of(_blocks(log, parts, keys, len(stretches)))
 
 
-def _chosen(stretches: Sequence[Stretch], log_bytes: int, sample_bytes: int) -> list[Stretch]:
-    """Runs of blocks evenly over the log, each block a part of its own."""
-    runs = max(1, sample_bytes // (RUN_BLOCKS * BLOCK_BYTES))
-    places = [log_bytes * number // runs for number in range(runs)]
-    chosen: list[Stretch] = []
-    position = taken = 0
-    starts = iter([*places, log_bytes + 1])
-    start, left = next(starts), 0
-    for stretch in stretches:
-        size = stretch.end - stretch.start
-        if position >= start:
-            start, left = next(starts), RUN_BLOCKS
-        if left and taken + size <= sample_bytes:
-            chosen.append(stretch._replace(ends_part=True))
-            taken += size
-            left -= 1
-        position += size
-    return chosen
+def _drawn(stretches: Sequence[Stretch], log: LogPlan, sample_bytes: int) -> list[Stretch]:
+    """Blocks by lot, each a part of its own: the same ones for the same log.
+
+    Not evenly over it: keys that come again at some distance would never be seen twice.
+    """
+    sizes = np.array([stretch.end - stretch.start for stretch in stretches])
+    chance = np.random.default_rng(log.end_offset)
+    lots = []
+    for _ in range(DRAWS):
+        order = chance.permutation(len(sizes))
+        lots.append(np.sort(order[np.cumsum(sizes[order]) <= sample_bytes]))
+    best = min(lots, key=lambda numbers: unevenness(numbers, len(sizes)))
+    return [stretches[number]._replace(ends_part=True) for number in best.tolist()]
 
 
 def _keys(part: Part) -> UInt64Array:
@@ -116,16 +114,11 @@ def _keys(part: Part) -> UInt64Array:
     return np.unique(entries[:, 0])
 
 
-def _blocks(log: LogPlan, parts: Sequence[Part], keys: Sequence[UInt64Array]) -> Blocks:
+def _blocks(
+    log: LogPlan, parts: Sequence[Part], keys: Sequence[UInt64Array], of_blocks: int
+) -> Blocks:
     _, seen = np.unique(np.concatenate(keys), return_counts=True)
     log_bytes = sum(part.log_bytes for part in parts)
-    half = len(parts) // 2
-    near = [
-        _shared(keys[i], keys[i + 1])
-        for i in range(len(parts) - 1)
-        if _is_next(parts[i], parts[i + 1])
-    ]
-    far = [_shared(keys[i], keys[i + half]) for i in range(half)]
     return Blocks(
         share=log_bytes / log.log_bytes,
         log_bytes=log_bytes,
@@ -134,20 +127,7 @@ def _blocks(log: LogPlan, parts: Sequence[Part], keys: Sequence[UInt64Array]) ->
         keyless=sum(part.null_keys + part.aborted for part in parts),
         expired=sum(part.expired for part in parts),
         keys=len(seen),
-        in_one=int(np.count_nonzero(seen == 1)),
-        in_two=int(np.count_nonzero(seen == 2)),
-        in_three=int(np.count_nonzero(seen == 3)),
-        shared_by_neighbours=float(np.mean(near)) if near else 0.0,
-        shared_by_distant=float(np.mean(far)) if far else 0.0,
+        in_blocks=tuple(np.bincount(seen, minlength=MOST_SEEN + 1)[1 : MOST_SEEN + 1].tolist()),
+        drawn=len(parts),
+        of_blocks=of_blocks,
     )
-
-
-def _is_next(part: Part, other: Part) -> bool:
-    last, first = part.sections[-1], other.sections[0]
-    if first.start == 0:  # of the next file
-        return (other.group, first.segment) in ((part.group, last.segment + 1), (part.group + 1, 0))
-    return (part.group, last.segment, last.end) == (other.group, first.segment, first.start)
-
-
-def _shared(keys: UInt64Array, others: UInt64Array) -> int:
-    return len(np.intersect1d(keys, others, assume_unique=True))

@@ -1,8 +1,6 @@
 """What stands in logs: tables for a person, and a document."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -17,6 +15,7 @@ from compactor.inspect.inspection import (
     SizeClass,
     Tombstones,
 )
+from compactor.views.plain_values import plain
 from compactor.views.report_json import JsonObject
 
 DETAILS_OF = 3  # logs at most; of more, a line for each
@@ -177,22 +176,6 @@ def inspection_document(found: Inspection) -> JsonObject:
     return {
         "as_of_ms": found.as_of_ms,
         "seconds": round(found.seconds, 3),
-        "logs": [_log_document(log) for log in found.logs],
+        "logs": plain(found.logs),
         "warnings": list(found.warnings),
     }
-
-
-def _log_document(log: LogInspection) -> JsonObject:
-    document = {name: _plain(value) for name, value in asdict(log).items()}
-    document["is_sample"] = log.is_sample
-    document["keys"]["duplicates"] = log.keys.duplicates
-    return document
-
-
-def _plain(value: Any) -> Any:
-    """Values with names as objects, however deep they stand."""
-    if hasattr(value, "_asdict"):
-        return {name: _plain(own) for name, own in value._asdict().items()}
-    if isinstance(value, tuple | list):
-        return [_plain(own) for own in value]
-    return value

@@ -9,6 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
 
 from compactor.round_report import REPORT_SCHEMA_VERSION
+from compactor.views.plain_values import properties_of
 from compactor.views.report_json import JsonObject, to_text
 from compactor.views.report_types import OF_COMMANDS, Ending
 
@@ -54,7 +55,7 @@ def _of(type_: Any, parts: JsonObject) -> JsonObject:
         return {"enum": list(arguments)}
     if origin is NotRequired:
         return _of(arguments[0], parts)
-    if origin is list:
+    if origin in (list, tuple):  # a tuple of any length
         return {"type": "array", "items": _of(arguments[0], parts)}
     if origin is dict:
         names = _of(arguments[0], parts)
@@ -68,6 +69,8 @@ def _of(type_: Any, parts: JsonObject) -> JsonObject:
 
 def _object(type_: Any, parts: JsonObject) -> JsonObject:
     hints = get_type_hints(type_, include_extras=True)
+    for name, value in properties_of(type_).items():
+        hints[name] = get_type_hints(value.fget)["return"]
     return {
         "type": "object",
         "properties": {name: _of(hint, parts) for name, hint in hints.items()},

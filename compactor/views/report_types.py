@@ -5,6 +5,7 @@ A field that is not required is absent from a summary, or where a command was no
 
 from typing import Literal, NotRequired, TypedDict
 
+from compactor.inspect.inspection import LogInspection
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogStatus
 from compactor.views.log_types import (
@@ -292,6 +293,13 @@ class Configs(TypedDict):
     topics: NotRequired[list[TopicSettings]]
 
 
+class Inspections(TypedDict):
+    """What stands in logs."""
+
+    logs: NotRequired[list[LogInspection]]
+    warnings: NotRequired[list[str]]
+
+
 # of a command that came to its end; an error has the fields of every ending alone
 OF_COMMANDS = {
     "run": Run,
@@ -301,5 +309,6 @@ OF_COMMANDS = {
     "verify": Verification,
     "explain": Explanation,
     "configs": Configs,
+    "inspect": Inspections,
     **OF_LOG_COMMANDS,
 }

@@ -1,14 +1,19 @@
 """What a sample says would go of a log, held against what a dry run says of all of it."""
 
 import random
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from compactor.cleaning import sampling
 from compactor.cleaning.sampling import sample
+from compactor.planning.block_estimate import Blocks, estimate_of
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.planning.sample_estimate import Blocks, Estimate, estimate_of
+from compactor.planning.sample_estimate import Estimate
+from compactor.planning.unseen_keys import unevenness, unseen_keys
 from tests.compactor.plan_logs import with_settings
 from tests.support.made_log import batch, keyed, log_of, make_partition, record
 
@@ -86,13 +91,13 @@ def test_damage_is_told_and_no_number(tmp_path: Path) -> None:
     assert (found.least, "checksum" in str(found.problem)) == (None, True)
 
 
-def blocks(**changed: float) -> Blocks:
+def blocks(**changed: Any) -> Blocks:
     """A tenth of 100,000 records of 100 bytes, 20,000 keys written alike.
 
     Of a key with five records on average 0.5 are in the sample: by Poisson 6065 are in one block,
-    1516 in two, 253 in three, 36 in more; 7870 are seen.
+    1516 in two, 253 in three, 32 in four, 3 in five, and one in six; 7870 are seen.
     """
-    values = {
+    values: dict[str, Any] = {
         "share": 0.1,
         "log_bytes": 1_000_000,
         "batches": 100,
@@ -100,13 +105,11 @@ def blocks(**changed: float) -> Blocks:
         "keyless": 0,
         "expired": 0,
         "keys": 7870,
-        "in_one": 6065,
-        "in_two": 1516,
-        "in_three": 253,
-        "shared_by_neighbours": 1.0,
-        "shared_by_distant": 1.0,
+        "in_blocks": (6065, 1516, 253, 32, 3, 1),
+        "drawn": 100,
+        "of_blocks": 1000,
     }
-    return Blocks(**values | changed)  # type: ignore[arg-type]
+    return Blocks(**values | changed)
 
 
 def test_keys_that_are_written_alike_are_estimated_well() -> None:
@@ -118,12 +121,23 @@ def test_keys_that_are_written_alike_are_estimated_well() -> None:
 
 
 def test_what_cannot_be_told_is_said() -> None:
-    soon = estimate_of(blocks(shared_by_neighbours=40.0, shared_by_distant=1.0))
-    assert (soon.least, soon.problem) == (
-        None,
-        "keys come again soon after, which a sample does not see well",
+    rare = estimate_of(
+        blocks(keys=99, in_blocks=(99, 0, 0), share=0.001, records=100, drawn=1, of_blocks=1000)
     )
-    rare = estimate_of(blocks(keys=9990, in_one=9980, in_two=10, in_three=0, share=0.01))
     assert rare.problem == "too few keys came twice in the sample"
     none = estimate_of(blocks(keys=0))
     assert none.problem == "the sample has no records with keys"
+
+
+@pytest.mark.parametrize("distance", [0, 1, 3, 40])
+def test_how_far_apart_a_key_comes_again_makes_no_difference(distance: int) -> None:
+    """Of 400 blocks 100 are drawn by lot; each key stands in two blocks, so far apart."""
+    chance = random.Random(distance)
+    first = [chance.randrange(400 - distance) for _ in range(20_000)]
+    lots = [np.sort(chance.sample(range(400), 100)) for _ in range(100)]
+    drawn = set(min(lots, key=lambda lot: unevenness(lot, 400)).tolist())
+    times = Counter(len(drawn & {block, block + distance}) for block in first)
+    found = unseen_keys([times[1], times[2], 0], 100, 400)
+    slack = 0.08 * len(first)  # a pair of blocks that are near is no large sample of such pairs
+    assert found.least - slack < times[0] < found.most + slack
+    assert found.most - found.least < 0.15 * len(first)

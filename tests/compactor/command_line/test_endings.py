@@ -184,6 +184,7 @@ WHOLE = (
     f"run D {' '.join(RUN)} --dry-run",
     f"run D {' '.join(RUN)} --output D.copy",
     "configs D",
+    "inspect D orders-0 --set cleanup.policy=compact",
     "doctor D",
     "explain D orders-0 --set cleanup.policy=compact",
     "explain D orders-0",

@@ -1,0 +1,125 @@
+"""How many keys are in none of some blocks of a log, if the blocks were drawn by lot. Pure.
+
+A key that stands in m of all blocks is found in k of those drawn with a known probability, wherever
+in the log they lie (hypergeometric: without replacement). So the numbers of keys that were found in
+one block, in two, and so on say in how many blocks keys stand: the numbers of keys by m that make
+what was found most likely are approached step by step (EM, or Richardson and Lucy's algorithm). Of
+all numbers that make it nearly as likely, those with the fewest and with the most keys that were
+not found are the interval (a profile likelihood): they are approached with a reward, or a price,
+for each such key. Nothing is assumed of how often keys are written, or how far apart.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+UNLIKELY = 4.0  # so much less may the logarithm of the likelihood be
+STEPS, HALVINGS = 400, 12
+GRID = 40  # numbers of blocks that a key may stand in, closer where they are small
+HIGHEST_PRICE = 50.0
+
+PARTS = 8  # of a log, each of which has its share of the blocks
+
+FloatArray = NDArray[np.float64]
+
+
+class Unseen(NamedTuple):
+    """How many keys were not found."""
+
+    least: float
+    most: float
+
+
+def unevenness(drawn: NDArray[np.int64], blocks: int) -> float:
+    """How far blocks that were drawn by lot are from the most probable lot: by where in the log
+    they are, and by how many pairs of them are how far apart.
+
+    drawn: their numbers, rising. blocks: of the log.
+    """
+    share = len(drawn) / blocks
+    places = np.bincount(drawn * PARTS // blocks, minlength=PARTS)
+    expected = np.bincount(np.arange(blocks) * PARTS // blocks, minlength=PARTS) * share
+    found = float((np.square(places - expected) / np.maximum(expected, 1)).sum())
+    apart = np.triu(drawn[None, :] - drawn[:, None], 1)
+    pairs = np.bincount(apart[apart > 0], minlength=blocks)[1:blocks]
+    wanted = (blocks - np.arange(1, blocks)) * share**2
+    distance = 1
+    while distance < blocks:
+        class_ = slice(distance - 1, 2 * distance - 1)
+        mean = float(wanted[class_].sum())
+        found += (float(pairs[class_].sum()) - mean) ** 2 / max(mean, 1.0)
+        distance *= 2
+    return found
+
+
+def unseen_keys(found: Sequence[int], drawn: int, blocks: int) -> Unseen:
+    """found: how many keys were found in one of the drawn blocks, in two, … blocks: of the log."""
+    counts = np.array(found, np.float64)
+    chances = _chances(len(counts), drawn, blocks)
+    if drawn >= blocks or not counts.any():
+        return Unseen(0.0, 0.0)
+    best, middle = _most_likely(counts, chances, 0.0)
+    lowest = best - UNLIKELY
+    # a reward may not make a key that stands in one block worth more than finding it would
+    highest_reward = 0.999 * chances[0, 1] / chances[0, 0]
+    return Unseen(
+        _at_the_edge(counts, chances, (lowest, middle), -HIGHEST_PRICE),
+        _at_the_edge(counts, chances, (lowest, middle), highest_reward),
+    )
+
+
+def _chances(most: int, drawn: int, blocks: int) -> FloatArray:
+    """Of keys in m blocks, a row for each m: to be found in none, in one, … in `most` of those
+    drawn. Keys that are in so many that hardly any is found in so few are left out.
+    """
+    grid = np.unique(np.round(np.geomspace(1, blocks, GRID)).astype(int)).tolist()
+    rows = [[_chance(k, m, drawn, blocks) for k in range(most + 1)] for m in grid]
+    chances = np.array(rows)
+    kept: FloatArray = chances[chances[:, 1:].sum(axis=1) > 1e-6]
+    return kept
+
+
+def _chance(k: int, m: int, drawn: int, blocks: int) -> float:
+    if k > min(m, drawn) or blocks - m < drawn - k:
+        return 0.0
+    ways = _log_ways(m, k) + _log_ways(blocks - m, drawn - k) - _log_ways(blocks, drawn)
+    return math.exp(ways)
+
+
+def _log_ways(of: int, taken: int) -> float:
+    return math.lgamma(of + 1) - math.lgamma(taken + 1) - math.lgamma(of - taken + 1)
+
+
+def _most_likely(counts: FloatArray, chances: FloatArray, reward: float) -> tuple[float, float]:
+    """The logarithm of the likelihood, and how many keys were not found, where the one and so much
+    for each of the others are the most together."""
+    seen, unseen = chances[:, 1:], chances[:, 0]
+    weights = seen.sum(axis=1) - reward * unseen
+    keys = np.full(len(chances), counts.sum() / len(chances))
+    for _ in range(STEPS):
+        keys = keys * (seen @ (counts / np.maximum(keys @ seen, 1e-300))) / weights
+    expected = keys @ seen
+    likelihood = counts * np.log(np.maximum(expected, 1e-300)) - expected
+    return float(likelihood.sum()), float(keys @ unseen)
+
+
+def _at_the_edge(
+    counts: FloatArray, chances: FloatArray, known: tuple[float, float], furthest: float
+) -> float:
+    """How many keys were not found, with the largest reward that is likely enough.
+
+    known: the lowest likelihood, and how many there are without a reward.
+    """
+    lowest, found = known
+    least, most = 1e-4 * abs(furthest), abs(furthest)
+    for _ in range(HALVINGS):
+        reward = math.sqrt(least * most)
+        likelihood, unseen = _most_likely(counts, chances, math.copysign(reward, furthest))
+        if likelihood >= lowest:
+            least, found = reward, unseen
+        else:
+            most = reward
+    return found
