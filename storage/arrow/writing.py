@@ -4,7 +4,7 @@ A batch ends where the next record would make it larger than asked for, or with 
 table. They are appended as those that a producer has sent, many at once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from storage.codecs.payload_kernels import tools_of_thread
 from storage.formats.batch_columns import ByteArray, Int64Array
 from storage.formats.batch_header import BATCH_HEADER_BYTES, NO_TIMESTAMP
 from storage.formats.record_batch import HEADER, BatchHeader, seal
-from storage.log.engine.appending import AppendRequest
+from storage.log.engine.appending import AppendRequest, LogAppendInfo
 from storage.log.engine.batch_appends import BatchAppendError
 from storage.log.engine.errors import (
     InvalidRecordError,
@@ -87,14 +87,21 @@ def append(
         columns = records_of(chunk, log.now_ms)
         _check_records(columns, log, records)
         for data in _made(columns, codec, batching.batch_bytes):
-            try:
-                appended = log.append_batches_as_leader(data, request)
-            except BatchAppendError as error:
-                raise error.cause from error
+            appended = _appended(log, data, request)
             first = appended[0].first_offset if first is None else first
             batches += len(appended)
         records += chunk.num_rows
     return Appended(first, log.log_end_offset, records, batches)
+
+
+def _appended(
+    log: Log, data: bytes | memoryview, request: AppendRequest
+) -> Sequence[LogAppendInfo]:
+    try:
+        return log.append_batches_as_leader(data, request)
+    except BatchAppendError as error:
+        refused = error.cause
+    raise refused
 
 
 def _codec(config: LogConfig, asked: Codec) -> Codec:

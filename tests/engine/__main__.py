@@ -4,7 +4,7 @@ With --everything logs are cleaned, too, and compressed anew by the log; with --
 are about several logs under a log manager. A script in which a cleaning ends otherwise than
 Kafka's, for a reason of docs/differences.md that our own report tells, is compared up to there, and
 counted. Told as well is how many scripts have crashes, damage, lost directories or unclean opening
-before their last lines.
+before their last lines. With --at-once appends that follow one another are one call.
 
 Kafka does all scripts in one process; its answers, with every append as bytes, can be kept (`--kept
 DIR`) and used again. Ends with 1 where a transcript differs.
@@ -23,6 +23,7 @@ from compactor.host.output import print_line
 from compactor.round_report import LogReport
 from storage.files.local import LOCAL
 from tests.engine import random_engine_script, random_manager_script
+from tests.engine.at_once import LOOK_ALIKE, AtOnce
 from tests.engine.other_cleanings import first_other_cleaning
 from tests.engine.replays import kernels_used, replayed
 from tests.engine.script_values import Options
@@ -43,7 +44,8 @@ def main() -> None:
             _ask_kafka(wanted, Path(scratch) / "scripts", kept)
         counted = _Counted()
         with kernels_used(not wanted.without_kernels):
-            found = list(_differences(kept, Path(scratch) / "logs", counted))
+            differences = _differences_at_once if wanted.at_once else _differences
+            found = list(differences(kept, Path(scratch) / "logs", counted))
     for name, difference in found:
         print_line(f"{name}: {difference}")
     for reason, count in counted.other_cleanings.most_common():
@@ -60,6 +62,7 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--everything", action="store_true", help="recompression and cleaning, too")
     parser.add_argument("--manager", action="store_true", help="several logs and their manager")
+    parser.add_argument("--at-once", action="store_true", help="several appends by one call")
     parser.add_argument("--kept", type=Path, help="Kafka's answers: used if there, else made")
     parser.add_argument("--without-kernels", action="store_true", help="batch by batch")
     return parser.parse_args()
@@ -107,6 +110,24 @@ def _differences(kept: Path, logs: Path, counted: _Counted) -> Iterator[tuple[st
         difference = first_difference(kafkas, ours, AS_BYTES)
         if difference is not None:
             yield name, difference
+
+
+def _differences_at_once(kept: Path, logs: Path, counted: _Counted) -> Iterator[tuple[str, str]]:
+    logs.mkdir()
+    calls = Counter[int]()
+    for expected in sorted(kept.glob(f"*{SUFFIX}")):
+        name = expected.name.removesuffix(SUFFIX)
+        lines, kafkas = (
+            lines_of(path.read_text()) for path in (kept / f"{name}.hex.jsonl", expected)
+        )
+        counted.add(lines)
+        at_once = AtOnce(lines, kafkas)
+        ours = at_once.replayed(LOCAL, str(logs / f"{name}-one-by-one"), str(logs / name))
+        calls.update(at_once.calls)
+        difference = first_difference(at_once.kept(), ours, LOOK_ALIKE)
+        if difference is not None:
+            yield name, difference
+    print_line(f"{sum(calls.values())} calls, by how many batches each: {sorted(calls.items())}")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from storage.files.local import LOCAL
+from tests.engine.at_once import LOOK_ALIKE, AtOnce
 from tests.engine.replays import kernels_used, replayed
 from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
 
@@ -28,6 +29,19 @@ def test_a_replay_tells_what_kafka_tells(name: str, with_kernels: bool, tmp_path
     with kernels_used(with_kernels):
         actual = replayed(LOCAL, str(tmp_path / "log"), lines(name, "script"))
     assert first_difference(lines(name, "transcript"), actual, AS_BYTES) is None
+
+
+def test_appends_by_one_call_end_as_kafkas_one_by_one(tmp_path: Path) -> None:
+    """L-13, L-14, L-18. More of them: `python -m tests.engine --at-once`."""
+    calls: list[int] = []
+    for name in [name for name in NAMES if not name.startswith("manager")][::3]:
+        script, expected = lines(name, "script"), lines(name, "transcript")
+        at_once = AtOnce(script, expected)
+        with kernels_used(True):
+            actual = at_once.replayed(LOCAL, str(tmp_path / f"{name}-a"), str(tmp_path / name))
+        assert first_difference(at_once.kept(), actual, LOOK_ALIKE) is None, name
+        calls += at_once.calls
+    assert sum(count > 1 for count in calls) > 5
 
 
 def test_there_are_transcripts() -> None:

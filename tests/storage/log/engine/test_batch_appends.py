@@ -3,9 +3,12 @@
 Appends one by one are the reference; they are held against Kafka by themselves.
 """
 
+import errno
 import os
+import resource
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -13,13 +16,16 @@ from typing import NamedTuple
 import pytest
 
 from storage.codecs.compression import Codec
+from storage.file_names import file_name
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log import Log, LogOptions
 from storage.log.engine import batch_appends
 from storage.log.engine.appending import BY_CLIENT, AppendRequest
 from storage.log.engine.batch_appends import BatchAppendError
-from storage.log.engine.errors import LogError
+from storage.log.engine.batches import in_memory
+from storage.log.engine.errors import KafkaStorageError, LogError
+from storage.log.engine.loading import LoadingState
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.message_sets import message_set
 from storage.log.engine.scheduler import ManualScheduler
@@ -186,3 +192,126 @@ def test_a_call_does_what_its_batches_do_one_by_one(
             with monkeypatch.context() as small:
                 small.setattr(batch_appends, "_FIRST_WINDOW_BYTES", 200)
                 assert at_once(path, config, calls) == expected
+
+
+# ---- what goes wrong on the way ------------------------------------------------------------------
+
+SMALL = LogConfig(index_interval_bytes=300, segment_index_bytes=480)
+ONE = [encode_batch([Record(0, NOW_MS + n, b"key", b"v" * 100)]) for n in range(40)]
+SIZE = len(ONE[0])
+
+
+@contextmanager
+def files_end_at(size_bytes: int) -> Iterator[None]:
+    """No file gets longer, as on a disk that is full: a write takes what fits, the next none."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("room", [0, 1, SIZE - 1])
+@pytest.mark.parametrize("with_kernels", [False, True])
+def test_a_full_disk_leaves_what_fits(with_kernels: bool, room: int, tmp_path: Path) -> None:
+    """The log is as before the batch that does not fit; those before it are in."""
+    path = tmp_path / "t-0"
+    with kernels_used(with_kernels):
+        log = opened(path, SMALL)
+        log.append_batches_as_leader(b"".join(ONE[:5]))
+        with files_end_at(12 * SIZE + room), pytest.raises(BatchAppendError) as found:
+            log.append_batches_as_leader(b"".join(ONE[5:]))
+        assert (found.value.number, found.value.position) == (7, 7 * SIZE)
+        assert isinstance(found.value.cause, KafkaStorageError)
+        assert [info.last_offset for info in found.value.appended] == list(range(5, 12))
+        assert log.log_end_offset == 12
+        log.close_handlers()
+        assert (path / file_name(0, ".log")).stat().st_size == 12 * SIZE
+        assert len(records_after_a_crash(path)) == 12
+
+
+def records_after_a_crash(path: Path) -> list[Record]:
+    """All there is once the log was opened again; each batch is looked at."""
+    options = LogOptions(
+        config=SMALL,
+        clock=clock,
+        scheduler=ManualScheduler(clock),
+        state=LoadingState(is_clean=False),
+    )
+    found: list[Record] = []
+    with Log.open(str(path), options) as log:
+        for batch in in_memory(log.read(0, 1 << 20).read()):
+            batch.require_valid()
+            found += batch.records()
+        assert [record.offset for record in found] == list(range(log.log_end_offset))
+        for record in found:
+            at = log.offset_by_timestamp(record.timestamp)
+            assert at is not None
+            assert at.offset == record.offset
+    return found
+
+
+@pytest.mark.parametrize("failing", ["the offset index", "the time index"])
+def test_an_index_that_fails_takes_nothing_from_the_log(
+    failing: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The bytes may all be there: what is appended is, and what is found then is sound."""
+    path = tmp_path / "t-0"
+    with kernels_used(True):
+        log = opened(path, SMALL)
+        log.append_batches_as_leader(b"".join(ONE[:9]))
+        segment = log.segments[0]
+        file = (segment.offset_index if "offset" in failing else segment.time_index).file
+
+        def write(*_: object) -> None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), file.path)
+
+        monkeypatch.setattr(file, "add", write)
+        refusing = os.open(os.devnull, os.O_RDONLY)
+        monkeypatch.setattr(file, "held", lambda: Refusing(refusing))
+        with pytest.raises(BatchAppendError) as found:
+            log.append_batches_as_leader(b"".join(ONE[9:]))
+        os.close(refusing)
+        end = log.log_end_offset
+        assert end == 9 + found.value.number == 9 + len(found.value.appended)
+        assert 9 < end < 40
+        log.close_handlers()
+        assert len(records_after_a_crash(path)) >= end
+
+
+class Refusing(NamedTuple):
+    """A descriptor that is open for reading alone takes nothing."""
+
+    descriptor: int
+
+
+def test_what_was_flushed_before_a_call_outlives_a_crash_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-21, L-22: the bytes of a call come to disk in part, and those of the indexes or not."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(os, "fdatasync", lambda _: None)
+    path, chance = tmp_path / "t-0", Random(1)
+    with kernels_used(True):
+        log = opened(path, SMALL)
+        log.append_batches_as_leader(b"".join(ONE[:9]))
+        log.flush(force=True)
+        before = {file.name: file.read_bytes() for file in path.iterdir()}
+        log.append_batches_as_leader(b"".join(ONE[9:]))
+        after = {file.name: file.read_bytes() for file in path.iterdir()}
+        log.close_handlers()
+        name, counts = file_name(0, ".log"), set[int]()
+        assert before.keys() == after.keys()
+        assert all(len(before[index]) == len(after[index]) for index in before if index != name)
+        for _ in range(40):
+            end = chance.choice((9 * SIZE, 40 * SIZE, chance.randrange(9 * SIZE, 40 * SIZE)))
+            lost = chance.choice((end, chance.randrange(9 * SIZE, 40 * SIZE)))
+            data = after[name][: min(end, lost)].ljust(end, b"\0")
+            for file in before:
+                kept = chance.choice((before, after))[file]
+                (path / file).write_bytes(data if file == name else kept)
+            counts.add(len(records_after_a_crash(path)))
+            assert min(end, lost) // SIZE in counts
+        assert min(counts) == 9
+        assert max(counts) == 40
