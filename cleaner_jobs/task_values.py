@@ -6,6 +6,7 @@ value. Nothing here is one value a record or a batch: a part stands for up to a 
 
 import json
 import os
+import socket
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -37,6 +38,8 @@ class RoundSettings(NamedTuple):
     hash_key_high: int
     dry_run: bool
     horizons_from_ms: int | None = None  # the time of cleaning; None: now_ms is that
+    io_limit: int | None = None  # bytes a second that are read and written on each host
+    nice: int | None = None  # of the processes of tasks
 
 
 class Source(NamedTuple):
@@ -251,6 +254,11 @@ def log_rules_from(values: Sequence[Any]) -> LogRules:
         active_producers=tuple(ActiveProducer(*producer) for producer in rules.active_producers),
         verdicts=tuple(Verdict(*verdict) for verdict in rules.verdicts),
     )
+
+
+def io_limit_file(work_dir: str) -> str:
+    """What the processes of this host go by, under a limit."""
+    return os.path.join(work_dir, f"io-limit-{socket.gethostname()}")
 
 
 def task_file(work_dir: str, stage: str, number: int) -> str:

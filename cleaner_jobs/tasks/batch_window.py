@@ -19,6 +19,7 @@ from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import check_open
 from storage.codecs.payload_kernels import CODECS_OF_KERNELS
 from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.files import io_limit
 from storage.files.filesystem import look_at, naming, open_known
 from storage.formats.batch_checksums import first_wrong_checksum
 from storage.formats.batch_columns import (
@@ -184,6 +185,7 @@ class WindowReader:
 
     def _read(self, buffer: ByteArray, position: int, wanted: int) -> int:
         view, got = buffer.data[:wanted], 0
+        io_limit.take(wanted)
         while got < wanted:
             with naming(self.path):
                 count = os.preadv(self.descriptor, [view[got:]], position + got)

@@ -21,6 +21,7 @@ from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.sink import write_whole
 from cleaner_jobs.tasks.written_batches import ReadBackCheck, WrittenBatches
 from storage.errors import UnsupportedFormatError
+from storage.files import io_limit
 from storage.files.file_attributes import FileAttributes, give_attributes
 from storage.files.filesystem import naming, private
 from storage.formats.batch_columns import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, SIZE
@@ -85,6 +86,7 @@ def facts_in(path: str, checksum: int) -> Iterator[BatchFacts]:
     digest = xxhash.xxh3_64()
     with naming(path), open(path, "rb") as source:
         while len(facts := np.fromfile(source, BATCH_FACTS, FACTS_AT_ONCE)):
+            io_limit.take(facts.nbytes)
             digest.update(facts.view(np.uint8).data)
             yield facts
     if digest.intdigest() != checksum:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.tasks.sink import write_whole
-from storage.files import filesystem
+from storage.files import filesystem, io_limit
 from storage.files.filesystem import naming
 
 
@@ -71,6 +71,7 @@ class EntrySpill:
         """What was shared out to one turn. Raise WorkFileError where it is not that any more."""
         path, counts = self._paths[number], self._counts[number]
         rows = np.empty((int(counts.sum()), ENTRY_WORDS), np.uint64)
+        io_limit.take(rows.nbytes)
         with naming(path), open(path, "rb") as source:
             is_whole = source.readinto(rows.reshape(-1).view(np.uint8).data) == rows.nbytes
         if not is_whole or xxhash.xxh3_64_intdigest(rows.data) != self._digests[number].intdigest():

@@ -227,7 +227,7 @@ def _count_stretch(
         while at.position < stretch.end:
             rows, why_ended = counting.add_run(stretch, source, at, aborted)
             if len(rows):
-                at = place_behind(rows[-1])
+                at = source.read_up_to(place_behind(rows[-1]), at)
             if why_ended == PART_FULL:
                 yield from counting.finish()
             elif why_ended != NO_MORE and at.position < stretch.end:

@@ -87,7 +87,7 @@ def _rewrite_section(
             if may_be_plain and 0 <= ordinal <= len(states):
                 run = rewriter.rewrite_plain(plain, at, states[ordinal:], discardable)
                 if len(run.rows):
-                    at = place_behind(run.rows[-1])
+                    at = plain.read_up_to(place_behind(run.rows[-1]), at)
                     heads += run.heads
                     ordinal += int(run.rows[:, RECORDS_COUNT].sum())
                 if run.why_ended == NO_MORE:

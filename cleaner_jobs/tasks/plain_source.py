@@ -9,6 +9,7 @@ import numpy as np
 from cleaner_jobs.problems import FAULT, MiswrittenError
 from cleaner_jobs.tasks.batch_window import Place, Window, WindowReader
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from storage.files import io_limit
 from storage.formats.batch_columns import (
     BATCH_COLUMNS,
     MIN_RECORD_BYTES,
@@ -20,6 +21,7 @@ from storage.kernels.positional_read import pread_address
 
 CHUNK_BYTES = 512 << 10  # read at once: it stays in the cache of one core
 RUN_BATCHES = 1 << 14
+LIMITED_RUN_BATCHES = 1 << 8  # so that what is read at once does not come to seconds of a limit
 
 
 class PlainSource(NamedTuple):
@@ -36,6 +38,11 @@ class PlainSource(NamedTuple):
         of_kernel = pread_address(), reader.descriptor, end, reader.base_offset, chunk
         return cls(reader.path, of_kernel)
 
+    def read_up_to(self, behind: Place, at: Place) -> Place:
+        """behind, once a kernel has read from at to there: how much is known only then."""
+        io_limit.take(behind.position - at.position)
+        return behind
+
     def left(self, rows: Int64Array, at: Place) -> Window:
         """Batches in the chunk with which a kernel has found something wrong."""
         return Window(self.path, self.of_kernel[-1], at.position, rows)
@@ -48,7 +55,8 @@ def most_records() -> int:
 
 def rows_of_run(buffers: WorkerBuffers) -> Int64Array:
     """Room for a row of each batch of a run."""
-    rows: Int64Array = buffers.array("run", RUN_BATCHES, np.int64, BATCH_COLUMNS)[:RUN_BATCHES]
+    batches = LIMITED_RUN_BATCHES if io_limit.is_limited() else RUN_BATCHES
+    rows: Int64Array = buffers.array("run", RUN_BATCHES, np.int64, BATCH_COLUMNS)[:batches]
     return rows
 
 

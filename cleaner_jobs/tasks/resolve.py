@@ -26,6 +26,7 @@ from cleaner_jobs.tasks.entry_blocks import EntryBlock
 from cleaner_jobs.tasks.entry_spill import Entries, EntrySpill
 from cleaner_jobs.tasks.sink import write_whole
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from storage.files import io_limit
 from storage.files.filesystem import naming, read_from
 
 # of a part: where its ordinals start, their checksum, records dropped, their fingerprints
@@ -74,6 +75,7 @@ class PartFile:
         return np.frombuffer(bytearray(data[8 * (2 * hash_partitions + 1) :]), np.uint8)
 
     def _read(self, at: int, length: int) -> bytes:
+        io_limit.take(length)
         with naming(self._path):
             data = read_from(self._descriptor, at, length)
         if len(data) != length:
@@ -261,6 +263,7 @@ class VerdictFiles:
     def _read(self, verdict: Verdict, at: int, length: int) -> bytes:
         if verdict.file not in self._descriptors:
             self._descriptors[verdict.file] = os.open(verdict.file, os.O_RDONLY)
+        io_limit.take(length)
         with naming(verdict.file):
             data = read_from(self._descriptors[verdict.file], at, length)
         if len(data) != length:

@@ -306,7 +306,7 @@ def _scan_stretch(
                 run = builder.add_run(stretch, source, at, aborted, kind)
                 if len(run.rows):
                     index.check(run.rows)
-                    at = place_behind(run.rows[-1])
+                    at = source.read_up_to(place_behind(run.rows[-1]), at)
                 if run.why_ended == PART_FULL:
                     yield from builder.finish()
                 left, goes_on = run.left, run.why_ended in (NO_MORE, PART_FULL)

@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+from storage.files import io_limit
+
 
 class Sink(Protocol):
     def write(self, data: memoryview, /) -> object: ...
@@ -13,6 +15,7 @@ def write_whole(sink: Sink, data: memoryview) -> None:
     On Linux that is more than 2 GiB, and what no longer fits a disk that is nearly full: only the
     next call raises there.
     """
+    io_limit.take(data.nbytes)
     rest = data.cast("B") if data.nbytes else data[:0]  # nothing cannot be cast
     while len(rest):
         taken = sink.write(rest)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from cleaner_jobs.inspect_values import CountedRun
+from cleaner_jobs.niceness import be_nice
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.task_values import (
     FILL_MAP,
@@ -34,6 +35,7 @@ from cleaner_jobs.task_values import (
     Rewritten,
     RoundSettings,
     Row,
+    io_limit_file,
     load_task,
     log_rules_from,
     part_from,
@@ -56,6 +58,7 @@ from cleaner_jobs.unchanged import LogChangedError
 from storage.errors import CorruptFileError
 from storage.files.filesystem import naming
 from storage.files.held_directories import hold_directory
+from storage.files.io_limit import limited
 
 
 def run_task(work_dir: str, stage: str, number: int, attempt: str) -> Iterator[Row]:
@@ -65,8 +68,11 @@ def run_task(work_dir: str, stage: str, number: int, attempt: str) -> Iterator[R
         task = load_task(task_file(work_dir, stage, number))
         settings = RoundSettings(*task["settings"])
         tried = _Try(settings, number, attempt, heartbeat)
-        for kind, value in _STAGES[stage](task, tried):
-            yield kind, json.dumps(value)
+        if settings.nice is not None:
+            be_nice(settings.nice)
+        with limited(settings.io_limit, io_limit_file(work_dir)):
+            for kind, value in _STAGES[stage](task, tried):
+                yield kind, json.dumps(value)
 
 
 class _Try(NamedTuple):

@@ -57,6 +57,8 @@ class RunOptions:
     output: tuple[str, ...] = ()  # for each log directory the place of a copy to be cleaned instead
     compacted_only: bool = False  # copy no other logs
     link: bool = False  # link large files instead of copying them: no broker may start there
+    io_limit: int | None = None  # bytes a second that are read and written on each host, in all
+    nice: int | None = None  # of Spark's tasks, and of this process and all that it starts
     in_process: bool = False  # tasks in this process, one after another, and no Spark: small logs
     retention: bool = (
         True  # delete what the topic's retention says, and what is below the log start

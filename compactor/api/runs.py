@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from cleaner_jobs.niceness import be_nice
 from cleaner_jobs.spark.class_archive import cache_dir
 from cleaner_jobs.spark.local_dirs import given_local_dirs
 from cleaner_jobs.task_values import SCAN
@@ -52,6 +53,7 @@ from compactor.recovery.recovery_account import problems_of, with_recovery_noted
 from compactor.refusals import messages_of, refusals
 from compactor.remembered_logs import RememberedLogs
 from compactor.round_report import CleaningReport
+from storage.files.io_limit import limited
 from storage.formats import clean_shutdown
 
 
@@ -91,9 +93,15 @@ def run(
         saved = saved_plans.read(options.plan, log_dirs, rules)
         log_dirs, rules = saved.log_dirs, saved_plans.rules_of(saved, options.plan)
     own = _places(log_dirs, options)
+    if options.nice is not None:
+        be_nice(options.nice)  # Spark, too, where it is not running yet
     # watched first: a lock that cannot be given back is an error of a run that has done its work
     # Then the locks: what is planned under them is still true when it is done.
-    with watched(on_progress) as progress, _locks(own, options, progress):
+    with (
+        watched(on_progress) as progress,
+        _locks(own, options, progress),
+        limited(options.io_limit),  # of copies; a round shares one with its tasks
+    ):
         if options.wait_seconds:  # the clock of horizons is not that of when it began to wait
             account.current().started_at_ms = now_ms()
         # before anything is changed
@@ -243,6 +251,8 @@ def _clean(
             session=options.session,
             runner=TasksHere() if options.in_process else None,
             files=asked.premises.files,
+            io_limit=options.io_limit,
+            nice=options.nice,
         )
 
         def turn(plan: RoundPlan) -> CleaningReport:

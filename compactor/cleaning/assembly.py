@@ -33,7 +33,7 @@ from cleaner_jobs.work_file import read_checked
 from compactor.finalizer import StagedGroup, StagedSegment
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.files import filesystem
+from storage.files import filesystem, io_limit
 from storage.files.file_attributes import FileAttributes, attributes_of
 from storage.files.filesystem import naming, private, sync_file
 from storage.files.released import release
@@ -271,6 +271,7 @@ def _copied(span: Span, out: FileIO | None) -> Iterator[int]:
         while done < span.log_bytes:
             count = min(COPY_BYTES, span.log_bytes - done)
             if source and out:
+                io_limit.take(2 * count)
                 if not _append(source.fileno(), out.fileno(), count):
                     raise WorkFileError(span.piece.log_file, span.piece.log_bytes, "cut short")
                 release(source.fileno(), span.start + done, count)
@@ -309,6 +310,7 @@ def _append(source: int, target: int, log_bytes: int) -> bool:
 def _add_to(digest: xxhash.xxh3_64, descriptor: int, position: int, count: int) -> None:
     buffer = memoryview(bytearray(min(HASHED_BYTES, count)))
     end = position + count
+    io_limit.take(count)
     while position < end and (got := os.preadv(descriptor, [buffer[: end - position]], position)):
         digest.update(buffer[:got])  # cut short: the digest is another
         position += got

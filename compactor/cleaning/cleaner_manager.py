@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.staging import STAGED_MARKER
-from cleaner_jobs.task_values import RESOLVE, REWRITE, SCAN, RoundSettings, TaskProblem
+from cleaner_jobs.task_values import (
+    RESOLVE,
+    REWRITE,
+    SCAN,
+    RoundSettings,
+    TaskProblem,
+    io_limit_file,
+)
 from cleaner_jobs.tasks.heartbeat import wait_for_silence
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.cleaner_checkpoints import noted, write_checkpoints
@@ -51,6 +58,7 @@ from storage.files.discarding import discard_directory
 from storage.files.files import Files
 from storage.files.freed_behind import closing_held_back
 from storage.files.held_directories import DirectoryExchangedError
+from storage.files.io_limit import lifted_by_errors, limited
 from storage.files.local import LOCAL
 
 if TYPE_CHECKING:
@@ -78,6 +86,8 @@ class RunSettings:
     runner: TaskRunner | None = None  # of the tasks, in the place of Spark
     horizons_from_ms: int | None = None  # of new delete horizons; None: the plan's clock
     files: Files = LOCAL  # as the driver changes them: of log and work directories
+    io_limit: int | None = None  # bytes a second that are read and written on each host
+    nice: int | None = None  # of the processes of tasks
 
 
 class _Stopwatch:
@@ -138,8 +148,11 @@ def _cleaned(
             hash_key_high=secrets.randbits(64),
             dry_run=settings.dry_run,
             horizons_from_ms=settings.horizons_from_ms,
+            io_limit=settings.io_limit,
+            nice=settings.nice,
         )
         with (
+            limited(settings.io_limit, io_limit_file(work_dir)),
             _staged_files_swept(plan, facts, settings.files),
             _runner(settings, plan.logs, facts, stopwatch, progress) as runner,
         ):
@@ -264,7 +277,10 @@ def _rewrite_and_swap(
     if settings.dry_run:
         with stopwatch.phase(REWRITE, stages.log_bytes()):
             return _rewrite_dry(stages)
-    with GroupSwapper(settings.run_id, progress, settings.originals, settings.files) as swapper:
+    with (
+        GroupSwapper(settings.run_id, progress, settings.originals, settings.files) as swapper,
+        lifted_by_errors(),
+    ):
         held: list[tuple[LogPlan, FinishedGroup]] = []
 
         def take(plan: LogPlan, group: FinishedGroup) -> None:

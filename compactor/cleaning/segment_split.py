@@ -23,6 +23,7 @@ from cleaner_jobs.tasks.sink import write_whole
 from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
+from storage.files import io_limit
 from storage.files.file_attributes import FileAttributes, attributes_of
 from storage.files.files import Files
 from storage.files.filesystem import naming, open_file, private, sync_file
@@ -152,6 +153,7 @@ def _copy(source: Source, segment: _NewSegment, path: str, model: FileAttributes
     ):
         position, end = segment.start, segment.start + segment.log_bytes
         while position < end:
+            io_limit.take(min(COPY_BYTES, end - position))
             data = os.pread(old.fileno(), min(COPY_BYTES, end - position), position)
             if not data:
                 raise CorruptFileError(source.path, position, "the file ends here")

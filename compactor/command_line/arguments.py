@@ -13,6 +13,8 @@ from storage.files.filesystem import is_directory
 
 METRICS_EXTENSION = ".prom"
 
+LEAST_RATE = 1_000_000  # bytes a second
+
 _DURATION = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 _UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SIZE = re.compile(r"(\d{1,18}) ?([kmgt]?b?)", re.ASCII | re.IGNORECASE)
@@ -66,6 +68,19 @@ def duration_ms(option: str, text: str | None) -> int | None:
     if not found:
         raise UsageError(f"{option} {text}: expected a number with s, m, h or d behind it, like 7d")
     return int(found[1]) * _UNIT_MS[found[2]]
+
+
+def rate_bytes(option: str, text: str | None) -> int | None:
+    """Bytes a second, at least a million, in the units of a size: 200MB/s."""
+    if text is None:
+        return None
+    try:
+        found = size_bytes(option, text.strip().removesuffix("/s"))
+    except UsageError:
+        found = None
+    if found is None or found < LEAST_RATE:
+        raise UsageError(f"{option} {text}: expected 1MB/s or more, like 200MB/s")
+    return found
 
 
 def size_bytes(option: str, text: str | None) -> int | None:

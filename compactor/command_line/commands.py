@@ -58,6 +58,7 @@ from compactor.command_line.plan_options import (
     ShowAll,
     Top,
 )
+from compactor.command_line.polite_options import IoLimit, Nice
 from compactor.command_line.requests import (
     NOTHING_GIVEN,
     ConfigurationArguments,
@@ -228,6 +229,8 @@ def run(  # one parameter an option: this is how typer learns of them
     link: Link = False,
     work_dir: WorkDir = None,
     master: Master = None,
+    io_limit: IoLimit = None,
+    nice: Nice = None,
     fail_if: FailIf = None,
     report: Report = None,
     metrics: Metrics = None,
@@ -258,6 +261,8 @@ def run(  # one parameter an option: this is how typer learns of them
         assume_fully_replicated=assume_fully_replicated,
         work_dir=work_dir,
         master=master,
+        io_limit=io_limit,
+        nice=nice,
         map_capacity=map_capacity,
         recover_first=recover_first,
         on_corrupt=on_corrupt,

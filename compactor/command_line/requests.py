@@ -68,6 +68,8 @@ class RoundArguments:
     output: tuple[str, ...] = ()
     compacted_only: bool = False
     link: bool = False
+    io_limit: str | None = None
+    nice: int | None = None
     recover_first: bool = False
     as_kafka: bool = False
     fail_if: tuple[str, ...] = ()

@@ -49,6 +49,8 @@ def _options_of(wanted: RoundArguments) -> api.RunOptions:
         output=wanted.output,
         compacted_only=wanted.compacted_only,
         link=wanted.link,
+        io_limit=arguments.rate_bytes("--io-limit", wanted.io_limit),
+        nice=wanted.nice,
         work_dir=wanted.work_dir,
         master=arguments.master(wanted.master),
     )

@@ -9,6 +9,7 @@ import xxhash
 from cleaner_jobs.tasks.sink import write_whole
 from compactor.originals.kept_manifest import FileMark
 from storage.errors import CorruptFileError
+from storage.files import io_limit
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Files
 from storage.files.filesystem import naming, open_file, open_known, private
@@ -32,6 +33,7 @@ def mark_of(path: str, name: str | None = None, up_to: int = WHOLE) -> FileMark:
         at_once = min(HASHED_BYTES, max(found.size_bytes, SMALL_BYTES))
         with naming(path):
             while data := os.read(descriptor, min(at_once, up_to - size_bytes)):
+                io_limit.take(len(data))
                 digest.update(data)
                 size_bytes += len(data)
     finally:
@@ -76,6 +78,7 @@ def _copy(files: Files, source: str, target: str) -> FileMark:
             open(target, "xb", 0, opener=private) as new,
         ):
             while data := old.read(READ_BYTES):
+                io_limit.take(len(data))
                 digest.update(data)
                 size_bytes += len(data)
                 write_whole(new, memoryview(data))

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from storage.files import io_limit
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Entry
 from storage.files.filesystem import naming, open_known, private, read_from
@@ -129,6 +130,7 @@ def _copy(
 
 def _copy_some(old: int, new: int, position: int, count: int, source: str) -> int:
     """How much could be copied; 0 where the source ends."""
+    io_limit.take(2 * count)
     with contextlib.suppress(OSError):  # of which file, the way through memory tells
         copied = os.copy_file_range(old, new, count, offset_src=position, offset_dst=position)
         if copied:

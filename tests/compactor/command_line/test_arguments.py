@@ -1,5 +1,6 @@
 """What the words of the command line may be; a refusal names the option and what it was given."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,21 @@ def test_a_last_word_that_is_no_directory_is_a_topic(
         (["data", "/mnt", "orders"], (("data", "/mnt"), "orders")),
     ):
         assert arguments.log_dirs_and_topic(words) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("200MB/s", 200_000_000), ("1.5GB", None), ("2 gb/s", 2 * 10**9), ("1000000", 10**6)],
+)
+def test_a_rate(text: str, expected: int | None) -> None:
+    if expected is None:
+        with pytest.raises(UsageError, match=r"expected 1MB/s or more, like 200MB/s"):
+            arguments.rate_bytes("--io-limit", text)
+    else:
+        assert arguments.rate_bytes("--io-limit", text) == expected
+
+
+@pytest.mark.parametrize("text", ["0", "999kB/s", "-1MB/s", "fast", "10MB/m", "/s"])
+def test_a_rate_that_is_none(text: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"--io-limit {text}: expected 1MB/s")):
+        arguments.rate_bytes("--io-limit", text)

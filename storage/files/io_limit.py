@@ -1,0 +1,112 @@
+"""A limit on what the processes of a host read and write together in a second.
+
+All of them go by one small file, which holds the time when what was asked for until now will have
+been read and written at that rate. Who asks moves that time on, and waits until it was reached by
+those before. So nobody has to run for the others, and who dies owes nothing.
+
+Bytes count whether they come from the disk or out of the page cache, which nobody can tell
+beforehand. There is one limit in a process at a time; where there is none, asking costs a look.
+"""
+
+import contextlib
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator
+from struct import Struct
+
+IDLE_SECONDS = 0.25  # of the rate that may be made up for after less was asked for
+_PAID_AT = Struct("<d")  # seconds of the monotonic clock, which is one for all processes of a host
+
+
+class _Limit:
+    def __init__(self, path: str | None, bytes_per_second: int) -> None:
+        self.is_of = path, bytes_per_second
+        self._seconds_a_byte = 1 / bytes_per_second
+        self._descriptor = (
+            os.memfd_create("io-limit")
+            if path is None
+            else os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        )
+        self._threads = threading.Lock()  # a lock on the file is one of the process
+        self._lifted = threading.Event()
+
+    def take(self, size_bytes: int) -> None:
+        now = time.monotonic()
+        begin = self._move_on(now, size_bytes * self._seconds_a_byte)
+        if begin > now:
+            self._lifted.wait(begin - now)
+
+    def _move_on(self, now: float, seconds: float) -> float:
+        """When the caller may begin, if others have to be waited for."""
+        with self._threads, self._locked():
+            data = os.pread(self._descriptor, _PAID_AT.size, 0)
+            paid_at = _PAID_AT.unpack(data)[0] if len(data) == _PAID_AT.size else now
+            begin: float = max(paid_at, now - IDLE_SECONDS)
+            os.pwrite(self._descriptor, _PAID_AT.pack(begin + seconds), 0)
+        return begin
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        with contextlib.suppress(OSError):  # a file system without locks: now and then one forgets
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def lift(self) -> None:
+        self._lifted.set()
+
+    def close(self) -> None:
+        self.lift()
+        with self._threads:
+            os.close(self._descriptor)
+
+
+_current: _Limit | None = None
+
+
+@contextlib.contextmanager
+def limited(bytes_per_second: int | None, path: str | None = None) -> Iterator[None]:
+    """A limit of this process meanwhile. None: there is none, or the one that is there goes on.
+
+    path: of the file that the processes of this host share; None: there is no other.
+    """
+    global _current
+    if bytes_per_second is None:
+        yield
+        return
+    before, _current = _current, _Limit(path, bytes_per_second)
+    try:
+        yield
+    finally:
+        mine, _current = _current, before
+        mine.close()
+
+
+def take(size_bytes: int) -> None:
+    """Wait until so many bytes may be read or written, if there is a limit."""
+    limit = _current
+    if limit is not None and size_bytes > 0:
+        limit.take(size_bytes)
+
+
+def is_limited() -> bool:
+    """Whether there is a limit: then it is asked for little at a time."""
+    return _current is not None
+
+
+@contextlib.contextmanager
+def lifted_by_errors() -> Iterator[None]:
+    """Whoever waits when an error or a signal comes here does not any longer: what has been begun
+    is finished in no more time than without a limit."""
+    try:
+        yield
+    except BaseException:
+        limit = _current
+        if limit is not None:
+            limit.lift()
+        raise
