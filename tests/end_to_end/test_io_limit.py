@@ -1,4 +1,4 @@
-"""run --io-limit and --nice: what is asked for is what the kernel counts, and the processes wait."""
+"""run --io-limit and --nice: what is asked for is what the kernel counts; processes are nice."""
 
 import os
 import random
