@@ -91,7 +91,7 @@ def _parent_chain_has(pid: int, ancestor: int) -> bool:
 @pytest.mark.spark
 def test_a_nice_run_is_nice_with_all_of_its_processes(log_dir: Path) -> None:
     own = os.getpriority(os.PRIO_PROCESS, 0)
-    nice = min(own + 3, 19)
+    nice = min(max(own, 0) + 3, 19)
     words = [sys.executable, "-m", "compactor", "run", str(log_dir), *RUN, "--master", "local[1]"]
 
     def look(pid: int) -> tuple[str, int]:
