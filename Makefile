@@ -11,7 +11,7 @@ ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reord
 PAGES := tests/test_how_to.py tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer test-browser test-sampling test-airflow test-alerts broker-test bench lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer test-browser test-sampling test-airflow test-alerts test-scheduled test-week broker-test bench lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -94,6 +94,12 @@ test-airflow: $(STAMP) $(AIRFLOW_STAMP) ## run the example DAG in a real Airflow
 
 test-alerts: $(STAMP) ## hold the Prometheus alerts against a week of samples, by promtool (from the path, or fetched from Debian)
 	$(PYTHON_OF_VENV) -m tests.alerts
+
+test-scheduled: $(STAMP) ## kill scheduled runs by SIGTERM, SIGINT, SIGHUP and SIGKILL at random moments, 50 or KILLS=N, and let the next ones run
+	$(PYTHON_OF_VENV) -m tests.scheduled $(if $(KILLS),--count $(KILLS))
+
+test-week: $(STAMP) ## a week of nightly runs between a broker's appends, then one fault after another, held against the alerts; FAULT='lock held' for one, CALM=N nights before
+	$(PYTHON_OF_VENV) -m tests.scheduled.week $(if $(CALM),--calm $(CALM)) $(if $(FAULT),--fault '$(FAULT)')
 
 broker-test: $(STAMP) ## compact under a real broker and look through its clients (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m pytest -q -m broker tests/broker

@@ -20,7 +20,7 @@ def main() -> int:
     """The exit code of promtool."""
     with tempfile.TemporaryDirectory(prefix="compactor-alerts-") as name:
         folder = Path(name)
-        promtool = shutil.which("promtool") or _fetched(folder)
+        promtool = promtool_of(folder)
         if promtool is None:
             print_line("promtool cannot be had here: the alerts were not held against a week")
             return 0
@@ -29,6 +29,11 @@ def main() -> int:
         checked = subprocess.run([promtool, "check", "rules", ALERTS.name], cwd=folder, check=False)
         held = subprocess.run([promtool, "test", "rules", "a_week.yml"], cwd=folder, check=False)
         return checked.returncode or held.returncode
+
+
+def promtool_of(folder: Path) -> str | None:
+    """Where it is; folder: for what is fetched. None where it cannot be had."""
+    return shutil.which("promtool") or _fetched(folder)
 
 
 def _fetched(folder: Path) -> str | None:

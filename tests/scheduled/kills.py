@@ -118,9 +118,9 @@ class Range(NamedTuple):
         if not processes.wait_until_gone(running.pid, ()):
             killed.problems.append("processes of the killed run did not end")
         killed.ending_seconds = time.monotonic() - began
+        killed.changed_logs = len(_folders(log_dir)) - len(_same(self.root / "before", log_dir))
         if killed.signal is not signal.SIGKILL:
             killed.problems += _disorder(killed, paths)
-        killed.changed_logs = len(_folders(log_dir)) - len(_same(self.root / "before", log_dir))
         killed.problems += self._next(paths)
         return killed
 
@@ -186,7 +186,8 @@ def _disorder(killed: Kill, paths: Paths) -> list[str]:
     problems, report = [], _report(paths)
     if killed.ending_seconds > STATED_SECONDS:
         problems.append(f"{killed.signal.name}: ended after {killed.ending_seconds:.0f} s")
-    if report.get("exit_code") not in (0, 128 + killed.signal):
+    has_begun = bool(report or killed.changed_logs)  # else it had not even read its words
+    if has_begun and report.get("exit_code") not in (0, 128 + killed.signal):
         problems.append(f"{killed.signal.name}: no report, or one with {report.get('exit_code')}")
     problems += [f"left in the work directory: {name}" for name in os.listdir(paths.work_dir)]
     return problems
