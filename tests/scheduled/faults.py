@@ -101,7 +101,7 @@ def _hanging_transaction(host: Host, hour: int) -> bool:
                 producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True
             )
             log.append_as_leader(encode_batch([record], options=sent_by))
-            for _ in range(4 * BATCHES_A_DAY):
+            for _ in range(15 * BATCHES_A_DAY):
                 log.append_as_leader(encode_batch([host.record(n) for n in range(10)]))
     if hour == NOON + 48:
         words = ("log", "abort", host.paths.log_dir, "prices-0", "--producer-id", 5)
