@@ -73,8 +73,9 @@ def _lived_through(host: Host, calm: int, faults: Sequence[Fault]) -> tuple[list
         ):
             assert host.plan() in (0, 4), host.said
         _sample(host, hour, series)
-    begin, end = sizes[2], sizes[-1]  # the first two nights keep more each, for --keep-for
-    problems += [f"stays beside the logs: {name}" for name in sorted(end - begin)]
+    begin, end = sizes[2:3], sizes[-1:]  # the first two nights keep more each, for --keep-for
+    new = set[str]().union(*end) - set[str]().union(*begin)
+    problems += [f"stays beside the logs: {name}" for name in sorted(new)]
     return problems, series
 
 
