@@ -106,7 +106,7 @@ def _files_that_stay(host: Host) -> set[str]:
     kept = {f"kept run {number}" for number, _ in enumerate(host.kept.iterdir())}
     remembered = {str(path) for path in (root / "cache").rglob("*") if path.is_file()}
     others = {*host.paths.reports.iterdir(), *host.paths.metrics.iterdir()}
-    beside = {path for path in host.paths.log_dir.iterdir() if path.is_file()}
+    beside = {p for p in host.paths.log_dir.iterdir() if p.is_file() and p.name != ".lock"}
     return kept | remembered | {str(path) for path in others | beside}
 
 
