@@ -12,15 +12,23 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, Group
 
 from compactor.host.printable import size_text
+from compactor.views.fitting_table import Column, table_lines
 from demo.proof import LogContents, differences, read_log_dir
 from demo.workload import topic_configs, write_log_dir
 
 RECORDS = 400_000
 MASTER = "local[2]"
+
+_COLUMNS = (
+    Column("segments", 3),
+    Column("size", 1),
+    Column("records", 2),
+    Column("keys", 4),
+    Column("changed keys", 0),
+)
 
 
 def main() -> int:
@@ -104,7 +112,7 @@ def _show(steps: Steps, records: int) -> int:
     steps.heading("Proof, by reading every record before and after")
     after = read_log_dir(steps.log_dir)
     lost = differences(before, after)
-    steps.console.print(_table(before, after, lost))
+    steps.console.print(_table(before, after, lost, steps.console.width))
     dry_run_was_right = foretold["totals"] == _as_dry_run(done["totals"])
     for question, answer in (
         ("Did the dry run leave every record as it was?", untouched),
@@ -122,23 +130,19 @@ def _as_dry_run(totals: dict[str, Any]) -> dict[str, Any]:
 
 
 def _table(
-    before: Mapping[str, LogContents], after: Mapping[str, LogContents], lost: Mapping[str, int]
-) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("log")
-    for heading in ("segments", "size", "records", "keys", "changed keys"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    before: Mapping[str, LogContents],
+    after: Mapping[str, LogContents],
+    lost: Mapping[str, int],
+    width: int,
+) -> Group:
+    rows = []
     for name in sorted(before):
         was, now = before[name], after[name]
-        table.add_row(
-            name,
-            f"{was.segments} → {now.segments}",
-            f"{size_text(was.log_bytes)} → {size_text(now.log_bytes)}",
-            f"{was.records:,} → {now.records:,}",
-            f"{len(was.latest):,}",
-            f"{lost[name]:,}",
-        )
-    return table
+        row = [name, f"{was.segments} → {now.segments}"]
+        row.append(f"{size_text(was.log_bytes)} → {size_text(now.log_bytes)}")
+        row.append(f"{was.records:,} → {now.records:,}")
+        rows.append([*row, f"{len(was.latest):,}", f"{lost[name]:,}"])
+    return Group(*table_lines("log", _COLUMNS, rows, width))
 
 
 if __name__ == "__main__":

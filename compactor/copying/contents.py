@@ -18,6 +18,7 @@ from storage.file_names import (
     DELETED,
     INDEX,
     LOG,
+    SWAP,
     TIME_INDEX,
     UNFINISHED_SUFFIXES,
     is_offset,
@@ -169,11 +170,13 @@ def _log_files(path: str, name: str, files: Files) -> LogFiles:
         return LogFiles(name, (), "it is gone")
     except OSError as error:
         return LogFiles(name, (), f"cannot be listed: {error.strerror}")
+    # beside a swap that was cut short they say how far it had come, which settles it in the copy
+    gone = () if any(entry.name.endswith(SWAP) for entry in entries) else (DELETED,)
     for entry in sorted(entries):
         if entry.is_dir or entry.special:
             if is_of_file(entry.name):
                 what = entry.special or "a directory"
                 return LogFiles(name, (), f"{entry.name}: is {what}, not a file")
-        elif not entry.name.endswith((DELETED, _TEMPORARY)) and STAGED_MARKER not in entry.name:
+        elif not entry.name.endswith((*gone, _TEMPORARY)) and STAGED_MARKER not in entry.name:
             found.append(entry)
     return LogFiles(name, tuple(found))

@@ -4,7 +4,6 @@ import fcntl
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,24 +22,13 @@ from compactor.verification.verify import verify
 from storage.formats import clean_shutdown
 from tests.compactor.plan_logs import COMPACT, NOW_MS, build
 from tests.support.local_round import LocalRound, NoProgress
-
-HOLD = """
-import fcntl, os, sys
-descriptor = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
-try:
-    fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-except OSError:
-    print("refused", flush=True)
-    sys.exit()
-print("locked", flush=True)
-sys.stdin.read()
-"""
+from tests.support.lock_holding import holding
 
 
 @contextmanager
 def other_process(path: Path) -> Iterator[str]:
     """A process that takes the lock as a broker does; what it said of it."""
-    command = [sys.executable, "-c", HOLD, str(path)]
+    command = holding(path)
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -120,7 +108,7 @@ def test_a_lock_file_of_root_does_not_keep_the_broker_out(tmp_path: Path) -> Non
 def test_a_lock_that_a_dead_process_left_does_not_block(tmp_path: Path) -> None:
     """F-15.1: a broker that is killed leaves the file; the lock on it went with its process."""
     path = log_dir(tmp_path) / ".lock"
-    command = [sys.executable, "-c", HOLD, str(path)]
+    command = holding(path)
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -1,7 +1,6 @@
 """Patience with a lock that another process holds: run --wait."""
 
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,13 +12,14 @@ import pytest
 from compactor.errors import RefusedError
 from compactor.log_dir_lock import Patience, lock_log_dirs
 from compactor.reason_codes import ReasonCode
-from tests.compactor.test_log_dir_lock import HOLD, log_dir
+from tests.compactor.test_log_dir_lock import log_dir
+from tests.support.lock_holding import holding
 
 
 @contextmanager
 def held(path: Path) -> "Iterator[subprocess.Popen[str]]":
     """The lock of a log directory, by another process until its input is closed."""
-    words = [sys.executable, "-c", HOLD, str(path / ".lock")]
+    words = holding(path / ".lock")
     pipe = subprocess.PIPE
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "locked\n"
@@ -56,7 +56,7 @@ def test_who_waits_holds_none_of_several(tmp_path: Path) -> None:
     found = list[str]()
 
     def look(_: str) -> None:
-        words = [sys.executable, "-c", HOLD, str(first / ".lock")]
+        words = holding(first / ".lock")
         looked = subprocess.run(words, input="", capture_output=True, text=True, check=True)
         found.append(looked.stdout)
 

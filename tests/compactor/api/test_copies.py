@@ -12,9 +12,11 @@ import pytest
 
 from compactor import api
 from compactor.copy_names import MANIFEST, NO_BROKER, UNFINISHED
+from compactor.copying.contents import contents_of
 from compactor.exit_codes import ExitCode, exit_code_of_report
 from storage.file_names import DELETE_DIR, FUTURE_DIR, LOG, STRAY_DIR, file_name, special_dir
 from storage.files import cloning
+from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
 from tests.compactor.test_waiting_for_locks import held
 from tests.support.file_states import state_of
@@ -358,3 +360,18 @@ def test_the_directory_of_a_copy_is_like_that_of_the_original(tmp_path: Path) ->
         model.st_uid,
         model.st_gid,
     )
+
+
+@pytest.mark.parametrize("is_cut_short", [False, True])
+def test_deleted_files_go_along_where_they_say_how_far_a_swap_had_come(
+    tmp_path: Path, is_cut_short: bool
+) -> None:
+    """An empty swap beside its first source is revoked only if none of the others is deleted."""
+    log = tmp_path / "orders-0"
+    log.mkdir()
+    names = [file_name(0, LOG), f"{file_name(10, LOG)}.deleted"]
+    names += [f"{file_name(0, LOG)}.swap"] if is_cut_short else []
+    for name in names:
+        (log / name).write_bytes(b"")
+    [found] = contents_of(str(tmp_path), lambda _: True, LOCAL).logs
+    assert {entry.name for entry in found.files} == set(names if is_cut_short else names[:1])

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from compactor.host.version import version
 from storage.formats import clean_shutdown
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command, use_local_rounds
+from tests.support.lock_holding import holding
 from tests.support.strict_schema import strict_validator
 
 COMPACT = ("--include", "orders", "--set", "cleanup.policy=compact")
@@ -242,13 +242,10 @@ def test_what_undo_leaves_and_verify_finds_has_a_code_of_its_own(
 def held(path: Path) -> Iterator[None]:
     """The lock of a log directory, by a process of its own."""
     path.touch()
-    code = "import fcntl, sys; lock = open(sys.argv[1], 'r+'); fcntl.lockf(lock, fcntl.LOCK_EX); "
-    code += "print('held', flush=True); sys.stdin.read()"
-    words = [sys.executable, "-c", code, str(path)]
     pipe = subprocess.PIPE
-    with subprocess.Popen(words, stdin=pipe, stdout=pipe) as holder:
+    with subprocess.Popen(holding(path), stdin=pipe, stdout=pipe) as holder:
         assert holder.stdin is not None and holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
+        assert holder.stdout.readline() == b"locked\n"
         yield
         holder.stdin.close()
 

@@ -4,20 +4,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from compactor.cleaning import cleaner_manager
 from compactor.round_report import CleaningReport, LogStatus
 from tests.compactor.rounds import log, report
 from tests.support.local_command import run_command
 
 COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
-
-
-@pytest.fixture
-def engine(monkeypatch: pytest.MonkeyPatch) -> Callable[[CleaningReport], None]:
-    """Let every round end with a made-up report."""
-    return lambda made_up: monkeypatch.setattr(cleaner_manager, "run_round", lambda *_: made_up)
 
 
 def test_a_plan_of_which_a_condition_holds(log_dir: Path) -> None:

@@ -6,18 +6,11 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from compactor.cleaning import cleaner_manager
 from compactor.round_report import CleaningReport, LogStatus
 from tests.compactor.rounds import log, report
 from tests.support.local_command import run_command
 
 COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
-
-
-@pytest.fixture
-def engine(monkeypatch: pytest.MonkeyPatch) -> Callable[[CleaningReport], None]:
-    """Let every round end with a made-up report."""
-    return lambda made_up: monkeypatch.setattr(cleaner_manager, "run_round", lambda *_: made_up)
 
 
 def _values(path: Path, name: str) -> dict[tuple[str, ...], float]:

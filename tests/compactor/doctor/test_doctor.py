@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections import namedtuple
 from pathlib import Path
 
@@ -20,14 +19,7 @@ from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.plan_logs import NOW_MS, Shape, build
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command
-
-HOLD = """
-import fcntl, os, sys
-descriptor = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
-fcntl.lockf(descriptor, fcntl.LOCK_EX)
-print("held", flush=True)
-sys.stdin.read()
-"""
+from tests.support.lock_holding import holding
 
 
 @pytest.fixture
@@ -58,9 +50,9 @@ def test_a_directory_in_good_order_has_nothing_to_be_done(data: Path) -> None:
 
 
 def test_a_lock_that_is_held_fails(data: Path) -> None:
-    command = [sys.executable, "-c", HOLD, str(data / ".lock")]
+    command = holding(data / ".lock")
     with subprocess.Popen(command, stdin=-1, stdout=-1) as holder:
-        assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+        assert holder.stdout is not None and holder.stdout.readline() == b"locked\n"
         check = found(data, "lock")
         holder.communicate()
     assert check.grade is Grade.FAIL

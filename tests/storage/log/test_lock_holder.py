@@ -12,22 +12,15 @@ import pytest
 
 from storage.log import lock_holder
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir, require_free
-
-HOLD = """
-import fcntl, os, sys
-descriptor = os.open(sys.argv[2], os.O_RDWR | os.O_CREAT)
-fcntl.lockf(descriptor, fcntl.LOCK_EX)
-print("held", flush=True)
-sys.stdin.read()
-"""
+from tests.support.lock_holding import holding
 
 
 @pytest.fixture
 def holder(tmp_path: Path) -> "Iterator[subprocess.Popen[bytes]]":
     """A process that holds the lock, with a command as a broker's."""
-    command = [sys.executable, "-c", HOLD, "kafka.Kafka", str(tmp_path / ".lock")]
+    command = holding(tmp_path / ".lock", "kafka.Kafka")
     with subprocess.Popen(command, stdin=-1, stdout=-1) as process:
-        assert process.stdout is not None and process.stdout.readline() == b"held\n"
+        assert process.stdout is not None and process.stdout.readline() == b"locked\n"
         yield process
         process.communicate()
 
