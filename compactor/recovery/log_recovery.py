@@ -33,6 +33,7 @@ from storage.log.sound_batches import first_sound_batch
 
 _LEAST_BATCH_BYTES = 26  # of a message of format v0, without key and value
 _LARGEST_ENTRY_BYTES = 12  # of an index
+_OPEN_FILES = 32  # of each log that is rehearsed, of which several are at once
 
 
 class RecoveryFacts(NamedTuple):
@@ -104,7 +105,8 @@ def recovered_log(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
 
 def _options(log: PartitionListing, facts: RecoveryFacts) -> LogOptions:
     with_room = facts._replace(segment_index_bytes=_index_room(log, facts))
-    return replace(with_room.options(log.access, is_clean=False), way=LoadingWay(may_split=False))
+    options = with_room.options(log.access, is_clean=False)
+    return replace(options, way=LoadingWay(may_split=False), max_open_files=_OPEN_FILES)
 
 
 def _index_room(log: PartitionListing, facts: RecoveryFacts) -> int:

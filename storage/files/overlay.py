@@ -80,8 +80,11 @@ class _Layered:
 class OverlayFiles:
     """`Files` over others. One thread at a time. Close it to let go of what was read."""
 
-    def __init__(self, below: Files) -> None:
-        self._below = below
+    def __init__(self, below: Files, is_alone: bool = False) -> None:
+        """is_alone: nobody else changes what is below. A file there is closed with the one that was
+        opened here, and may be opened again; else it is open until the overlay is closed, and
+        stays the same whatever becomes of its name."""
+        self._below, self._is_alone = below, is_alone
         self._files: dict[str, _Layered | None] = {}  # by absolute path; None: removed
 
     def close(self) -> None:
@@ -183,7 +186,7 @@ class OverlayFiles:
     def open_to_change(self, path: str, create: bool = False) -> ChangingFile:
         if create and not self.exists(path):
             self._files[os.path.abspath(path)] = _Layered(below=self._below, path="")
-        return _Changing(self._file(path))
+        return _Changing(self._file(path), self._is_alone)
 
     def replace_file(self, path: str, data: bytes) -> None:
         file = _Layered(below=self._below, path="")
@@ -269,8 +272,8 @@ class _Open:
 
 
 class _Changing:
-    def __init__(self, file: _Layered) -> None:
-        self._file = file
+    def __init__(self, file: _Layered, is_alone: bool) -> None:
+        self._file, self._is_alone = file, is_alone
 
     def read(self, position: int, length: int) -> bytes:
         return self._file.read(position, length)
@@ -294,4 +297,6 @@ class _Changing:
         """There is nothing to sync."""
 
     def close(self) -> None:
-        """The overlay closes what is below."""
+        """Else the overlay closes what is below."""
+        if self._is_alone:
+            self._file.close()

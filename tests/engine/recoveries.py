@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from compactor.replay.transcript import described, files_below
 from storage.errors import LogCompactionError
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
-from storage.log.engine.errors import LogError
+from storage.log.engine.errors import ConfigError, LogError
 from storage.log.engine.loading import LoadingState
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.log_options import LogOptions
@@ -112,7 +113,8 @@ def _recovered(start: Start, log_dir: Path) -> Line:
         if line["op"] in CONFIGURING:
             clock.configure(line["op"], line)
         elif line["op"] == "config":
-            config = config.changed(settings_of(line))
+            with suppress(ConfigError):  # as the script's line that is refused
+                config = config.changed(settings_of(line))
 
     def known(name: str, file: str) -> int:
         there = checkpoint.read(str(log_dir / file)).get(("t", 0), 0)

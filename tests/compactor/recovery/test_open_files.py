@@ -1,0 +1,30 @@
+"""How many files the recovery of a log has open."""
+
+import os
+from pathlib import Path
+
+from compactor.config import load_config
+from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
+from storage.files.local import LOCAL
+from storage.files.watched import Operation, WatchedFiles
+from storage.formats import clean_shutdown
+from tests.support.made_log import NOW_MS, keyed, make_partition
+
+DESCRIPTORS = "/proc/self/fd"
+
+
+def test_many_segments_are_recovered_with_few_open_files(tmp_path: Path) -> None:
+    """A process may have 1,024 open, and several logs are recovered at once."""
+    partition = make_partition(tmp_path / "logs", {base: [keyed(base, "a")] for base in range(100)})
+    (partition.parent / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+    before = len(os.listdir(DESCRIPTORS))
+    most = 0
+
+    def count(_: Operation) -> None:
+        nonlocal most
+        most = max(most, len(os.listdir(DESCRIPTORS)))
+
+    rules = LoadRules(load_config(), NOW_MS)
+    [log] = recover_log_dir(str(partition.parent), rules, files=WatchedFiles(LOCAL, count)).logs
+    assert log.problem is None and log.rebuilt
+    assert most - before < 80
