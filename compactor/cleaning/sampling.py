@@ -22,7 +22,7 @@ from compactor.planning import layout
 from compactor.planning.block_estimate import Blocks, estimate_of
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.sample_estimate import Estimate, cannot_tell
-from compactor.planning.unseen_keys import unevenness
+from compactor.planning.unseen_keys import clumping, unevenness
 from compactor.round_report import LogStatus
 from storage.errors import CorruptFileError
 
@@ -117,7 +117,9 @@ def _keys(part: Part) -> UInt64Array:
 def _blocks(
     log: LogPlan, parts: Sequence[Part], keys: Sequence[UInt64Array], of_blocks: int
 ) -> Blocks:
-    _, seen = np.unique(np.concatenate(keys), return_counts=True)
+    all_keys = np.concatenate(keys)
+    _, seen = np.unique(all_keys, return_counts=True)
+    blocks = np.repeat(np.arange(len(keys)), [len(of_block) for of_block in keys])
     log_bytes = sum(part.log_bytes for part in parts)
     return Blocks(
         share=log_bytes / log.log_bytes,
@@ -130,4 +132,5 @@ def _blocks(
         in_blocks=tuple(np.bincount(seen, minlength=MOST_SEEN + 1)[1 : MOST_SEEN + 1].tolist()),
         drawn=len(parts),
         of_blocks=of_blocks,
+        clumped=clumping(blocks, all_keys, len(parts)),
     )

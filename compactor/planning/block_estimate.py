@@ -29,13 +29,14 @@ class Blocks:
     in_blocks: tuple[int, ...]  # of these, how many stand in one of the blocks, in two, …
     drawn: int  # blocks
     of_blocks: int  # that the log has
+    clumped: float  # as of clumping
 
 
 def estimate_of(blocks: Blocks) -> Estimate:
     """The share that would go, and how far off that may be."""
     if not blocks.records or not blocks.keys:
         return cannot_tell(blocks.log_bytes, "the sample has no records with keys")
-    unseen = unseen_keys(blocks.in_blocks, blocks.drawn, blocks.of_blocks)
+    unseen = unseen_keys(blocks.in_blocks, blocks.drawn, blocks.of_blocks, blocks.clumped)
     records = blocks.records / blocks.share
     gone = blocks.keyless / blocks.records
     expired = blocks.expired / blocks.records

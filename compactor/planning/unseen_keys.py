@@ -55,14 +55,33 @@ def unevenness(drawn: NDArray[np.int64], blocks: int) -> float:
     return found
 
 
-def unseen_keys(found: Sequence[int], drawn: int, blocks: int) -> Unseen:
-    """found: how many keys were found in one of the drawn blocks, in two, … blocks: of the log."""
+def clumping(blocks: NDArray[np.int64], keys: NDArray[np.uint64], drawn: int) -> float:
+    """How many times as much as by chance the numbers of keys differ that pairs of blocks share.
+
+    blocks, keys: for each key of each block the number of the block, from 0 on, and the key. Where
+    few pairs share many keys, as those at one distance, what is found in two blocks says less.
+    """
+    order = np.argsort(keys, kind="stable")
+    keys, blocks = keys[order], blocks[order]
+    first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+    twice = first[np.diff(np.append(first, len(keys))) == 2]
+    pairs = blocks[twice] * drawn + blocks[twice + 1]
+    shared = np.unique(pairs, return_counts=True)[1].astype(np.float64)
+    total, of_pairs = float(shared.sum()), drawn * (drawn - 1) / 2
+    if not total:
+        return 1.0
+    return max(1.0, (float(np.square(shared).sum()) - total**2 / of_pairs) / total)
+
+
+def unseen_keys(found: Sequence[int], drawn: int, blocks: int, clumped: float = 1.0) -> Unseen:
+    """found: how many keys were found in one of the drawn blocks, in two, … blocks: of the log.
+    clumped: as of clumping."""
     counts = np.array(found, np.float64)
     chances = _chances(len(counts), drawn, blocks)
     if drawn >= blocks or not counts.any():
         return Unseen(0.0, 0.0)
     best, middle = _most_likely(counts, chances, 0.0)
-    lowest = best - UNLIKELY
+    lowest = best - UNLIKELY * clumped
     # a reward may not make a key that stands in one block worth more than finding it would
     highest_reward = 0.999 * chances[0, 1] / chances[0, 0]
     return Unseen(

@@ -13,7 +13,7 @@ from compactor.cleaning.sampling import sample
 from compactor.planning.block_estimate import Blocks, estimate_of
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.planning.sample_estimate import Estimate
-from compactor.planning.unseen_keys import unevenness, unseen_keys
+from compactor.planning.unseen_keys import clumping, unevenness, unseen_keys
 from tests.compactor.plan_logs import with_settings
 from tests.support.made_log import batch, keyed, log_of, make_partition, record
 
@@ -108,6 +108,7 @@ def blocks(**changed: Any) -> Blocks:
         "in_blocks": (6065, 1516, 253, 32, 3, 1),
         "drawn": 100,
         "of_blocks": 1000,
+        "clumped": 1.0,
     }
     return Blocks(**values | changed)
 
@@ -135,9 +136,15 @@ def test_how_far_apart_a_key_comes_again_makes_no_difference(distance: int) -> N
     chance = random.Random(distance)
     first = [chance.randrange(400 - distance) for _ in range(20_000)]
     lots = [np.sort(chance.sample(range(400), 100)) for _ in range(100)]
-    drawn = set(min(lots, key=lambda lot: unevenness(lot, 400)).tolist())
-    times = Counter(len(drawn & {block, block + distance}) for block in first)
-    found = unseen_keys([times[1], times[2], 0], 100, 400)
-    slack = 0.08 * len(first)  # a pair of blocks that are near is no large sample of such pairs
-    assert found.least - slack < times[0] < found.most + slack
-    assert found.most - found.least < 0.15 * len(first)
+    drawn = min(lots, key=lambda lot: unevenness(lot, 400)).tolist()
+    number = {block: i for i, block in enumerate(drawn)}
+    found = [
+        (number[b], key) for key, at in enumerate(first) for b in {at, at + distance} & set(drawn)
+    ]
+    blocks, keys = np.array(found, np.int64).T
+    times = Counter(Counter(keys.tolist()).values())
+    clumped = clumping(blocks, keys.astype(np.uint64), 100)
+    assert (clumped > 5) == (distance > 0)  # few pairs of blocks share all that any share
+    unseen = unseen_keys([times[1], times[2], 0], 100, 400, clumped)
+    assert unseen.least < 20_000 - times[1] - times[2] < unseen.most
+    assert unseen.most - unseen.least < (0.7 if distance else 0.15) * len(first)
