@@ -16,6 +16,7 @@ from storage.log.engine.batch_appends import AppendedBatches, BatchAppendError
 from storage.log.engine.batches import in_memory
 from storage.log.engine.errors import LogError
 from storage.log.engine.log import Log
+from storage.log.engine.producers import SENTINEL
 from tests.engine.replays import replayed
 
 LOOK_ALIKE = ("n", "resolved", "resolved.*")  # what is not compared: numbers of lines, and these
@@ -80,7 +81,7 @@ class AtOnce:
         as_leader = Log.append_as_leader
 
         def noting(its: Log, data: bytes, request: AppendRequest) -> Any:
-            if _is_one(data):
+            if _is_one(data) and request.guard is SENTINEL:  # a guard is of one replay
                 self._sent[id(line)] = data, request
             return as_leader(its, data, request)
 

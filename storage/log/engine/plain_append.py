@@ -141,6 +141,8 @@ class PlainAppends:
             room.producers,
             room.batches,
         )
+        if reached == kernels.WRITTEN:
+            local.directory.reported("appending", lambda: segment.log.wrote(files.log))
         if reached == kernels.DONE:
             changed = _CHANGED.unpack_from(room.numbers_view, _CHANGED_AT)
             offset, size, since, largest_ms, largest_offset, offsets, times = changed
