@@ -11,7 +11,7 @@ ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reord
 PAGES := tests/test_how_to.py tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer test-browser test-sampling test-airflow test-alerts test-scheduled test-week broker-test bench lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer test-browser test-sampling test-airflow test-alerts test-scheduled test-week broker-test bench scaling lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -113,6 +113,9 @@ test-sampling: $(STAMP) ## write 200 random logs, or LOGS=N, and hold what plan 
 
 bench: $(STAMP) ## time Kafka's cleaner, cp -r and ours in turn (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.bench
+
+scaling: $(STAMP) ## fit the model of docs/scaling.md to its measured rounds, and write its tables; MEASURE=1 measures anew
+	$(PYTHON_OF_VENV) -m tests.scaling $(if $(MEASURE),--measure)
 
 lock: $(STAMP) ## write the lock files anew from pyproject.toml; UPGRADE=--upgrade for newer versions
 	.venv/bin/uv pip compile --quiet pyproject.toml --extra dev --extra java --universal \

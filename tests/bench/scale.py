@@ -61,15 +61,15 @@ def table(found: Sequence[Sequence[Count]]) -> str:
 
 def simulate(log_bytes: int, cores: int = CORES) -> Iterator[Count]:
     """The counts of a round over one log of that size."""
-    plan = _plan(log_bytes)
+    plan = plan_of(log_bytes)
     length = layout.stretch_bytes(log_bytes, cores)
-    stretches = layout.stretches_of(plan, lambda _: _INDEX, length=length)
+    stretches = layout.stretches_of(plan, lambda _: INDEX, length=length)
     scans = layout.scan_tasks(stretches, cores)
-    parts = [part for number, task in enumerate(scans) for part in _parts(number, task)]
+    parts = [part for number, task in enumerate(scans) for part in parts_of(number, task)]
     yield Count("scan", "tasks", len(scans))
     yield Count("scan", "stretches", len(stretches))
     yield Count("scan", "rows to the driver: parts", len(parts))
-    yield Count("scan", "bytes to the driver", _json_bytes(parts))
+    yield Count("scan", "bytes to the driver", json_bytes(parts))
     hash_partitions = 1 << parts[0].hash_partition_bits
     verdicts = [_verdict(number, len(parts)) for number in range(hash_partitions)]
     yield from _of_resolve(parts, verdicts, cores)
@@ -85,14 +85,14 @@ def _of_resolve(parts: Sequence[Part], verdicts: Sequence[Verdict], cores: int) 
     tasks = len(layout.resolve_tasks([parts], cores))
     keys = sum(own.entries for own in parts) // len(verdicts)
     yield Count("resolve", "tasks", tasks)
-    yield Count("resolve", "bytes to tasks", tasks * _json_bytes(parts))
+    yield Count("resolve", "bytes to tasks", tasks * json_bytes(parts))
     reads = len(parts) * len(verdicts)
     yield Count("resolve", "reads: of each part for each hash partition", reads)
     yield Count("resolve", "bytes a read", 24 * parts[0].entries // len(verdicts))
     yield Count("resolve", "keys a hash partition", keys)
     yield Count("resolve", "turns a hash partition", _turns(keys))
     yield Count("resolve", "rows to the driver: verdicts", len(verdicts))
-    yield Count("resolve", "bytes to the driver", _json_bytes(verdicts))
+    yield Count("resolve", "bytes to the driver", json_bytes(verdicts))
 
 
 def _of_rewrite(
@@ -101,12 +101,12 @@ def _of_rewrite(
     tasks = len(layout.rewrite_tasks(pieces, cores))
     rows = [_rewritten(piece) for piece in pieces]
     yield Count("rewrite", "tasks", tasks)
-    to_tasks = _json_bytes(pieces) + tasks * _json_bytes(verdicts)
+    to_tasks = json_bytes(pieces) + tasks * json_bytes(verdicts)
     yield Count("rewrite", "bytes to tasks", to_tasks)
     reads = sum(len(piece.parts) for piece in pieces) * len(verdicts)
     yield Count("rewrite", "reads: of each verdict for each part", reads)
     yield Count("rewrite", "rows to the driver: pieces", len(pieces))
-    yield Count("rewrite", "bytes to the driver, early and at the end", 2 * _json_bytes(rows))
+    yield Count("rewrite", "bytes to the driver, early and at the end", 2 * json_bytes(rows))
     joined = sum(part.batches for piece in pieces if piece.of > 1 for part in piece.parts)
     facts = int(joined * KEPT) * BATCH_FACTS.itemsize
     yield Count("rewrite", "bytes of facts that the driver reads", facts)
@@ -124,10 +124,10 @@ def memory(log_bytes: int) -> Count:
     return Count("driver", "bytes of memory for all of it", held)
 
 
-_INDEX = range(INDEX_STEP_BYTES, SEGMENT_BYTES, INDEX_STEP_BYTES)
+INDEX = range(INDEX_STEP_BYTES, SEGMENT_BYTES, INDEX_STEP_BYTES)
 
 
-def _plan(log_bytes: int) -> LogPlan:
+def plan_of(log_bytes: int, log_id: int = 0) -> LogPlan:
     count = -(-log_bytes // SEGMENT_BYTES)
     sizes = [SEGMENT_BYTES] * (count - 1) + [log_bytes - (count - 1) * SEGMENT_BYTES]
     offsets = SEGMENT_BYTES // RECORD_BYTES
@@ -135,10 +135,10 @@ def _plan(log_bytes: int) -> LogPlan:
         SegmentGroup((Segment(number * offsets, size, 0, 0, None, LARGE, LARGE, LARGE, 3),))
         for number, size in enumerate(sizes)
     )
-    return LogPlan(0, "/logs", "t", 0, "/logs/t-0", 0, LARGE, groups, 1, 4096, 10 << 20, ())
+    return LogPlan(log_id, "/logs", "t", 0, "/logs/t-0", 0, LARGE, groups, 1, 4096, 10 << 20, ())
 
 
-def _parts(task: int, stretches: Sequence[Stretch]) -> Iterator[Part]:
+def parts_of(task: int, stretches: Sequence[Stretch]) -> Iterator[Part]:
     """Of one scan task: a part ends with its group, after so many records, or where it is told."""
     log_bytes = 0
     for number, stretch in enumerate(stretches):
@@ -207,7 +207,7 @@ def _turns(keys: int) -> int:
     return 1 << max(0, (keys - 1).bit_length() - (MERGE_ENTRIES - 1).bit_length())
 
 
-def _json_bytes(values: Sequence[object]) -> int:
+def json_bytes(values: Sequence[object]) -> int:
     return sum(len(json.dumps(value)) for value in values)
 
 

@@ -1,0 +1,33 @@
+"""`python -m tests.scaling`: fits the model to the measured points, and writes it into its page.
+
+With --measure the points are measured anew first; only a quiet machine makes good ones.
+"""
+
+import argparse
+import platform
+import sys
+
+from compactor.host.output import print_line
+from tests.scaling import page, points
+from tests.scaling.measure import parallel_points
+from tests.scaling.measure import points as measured_points
+from tests.scaling.shapes import SHAPES
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.scaling", description=__doc__)
+    parser.add_argument("--measure", action="store_true")
+    if parser.parse_args().measure:
+        found = []
+        for point in measured_points(SHAPES):
+            print_line(f"{point.name}: {point.task_seconds:.2f} s, {point.driver_seconds:.2f} s")
+            found.append(point)
+        [long] = [shape for shape in SHAPES if shape.name == "long"]
+        machine = f"{platform.machine()}, two cores that other work kept busy"
+        points.save(points.Measured(machine, found, list(parallel_points(long))))
+    page.write(points.read())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

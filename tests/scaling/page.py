@@ -1,0 +1,99 @@
+"""The tables of docs/scaling.md, between two marks; what stands around them stays."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.bench.table import markdown
+from tests.scaling.growth import CASES, counts_of
+from tests.scaling.model import OF_DRIVER, OF_TASKS, Model, Point, fit
+from tests.scaling.points import Measured, ParallelPoint
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "scaling.md"
+BEGIN = "<!-- begin: written by make scaling -->"
+END = "<!-- end: written by make scaling -->"
+CORES = (2, 16, 64)
+
+
+def write(measured: Measured) -> None:
+    text = PAGE.read_text("utf-8")
+    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
+    PAGE.write_text(f"{before}{BEGIN}\n\n{tables(measured)}\n\n{after}", "utf-8")
+
+
+def tables(measured: Measured) -> str:
+    model = fit(measured.points)
+    parts = [
+        f"Measured on {measured.machine}.",
+        "### What a unit costs",
+        _weights(model),
+        "### Measured rounds, and what the model says",
+        _points(measured.points, model),
+        *_parallel(measured.parallel, model),
+        "### Large rounds",
+        _large(model),
+        "### What they come to, simulated",
+        _simulated(),
+    ]
+    return "\n\n".join(parts)
+
+
+def _weights(model: Model) -> str:
+    rows = []
+    for name in dict.fromkeys((*OF_TASKS, *OF_DRIVER)):
+        each = [weights.get(name) for weights in (model.of_tasks, model.of_driver)]
+        rows.append([name, *("–" if weight is None else f"{weight:.3f}" for weight in each)])
+    return markdown(["a", "tasks, s", "driver, s"], rows)
+
+
+def _points(points: Sequence[Point], model: Model) -> str:
+    head = ["round", "MB", "tasks, s", "model", "error", "driver, s", "model", "error"]
+    rows = [
+        [
+            point.name,
+            f"{point.size.log_bytes / 1e6:.0f}",
+            *_compared(point.task_seconds, model.task_seconds(point.size)),
+            *_compared(point.driver_seconds, model.driver_seconds(point.size)),
+        ]
+        for point in points
+    ]
+    return markdown(head, rows)
+
+
+def _compared(measured: float, said: float) -> Iterator[str]:
+    yield f"{measured:.3f}"
+    yield f"{said:.3f}"
+    yield f"{said / measured - 1:+.0%}"
+
+
+def _parallel(points: Sequence[ParallelPoint], model: Model) -> Iterator[str]:
+    yield "### Tasks at once"
+    if not points:
+        yield "Not measured yet: `make scaling MEASURE=1`, on a machine with nothing else to do."
+        return
+    rows = []
+    for point in points:
+        said = model.seconds(point.size, 1), model.seconds(point.size, 2)
+        seconds = (point.start_seconds, point.seconds, point.processor_seconds)
+        rows.append([point.master, *(f"{each:.1f}" for each in (*seconds, *said))])
+    head = ["master", "start, s", "round, s", "processor, s", "model, 1 core", "model, 2 cores"]
+    yield markdown(head, rows)
+
+
+def _large(model: Model) -> str:
+    rows = []
+    for case in CASES:
+        tasks, driver = model.task_seconds(case.size), model.driver_seconds(case.size)
+        waits = (f"{model.seconds(case.size, cores) / 60:,.1f}" for cores in CORES)
+        rows.append([case.name, f"{tasks / 60:,.1f}", f"{driver:,.1f}", *waits])
+    head = ["round", "tasks, processor min", "driver, s", *(f"{n} cores, min" for n in CORES)]
+    return markdown(head, rows)
+
+
+def _simulated() -> str:
+    found = [counts_of(case) for case in CASES]
+    rows = [
+        [what, *(f"{counts[what]:,}" for counts in found)]
+        for what in found[0]
+        if all(what in counts for counts in found)
+    ]
+    return markdown(["on 16 cores", *(case.name for case in CASES)], rows)
