@@ -15,6 +15,7 @@ from compactor.inspect.inspection import (
     SizeClass,
     Tombstones,
 )
+from compactor.views.fitting_table import Column, table_lines
 from compactor.views.plain_values import plain
 from compactor.views.report_json import JsonObject
 
@@ -23,33 +24,46 @@ DETAILS_OF = 3  # logs at most; of more, a line for each
 
 def inspection_view(found: Inspection, width: int) -> RenderableType:
     """A line for each log; of a few, all that there is to say."""
-    parts: list[RenderableType] = [_overview(found.logs)]
+    parts: list[RenderableType] = [*_overview(found.logs, width)]
     if len(found.logs) <= DETAILS_OF:
         for log in found.logs:
             parts += [Text(""), *_details(log, width)]
     return Group(*parts)
 
 
-def _overview(logs: Sequence[LogInspection]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("log", overflow="fold")
-    for column in ("size", "records", "live keys", "duplicates", "tombstones", "codecs"):
-        table.add_column(column, justify="left" if column == "codecs" else "right")
+_COLUMNS = (
+    Column("size", 2),
+    Column("records", 3),
+    Column("live keys", 1),
+    Column("duplicates", 0),
+    Column("tombstones", 4),
+    Column("codecs", 5, is_text=True),
+)
+
+
+def _overview(logs: Sequence[LogInspection], width: int) -> list[Text]:
+    """A line each; a log that could not be read has its problem on a line of its own."""
+    rows = []
     for log in logs:
         name = printable(log.name) + (" (sample)" if log.is_sample and not log.problem else "")
         if log.problem is not None:
-            table.add_row(Text(name), size_text(log.bytes), Text(printable(log.problem)))
+            rows.append([name, size_text(log.bytes), "", "", "not read", "", ""])
             continue
-        table.add_row(
-            Text(name),
-            size_text(log.bytes),
-            f"{log.records:,}",
-            f"{log.keys.live_keys:,}",
-            f"{log.keys.duplicates:,} ({_share(log.keys.duplicates, log.keys.records)})",
-            f"{log.tombstones.records:,}",
-            ", ".join(dict.fromkeys(kind.codec for kind in log.kinds)),
+        rows.append(
+            [
+                name,
+                size_text(log.bytes),
+                f"{log.records:,}",
+                f"{log.keys.live_keys:,}",
+                f"{log.keys.duplicates:,} ({_share(log.keys.duplicates, log.keys.records)})",
+                f"{log.tombstones.records:,}",
+                ", ".join(dict.fromkeys(kind.codec for kind in log.kinds)),
+            ]
         )
-    return table
+    problems = [
+        Text(f"{printable(log.name)}: {printable(log.problem)}") for log in logs if log.problem
+    ]
+    return [*table_lines("log", _COLUMNS, rows, width), *problems]
 
 
 def _share(part: int, whole: int) -> str:
