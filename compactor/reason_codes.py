@@ -74,6 +74,7 @@ class ReasonCode(StrEnum):
     TOO_FEW_OPEN_FILES = "too-few-open-files", "Not enough files may be open at once (ulimit -n)."
     INPUT_OUTPUT = "input-output", "The operating system could not read or write a file."
     UNFIT_EXECUTOR = "unfit-executor", "A Spark executor lacks Python, this package or a directory."
+    UNFIT_PROCESSOR = "unfit-processor", "The processor lacks what the kernels are compiled for."
     SPARK_FAILED = "spark-failed", "Java or Spark did not start, or a job of it was lost."
     FAULTY_MACHINE = (
         "faulty-machine",

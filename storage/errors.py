@@ -30,6 +30,12 @@ class UnsupportedFormatError(CorruptFileError):
     reason_code = "unsupported-format"
 
 
+class UnfitProcessorError(LogCompactionError):
+    """The processor lacks what kernels are compiled for. Nothing was done."""
+
+    reason_code = "unfit-processor"
+
+
 class UnsupportedBackendError(LogCompactionError):
     """A file system that does not promise what the operation needs."""
 

@@ -5,8 +5,12 @@ A kernel raises nothing: it answers with a code and a place. What it is called w
 numba takes a cached kernel for up to date while its own file is what it was, yet the constants and
 functions of other modules are compiled into it: after a change there, kernels of two states of the
 source would work on one log. So the cache is checked against all modules that a kernel's imports.
+
+Where the source stands in a directory that this user cannot write to, what is kept beside it is
+read all the same: a packed environment brings kernels that no executor is to compile.
 """
 
+import errno
 import os
 import re
 from collections.abc import Callable
@@ -16,7 +20,16 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    InTreeCacheLocator,
+)
+
+from storage.kernels.processor import require_processor
+
+require_processor()  # before a kernel is called: an instruction that is missing ends the process
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -39,7 +52,8 @@ def allocating_kernel(function: Function) -> Function:
 
 
 def _compiled(function: Function, counts_references: bool) -> Function:
-    options: Any = {"cache": True, "nogil": True, "_nrt": counts_references}  # `_nrt` has no type
+    # without `cache`, by which numba would ask for a place to write to; `_nrt` has no type
+    options: Any = {"nogil": True, "_nrt": counts_references}
     compiled: Any = njit(**options)(function)
     if hasattr(compiled, "_cache"):  # not so where NUMBA_DISABLE_JIT leaves the function as it is
         compiled._cache = _KernelCache(function)
@@ -51,16 +65,60 @@ def inlined(function: Function) -> Function:
     return cast(Function, njit(forceinline=True)(function))
 
 
+class _BesideTheSource(InTreeCacheLocator):
+    """Where a kernel is looked for last: there, whether or not anything can be written there."""
+
+    def ensure_cache_path(self) -> None:
+        """Nothing is asked of it."""
+
+
+class _KernelFormat(CompileResultCacheImpl):
+    """As numba's, without what its kernels say of the source: the path that they were made at."""
+
+    _locator_classes = [*CompileResultCacheImpl._locator_classes, _BesideTheSource]  # noqa: RUF012
+
+    def reduce(self, compiled: Any) -> Any:
+        library, *described, _text, is_reloaded, environments = super().reduce(compiled)  # type: ignore[no-untyped-call]
+        return library, *described, "", is_reloaded, environments
+
+
 class _KernelCache(FunctionCache):
     """numba's cache of a function, under the stamp of all that the function is made of."""
 
+    _impl_class = _KernelFormat
+
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
-        self._cache_file = IndexDataCacheFile(  # type: ignore[no-untyped-call]
-            cache_path=self._cache_path,
-            filename_base=self._impl.filename_base,
-            source_stamp=_stamp(function.__module__, function.__code__.co_filename),
-        )
+        path = function.__code__.co_filename
+        beside = _BesideTheSource(function, path).get_cache_path()  # type: ignore[no-untyped-call]
+        stamp = _stamp(function.__module__, path)
+        self._cache_file = _KernelFiles(self._cache_path, beside, self._impl.filename_base, stamp)
+
+
+class _KernelFiles(IndexDataCacheFile):
+    """The kernels of a function that this user keeps, and those that stand beside its source."""
+
+    def __init__(self, kept: str, beside: str, name: str, stamp: str) -> None:
+        super().__init__(kept, name, stamp)  # type: ignore[no-untyped-call]
+        others = IndexDataCacheFile(beside, name, stamp) if beside != kept else None  # type: ignore[no-untyped-call]
+        self._beside = others
+
+    def load(self, key: object) -> Any:
+        found = super().load(key)  # type: ignore[no-untyped-call]
+        if found is None and self._beside is not None:
+            found = self._beside.load(key)  # type: ignore[no-untyped-call]
+        return found
+
+    def save(self, key: object, data: object) -> None:
+        try:
+            super().save(key, data)  # type: ignore[no-untyped-call]
+        except OSError as error:
+            if error.errno not in _CANNOT_BE_KEPT:
+                raise
+
+
+# Then this process alone has what it has compiled.
+_CANNOT_BE_KEPT = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)
 
 
 @cache
