@@ -11,7 +11,7 @@ ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reord
 PAGES := tests/test_how_to.py tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer test-browser test-sampling test-airflow test-alerts test-scheduled test-week broker-test bench scaling lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer test-browser test-sampling test-airflow test-alerts test-scheduled test-week test-cluster broker-test bench scaling dist lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -22,7 +22,7 @@ demo: $(STAMP) ## write a log directory, and plan, dry-run, run and prove a comp
 	$(PYTHON_OF_VENV) -m demo
 
 test: $(STAMP) test-storage ## run the tests on all cores, but not those of the targets below; CORES=0 for one process
-	$(PYTHON_OF_VENV) -m pytest $(ON_ALL_CORES) -m 'not broker and not spark and not crash and not browser'
+	$(PYTHON_OF_VENV) -m pytest $(ON_ALL_CORES) -m 'not broker and not spark and not crash and not browser and not archive'
 	@echo 'Not run: tests that start Spark again and again (make test-spark), whatever needs Kafka or'
 	@echo 'goes through more than a sample: make lists the targets, CONTRIBUTING.md says which to run for what.'
 
@@ -104,6 +104,9 @@ test-week: $(STAMP) ## a week of nightly runs between a broker's appends, then o
 broker-test: $(STAMP) ## compact under a real broker and look through its clients (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m pytest -q -m broker tests/broker
 
+test-cluster: dist ## run the archive of `make dist` on a standalone cluster and on a local-cluster; SCENARIO=standalone for one of them
+	$(PYTHON_OF_VENV) -m pytest -q -m archive tests/cluster $(if $(SCENARIO),-k $(SCENARIO))
+
 test-browser: $(STAMP) ## open the HTML report in a headless Chromium: load, click, sort, search (gets Debian's package where there is none)
 	.ci/get-browser .venv/browser
 	$(PYTHON_OF_VENV) -m pytest -q -m browser tests/browser
@@ -116,6 +119,8 @@ bench: $(STAMP) ## time Kafka's cleaner, cp -r and ours in turn (needs a JDK; fe
 
 scaling: $(STAMP) ## fit the model of docs/scaling.md to its measured rounds, and write its tables; MEASURE=1 measures anew
 	$(PYTHON_OF_VENV) -m tests.scaling $(if $(MEASURE),--measure)
+dist: $(STAMP) ## build the wheel, and the archive that spark-submit takes to a cluster, into dist/
+	$(PYTHON_OF_VENV) -m packing $(if $(LEVEL),--level $(LEVEL))
 
 lock: $(STAMP) ## write the lock files anew from pyproject.toml; UPGRADE=--upgrade for newer versions
 	.venv/bin/uv pip compile --quiet pyproject.toml --extra dev --extra java --universal \

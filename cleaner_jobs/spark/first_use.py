@@ -28,6 +28,9 @@ from cleaner_jobs.undisturbed import undisturbed
 
 SOURCES = Path(__file__).resolve().parents[2]
 PACKAGES_WITH_KERNELS = ("storage", "cleaner_jobs")
+PACKED = (
+    "log-compactor-packed.json"  # beside the packages of an environment that brings its kernels
+)
 FEWEST_CORES = 2  # on one core, making the archive would lengthen the first run instead
 
 
@@ -46,14 +49,15 @@ def prepare(environ: Mapping[str, str], say: Callable[[str], None]) -> None:
             and can_be_made(environ)
             and not (archive_path(environ).exists() or log_path.exists())
         )
-        if mark.exists() and not archive_is_wanted:
+        has_kernels = mark.exists() or (SOURCES / PACKED).exists()
+        if has_kernels and not archive_is_wanted:
             return
-        what = ["compiling kernels"] * (not mark.exists())
+        what = ["compiling kernels"] * (not has_kernels)
         what += ["archiving Java classes"] * archive_is_wanted
         say(f"first use on this machine: {' and '.join(what)}, half a minute")
         maker = start_making(environ, log_path) if archive_is_wanted else None
         try:
-            if not mark.exists():
+            if not has_kernels:
                 _compile_kernels()
                 mark.touch()
                 forget_older(mark)

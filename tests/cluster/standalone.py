@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,8 @@ SLOW = Path(__file__).with_name("slow")
 START_SECONDS = 120.0
 STOP_SECONDS = 30.0
 HOSTS = ("127.0.0.1", "localhost")
+Wrap = Mapping[str, Sequence[str]]
+NOTHING: Wrap = {}
 _DEPLOY = "org.apache.spark.deploy"
 
 
@@ -32,8 +34,14 @@ class Cluster:
     """A running cluster."""
 
     url: str
-    control: Path  # the hook in slow/sitecustomize.py looks here
-    sessions: tuple[int, ...]  # of each worker with its executors
+    web_port: int  # of the master
+    folder: Path
+    sessions: list[int]  # of each worker with its executors
+
+    @property
+    def control(self) -> Path:
+        """The hook in slow/sitecustomize.py looks here."""
+        return self.folder / "control"
 
     @property
     def brakes(self) -> tuple[Path, ...]:
@@ -73,43 +81,67 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def standalone_cluster(folder: Path) -> Iterator[Cluster]:
-    """Start a master and two workers of one core each, and stop them."""
+def standalone_cluster(
+    folder: Path,
+    environ: Mapping[str, str] | None = None,
+    wrap: Wrap = NOTHING,
+    hosts: Sequence[str] = HOSTS,
+) -> Iterator[Cluster]:
+    """Start a master and a worker of one core for each host, and stop them.
+
+    environ: what they are started in; by default they have this project, and a hook that makes
+    them slow. wrap: what the worker of a host is started by.
+    """
     control = folder / "control"
     control.mkdir(parents=True)
-    port, web_port, *worker_ports = _free_ports(2 + len(HOSTS))
-    url = f"spark://{HOSTS[0]}:{port}"
-    python_path = os.pathsep.join([str(SLOW), str(PROJECT)])
+    port, web_port = _free_ports(2)
+    cluster = Cluster(f"spark://{HOSTS[0]}:{port}", web_port, folder, [])
     with ExitStack() as running:
-        web = ["--webui-port", str(web_port)]
-        running.enter_context(
-            _daemon(folder, "master", ["--host", HOSTS[0], "--port", str(port), *web], {})
-        )
-        sessions = []
-        for host, web_port_of_it in zip(HOSTS, worker_ports, strict=True):
-            words = ["--host", host, "--webui-port", str(web_port_of_it), "-c", "1", "-m", "1g"]
-            words += ["-d", str(folder / host), url]
-            hook = {"PYTHONPATH": python_path, "SLOW_BRAKE": str(control / host)}
-            worker = running.enter_context(_daemon(folder, f"worker-{host}", words, hook))
-            sessions.append(worker.pid)
-        _wait_for_workers(f"http://{HOSTS[0]}:{web_port}/json/", len(HOSTS), folder)
-        yield Cluster(url, control, tuple(sessions))
+        words = ["--host", HOSTS[0], "--port", str(port), "--webui-port", str(web_port)]
+        of_all = environment() if environ is None else environ
+        running.enter_context(_daemon(folder, "master", words, of_all))
+        workers = [another_worker(cluster, host, environ, wrap.get(host, ())) for host in hosts]
+        for worker in workers:
+            running.enter_context(worker)
+        wait_for_workers(cluster, len(hosts))
+        yield cluster
+
+
+@contextmanager
+def another_worker(
+    cluster: Cluster, host: str, environ: Mapping[str, str] | None = None, by: Sequence[str] = ()
+) -> Iterator[None]:
+    """Start a worker of one core, and stop it."""
+    (web_port,) = _free_ports(1)
+    words = ["--host", host, "--webui-port", str(web_port), "-c", "1", "-m", "1g"]
+    words += ["-d", str(cluster.folder / host), cluster.url]
+    if environ is None:
+        path = os.pathsep.join([str(SLOW), str(PROJECT)])
+        hook = {"PYTHONPATH": path, "SLOW_BRAKE": str(cluster.control / host)}
+        environ = {**environment(), **hook}
+    with _daemon(cluster.folder, f"worker-{host}", words, environ, by) as worker:
+        cluster.sessions.append(worker.pid)
+        yield
 
 
 @contextmanager
 def _daemon(
-    folder: Path, name: str, words: list[str], extra: Mapping[str, str]
+    folder: Path,
+    name: str,
+    words: list[str],
+    environ: Mapping[str, str],
+    by: Sequence[str] = (),
 ) -> "Iterator[subprocess.Popen[bytes]]":
     kind = name.partition("-")[0]
     start = [str(spark_home(os.environ) / "bin" / "spark-class")]
-    argv = [*start, f"{_DEPLOY}.{kind}.{kind.title()}", *words]
+    argv = [*by, *start, f"{_DEPLOY}.{kind}.{kind.title()}", *words]
     memory = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1"}
     with (folder / f"{name}.log").open("wb") as log:
         daemon = subprocess.Popen(
             argv,
             stdout=log,
             stderr=log,
-            env={**environment(), **memory, **extra},
+            env={**environ, **memory},
             start_new_session=True,
         )
     try:
@@ -124,12 +156,14 @@ def _daemon(
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
-def _wait_for_workers(page: str, count: int, folder: Path) -> None:
+def wait_for_workers(cluster: Cluster, count: int) -> None:
+    """Until so many are there."""
+    page = f"http://{HOSTS[0]}:{cluster.web_port}/json/"
     deadline = time.monotonic() + START_SECONDS
     alive = 0
     while alive < count:
         if time.monotonic() > deadline:
-            logs = "\n".join(path.read_text() for path in folder.glob("*.log"))
+            logs = "\n".join(path.read_text() for path in cluster.folder.glob("*.log"))
             raise AssertionError(f"{alive} of {count} workers are there:\n{logs[-4000:]}")
         time.sleep(0.2)
         try:

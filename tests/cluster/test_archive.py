@@ -1,0 +1,154 @@
+"""The commands of docs/cluster.md, with what `make dist` leaves, where nothing of ours is.
+
+They are run from an empty directory, in an environment that knows neither this project nor its
+`.venv`; Spark itself, which every cluster has, is that of the pip package.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from cleaner_jobs.spark.class_archive import spark_home
+from tests.cluster.standalone import HOSTS, PROJECT, standalone_cluster
+from tests.cluster.test_cluster import contents, left_over
+from tests.kill import logs
+
+pytestmark = pytest.mark.archive
+
+PAGE = PROJECT / "docs" / "cluster.md"
+ARCHIVE = "log_compactor-0.1.0-py311-linux-x86_64.tar.gz"  # as the page calls it
+# of numba, where NUMBA_DEBUG_CACHE is set
+LOADED, COMPILED = "[cache] data loaded", "[cache] data saved"
+SECONDS = 560.0
+
+
+class Desk(NamedTuple):
+    """Where an operator sits: an empty directory, and what the commands of the page name."""
+
+    folder: Path
+    archive: Path
+    log_dir: Path
+    topic_configs: Path
+    environ: dict[str, str]
+
+    def run(self, master: str, commands: str) -> subprocess.CompletedProcess[str]:
+        """Commands of the page, all in one shell, which ends with the first that fails."""
+        spark = "--conf spark.driver.host=127.0.0.1 --conf spark.driver.bindAddress=127.0.0.1"
+        spark += " --conf spark.executor.memory=512m --conf spark.executorEnv.NUMBA_DEBUG_CACHE=1"
+        spark += " --conf spark.scheduler.minRegisteredResourcesRatio=1.0"
+        clock = f"--as-of {logs.NOW_MS} --any-clock"
+        given = {
+            "spark://master:7077": f"'{master}'",
+            "/shared/compactor": str(self.folder.parent / "work"),
+            "/data/kafka": str(self.log_dir),
+            "--topic-configs topics.json": f"--topic-configs {self.topic_configs} {clock}",
+            ARCHIVE: str(self.archive),
+            "spark-submit ": f"{self.environ['SPARK_HOME']}/bin/spark-submit {spark} ",
+        }
+        for word, ours in given.items():
+            commands = commands.replace(word, ours)
+        return subprocess.run(
+            ["sh", "-e", "-c", commands],
+            cwd=self.folder,
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+
+
+def commands_of(heading: str) -> str:
+    """What is set apart under a heading of the page."""
+    section = PAGE.read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return "\n".join(line[4:] for line in section.splitlines() if line.startswith("    "))
+
+
+@pytest.fixture(scope="session")
+def archive() -> Path:
+    found = sorted((PROJECT / "dist").glob("*.tar.gz"), key=lambda path: path.stat().st_mtime)
+    assert found, "there is no archive: make dist"
+    return found[-1]
+
+
+def bare_environment(home: Path) -> dict[str, str]:
+    """That of a host with Java and Spark, where nobody has ever installed a Python package."""
+    home.mkdir(parents=True, exist_ok=True)
+    kept = {name: os.environ[name] for name in ("JAVA_HOME", "LANG") if name in os.environ}
+    spark = {"SPARK_HOME": str(spark_home(os.environ)), "SPARK_LOCAL_IP": HOSTS[0]}
+    java = os.path.dirname(shutil.which("java") or "/usr/bin/java")
+    return {"PATH": f"/usr/bin:/bin:{java}", "HOME": str(home), **kept, **spark}
+
+
+@pytest.fixture
+def desk(archive: Path, before: Path, topic_configs: Path, tmp_path: Path) -> Iterator[Desk]:
+    """Its Spark is a folder of links, since a local-cluster works in the folder of Spark."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "work").mkdir()
+    shutil.copytree(before, tmp_path / "logs")
+    environ = bare_environment(tmp_path / "home")
+    (tmp_path / "spark").mkdir()
+    for name in ("bin", "jars", "python"):
+        (tmp_path / "spark" / name).symlink_to(Path(environ["SPARK_HOME"]) / name)
+    environ |= {"SPARK_HOME": str(tmp_path / "spark"), "SPARK_LOCAL_DIRS": str(tmp_path / "local")}
+    yield Desk(tmp_path / "empty", archive, tmp_path / "logs", topic_configs, environ)
+    shutil.rmtree(tmp_path)
+
+
+def kernels_of(executors: Path) -> list[tuple[int, int]]:
+    """Of each executor below a folder: how many kernels it loaded, and how many it compiled."""
+    found = []
+    for told in executors.glob("app-*/*/stderr"):
+        text = told.read_text("utf-8", "replace") + told.with_name("stdout").read_text()
+        found.append((text.count(LOADED), text.count(COMPILED)))
+    return found
+
+
+def shipped_kernels(desk: Desk) -> int:
+    return len(list((desk.folder / "environment" / "lib").rglob("*.nbc")))
+
+
+def check_round(desk: Desk, master: str, executors: Path, local: Path, before: Path) -> None:
+    """Plan, dry run and run: the bytes of a local run, and not one kernel compiled on the way."""
+    planned = desk.run(master, commands_of("Unpack it where the command is given"))
+    assert planned.returncode == 0, planned.stdout + planned.stderr
+    assert contents(desk.log_dir) == contents(before)
+    done = desk.run(master, commands_of("Run"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert contents(desk.log_dir) == contents(local) != contents(before)
+    assert left_over(desk.log_dir) == [] and os.listdir(desk.folder.parent / "work") == []
+    counts, shipped = kernels_of(executors), shipped_kernels(desk)
+    assert len(counts) >= 2 * len(HOSTS), counts  # a dry run and a run, each on both
+    # each loaded once: the daemon has them before it forks the workers
+    assert {count for count in counts if count != (0, 0)} == {(shipped, 0)}, (counts, shipped)
+
+
+def test_standalone_with_two_workers(desk: Desk, local: Path, before: Path, tmp_path: Path) -> None:
+    environ = bare_environment(tmp_path / "home-of-workers")
+    with standalone_cluster(tmp_path / "hosts", environ) as cluster:
+        check_round(desk, cluster.url, tmp_path / "hosts", local, before)
+
+
+def test_local_cluster(desk: Desk, local: Path, before: Path, tmp_path: Path) -> None:
+    check_round(desk, "local-cluster[2,1,1024]", tmp_path / "spark" / "work", local, before)
+
+
+def test_nothing_in_it_says_where_it_was_made(archive: Path, tmp_path: Path) -> None:
+    """No path of this machine in any file: of the project, its `.venv`, Python, or this user."""
+    subprocess.run(["tar", "-xzf", archive, "-C", tmp_path], check=True)
+    here = {str(PROJECT), sys.prefix, sys.base_prefix, "/packing-"}
+    if Path.home() != Path("/"):
+        here.add(f"{Path.home()}/.")
+    pattern = re.compile("|".join(map(re.escape, sorted(here))).encode())
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert len(files) > 1000
+    assert [str(path) for path in files if pattern.search(path.read_bytes())] == []
+    links = [os.readlink(path) for path in tmp_path.rglob("*") if path.is_symlink()]
+    assert [target for target in links if "/" in target] == []
+    shutil.rmtree(tmp_path)
