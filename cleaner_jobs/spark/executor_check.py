@@ -1,8 +1,8 @@
 """Asks the executors, before work begins, whether they can do it, and on which host one cannot.
 
-Each has to have a Python with this package, the driver's work directory, and the log directories
-under the paths that the driver has. Otherwise the first tasks would report what is missing, once
-they have been tried four times, and for each log again.
+Each has to have a Python with the driver's packages, its work directory, and the log directories.
+Otherwise the first tasks would report what is missing, once they have been tried four times, and
+for each log again. An executor that comes later is asked the same by its first task.
 """
 
 import json
@@ -25,40 +25,53 @@ from cleaner_jobs.spark.spark_session import (
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, failure_cause
 from cleaner_jobs.spark.task_job import StageFailedError, one_a_task, running_job
 from cleaner_jobs.task_values import Row, Source
+from cleaner_jobs.tasks.ground import Asked, Names, packages_here
 from storage.files import filesystem
 
-# By value in what travels, where a class of ours would not be known.
-_PYTHON, _WORK_DIR, _LOG_DIR = (lack.value for lack in Lack)
 _TOKEN = "token"
 _PASSING = ("ExecutorLostFailure", "TaskKilled", "Resubmitted")
 _TASKS_LOOKED_AT = 10_000
 _LISTENER_MS = 5_000
 
 
-class Asked(NamedTuple):
-    """What an executor is asked for: plain values, since it may not have this package."""
+class Samples(NamedTuple):
+    """What an executor has to find of the logs: directories, and files as they were."""
 
-    token_path: str
-    token: str
-    samples: list[tuple[str, int, int, int]]  # path, size, modification time and inode
-    to_write: bool
+    directories: list[str]
+    files: list[Source]
 
 
-def executor_problems(
-    spark: SparkContext, work_dir: str, samples: Sequence[Source], to_write: bool
-) -> list[ExecutorProblem]:
-    """What executors lack. A job of a task for each core asks them.
+def what_to_ask(
+    spark: SparkContext, work_dir: str, samples: Samples, to_write: bool, names: Names = ()
+) -> Asked | None:
+    """What executors are asked for; None where tasks run in the driver's own Java.
 
-    samples: one file of each log directory. to_write: whether files are put beside those. Where
-    tasks run in the driver's own Java, nobody is asked. Raise StageFailedError where Spark fails
-    for another reason.
+    to_write: whether files are put into the directories. names: those that executors have for
+    directories of the driver's. The work directory gets a token.
     """
     if is_local(spark.master or DEFAULT_MASTER):
-        return []
+        return None
     token_path, token = os.path.join(work_dir, _TOKEN), secrets.token_hex(16)
     filesystem.replace_file(token_path, token.encode())
-    files = [(s.path, s.log_bytes, s.log_mtime_ns, s.log_inode) for s in samples]
-    asked = Asked(token_path, token, files, to_write)
+    files = [(s.path, s.log_bytes, s.log_mtime_ns, s.log_inode) for s in samples.files]
+    found = ((path, filesystem.look_up(path)) for path in samples.directories)
+    directories = [(path, entry.inode) for path, entry in found if entry and entry.is_dir]
+    return Asked(
+        token_path=token_path,
+        token=token,
+        directories=directories,
+        files=files,
+        to_write=to_write,
+        packages=packages_here(),
+        names=list(names),
+    )
+
+
+def executor_problems(spark: SparkContext, work_dir: str, asked: Asked) -> list[ExecutorProblem]:
+    """What executors lack. A job of a task for each core asks them.
+
+    Raise StageFailedError where Spark fails for another reason.
+    """
     group = JobGroup(work_dir, "compactor: can every executor do its part")
     try:
         with running_job(spark, group, lambda: _answers(spark, asked)) as outcome:
@@ -100,7 +113,9 @@ def _python_problems(spark: SparkContext, group: str) -> list[ExecutorProblem]:
                     task = tasks.apply(number)
                     message = task.errorMessage()
                     if message.isDefined() and _is_of_its_host(message.get()):
-                        reported.append((task.host(), _PYTHON, failure_cause(message.get())))
+                        reported.append(
+                            (task.host(), Lack.PYTHON.value, failure_cause(message.get()))
+                        )
     except SPARK_ERRORS:  # an older Spark keeps other books, or Java has gone
         return []
     return _by_problem(reported)
@@ -120,31 +135,17 @@ def answering(asked: Asked) -> Callable[[int], Iterator[Row]]:
 
     It travels as it is, with the values that it names: none may be a function or class of ours.
     """
-    token_path, token, samples, to_write = asked
+    given: Any = tuple(asked)
+    python = Lack.PYTHON.value
 
     def work(_: int) -> Iterator[Row]:
-        def problems() -> Iterator[tuple[str, str]]:
-            try:
-                from cleaner_jobs.tasks.task import run_task  # noqa: F401
-            except Exception as error:
-                yield _PYTHON, f"{type(error).__name__}: {error}"
-            try:
-                with open(token_path) as file:
-                    is_shared = file.read() == token
-            except OSError:
-                is_shared = False
-            if not is_shared:
-                yield _WORK_DIR, os.path.dirname(token_path)
-            for path, *facts in samples:
-                try:
-                    found = os.stat(path)
-                    if [found.st_size, found.st_mtime_ns, found.st_ino] != facts:
-                        yield _LOG_DIR, f"{path}: is another file there"
-                    elif to_write and not os.access(os.path.dirname(path), os.W_OK | os.X_OK):
-                        yield _LOG_DIR, f"{os.path.dirname(path)}: no permission to write there"
-                except OSError as error:
-                    yield _LOG_DIR, f"{path}: {error.strerror}"
+        try:
+            from cleaner_jobs.tasks.ground import Asked, problems_here
+            from cleaner_jobs.tasks.task import run_task  # noqa: F401
 
-        yield socket.gethostname(), json.dumps(list(problems()))
+            problems = problems_here(Asked(*given))
+        except Exception as error:
+            problems = [(python, f"{type(error).__name__}: {error}")]
+        yield socket.gethostname(), json.dumps(problems)
 
     return work

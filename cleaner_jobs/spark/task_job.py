@@ -16,6 +16,7 @@ from cleaner_jobs.spark.job_description import JobGroup, RunDescription
 from cleaner_jobs.spark.spark_session import SPARK_ERRORS, cause_of_failure
 from cleaner_jobs.task_values import REWRITE, Row, save_task, task_file
 from cleaner_jobs.tasks.early_rows import EarlyRows
+from cleaner_jobs.tasks.ground import UNFIT, Asked, UnfitExecutorError
 from storage.errors import LogCompactionError
 
 CANCEL_SECONDS = 0.5  # between two tries to cancel a job that has perhaps not begun yet
@@ -40,8 +41,11 @@ def core_count(spark: SparkContext) -> int:
 class SparkTasks:
     """Runs the tasks of a round as tasks of Spark."""
 
-    def __init__(self, spark: SparkContext, description: RunDescription) -> None:
-        self._spark, self._description = spark, description
+    def __init__(
+        self, spark: SparkContext, description: RunDescription, asked: Asked | None
+    ) -> None:
+        """asked: what each process of an executor makes sure of; None: tasks are the driver's."""
+        self._spark, self._description, self._asked = spark, description, asked
 
     def core_count(self) -> int:
         return core_count(self._spark)
@@ -54,7 +58,7 @@ class SparkTasks:
         take: Callable[[Sequence[Row]], None],
     ) -> list[Row]:
         job = StageJob(work_dir, stage, self._description.of_stage(stage, tasks))
-        return run_stage(self._spark, job, tasks, take)
+        return run_stage(self._spark, job, tasks, take, self._asked)
 
 
 class StageJob(NamedTuple):
@@ -70,6 +74,7 @@ def run_stage(
     job: StageJob,
     tasks: list[dict[str, Any]],
     take: Callable[[Sequence[Row]], None],
+    asked: Asked | None = None,
 ) -> list[Row]:
     """Run the tasks of a stage, and return their rows, a retried task's only once.
 
@@ -85,14 +90,17 @@ def run_stage(
     try:
         group = JobGroup(work_dir, description)
         with running_job(
-            spark, group, lambda: _rows(spark, work_dir, stage, len(tasks))
+            spark, group, lambda: _rows(spark, (work_dir, stage), len(tasks), asked)
         ) as outcome:
             early_rows = EarlyRows(work_dir, stage)
             while not wait([outcome], LOOK_SECONDS).done:
                 take(list(early_rows.new()) if stage == REWRITE else [])
             return outcome.result()
     except SPARK_ERRORS as error:
-        raise StageFailedError(f"{stage}: {cause_of_failure(error)}") from error
+        cause = cause_of_failure(error)
+        if UNFIT in cause:
+            raise UnfitExecutorError(f"{stage}: {cause}") from error
+        raise StageFailedError(f"{stage}: {cause}") from error
 
 
 @contextmanager
@@ -124,14 +132,19 @@ def running_job(
             thread.join(CANCEL_SECONDS)
 
 
-def _rows(spark: SparkContext, work_dir: str, stage: str, tasks: int) -> list[Row]:
+def _rows(spark: SparkContext, of: tuple[str, str], tasks: int, asked: Asked | None) -> list[Row]:
+    work_dir, stage = of
+    given: Any = None if asked is None else tuple(asked)
+
     def work(number: int) -> Iterator[Row]:
+        from cleaner_jobs.tasks.ground import Asked, ground_of
         from cleaner_jobs.tasks.task import run_task  # the kernels, which the driver has no use for
 
+        ground = ground_of(given and Asked(*given))
         context = TaskContext.get()
         assert context is not None, "runs in a Spark task only"
         attempt = f"{stage}-{number}-{context.taskAttemptId()}"
-        return run_task(work_dir, stage, number, attempt)
+        return run_task(ground.here(work_dir), stage, number, attempt, ground)
 
     return one_a_task(spark, tasks, work)
 

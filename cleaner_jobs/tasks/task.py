@@ -44,6 +44,7 @@ from cleaner_jobs.task_values import (
     task_file,
 )
 from cleaner_jobs.tasks.early_rows import EarlyRows, EarlyRowsFile
+from cleaner_jobs.tasks.ground import AS_THE_DRIVER, Ground
 from cleaner_jobs.tasks.heartbeat import Heartbeat
 from cleaner_jobs.tasks.inspect_merge import count_hash_partition
 from cleaner_jobs.tasks.inspect_scan import Choices, count_stretches
@@ -61,18 +62,23 @@ from storage.files.held_directories import hold_directory
 from storage.files.io_limit import limited
 
 
-def run_task(work_dir: str, stage: str, number: int, attempt: str) -> Iterator[Row]:
-    """Do task `number` of a stage; attempt is unique among all tries of all tasks of the run."""
+def run_task(
+    work_dir: str, stage: str, number: int, attempt: str, ground: Ground = AS_THE_DRIVER
+) -> Iterator[Row]:
+    """Do task `number` of a stage; attempt is unique among all tries of all tasks of the run.
+
+    work_dir: as it is named here.
+    """
     with Heartbeat(work_dir, stage, number, attempt) as heartbeat:
         # only now: a driver that gives up takes the tasks away, then waits for every heart
-        task = load_task(task_file(work_dir, stage, number))
+        task = ground.here(load_task(task_file(work_dir, stage, number)))
         settings = RoundSettings(*task["settings"])
-        tried = _Try(settings, number, attempt, heartbeat)
+        tried = _Try(settings, number, attempt, heartbeat, ground)
         if settings.nice is not None:
             be_nice(settings.nice)
         with limited(settings.io_limit, io_limit_file(work_dir)):
             for kind, value in _STAGES[stage](task, tried):
-                yield kind, json.dumps(value)
+                yield kind, json.dumps(ground.there(value))
 
 
 class _Try(NamedTuple):
@@ -82,6 +88,7 @@ class _Try(NamedTuple):
     number: int  # of the task
     attempt: str
     heartbeat: Heartbeat
+    ground: Ground
 
 
 def _scan(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -150,7 +157,7 @@ def _merge(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, 
 def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     settings = tried.settings
     logs = {rules[0]: log_rules_from(rules) for rules in task["logs"]}
-    early_pieces = _EarlyPieces(settings.work_dir, tried.number)
+    early_pieces = _EarlyPieces(settings.work_dir, tried)
     failed: set[int] = set()
     with (
         _held(logs.values()),
@@ -168,7 +175,7 @@ def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
             if result is None:
                 try:
                     result = rewrite_piece(piece, logs[piece.log_id], context)
-                    row = REWRITTEN, json.dumps(result)
+                    row = REWRITTEN, json.dumps(tried.ground.there(result))
                     syncs.start(piece.log_id, result.staged_files, partial(early_rows.add, row))
                 except (CorruptFileError, LogChangedError, OSError) as error:
                     # another try may be ahead: then the driver has perhaps swapped the group in
@@ -195,14 +202,15 @@ def _held(logs: Iterable[LogRules]) -> Iterator[None]:
 class _EarlyPieces:
     """The pieces that other tries of a rewrite task have finished, by their early rows."""
 
-    def __init__(self, work_dir: str, number: int) -> None:
-        self._rows = EarlyRows(work_dir, REWRITE, number)
+    def __init__(self, work_dir: str, tried: _Try) -> None:
+        self._rows = EarlyRows(work_dir, REWRITE, tried.number)
+        self._ground = tried.ground
         self._pieces: dict[tuple[int, int, int], Rewritten] = {}
         self._look()
 
     def _look(self) -> None:
         for _, value in self._rows.new():
-            result = Rewritten(*json.loads(value))
+            result = Rewritten(*self._ground.here(json.loads(value)))
             self._pieces.setdefault((result.log_id, result.group, result.number), result)
 
     def of(self, piece: Piece, look_again: bool = False) -> Rewritten | None:

@@ -36,6 +36,7 @@ class InspectOptions:
     top: int = 10  # how many of the keys with most versions, and with most bytes
     work_dir: str | None = None  # None: in the system's temporary directory
     master: str | None = None  # of Spark; None: that of spark-submit, or all cores of this host
+    executor_paths: tuple[tuple[str, str], ...] = ()  # a directory, and its name on executors
     session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own
     in_process: bool = False  # tasks in this process, one after another, and no Spark: small logs
 
@@ -66,7 +67,7 @@ def inspect(
     runner = TasksHere() if options.in_process else None
     settings = InspectSettings(
         as_of_ms=premises.as_of_ms,
-        choice=RunnerChoice(options.master, options.session, runner),
+        choice=RunnerChoice(options.master, options.session, runner, options.executor_paths),
         work_dir=work_dir,
         sample_bytes=EVERY_BYTE if options.sample_bytes is None else options.sample_bytes,
         heavy_keys=options.top,

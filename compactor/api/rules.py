@@ -53,6 +53,7 @@ class RunOptions:
     keep_for_ms: int | None = None  # first discard there what runs kept that began longer ago
     work_dir: str | None = None  # None: in the system's temporary directory
     master: str | None = None  # of Spark; None: that of spark-submit, or all cores of this host
+    executor_paths: tuple[tuple[str, str], ...] = ()  # a directory, and its name on executors
     session: "SparkSession | None" = None  # to use, and to leave open; else the run makes its own
     output: tuple[str, ...] = ()  # for each log directory the place of a copy to be cleaned instead
     compacted_only: bool = False  # copy no other logs

@@ -243,6 +243,7 @@ def _clean(
             horizons_from_ms=_horizons_from(asked),
             work_dir=asked.places.work_dir,
             master=options.master,
+            executor_paths=options.executor_paths,
             map_capacity=options.map_capacity,
             run_id=run_id,
             originals=originals,

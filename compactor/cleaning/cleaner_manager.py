@@ -77,6 +77,7 @@ class RunSettings:
     started_at_ms: int = field(default_factory=now_ms)  # of the command that it is a part of
     work_dir: str | None = None  # None: the system's temporary directory
     master: str | None = None  # None: what spark-submit says, or else this machine's cores
+    executor_paths: tuple[tuple[str, str], ...] = ()  # a directory here, and its name on executors
     map_capacity: int | None = None  # keys of a map, to stop where Kafka's cleaner would
     run_id: str = field(default_factory=lambda: secrets.token_hex(4))
     originals: "OriginalsKeeper | None" = None  # keeps what is replaced or deleted
@@ -167,7 +168,9 @@ def _runner(
     stopwatch: _Stopwatch,
     progress: ProgressSink,
 ) -> AbstractContextManager[TaskRunner]:
-    choice = RunnerChoice(settings.master, settings.session, settings.runner)
+    choice = RunnerChoice(
+        settings.master, settings.session, settings.runner, settings.executor_paths
+    )
     return open_runner(choice, logs, facts, progress, lambda: stopwatch.phase("session"))
 
 

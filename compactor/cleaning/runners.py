@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.spark import first_use
-from cleaner_jobs.spark.class_archive import cache_dir
+from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, cache_dir
 from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.executors import require_able_executors
@@ -26,6 +26,7 @@ class RunnerChoice(NamedTuple):
     master: str | None = None  # None: what spark-submit says, or else this machine's cores
     session: "SparkSession | None" = None  # to use, and to leave open
     runner: TaskRunner | None = None  # in the place of Spark
+    executor_paths: tuple[tuple[str, str], ...] = ()  # a directory here, and its name on executors
 
 
 @contextmanager
@@ -48,28 +49,28 @@ def open_runner(
 
     session = choice.session
     given = None if session is None else nullcontext(session.sparkContext)
-    with given or _spark(choice.master, logs, facts, progress, start) as spark:
+    with given or _spark(choice.master, facts, progress, start) as spark:
+        asked = require_able_executors(spark, logs, facts, choice.executor_paths)
         names = {log.log_id: f"{log.topic}-{log.partition}" for log in logs}
-        yield SparkTasks(spark, RunDescription(facts.run_id, names))
+        yield SparkTasks(spark, RunDescription(facts.run_id, names), asked)
 
 
 @contextmanager
 def _spark(
     master: str | None,
-    logs: Sequence[LogPlan],
     facts: RoundSettings,
     progress: ProgressSink,
     start: Callable[[], AbstractContextManager[None]],
 ) -> Iterator["SparkContext"]:
-    """A Spark of its own, whose executors can do their part."""
+    """A Spark of its own."""
     from cleaner_jobs.spark.spark_session import end_spark, start_spark
 
     with start():
-        use_java(os.environ, cache_dir(os.environ))
+        if SUBMITTED_VARIABLE not in os.environ:  # or Java is there already
+            use_java(os.environ, cache_dir(os.environ))
         first_use.prepare(os.environ, progress.message)
         spark = start_spark(master, "log-compactor", facts.work_dir)
     try:
-        require_able_executors(spark, logs, facts)
         yield spark
     finally:
         with undisturbed():

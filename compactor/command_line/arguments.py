@@ -50,6 +50,14 @@ def master(text: str | None) -> str | None:
     return text
 
 
+def executor_path(text: str) -> tuple[str, str]:
+    """HERE=THERE of `--executor-path`: what a directory of this host is called on executors."""
+    here, _, there = text.partition("=")
+    if not (here.startswith("/") and there.startswith("/")) or "=" in there:
+        raise UsageError(f"--executor-path {text}: expected two absolute paths, /data=/mnt/data")
+    return os.path.normpath(here), os.path.normpath(there)
+
+
 def metrics_file(path: str | None) -> str | None:
     """Where the metrics go: known by its extension, the only one that collectors look at."""
     if path is None:

@@ -21,6 +21,7 @@ def result_of(wanted: InspectArguments) -> Result:
         top=wanted.top,
         work_dir=wanted.work_dir,
         master=arguments.master(wanted.master),
+        executor_paths=tuple(map(arguments.executor_path, wanted.executor_paths)),
     )
     rules = replace(rules_of_settings(wanted.configuration), as_of=wanted.as_of)
     with shown_progress() as progress:

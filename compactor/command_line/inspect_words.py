@@ -10,6 +10,7 @@ from compactor.command_line.options import (
     LOGS,
     AsOf,
     Debug,
+    ExecutorPaths,
     Master,
     OneLogDir,
     OutputFormat,
@@ -60,6 +61,7 @@ def inspect(  # one parameter an option: this is how typer learns of them
     as_of: AsOf = None,
     work_dir: WorkDir = None,
     master: Master = None,
+    executor_path: ExecutorPaths = None,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
@@ -78,6 +80,7 @@ def inspect(  # one parameter an option: this is how typer learns of them
         as_of=as_of,
         work_dir=work_dir,
         master=master,
+        executor_paths=tuple(executor_path or ()),
         format=format_,
     )
     return Request(

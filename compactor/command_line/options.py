@@ -268,6 +268,17 @@ Master = Annotated[
         help="Spark master; by default the one of spark-submit, or all cores of this host",
     ),
 ]
+ExecutorPaths = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--executor-path",
+        metavar="HERE=THERE",
+        rich_help_panel=SPARK,
+        help="what a directory of this host is called on executors: /data=/mnt/data; may be "
+        "repeated, also for one directory, where executors differ: each takes the name that leads "
+        "to this run's files",
+    ),
+]
 Against = Annotated[
     str | None,
     typer.Option(

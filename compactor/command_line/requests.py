@@ -57,6 +57,7 @@ class RoundArguments:
     assume_fully_replicated: bool = False
     work_dir: str | None = None
     master: str | None = None
+    executor_paths: tuple[str, ...] = ()  # HERE=THERE
     map_capacity: int | None = None
     on_corrupt: OnCorrupt = OnCorrupt.SET_ASIDE
     wait_seconds: int = 0
@@ -128,6 +129,7 @@ class InspectArguments(NamedTuple):
     as_of: str | None
     work_dir: str | None
     master: str | None
+    executor_paths: tuple[str, ...]
     format: Format
 
 

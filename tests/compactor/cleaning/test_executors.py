@@ -1,6 +1,6 @@
 """What executors lack is told in one line, and one file of each log directory is looked for."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -8,7 +8,7 @@ import pytest
 
 from cleaner_jobs.spark import executor_check
 from cleaner_jobs.spark.executor_problem import ExecutorProblem, Lack
-from cleaner_jobs.task_values import RoundSettings, Source
+from cleaner_jobs.task_values import RoundSettings
 from compactor.cleaning.executors import require_able_executors
 from compactor.errors import RefusedError
 from storage.file_names import LOG, file_name
@@ -16,8 +16,10 @@ from tests.compactor.small_rounds import GROUPS, logs_in
 from tests.support.made_log import plan_of
 
 FACTS = RoundSettings("cafe", "/scratch/compactor-cafe", 0, 1, 2, False)
+NAMES = (("/data", "/mnt/data"),)
 SESSION = cast("Any", None)
-Asked = list[tuple[Sequence[Source], bool]]
+Asked = list[tuple[executor_check.Samples, bool]]
+LATE = "what those that come later are asked"
 
 
 @pytest.fixture
@@ -27,13 +29,18 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Asked]:
     def set_answer(*problems: ExecutorProblem) -> Asked:
         asked: Asked = []
 
-        def executor_problems(
-            _: Any, work_dir: str, samples: Sequence[Source], to_write: bool
-        ) -> list[ExecutorProblem]:
-            assert work_dir == FACTS.work_dir
+        def what_to_ask(
+            _: Any, work_dir: str, samples: executor_check.Samples, to_write: bool, names: Any
+        ) -> str:
+            assert (work_dir, names) == (FACTS.work_dir, NAMES)
             asked.append((samples, to_write))
+            return LATE
+
+        def executor_problems(_: Any, work_dir: str, late: str) -> list[ExecutorProblem]:
+            assert (work_dir, late) == (FACTS.work_dir, LATE)
             return list(problems)
 
+        monkeypatch.setattr(executor_check, "what_to_ask", what_to_ask)
         monkeypatch.setattr(executor_check, "executor_problems", executor_problems)
         return asked
 
@@ -46,13 +53,16 @@ def test_one_file_of_each_log_directory_is_looked_for(
     places = [(tmp_path / d, name) for d in ("a", "b") for name in ("orders-0", "orders-1")]
     logs = [plan_of(logs_in(*place), GROUPS, 12, log_id=n) for n, place in enumerate(places)]
     asked = answer()
-    require_able_executors(SESSION, logs, FACTS)
-    require_able_executors(SESSION, logs, FACTS._replace(dry_run=True))
+    late: object = require_able_executors(SESSION, logs, FACTS, NAMES)
+    assert late == LATE
+    require_able_executors(SESSION, logs, FACTS._replace(dry_run=True), NAMES)
     assert [to_write for _, to_write in asked] == [True, False]
     for samples, _ in asked:
         first = [tmp_path / d / "logs" / "orders-0" / file_name(0, LOG) for d in ("a", "b")]
-        assert [sample.path for sample in samples] == [str(path) for path in first]
-        assert [sample.log_inode for sample in samples] == [p.stat().st_ino for p in first]
+        assert [sample.path for sample in samples.files] == [str(path) for path in first]
+        assert [sample.log_inode for sample in samples.files] == [p.stat().st_ino for p in first]
+        in_turn = [Path(logs[number].path) for number in (0, 2, 1, 3)]
+        assert samples.directories == [str(path) for path in in_turn]
 
 
 @pytest.mark.parametrize(
@@ -63,18 +73,24 @@ def test_one_file_of_each_log_directory_is_looked_for(
                 ExecutorProblem(Lack.LOG_DIR, "/data/0.log: No such file or directory", ("b",)),
                 ExecutorProblem(Lack.PYTHON, 'Cannot run program "python9"', ("a", "b")),
             ],
-            'executor on a, b: Cannot run program "python9"; every executor needs this package, '
-            "under the Python that PYSPARK_PYTHON names",
+            'executor on a, b: Cannot run program "python9"; every executor needs this package and '
+            "what it requires, as the driver has it, under the Python that PYSPARK_PYTHON names",
         ),
         (
-            [ExecutorProblem(Lack.WORK_DIR, "/work", ("a", "b", "c", "d", "e"))],
-            "/work: is not the same directory on every executor (executor on a, b, c and 2 more); "
-            "--work-dir has to name one that all of them share",
+            [
+                ExecutorProblem(
+                    Lack.WORK_DIR, "/work: is another directory there", ("a", "b", "c", "d", "e")
+                )
+            ],
+            "executor on a, b, c and 2 more: /work: is another directory there; --work-dir has to "
+            "name a directory that the driver and all executors share, under its name here or one "
+            "of --executor-path",
         ),
         (
             [ExecutorProblem(Lack.LOG_DIR, "/data/0.log: No such file or directory", ("b",))],
             "executor on b: /data/0.log: No such file or directory; every executor has to reach "
-            "the log directories, to read and to write, under the paths that they have here",
+            "the log directories, to read and to write, under the paths that they have here or "
+            "those of --executor-path",
         ),
     ],
 )
@@ -83,5 +99,5 @@ def test_what_is_missing_is_refused_with_host_and_cause(
 ) -> None:
     answer(*problems)
     with pytest.raises(RefusedError) as raised:
-        require_able_executors(SESSION, [], FACTS)
+        require_able_executors(SESSION, [], FACTS, NAMES)
     assert str(raised.value) == line

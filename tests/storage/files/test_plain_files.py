@@ -43,6 +43,7 @@ PLAIN: dict[str, dict[str, str]] = {
     "the work directory of a run, through which driver and executors speak": {
         "cleaner_jobs": "task_values work_file",
         "cleaner_jobs.spark": "executor_check",
+        "cleaner_jobs.tasks": "ground",
         "compactor.cleaning": "cleaner_manager merged_entries work_dir",
     },
     "copies from descriptor to descriptor, with owner, mode and attributes of the source": {
