@@ -1,37 +1,41 @@
 """The configuration of topics: a table for a person, and a document."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.cells import cell_len
 
 from compactor.host.printable import counted, printable
 from compactor.inspect.topic_settings import TopicConfiguration
 from compactor.topic_config import json_value, value_text
 from compactor.views.report_json import JsonObject
 
+# The width of the column of values: a longer one moves what follows it, in its own line alone.
+_USUAL_VALUE = 16
 
-def configs_view(found: Sequence[TopicConfiguration]) -> RenderableType:
-    """A line for each setting, under the name of its topic."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("topic", "setting", "value", "set by"):
-        table.add_column(column, overflow="fold")
+
+def configs_lines(found: Sequence[TopicConfiguration]) -> Iterator[str]:
+    """A line for each topic, and under it one for each setting: name, value, set by.
+
+    Plain lines, since ten thousand topics have sixty thousand of them.
+    """
+    names = max((len(entry.name) for topic in found for entry in topic.entries), default=0)
+    yield counted(len({topic.topic for topic in found}), "topic")
     broker = None
     for topic in found:
         if topic.broker != broker:
             broker = topic.broker
-            table.add_row(Text(printable(f"{broker}:"), "bold"))
-        name = printable(topic.topic) + (" (deleted)" if topic.is_deleted else "")
-        for entry in topic.entries:
-            value = printable(value_text(entry.value))
-            table.add_row(Text(name), entry.name, Text(value), Text(printable(entry.source)))
-            name = ""
-        if not topic.entries:
-            table.add_row(Text(name), Text("nothing is known of it"), "", "")
-    topics = len({topic.topic for topic in found})
-    return Group(Text(counted(topics, "topic")), table)
+            yield f"\n{printable(f'{broker}:')}"
+        yield f"\n{printable(topic.topic)}{' (deleted)' if topic.is_deleted else ''}"
+        yield from _lines(topic, names)
+
+
+def _lines(topic: TopicConfiguration, names: int) -> Iterator[str]:
+    if not topic.entries:
+        yield "  nothing is known of it"
+    for entry in topic.entries:
+        value = printable(value_text(entry.value))
+        blanks = " " * max(0, _USUAL_VALUE - cell_len(value))
+        yield f"  {entry.name:{names}}  {value}{blanks}  {printable(entry.source)}"
 
 
 def configs_document(found: Sequence[TopicConfiguration]) -> JsonObject:
