@@ -7,7 +7,8 @@ functions of other modules are compiled into it: after a change there, kernels o
 source would work on one log. So the cache is checked against all modules that a kernel's imports.
 
 Where the source stands in a directory that this user cannot write to, what is kept beside it is
-read all the same: a packed environment brings kernels that no executor is to compile.
+read all the same: a packed environment brings kernels that no executor is to compile. A cache
+directory that NUMBA_CACHE_DIR names is the only one that is read.
 """
 
 import errno
@@ -100,8 +101,9 @@ class _KernelFiles(IndexDataCacheFile):
 
     def __init__(self, kept: str, beside: str, name: str, stamp: str) -> None:
         super().__init__(kept, name, stamp)  # type: ignore[no-untyped-call]
-        others = IndexDataCacheFile(beside, name, stamp) if beside != kept else None  # type: ignore[no-untyped-call]
-        self._beside = others
+        self._beside = None
+        if beside != kept and not os.environ.get("NUMBA_CACHE_DIR"):
+            self._beside = IndexDataCacheFile(beside, name, stamp)  # type: ignore[no-untyped-call]
 
     def load(self, key: object) -> Any:
         found = super().load(key)  # type: ignore[no-untyped-call]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from compactor import api
 from compactor.copy_names import MANIFEST
+from storage.files.freed_behind import wait_until_freed
 from storage.log.log_dir import list_log_dir
 from tests.disturbed.scenes import Place, Scene
 from tests.disturbed.stage import Files, Outcome, files_in, open_descriptors
@@ -49,6 +50,7 @@ class CopyStage:
         return found
 
     def left_open(self) -> list[str]:
+        wait_until_freed()  # what was removed is closed behind a run
         now = open_descriptors(self.place.root)
         new, self._known_open = now.items() - self._known_open.items(), now
         return sorted(f"{path} is left open" for _, path in new)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from storage.file_names import SEGMENT_SUFFIXES, SNAPSHOT, file_name
+from storage.files.freed_behind import wait_until_freed
 from tests.crash import checks
 from tests.crash.checks import Ends, Log
 from tests.crash.states import LOCK_FILE
@@ -105,6 +106,7 @@ class Stage:
 
     def left_open(self) -> list[str]:
         """Files that have been left open since this was last asked."""
+        wait_until_freed()  # what was removed is closed behind a run
         now = open_descriptors(self.place.root)
         new, self._known_open = now.items() - self._known_open.items(), now
         return sorted(f"{path} is left open" for _, path in new)

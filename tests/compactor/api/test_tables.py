@@ -49,7 +49,7 @@ def test_lists_of_results() -> None:
     assert api.to_arrow([undone]).to_pylist() == [
         {
             "log_dir": "/d", "topic": "t", "partition": 1, "status": status.value,
-            "reason": None, "segments": 2, "bytes": 7,
+            "reason": None, "reason_code": None, "segments": 2, "bytes": 7,
         }
     ]  # fmt: skip
     assert api.to_arrow([]).num_rows == 0

@@ -39,6 +39,15 @@ def test_what_is_kept_beside_the_source_is_used_where_nothing_can_be_written(
     assert sorted(path.name for path in (package / "__pycache__").iterdir()) == kept
 
 
+def test_a_cache_directory_that_is_named_is_the_only_one_that_is_read(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call(package) == "7 0"  # compiled, and kept beside the source
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "named"))
+    assert call(package) == "7 0"
+    assert call(package) == "7 1"
+
+
 @pytest.mark.parametrize(
     ("features", "problem"),
     [
