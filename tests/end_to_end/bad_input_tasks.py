@@ -133,12 +133,12 @@ def misbehaving(stage: str, behaviour: Behaviour) -> Iterator[None]:
     jobs: Any = task_job
     run_stage = jobs.run_stage
 
-    def run_hooked(spark: Any, job: task_job.StageJob, values: Any, take: Any) -> Any:
+    def run_hooked(spark: Any, job: task_job.StageJob, *given: Any) -> Any:
         if job.stage != stage:
-            return run_stage(spark, job, values, take)
+            return run_stage(spark, job, *given)
         jobs.TaskContext = _Hook(stage, behaviour)
         try:
-            return run_stage(spark, job, values, take)
+            return run_stage(spark, job, *given)
         finally:
             jobs.TaskContext = TaskContext
 
