@@ -55,7 +55,7 @@ def delete_records(
 
     The log start offset is raised, and segments that are wholly below it are removed. What is
     below it in the next segment stays on disk, and is shown to nobody. A topic whose cleanup.policy
-    is compact alone is refused, as by a broker, if --topic-configs or --set says so.
+    is compact alone is refused, as by a broker, if its settings are known.
 
     [dim]compactor log delete-records /data/kafka orders-0 --before 120000 --only-replica[/]
     """
@@ -99,7 +99,8 @@ def append(
             "--records",
             metavar="FILE",
             help="a JSON object a line, - for standard input: key, value (text, null, "
-            '{"hex": ...} or {"base64": ...}), timestamp (ms; now), headers ([[name, value], ...])',
+            '{"hex": ...} or {"base64": ...}), timestamp (ms; now), '
+            r"headers ([\[name, value], ...])",  # Rich takes brackets for markup
         ),
     ],
     codec: Annotated[

@@ -13,7 +13,14 @@ from compactor.command_line.log_requests import (
     ReadArguments,
     ReadFormat,
 )
-from compactor.command_line.options import Config, Debug, OutputFormat, Setting, TopicConfigs
+from compactor.command_line.options import (
+    Config,
+    Debug,
+    Metadata,
+    OutputFormat,
+    Setting,
+    TopicConfigs,
+)
 from compactor.command_line.requests import Format, Request
 from compactor.views.record_lines import Form
 
@@ -33,18 +40,18 @@ def offsets(  # one parameter an option: this is how typer learns of them
     topic_configs: TopicConfigs = None,
     config: Config = None,
     set_: Setting = None,
+    metadata: Metadata = None,
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Show where a log begins and ends, how far it is replicated and its transactions are decided,
-    its leader epochs, and the transactions that are open.
+    """Show where a log begins and ends, what is replicated and decided, and its transactions.
 
-    It is what a broker that starts would find. Nothing is changed and no lock taken; beside a
-    running broker it is the state of a moment.
+    Leader epochs and open transactions are listed. It is what a broker that starts would find.
+    Nothing is changed and no lock taken; beside a running broker it is the state of a moment.
 
     [dim]compactor log offsets /data/kafka orders-0 --at 2026-11-20T12:00:00Z[/]
     """
-    log = LogArguments(log_dir, topic_partition, topic_configs, config, tuple(set_ or ()))
+    log = LogArguments(log_dir, topic_partition, topic_configs, config, tuple(set_ or ()), metadata)
     wanted = OffsetsArguments(log, tuple(at or ()), format_)
     module = "compactor.command_line.log_offsets_command"
     return Request(
@@ -116,6 +123,7 @@ def read(  # one parameter an option: this is how typer learns of them
     topic_configs: TopicConfigs = None,
     config: Config = None,
     set_: Setting = None,
+    metadata: Metadata = None,
     debug: Debug = False,
 ) -> Request:
     """Show the records of a log as they stand in its files.
@@ -129,7 +137,9 @@ def read(  # one parameter an option: this is how typer learns of them
     [dim]compactor log read /data/kafka orders-0 --format parquet --output orders.parquet[/]
     """
     wanted = ReadArguments(
-        log=LogArguments(log_dir, topic_partition, topic_configs, config, tuple(set_ or ())),
+        log=LogArguments(
+            log_dir, topic_partition, topic_configs, config, tuple(set_ or ()), metadata
+        ),
         first=first,
         end=end,
         isolation=isolation.value,

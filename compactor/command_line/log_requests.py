@@ -21,11 +21,15 @@ class LogArguments(NamedTuple):
     topic_configs: str | None
     config: str | None
     settings: tuple[str, ...]
+    metadata: str | None = None
 
     @property
     def rules(self) -> api.Rules:
         given = ConfigurationArguments(
-            topic_configs=self.topic_configs, config=self.config, settings=self.settings
+            topic_configs=self.topic_configs,
+            config=self.config,
+            settings=self.settings,
+            metadata=self.metadata,
         )
         return rules_of_settings(given)
 

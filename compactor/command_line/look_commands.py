@@ -245,7 +245,7 @@ def report(
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Make one report of those of several hosts: the sum of all, and the worst exit code.
+    """Say how runs ended, by their reports: a line each, the sum of all, and the worst exit code.
 
     [dim]compactor report reports/*.json --report all.json[/]
     """

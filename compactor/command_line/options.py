@@ -48,7 +48,8 @@ Setting = Annotated[
         metavar="NAME=VALUE",
         rich_help_panel=CONFIGURATION,
         help="a setting for every topic; takes precedence over all files; may be repeated. "
-        "cleanup.policy needs --include, and changes no topic that has one in --topic-configs",
+        "plan and run take cleanup.policy=compact only with --include; it changes no topic that "
+        "has one in --topic-configs",
     ),
 ]
 Metadata = Annotated[

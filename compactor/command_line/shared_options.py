@@ -79,12 +79,15 @@ def _shared(  # one parameter an option: this is how typer learns of them
     topic_configs: TopicConfigs = None,
     config: Config = None,
     set_: Setting = None,
+    metadata: Metadata = None,
     allow_file_system: AllowFileSystem = None,
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> SharedArguments:
     return SharedArguments(
-        log=LogArguments(log_dir, topic_partition, topic_configs, config, tuple(set_ or ())),
+        log=LogArguments(
+            log_dir, topic_partition, topic_configs, config, tuple(set_ or ()), metadata
+        ),
         only_replica=only_replica,
         yes=yes,
         dry_run=dry_run,

@@ -15,6 +15,7 @@ from compactor.inspect.inspection import (
     SizeClass,
     Tombstones,
 )
+from compactor.round_report import LogStatus
 from compactor.views.fitting_table import Column, table_lines
 from compactor.views.plain_values import plain
 from compactor.views.report_json import JsonObject
@@ -39,6 +40,14 @@ _COLUMNS = (
     Column("tombstones", 4),
     Column("codecs", 5, is_text=True),
 )
+
+
+_WORDS = {  # by the outcome in a plan
+    "to-clean": "clean it",
+    LogStatus.PASSED_OVER.value: "pass it over",
+    LogStatus.SET_ASIDE.value: "set it aside",
+    "not planned for": "not look at it",
+}
 
 
 def _overview(logs: Sequence[LogInspection], width: int) -> list[Text]:
@@ -93,7 +102,7 @@ def _facts(log: LogInspection) -> Iterator[tuple[str, str]]:
     read = f", {size_text(log.read_bytes)} of it read as a sample" if log.is_sample else ""
     segments = counted(log.segments, "segment")
     yield "log", f"{size_text(log.bytes)} in {segments}{read}"
-    yield "a round would", log.plan
+    yield "a round would", _would(log.plan)
     if log.first_ms is not None and log.last_ms is not None:
         yield "time", f"{iso_time(log.first_ms)} to {iso_time(log.last_ms)}"
     for kind in log.kinds:
@@ -124,6 +133,12 @@ def _facts(log: LogInspection) -> Iterator[tuple[str, str]]:
         )
     if log.gains_nothing:
         yield "compaction", "would gain nothing: no duplicate, no tombstone, nothing aborted"
+
+
+def _would(plan: str) -> str:
+    """What a round would do with the log, as a sentence goes on."""
+    outcome, colon, why = plan.partition(": ")
+    return f"{_WORDS.get(outcome, outcome)}{colon}{why}"
 
 
 def _key_facts(log: LogInspection) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from compactor.planning.candidate import Judgement
 from compactor.planning.inventory import LogSize
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.selection import inactive_from
+from compactor.reason_codes import ReasonCode
 from compactor.round_report import CleaningReport, LogReport, LogStatus
 
 ELIGIBLE = "eligible"  # what a plan takes on; the other words are those of LogStatus
@@ -61,6 +62,7 @@ class LogMeasures:
     counted_as: str
     reason: str | None
     values: Mapping[str, float]
+    reason_code: ReasonCode | None = None  # of a log that is not, or was not, cleaned
 
     @property
     def name(self) -> str:
@@ -124,6 +126,7 @@ def _left(report: LogReport, values: Mapping[str, float]) -> LogMeasures:
         counted_as=counted_as,
         reason=report.reason,
         values=values,
+        reason_code=report.reason_code,
     )
 
 

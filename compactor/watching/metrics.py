@@ -114,6 +114,7 @@ def _of_plan(plan: Measures | None) -> Iterator[Metric]:
     for log in plan.logs:
         state.add_metric([*_labels(log), log.counted_as], 1)
     yield state
+    yield _not_cleaned("compactor_log_not_cleaned_info", plan.logs)
     for measure, (name, what) in _LOG_METRICS.items():
         values = ((log, log.values[measure]) for log in plan.logs if measure in log.values)
         yield _of_logs(name, what, values)
@@ -143,6 +144,19 @@ def _of_run(run: CleaningReport | None) -> Iterator[Metric]:
     yield _of_logs("compactor_run_log_before_bytes", "bytes of the segments rewritten", before)
     after = ((log, log.bytes_after) for log in done)
     yield _of_logs("compactor_run_log_after_bytes", "bytes of what was written instead", after)
+    freed = ((log, log.bytes_before - log.bytes_after) for log in done)
+    yield _of_logs("compactor_run_log_freed_bytes", "the difference", freed)
+    left = [log for log in run.logs if log.status in (LogStatus.FAILED, LogStatus.SET_ASIDE)]
+    yield _not_cleaned("compactor_run_log_not_cleaned_info", left)
+
+
+def _not_cleaned(name: str, logs: Iterable[_Log]) -> Metric:
+    what = "1 for why the log is not cleaned"
+    family = GaugeMetricFamily(name, what, labels=(*_LOG, "reason_code"))
+    for log in logs:
+        if log.reason_code is not None:
+            family.add_metric([*_labels(log), log.reason_code.value], 1)
+    return family
 
 
 def _counts(command: str, by_status: Mapping[str, float]) -> Metric:

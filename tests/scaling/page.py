@@ -30,6 +30,7 @@ def tables(measured: Measured) -> str:
         _points(measured.points, model),
         *_parallel(measured.parallel, model),
         "### Large rounds",
+        "By processor time alone. Where the disk is slower than the cores, the disk decides.",
         _large(model),
         "### What they come to, simulated",
         _simulated(),
@@ -75,7 +76,14 @@ def _parallel(points: Sequence[ParallelPoint], model: Model) -> Iterator[str]:
         said = model.seconds(point.size, 1), model.seconds(point.size, 2)
         seconds = (point.start_seconds, point.seconds, point.processor_seconds)
         rows.append([point.master, *(f"{each:.1f}" for each in (*seconds, *said))])
-    head = ["master", "start, s", "round, s", "processor, s", "model, 1 core", "model, 2 cores"]
+    head = [
+        "master",
+        "start, waiting s",
+        "round, waiting s",
+        "processor, s",
+        "model, 1 core",
+        "model, 2 cores",
+    ]
     yield markdown(head, rows)
 
 

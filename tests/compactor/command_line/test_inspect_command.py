@@ -21,6 +21,12 @@ def test_a_few_logs_are_shown_with_all_that_there_is_to_say(log_dir: Path) -> No
     for words in ("4, 3 of them live", "1 of 5 records with a key", "1 have no delete horizon yet"):
         assert words in ended.out
     assert ended.summary["status"] == "ok"
+    assert "  a round would  clean it\n" in ended.out
+
+
+def test_what_a_round_would_do_goes_on_in_words(log_dir: Path) -> None:
+    ended = run_command("inspect", log_dir, "orders-0")
+    assert "  a round would  pass it over: cleanup.policy is not known" in ended.out, ended.error
 
 
 def test_a_script_gets_every_count(log_dir: Path) -> None:

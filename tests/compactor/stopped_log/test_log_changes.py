@@ -13,9 +13,11 @@ from compactor import api
 from compactor.errors import RefusedError
 from compactor.stopped_log.changes import Outcome
 from storage.formats import checkpoint, clean_shutdown
+from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.stopped_log.kafka_answers import answers
 from tests.compactor.stopped_log.made_logs import CLOCK_MS, LOG_END, files_in, make
 from tests.compactor.test_log_dir_lock import other_process
+from tests.storage.log.test_cluster_metadata import A, batches, config, log, topic
 from tests.support.local_command import Ended, run_command
 
 NAME = "orders-0"
@@ -151,6 +153,22 @@ class TestDeleteRecords:
             configs.write_text(f'{{"orders": {{"cleanup.policy": "{policy}"}}}}')
             dry = run_command("log", "delete-records", made, NAME, *words, "--dry-run")
             assert (dry.code, "log start offset: 0 becomes 5" in dry.out) == (0, True)
+
+    def test_a_metadata_log_says_how_the_topic_is_configured(
+        self, made: Path, tmp_path: Path
+    ) -> None:
+        """In LOG_DIR itself, or where --metadata says; without one Kafka's default holds."""
+        words = ["log", "delete-records", made, NAME, "--before", 5, "--only-replica", "--dry-run"]
+        assert run_command(*words).code == 0
+        there = tmp_path / "elsewhere" / METADATA_DIR
+        there.mkdir(parents=True)
+        policy = config("cleanup.policy", "compact", NAME.removesuffix("-0"))
+        log(there, 0, batches(0, topic(NAME.removesuffix("-0"), A), policy))
+        named = run_command(*words, "--metadata", there.parent)
+        assert (named.code, "no records of such a topic" in named.error) == (3, True)
+        there.rename(made / METADATA_DIR)
+        found = run_command(*words)
+        assert (found.code, "no records of such a topic" in found.error) == (3, True)
 
 
 class TestTruncate:

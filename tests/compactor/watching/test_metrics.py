@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from compactor.reason_codes import ReasonCode
 from compactor.round_report import CleaningReport, LogReport, LogStatus, PhaseReport
 from compactor.watching.measures import LogMeasures, Measures
 from compactor.watching.metrics import SUCCESS, Ending, metrics_text
@@ -26,7 +27,7 @@ PLAN = Measures(
     tuple(VALUES),
     (
         LogMeasures('/da"ta\n', "orders", 0, "eligible", None, VALUES),
-        LogMeasures("/data", "users", 1, "passed_over", "clean", CLEAN),
+        LogMeasures("/data", "users", 1, "passed_over", "clean", CLEAN, ReasonCode.BELOW_RATIO),
         LogMeasures("/data", "x", 2, "set_aside", "damaged", {}),
     ),
     {"eligible": 1, "passed_over": 1, "set_aside": 1},
@@ -41,7 +42,15 @@ RUN = CleaningReport(
     seconds=3.0,
     logs=(
         LogReport("/data", "orders", 0, LogStatus.CLEANED, bytes_before=1000, bytes_after=10),
-        LogReport("/data", "orders", 1, LogStatus.FAILED, reason="full", bytes_before=5),
+        LogReport(
+            "/data",
+            "orders",
+            1,
+            LogStatus.FAILED,
+            reason="full",
+            bytes_before=5,
+            reason_code=ReasonCode.NO_ROOM,
+        ),
     ),
     phases=(PhaseReport("scan", 1.25, 1000), PhaseReport("swap", 0.5, 0)),
 )
@@ -79,6 +88,8 @@ def test_of_a_plan() -> None:
     assert ("compactor_log_oldest_dirty_timestamp_seconds", users) not in found
     assert found["compactor_log_state", of_log("/data", "x", 2, state="set_aside")] == 1
     assert ("compactor_log_size_bytes", of_log("/data", "x", 2)) not in found
+    reasons = [dict(labels) for name, labels in found if name == "compactor_log_not_cleaned_info"]
+    assert reasons == [dict(of_log("/data", "users", 1, reason_code="below-dirty-ratio"))]
     counted = {dict(k[1])["status"]: v for k, v in found.items() if k[0] == "compactor_logs"}
     assert counted == {"eligible": 1, "passed_over": 1, "set_aside": 1}
 
@@ -90,6 +101,9 @@ def test_of_a_run() -> None:
     assert found["compactor_run_log_before_bytes", of_log("/data", "orders", 0)] == 1000
     assert found["compactor_run_log_after_bytes", of_log("/data", "orders", 0)] == 10
     assert ("compactor_run_log_before_bytes", of_log("/data", "orders", 1)) not in found
+    assert found["compactor_run_log_freed_bytes", of_log("/data", "orders", 0)] == 990
+    reason = of_log("/data", "orders", 1, reason_code="no-room")
+    assert found["compactor_run_log_not_cleaned_info", reason] == 1
     counted = {dict(k[1])["status"]: v for k, v in found.items() if k[0] == "compactor_logs"}
     assert counted == {
         "cleaned": 1,
