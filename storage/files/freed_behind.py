@@ -12,8 +12,8 @@ same directory: there files are removed in the usual way.
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 
 from storage.files import backends
 from storage.files.mount_table import LOCAL_TYPES
@@ -25,8 +25,9 @@ Close = Callable[[], object]  # closes one file
 
 _threads = ThreadPoolExecutor(THREADS, "closes removed files")  # begins a thread when it has to
 _lock = threading.Lock()
-_begun: deque[Future[object]] = deque()
-_held_back: list[Close] = []
+_begun: deque[Future[None]] = deque()
+_held_back: deque[Close] = deque()
+_to_close: deque[Close] = deque()
 _holding_back = 0  # how many ask for it
 
 
@@ -43,7 +44,7 @@ def close_behind(closes: Sequence[Close]) -> None:
     """Have files closed whose names are gone. Come back before they are, unless there are many."""
     with _lock:
         _held_back.extend(closes)
-        too_many = len(_held_back) + len(_begun) > MOST_OPEN
+        too_many = len(_held_back) + len(_to_close) > MOST_OPEN
         if not _holding_back or too_many:
             _begin()
     if too_many:
@@ -72,6 +73,7 @@ def wait_until_freed() -> None:
     with _lock:
         _begin()
         begun = list(_begun)
+    wait(begun)
     for future in begun:
         future.result()
 
@@ -79,5 +81,25 @@ def wait_until_freed() -> None:
 def _begin() -> None:
     while _begun and _begun[0].done():
         _begun.popleft()
-    _begun.extend(_threads.submit(close) for close in _held_back)
-    _held_back.clear()
+    while _held_back:
+        _to_close.append(_held_back.popleft())
+    try:
+        for _ in range(min(THREADS, len(_to_close))):
+            _begun.append(_threads.submit(_close_all))
+    except RuntimeError:  # no thread can be begun, or the process is about to end
+        _close_all()
+
+
+def _close_all() -> None:
+    """Whoever does it takes each file away from the others: a number that is closed twice may be
+    another file's by then. `submit` may keep a job though it has raised.
+    """
+    while True:
+        try:
+            close = _to_close.popleft()
+        except IndexError:
+            return
+        # the name is gone and nobody reads this file again: what the disk failed to write of it
+        # is lost to nobody, and the system closes it all the same
+        with suppress(OSError):
+            close()

@@ -1,8 +1,12 @@
 """Files are removed while they are open, and closed by threads."""
 
+import errno
 import os
 import threading
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,6 +90,52 @@ def test_an_error_holds_nothing_back() -> None:
         raise OSError("a full disk")
     wait_until_freed()
     assert file.is_closed
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("can't start new thread"), KeyboardInterrupt()], ids=["thread", "Ctrl-C"]
+)
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_each_is_closed_once_though_a_thread_could_not_be_begun(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, is_kept: bool
+) -> None:
+    """By then its number may be that of another file. `submit` keeps a job, then begins a thread."""
+    wait_until_freed()
+    closed: list[int] = []
+    submit, kept = freed_behind._threads.submit, list[Any]()
+
+    def fail(job: Any, *arguments: Any) -> Any:
+        if kept:
+            raise error
+        kept.append((job, *arguments))
+        if is_kept:
+            raise error
+        return submit(job, *arguments)
+
+    closes = [partial(closed.append, number) for number in range(4)]
+    with monkeypatch.context() as patch:
+        patch.setattr(freed_behind._threads, "submit", fail)
+        with suppress(KeyboardInterrupt):
+            close_behind(closes)
+    for job in kept * is_kept:
+        submit(*job)
+    close_behind([partial(closed.append, 4)])
+    wait_until_freed()
+    assert sorted(closed) == [0, 1, 2, 3, 4]
+
+
+def test_an_error_of_the_disk_at_the_close_of_what_has_no_name_is_nobodys() -> None:
+    """The files behind it are closed, and the next who waits is not told."""
+    file = Slow(is_told=True)
+
+    def fail() -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with closing_held_back():
+        close_behind([fail, fail, fail, file.close])
+    wait_until_freed()
+    assert file.is_closed
+    wait_until_freed()
 
 
 @pytest.mark.parametrize(
