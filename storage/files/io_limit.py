@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from struct import Struct
 
 IDLE_SECONDS = 0.25  # of the rate that may be made up for after less was asked for
+PATIENCE_SECONDS = 1.0  # with a process that holds the lock, and may have been stopped
 _PAID_AT = Struct("<d")  # seconds of the monotonic clock, which is one for all processes of a host
 
 
 class _Limit:
     def __init__(self, path: str | None, bytes_per_second: int) -> None:
-        self.is_of = path, bytes_per_second
         self._seconds_a_byte = 1 / bytes_per_second
         self._descriptor = (
             os.memfd_create("io-limit")
@@ -31,6 +31,7 @@ class _Limit:
         )
         self._threads = threading.Lock()  # a lock on the file is one of the process
         self._lifted = threading.Event()
+        self._patience = PATIENCE_SECONDS
 
     def take(self, size_bytes: int) -> None:
         now = time.monotonic()
@@ -40,33 +41,55 @@ class _Limit:
 
     def _move_on(self, now: float, seconds: float) -> float:
         """When the caller may begin, if others have to be waited for."""
-        with self._threads, self._locked():
-            data = os.pread(self._descriptor, _PAID_AT.size, 0)
-            paid_at = _PAID_AT.unpack(data)[0] if len(data) == _PAID_AT.size else now
-            begin: float = max(paid_at, now - IDLE_SECONDS)
-            os.pwrite(self._descriptor, _PAID_AT.pack(begin + seconds), 0)
+        with self._threads:
+            if self._descriptor < 0:  # it has ended since: the number may be another file's
+                return now
+            with self._locked():
+                data = os.pread(self._descriptor, _PAID_AT.size, 0)
+                paid_at = _PAID_AT.unpack(data)[0] if len(data) == _PAID_AT.size else now
+                begin: float = max(paid_at, now - IDLE_SECONDS)
+                os.pwrite(self._descriptor, _PAID_AT.pack(begin + seconds), 0)
         return begin
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         with contextlib.suppress(OSError):  # a file system without locks: now and then one forgets
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            self._lock()
         try:
             yield
         finally:
             with contextlib.suppress(OSError):
                 fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
+    def _lock(self) -> None:
+        """Or go on without, where another does not let go of it: nobody hangs by a limit."""
+        give_up_at = time.monotonic() + self._patience
+        while True:
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if self._lifted.is_set() or time.monotonic() >= give_up_at:
+                    self._patience = 0.0  # until it is free again
+                    return
+                self._lifted.wait(0.001)
+            else:
+                self._patience = PATIENCE_SECONDS
+                return
+
     def lift(self) -> None:
         self._lifted.set()
 
     def close(self) -> None:
+        """Who still asks does not wait."""
         self.lift()
         with self._threads:
-            os.close(self._descriptor)
+            own, self._descriptor = self._descriptor, -1
+            os.close(own)
 
 
-_current: _Limit | None = None
+_changing = threading.Lock()
+_limits: list[_Limit] = []  # which begin and end in any order, where several threads begin some
+_current: _Limit | None = None  # the last of them
 
 
 @contextlib.contextmanager
@@ -79,12 +102,17 @@ def limited(bytes_per_second: int | None, path: str | None = None) -> Iterator[N
     if bytes_per_second is None:
         yield
         return
-    before, _current = _current, _Limit(path, bytes_per_second)
+    own = _Limit(path, bytes_per_second)
+    with _changing:
+        _limits.append(own)
+        _current = own
     try:
         yield
     finally:
-        mine, _current = _current, before
-        mine.close()
+        with _changing:
+            _limits.remove(own)
+            _current = _limits[-1] if _limits else None
+        own.close()
 
 
 def take(size_bytes: int) -> None:

@@ -99,7 +99,7 @@ def test_an_error_holds_nothing_back() -> None:
 def test_each_is_closed_once_though_a_thread_could_not_be_begun(
     monkeypatch: pytest.MonkeyPatch, error: BaseException, is_kept: bool
 ) -> None:
-    """By then its number may be that of another file. `submit` keeps a job, then begins a thread."""
+    """By then its number may be another file's. `submit` keeps a job, then begins a thread."""
     wait_until_freed()
     closed: list[int] = []
     submit, kept = freed_behind._threads.submit, list[Any]()

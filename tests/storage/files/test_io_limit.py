@@ -1,6 +1,8 @@
 """A limit on reading and writing: shared by processes and threads, lifted by an error, else off."""
 
+import fcntl
 import multiprocessing
+import os
 import threading
 import time
 from pathlib import Path
@@ -8,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from storage.files import io_limit
-from storage.files.io_limit import IDLE_SECONDS, is_limited, lifted_by_errors, limited, take
+from storage.files.io_limit import (
+    IDLE_SECONDS,
+    PATIENCE_SECONDS,
+    is_limited,
+    lifted_by_errors,
+    limited,
+    take,
+)
 
 MB = 1_000_000
 
@@ -108,3 +117,60 @@ def test_a_limit_ends_with_its_block_and_gives_way_to_an_inner_one(clock: Clock)
         assert is_limited()
     assert not is_limited()
     assert io_limit._current is None
+
+
+def test_limits_end_in_any_order_each_by_itself(clock: Clock) -> None:
+    """Two calls at once, of which the first ends first."""
+    first, second = limited(1000 * MB), limited(MB)
+    with first:
+        second.__enter__()
+    assert is_limited()
+    for _ in range(11):
+        take(MB)
+    assert clock.now >= 1010 - IDLE_SECONDS
+    second.__exit__(None, None, None)
+    assert not is_limited()
+
+
+def test_who_comes_late_does_not_touch_the_file_that_has_the_number_by_then(
+    tmp_path: Path, clock: Clock
+) -> None:
+    with limited(MB):
+        late = io_limit._current
+        assert late is not None
+        number = late._descriptor
+    other = tmp_path / "other"
+    opened = os.open(other, os.O_RDWR | os.O_CREAT)
+    if opened != number:
+        os.dup2(opened, number)
+        os.close(opened)
+    try:
+        late.take(1000 * MB)
+    finally:
+        os.close(number)
+    assert other.read_bytes() == b"" and clock.now == 1000
+
+
+def test_nobody_hangs_by_a_process_that_was_stopped_with_the_lock(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """Whoever gives up once does not wait again, until the lock is free."""
+    path = tmp_path / "limit"
+    with path.open("wb") as holder, limited(1000 * MB, str(path)):
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        take(1)
+        assert clock.now == pytest.approx(1000 + PATIENCE_SECONDS, abs=0.01)
+        for _ in range(1000):
+            take(1)
+        assert clock.now < 1000.1 + PATIENCE_SECONDS
+        assert len(path.read_bytes()) == 8  # it counts all the same
+
+
+def test_nor_once_the_limit_is_lifted(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "limit"
+    with path.open("wb") as holder, limited(MB, str(path)):
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        with pytest.raises(KeyboardInterrupt), lifted_by_errors():
+            raise KeyboardInterrupt
+        take(1)
+    assert clock.now == 1000
