@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
+from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.files.freed_behind import Close, close_behind, frees_behind
 
@@ -70,7 +71,8 @@ def _remove_open(files: Files, paths: Sequence[str]) -> None:
     held: list[Close] = []
     try:
         for path in paths:
-            with suppress(OSError):  # what cannot be opened is removed all the same
+            # what cannot be opened, or is no file, is removed all the same
+            with suppress(OSError, CorruptFileError):
                 held.append(files.open(path).__exit__)
         _remove_each(files, paths)
     finally:

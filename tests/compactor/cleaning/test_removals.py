@@ -98,3 +98,21 @@ def test_what_cannot_be_removed_is_told_and_keeps_nothing_else(
     assert list(tmp_path.iterdir()) == []
     for file in held:
         file.__exit__()
+
+
+@pytest.mark.parametrize("log_bytes", [0, LARGE])
+def test_a_link_in_the_place_of_a_file_is_removed_and_keeps_nothing_else(
+    four: Sequence[str], log_bytes: int, held: list[OpenFile], tmp_path: Path
+) -> None:
+    other = tmp_path.parent / "other"
+    other.write_bytes(b"other")
+    Path(four[1]).unlink()
+    Path(four[1]).symlink_to(other)
+    with ThreadPoolExecutor(1) as threads:
+        removals = Removals(threads, LOCAL)
+        removals.begin(log_bytes, four)
+        removals.finish()
+    assert list(tmp_path.iterdir()) == [] and other.read_bytes() == b"other"
+    assert len(held) == (3 if log_bytes else 0)
+    for file in held:
+        file.__exit__()
