@@ -221,9 +221,18 @@ class LogInJoining:
         for step in self._hashed:
             step.result()
         with naming(self.path):
+            self._check_size(out.fileno())
             finish_like(out.fileno(), self._model)
             # by this descriptor: another one may not see an error from before it was opened
             os.fsync(out.fileno())
+
+    def _check_size(self, descriptor: int) -> None:
+        """Each piece was hashed where it was to stand; nothing else may stand there."""
+        spans_bytes = sum(span.log_bytes for span in self._spans)
+        size = os.fstat(descriptor).st_size
+        if not size == self.log_bytes == spans_bytes:
+            problem = f"{size} bytes are there, {self.log_bytes} were joined of {spans_bytes}"
+            raise WorkFileError(self.path, min(size, spans_bytes), problem)
 
     def _opened(self, stands: bool = False) -> FileIO:
         """stands: whether the file is there already."""

@@ -31,22 +31,24 @@ class EarlyJoin:
         self._waiting: dict[int, Rewritten] = {}  # by number: pieces before them are missing
         self._next = 0
         self._log: LogInJoining | None = None
-        self._problem: Exception | None = None
+        self._problem: BaseException | None = None
         self._is_over = False
 
     def add(self, piece: Rewritten) -> None:
         """Join a piece, and those that waited for it, if it is their turn.
 
-        What goes wrong is for `finish`.
+        What goes wrong is for `finish`; what is no fault of a file is raised here, too.
         """
         with self._lock:
             self._waiting[piece.number] = piece
             try:
                 while not self._is_over and self._next in self._waiting:
                     self._add(self._waiting.pop(self._next))
-            except (CorruptFileError, OSError) as error:
+            except BaseException as error:  # whatever it is, bytes may stand there that none counts
                 self._problem, self._is_over = error, True
                 self._discard()  # others may need the room
+                if not isinstance(error, (CorruptFileError, OSError)):
+                    raise
 
     def _add(self, piece: Rewritten) -> None:
         log = self._opened()
@@ -90,6 +92,7 @@ class EarlyJoin:
     def _discard(self) -> None:
         log, self._log = self._log, None
         if log is not None:
-            log.__exit__()
+            with suppress(OSError):  # nobody reads it any more
+                log.__exit__()
             with suppress(OSError):  # the round sweeps it
                 filesystem.remove(log.path)

@@ -5,12 +5,15 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from io import FileIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import xxhash
 
+from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.task_values import Rewritten, Source
 from cleaner_jobs.tasks.cleaned_segment import BATCH_FACTS
 from cleaner_jobs.work_file import write_checked
@@ -363,3 +366,65 @@ def test_what_goes_wrong_early_makes_room_at_once_and_is_raised_at_the_end(
         segments = joined_segments(group.plan, group.sources, group.pieces)
         with pytest.raises(OSError, match="No space"):
             join.finish(group.pieces, segments)
+
+
+def test_so_is_what_is_no_fault_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes when a piece is copied and not yet counted: it must not be put there once more."""
+    group = Group(tmp_path)
+    before = files_of(group.partition)
+    check = assembly.LogInJoining._hash
+
+    def fail(self: assembly.LogInJoining, step: Any, *arguments: Any) -> None:
+        if step is assembly._check_whole and self.log_bytes > group.pieces[0].log_bytes:
+            raise MemoryError
+        check(self, step, *arguments)
+
+    with closing(EarlyJoin(group.plan, group.sources, "run")) as join:
+        join.add(group.pieces[0])
+        with monkeypatch.context() as patch:
+            patch.setattr(assembly.LogInJoining, "_hash", fail)
+            with pytest.raises(MemoryError):
+                join.add(group.pieces[1])
+        segments = joined_segments(group.plan, group.sources, group.pieces)
+        with pytest.raises(MemoryError):
+            join.finish(group.pieces, segments)
+    assert files_of(group.partition) == before
+
+
+@pytest.mark.parametrize("more", [b"", b"x"])
+def test_a_joined_log_is_as_long_as_its_pieces(tmp_path: Path, more: bytes) -> None:
+    """Every piece is there, and right; and something stands behind them."""
+    group = Group(tmp_path)
+    with closing(EarlyJoin(group.plan, group.sources, "run")) as join:
+        for each in group.pieces:
+            join.add(each)
+        staged = group.partition / STAGED
+        staged.write_bytes(staged.read_bytes() + more)
+        segments = joined_segments(group.plan, group.sources, group.pieces)
+        if not more:
+            join.finish(group.pieces, segments)
+            return
+        size = sum(map(len, BATCHES))
+        with pytest.raises(WorkFileError, match=f"{size + 1} bytes are there, {size} were") as told:
+            join.finish(group.pieces, segments)
+        assert (told.value.path, told.value.position) == (str(staged), size)
+
+
+def test_an_error_of_the_disk_at_the_end_of_what_is_given_up_is_nobodys(tmp_path: Path) -> None:
+    group = Group(tmp_path)
+    before = files_of(group.partition)
+    join = EarlyJoin(group.plan, group.sources, "run")
+    join.add(group.pieces[0])
+    assert join._log is not None and join._log._out is not None
+
+    class Broken(FileIO):
+        def close(self) -> None:
+            was_open = not self.closed
+            super().close()
+            if was_open:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    join._log._out.close()
+    join._log._out = Broken(group.partition / STAGED, "r+b")
+    join.close()
+    assert files_of(group.partition) == before
