@@ -85,8 +85,8 @@ class EarlyJoin:
 
     def close(self) -> None:
         """Add nothing more, and leave nothing of what was not finished."""
+        self._is_over = True  # for who adds at this moment, too: the piece at hand is the last
         with self._lock:
-            self._is_over = True
             self._discard()
 
     def _discard(self) -> None:

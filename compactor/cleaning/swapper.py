@@ -107,6 +107,7 @@ class GroupSwapper:
         self._removers = ThreadPoolExecutor(SWAP_THREADS)
         self._swapped_groups = 0  # of all logs
         self._joins: dict[tuple[int, int], EarlyJoin] = {}  # by log id and group
+        self._over: set[int] = set()  # logs of which nothing is joined any more
 
     def __enter__(self) -> "GroupSwapper":
         return self
@@ -150,6 +151,8 @@ class GroupSwapper:
         from compactor.cleaning.early_join import EarlyJoin
 
         with self._lock:
+            if plan.log_id in self._over:
+                return
             join = self._joins.get((plan.log_id, piece.group))
             if join is None and len(self._joins) < SWAP_THREADS:
                 join = EarlyJoin(plan, sources_of(plan)[piece.group], self._run_id)
@@ -161,11 +164,24 @@ class GroupSwapper:
         if not self._stop.is_set():
             join.add(piece)
 
+    def _give_up_joins(self, log_id: int) -> None:
+        """Others may need the room of what is joined of a log, and the time."""
+        with self._lock:
+            self._over.add(log_id)
+            joins = {key: join for key, join in self._joins.items() if key[0] == log_id}
+        for key, join in joins.items():
+            join.close()
+            with self._lock:  # only now: until then a swap that is begun waits for it
+                self._joins.pop(key, None)
+
     def stop(self, log_id: int) -> None:
         """Begin no other group of a log: something is wrong with it."""
         with self._lock:
             if log_id in self._queues:
                 self._queues[log_id].stopped = True
+            self._over.add(log_id)
+            if any(of == log_id for of, _ in self._joins):
+                self._working.append(self._threads.submit(self._give_up_joins, log_id))
 
     def finish(self) -> dict[int, Swapped]:
         """Wait for all groups that were given, but those behind one that failed or is missing.
@@ -200,6 +216,7 @@ class GroupSwapper:
             _fail(queue, error)
             broke_off = _is_between_swaps(self._files, queue.plan.path)
             queue.swapped = queue.swapped._replace(broke_off=broke_off)
+            self._give_up_joins(queue.plan.log_id)
         return queue.swapped.groups - before
 
     def _count(self, groups: int) -> None:

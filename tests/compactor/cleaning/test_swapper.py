@@ -13,7 +13,7 @@ import pytest
 import xxhash
 
 from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.task_values import Part
+from cleaner_jobs.task_values import Part, Rewritten
 from compactor.cleaning import swapper
 from compactor.cleaning.log_report import SWAP_BROKE_OFF_NOTE
 from compactor.cleaning.stage_values import FinishedGroup
@@ -315,3 +315,47 @@ def test_whoever_gives_the_next_group_gets_the_error(tmp_path: Path, swapped: li
         with pytest.raises(OSError, match="nobody listens"):
             groups.give(other, finished(0, tmp_path))
     assert swapped == [0]
+
+
+def joined_early(plan: LogPlan) -> list[str]:
+    return [name for name in os.listdir(plan.path) if name.endswith("-joined")]
+
+
+def piece_of(number: int, root: Path) -> Rewritten:
+    """The first piece of a group of which others are missing."""
+    return filled(number, root).rewritten[0]._replace(facts_file="later")
+
+
+def test_nothing_is_joined_of_a_log_that_is_stopped(tmp_path: Path, swapped: list[int]) -> None:
+    """What is there makes room at once."""
+    plan = plan_in(tmp_path)
+    with GroupSwapper("run", NoProgress()) as groups:
+        groups.give_piece(plan, piece_of(1, tmp_path))
+        groups._working[-1].result()
+        assert joined_early(plan) == [f"{4:020}.log.compactor-run-joined"]
+        groups.stop(plan.log_id)
+        groups._working[-1].result()
+        assert joined_early(plan) == [] and not groups._joins
+        groups.give_piece(plan, piece_of(1, tmp_path))
+        groups.give_piece(plan, piece_of(2, tmp_path))
+        groups.finish()
+        assert joined_early(plan) == [] and not groups._joins
+    assert swapped == []
+
+
+def test_nor_of_one_that_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object, group: StagedGroup, *__: object) -> None:
+        raise OSError(5, "Input/output error", group.path)
+
+    monkeypatch.setattr(swapper, "swap_group", fail)
+    plan, other = plan_in(tmp_path / "a"), replace(plan_in(tmp_path / "b"), log_id=1)
+    with GroupSwapper("run", NoProgress()) as groups:
+        for each in (plan, other):
+            groups.give_piece(each, piece_of(2, tmp_path))
+            groups._working[-1].result()
+        groups.give(plan, finished(0, tmp_path))
+        groups._working[-1].result()
+        assert joined_early(plan) == [] and list(groups._joins) == [(1, 2)]
+        groups.give_piece(plan, piece_of(1, tmp_path))
+        groups.finish()
+        assert joined_early(plan) == [] and len(joined_early(other)) == 1
