@@ -4,6 +4,7 @@ A task finds its own in a JSON file of the run's work directory; what it returns
 value. Nothing here is one value a record or a batch: a part stands for up to a million records.
 """
 
+import functools
 import json
 import os
 import socket
@@ -24,6 +25,7 @@ REWRITE = "rewrite"  # its rows are also early rows
 INSPECT, MERGE = "inspect", "merge"  # stages of an inspection, and the kinds of their rows
 FINGERPRINT_RANGE = 1 << 64  # sums of fingerprints are taken modulo this
 ENTRY_BYTES = 24  # of a map entry in a part's file
+_BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 
 Row = tuple[str, str]  # kind, and the value as a JSON array
 
@@ -257,8 +259,21 @@ def log_rules_from(values: Sequence[Any]) -> LogRules:
 
 
 def io_limit_file(work_dir: str) -> str:
-    """What the processes of this host go by, under a limit."""
-    return os.path.join(work_dir, f"io-limit-{socket.gethostname()}")
+    """What the processes of this host go by, under a limit.
+
+    It holds a time of a clock that begins with each boot: another host of that name, or this one
+    once it was started again, has a file of its own.
+    """
+    return os.path.join(work_dir, f"io-limit-{socket.gethostname()}-{_boot_id()}")
+
+
+@functools.cache
+def _boot_id() -> str:
+    try:
+        with open(_BOOT_ID_FILE, encoding="ascii") as source:
+            return source.read().strip()
+    except OSError:  # a sandbox that does not tell it
+        return "unknown"
 
 
 def task_file(work_dir: str, stage: str, number: int) -> str:

@@ -2,10 +2,12 @@
 
 import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
 
+from cleaner_jobs import task_values
 from cleaner_jobs.plan import ActiveProducer, LogPlan, SegmentGroup
 from cleaner_jobs.task_values import (
     LogRules,
@@ -13,6 +15,7 @@ from cleaner_jobs.task_values import (
     Section,
     Source,
     Verdict,
+    io_limit_file,
     load_task,
     log_rules_from,
     part_from,
@@ -89,3 +92,23 @@ def test_a_plan_knows_names_and_sizes() -> None:
     assert (group.base_offset, group.log_bytes) == (5, 150)
     plan = LogPlan(0, "/d", "a-b", 3, "/d/a-b-3", 0, 10, (group,), 1, 1, 1, ())
     assert plan.name == "a-b-3"
+
+
+def test_an_io_limit_is_of_one_boot_of_one_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The monotonic clock of another has nothing to do with that of this one."""
+    boot_id = tmp_path / "boot_id"
+    monkeypatch.setattr(task_values, "_BOOT_ID_FILE", str(boot_id))
+    monkeypatch.setattr(socket, "gethostname", lambda: "a")
+    found = []
+    for told in ("1f\n", "2f\n"):
+        boot_id.write_text(told)
+        task_values._boot_id.cache_clear()
+        found.append(io_limit_file("/w"))
+    boot_id.unlink()
+    assert io_limit_file("/w") == found[1]  # looked at once
+    task_values._boot_id.cache_clear()
+    found.append(io_limit_file("/w"))
+    task_values._boot_id.cache_clear()
+    assert found == ["/w/io-limit-a-1f", "/w/io-limit-a-2f", "/w/io-limit-a-unknown"]
