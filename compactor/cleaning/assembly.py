@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
+from functools import partial
 from io import FileIO
 from itertools import chain
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem, io_limit
 from storage.files.file_attributes import FileAttributes, attributes_of
 from storage.files.filesystem import naming, private, sync_file
+from storage.files.freed_behind import with_freed_room
 from storage.files.released import release
 from storage.formats import segment_indexes, txn_index
 from storage.formats.txn_index import Entries
@@ -303,17 +305,21 @@ def _append(source: int, target: int, log_bytes: int) -> bool:
     """
     left = log_bytes
     while left:
-        try:
-            copied = os.copy_file_range(source, target, left)
-        except OSError as error:  # for one, the work directory is on another file system
-            if error.errno not in CANNOT_SHARE:
-                raise
-            copied = os.sendfile(target, source, None, left)
+        copied = with_freed_room(partial(_append_some, source, target, left))
         if not copied:
             return False
         left -= copied
     os.lseek(target, 0, os.SEEK_END)
     return True
+
+
+def _append_some(source: int, target: int, log_bytes: int) -> int:
+    try:
+        return os.copy_file_range(source, target, log_bytes)
+    except OSError as error:  # for one, the work directory is on another file system
+        if error.errno not in CANNOT_SHARE:
+            raise
+        return os.sendfile(target, source, None, log_bytes)
 
 
 def _add_to(digest: xxhash.xxh3_64, descriptor: int, position: int, count: int) -> None:

@@ -18,6 +18,7 @@ from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError
 from storage.files.files import Files
+from storage.files.freed_behind import with_freed_room
 from storage.files.held_directories import require_unchanged
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
@@ -88,7 +89,7 @@ def _why_not_written(
         if added:
             hosted = filter(lambda key: _is_hosted(files, log_dir, key), entries)
             entries = {key: entries[key] for key in hosted}
-        checkpoint.write(path, {**entries, **added}, files)
+        with_freed_room(lambda: checkpoint.write(path, {**entries, **added}, files))
     except CorruptFileError as error:
         return str(error)
     except OSError as error:

@@ -9,11 +9,13 @@ A network file system, or one that a program makes, gives such a file another na
 same directory: there files are removed in the usual way.
 """
 
+import errno
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 from storage.files import backends
 from storage.files.mount_table import LOCAL_TYPES
@@ -22,6 +24,7 @@ THREADS = 2  # more of them would have whoever frees a block elsewhere wait for 
 MOST_OPEN = 256  # of those that are to be closed; whoever has more waits
 
 Close = Callable[[], object]  # closes one file
+T = TypeVar("T")
 
 _threads = ThreadPoolExecutor(THREADS, "closes removed files")  # begins a thread when it has to
 _lock = threading.Lock()
@@ -76,6 +79,17 @@ def wait_until_freed() -> None:
     wait(begun)
     for future in begun:
         future.result()
+
+
+def with_freed_room(write: Callable[[], T]) -> T:
+    """Do what writes; if there is no room, once more when that of removed files is back."""
+    try:
+        return write()
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        wait_until_freed()
+        return write()
 
 
 def _begin() -> None:

@@ -25,6 +25,7 @@ from compactor.planning.layout import sources_of
 from storage.errors import CorruptFileError
 from storage.files import filesystem
 from storage.files.file_attributes import attributes_of
+from storage.files.freed_behind import close_behind, closing_held_back
 from storage.formats import segment_indexes
 from tests.support.made_log import (
     INTERVAL_BYTES,
@@ -269,6 +270,24 @@ def test_a_full_disk_leaves_nothing(group: Group, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(OSError, match="No space"):
         joined(group)
     assert files_of(group.partition) == before
+
+
+def test_a_disk_that_is_full_of_removed_files_is_not(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are open yet, and closed for whoever needs their room."""
+    freed: list[bool] = []
+    copy: Callable[[int, int, int], int] = os.copy_file_range
+
+    def full_till_then(source: int, target: int, log_bytes: int) -> int:
+        if not freed:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return copy(source, target, log_bytes)
+
+    monkeypatch.setattr(os, "copy_file_range", full_till_then)
+    with closing_held_back():
+        close_behind([lambda: freed.append(True)])
+        assert_joined(group)
 
 
 def test_indexes_without_room_are_made_sparse_by_the_whole_group(group: Group) -> None:

@@ -1,5 +1,6 @@
 """Whole rounds without Spark: to the byte, dry and wet, unchanged segments, checkpoints."""
 
+import errno
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -91,6 +92,22 @@ def test_the_room_of_what_was_replaced_comes_back_when_all_is_written(
     assert {f"{path} (deleted)" for path in originals} <= open_then
     wait_until_freed()
     assert deleted_and_open() == set()
+
+
+def test_or_when_a_checkpoint_needs_it(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removals, "REMOVED_AT_ONCE_BYTES", 1)
+    partition, write = logs_in(tmp_path), checkpoint.write
+
+    def full_till_then(*arguments: Any) -> None:
+        if deleted_and_open():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), arguments[0])
+        write(*arguments)
+
+    monkeypatch.setattr(checkpoint, "write", full_till_then)
+    report = local.run(round_of(plan_of(partition, GROUPS, 12)))
+    assert only(report) == (LogStatus.CLEANED, None)
 
 
 def deleted_and_open() -> set[str]:

@@ -16,6 +16,7 @@ from storage.files.freed_behind import (
     closing_held_back,
     frees_behind,
     wait_until_freed,
+    with_freed_room,
 )
 from storage.files.local import LOCAL
 from storage.files.mount_table import Mount
@@ -136,6 +137,35 @@ def test_an_error_of_the_disk_at_the_close_of_what_has_no_name_is_nobodys() -> N
     wait_until_freed()
     assert file.is_closed
     wait_until_freed()
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT], ids=errno.errorcode.get)
+def test_who_finds_no_room_gets_that_of_what_is_held_back(code: int) -> None:
+    file, tried = Slow(is_told=True), list[bool]()
+
+    def write() -> str:
+        tried.append(file.is_closed)
+        if not file.is_closed:
+            raise OSError(code, os.strerror(code))
+        return "written"
+
+    with closing_held_back():
+        close_behind([file.close])
+        assert with_freed_room(write) == "written"
+    assert tried == [False, True]
+
+
+@pytest.mark.parametrize(("code", "tries"), [(errno.ENOSPC, 2), (errno.EIO, 1)])
+def test_who_finds_none_then_is_told(code: int, tries: int) -> None:
+    tried: list[int] = []
+
+    def write() -> None:
+        tried.append(code)
+        raise OSError(code, os.strerror(code))
+
+    with pytest.raises(OSError, match=os.strerror(code)):
+        with_freed_room(write)
+    assert len(tried) == tries
 
 
 @pytest.mark.parametrize(
