@@ -14,12 +14,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from storage.formats import offset_index, time_index
-from storage.formats.batch_header import BATCH_HEADER_BYTES, NO_LEADER_EPOCH
+from storage.formats.batch_header import BATCH_HEADER_BYTES, MAX_LAST_OFFSET, NO_LEADER_EPOCH
 from storage.log.engine.batches import Batch
 from storage.log.engine.compiled import COMPILED
 from storage.log.engine.errors import (
     CorruptRecordError,
     InvalidRecordError,
+    KafkaError,
     LogError,
     LogSegmentOffsetOverflowError,
 )
@@ -118,6 +119,8 @@ class _Recovering:
     def _take(self, batch: Batch) -> None:
         segment, position = self._segment, self._valid
         batch.require_valid()
+        if batch.last_offset > MAX_LAST_OFFSET:  # Kafka counts on from the lowest offset there is
+            raise KafkaError(f"last offset {batch.last_offset}: no offset can follow it")
         first = batch.last_offset if batch.is_legacy else batch.base_offset
         if first < self._end and self._out_of_order_at is None:
             self._out_of_order_at = position

@@ -15,6 +15,7 @@ from storage.formats.batch_header import (
     LOG_OVERHEAD_BYTES,
     MAGIC,
     MAGIC_AT,
+    MAX_LAST_OFFSET,
     MAX_TIMESTAMP_AT,
     MIN_BATCH_LENGTH,
     NO_PRODUCER_ID,
@@ -127,6 +128,7 @@ def _recover_window(
             or load_be_int64(window, at + PRODUCER_ID_AT) > NO_PRODUCER_ID
             or load_be_int32(window, at + LEADER_EPOCH_AT) > limits.epoch
             or last_offset < base_offset
+            or last_offset > MAX_LAST_OFFSET
             or last_offset - base_offset > MAX_RELATIVE_OFFSET
         ):
             return UNKNOWN, offset_bytes, time_bytes
