@@ -38,6 +38,7 @@ def load_as_kafka(path: str, options: LogOptions) -> LoadedAsKafka:
     except BaseException:
         log.close_handlers()
         raise
+    files.sync_directory(path)
     return _compared(before, _contents(files, path))
 
 

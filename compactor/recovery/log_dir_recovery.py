@@ -106,7 +106,8 @@ def recover_log_dir(
     """Settle every partition of a log directory. The caller holds the lock of the directory.
 
     rules: without them nothing else is done. With LoadRules.as_kafka each log is loaded and closed,
-    as by a broker that starts and stops, and settled behind that of what a dead run has left.
+    as by a broker that starts and stops, and settled behind that of what a dead run has left; the
+    mark of a clean shutdown is away meanwhile, and for good where one of them cannot be loaded.
     advance: is called with how many partitions are done. What is wrong with one log is its
     `problem`, and the others go on. OSError if the directory itself cannot be listed;
     CorruptFileError and ConfigError, before anything is changed, if a checkpoint that is needed or
@@ -119,20 +120,34 @@ def recover_log_dir(
     removed = [name for name in (f"{c}{TEMPORARY}" for c in _REPLACED_FILES) if name in others]
     for name in removed:
         files.remove(os.path.join(path, name))
-    settle = _loadable if rules is not None and rules.as_kafka else _settle
+    as_kafka = rules is not None and rules.as_kafka
+    settle = _loadable if as_kafka else _settle
     settled = [settle(files, path, topic, partition) for topic, partition in partitions]
     threads = ThreadPoolExecutor(LOAD_THREADS)
-    logs = []
+    logs, is_half_done = [], False
+    epoch = _take_mark_away(path, files) if as_kafka and is_clean else None
     try:
         loaded = map(load, settled) if is_clean or rules is None else threads.map(load, settled)
-        for number, log in enumerate(loaded):
+        for number, (before, log) in enumerate(zip(settled, loaded, strict=True)):
+            is_half_done |= log.problem is not None and before.problem is None
             if log != LogRecovery(log_dir=path, topic=log.topic, partition=log.partition):
                 logs.append(log)
             if advance is not None:
                 advance(number + 1)
     finally:
         threads.shutdown(cancel_futures=True)
+    if as_kafka and is_clean and not is_half_done:
+        clean_shutdown.write(path, epoch, files)
     return LogDirRecovery(path, len(partitions), is_clean, tuple(logs), tuple(removed))
+
+
+def _take_mark_away(path: str, files: Files) -> int | None:
+    """Logs that are being loaded are not in good order: their indexes have room for entries, which
+    would count as such. Give the broker epoch of the mark of a clean shutdown."""
+    epoch = clean_shutdown.read(path, files)
+    files.remove(os.path.join(path, clean_shutdown.CLEAN_SHUTDOWN))
+    files.sync_directory(path)
+    return epoch
 
 
 def _loading(

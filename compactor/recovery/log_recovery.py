@@ -9,9 +9,11 @@ Source: Kafka, LogLoader.load, recoverLog; spec F-12.5, F-14.3, F-16.1, C-23, L-
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from cleaner_jobs.unchanged import LogChangedError
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
 from storage.files.files import Entry, Files
@@ -26,14 +28,15 @@ from storage.log.engine.opening import Rehearsal, rehearsed
 from storage.log.engine.producer_manager import ProducerSettings
 from storage.log.engine.recovering import RecoveredSegment
 from storage.log.engine.scheduler import ManualScheduler
-from storage.log.log_dir import PartitionListing
+from storage.log.log_dir import PartitionListing, list_partition
 from storage.log.producer_state import ExpiryClock
 from storage.log.segment_reader import read_batches
 from storage.log.sound_batches import first_sound_batch
 
 _LEAST_BATCH_BYTES = 26  # of a message of format v0, without key and value
 _LARGEST_ENTRY_BYTES = 12  # of an index
-_OPEN_FILES = 32  # of each log that is rehearsed, of which several are at once
+_IN_USE = "changed since it was read, so nothing was cut off: the log is in use"
+OPEN_FILES = 32  # of each log that is loaded, of which several are at once
 
 
 class RecoveryFacts(NamedTuple):
@@ -81,7 +84,8 @@ class RecoveredLog:
 
 
 def recovered_log(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
-    """Read a log that has segments. CorruptFileError where it is not to be recovered by cutting."""
+    """Read a log that has segments. CorruptFileError where it is not to be recovered by cutting,
+    LogChangedError where another writer was at work meanwhile: nothing of it can be judged then."""
     path = os.path.join(log.path, LEADER_EPOCH_CHECKPOINT)
     leader_epoch_checkpoint.check(leader_epoch_checkpoint.read(path, log.access), path)
     bases = [segment.base_offset for segment in log.segments]
@@ -92,8 +96,9 @@ def recovered_log(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
         base_offset, position = error.place or (bases[-1], 0)
         problem = f"{error.kafka_name}: {error}"
         raise CorruptFileError(_log_path(log, base_offset), position, problem) from error
-    if all(log.access.look_up(_log_path(log, base)) == before_read[base] for base in bases):
-        _Judge(log, facts, rehearsal).require_torn()  # else it is in use, and nothing is cut off
+    _require_same_segments(log)
+    require_as_read(log, before_read)
+    _Judge(log, facts, rehearsal).require_torn()
     return RecoveredLog(
         log=log,
         before_read=before_read,
@@ -103,10 +108,26 @@ def recovered_log(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
     )
 
 
+def require_as_read(log: PartitionListing, before_read: Mapping[int, Entry | None]) -> None:
+    """Raise LogChangedError where a `.log` is not as it was before it was read."""
+    for base, before in before_read.items():
+        path = _log_path(log, base)
+        if log.access.look_up(path) != before:
+            raise LogChangedError(path, _IN_USE)
+
+
+def _require_same_segments(log: PartitionListing) -> None:
+    """One that was rolled meanwhile is seen in part: what would be done with it is not judged."""
+    now = list_partition(log.path, log.topic, log.partition, log.access, with_files=False)
+    before, after = ({segment.base_offset for segment in seen.segments} for seen in (log, now))
+    for base in sorted(before ^ after):
+        raise LogChangedError(_log_path(log, base), _IN_USE)
+
+
 def _options(log: PartitionListing, facts: RecoveryFacts) -> LogOptions:
     with_room = facts._replace(segment_index_bytes=_index_room(log, facts))
     options = with_room.options(log.access, is_clean=False)
-    return replace(options, way=LoadingWay(may_split=False), max_open_files=_OPEN_FILES)
+    return replace(options, way=LoadingWay(may_split=False), max_open_files=OPEN_FILES)
 
 
 def _index_room(log: PartitionListing, facts: RecoveryFacts) -> int:

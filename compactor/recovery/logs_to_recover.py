@@ -7,10 +7,11 @@ broker leaves empty ones in its first minute.
 
 import os
 from collections.abc import Collection
+from dataclasses import replace
 
 from compactor.config import Config
 from compactor.recovery.as_kafka import LoadedAsKafka, load_as_kafka
-from compactor.recovery.log_recovery import RecoveryFacts, recovered_log
+from compactor.recovery.log_recovery import OPEN_FILES, RecoveryFacts, recovered_log
 from compactor.recovery.recovered_files import PutInPlace, put_in_place
 from storage.files.files import Files
 from storage.formats import checkpoint
@@ -48,7 +49,8 @@ class LogsToRecover:
     def load_as_kafka(self, topic: str, partition: int, is_clean: bool) -> LoadedAsKafka:
         """Do with a log whatever a broker does that starts and stops. LogError, OSError."""
         options = self._facts(topic, partition).options(self._files, is_clean)
-        return load_as_kafka(self._path(topic, partition), options)
+        few_open = replace(options, max_open_files=OPEN_FILES)
+        return load_as_kafka(self._path(topic, partition), few_open)
 
     def _path(self, topic: str, partition: int) -> str:
         return os.path.join(self._log_dir, f"{topic}-{partition}")

@@ -6,9 +6,10 @@ all by itself. Recovery decides anew from what is left, and with the same end:
 1. later segments -> .deleted; sync   the segment before is still damaged: what is left of them goes
 2. cut the damaged segment off, and   whole as it is; its indexes may reach too far, and are made
    sync every `.log` that was read    anew from it
-3. indexes, each replaced in one      what was not replaced is made anew
-   step; one that is only longer,
-   as that of a killed broker, cut
+3. indexes, each replaced in one      what was not replaced is made anew; of a segment without
+   step, the .index files last; one   an .index all are, wherever the recovery point is
+   that is only longer, as that of
+   a killed broker, cut
 4. snapshots that are new             the state is built from them instead of from older ones
 5. leader-epoch-checkpoint            what it has of offsets past the end is dropped again
 6. remove snapshots of no use         likewise
@@ -19,12 +20,11 @@ look for itself.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from cleaner_jobs.unchanged import LogChangedError
 from compactor.finalizer import mark_deleted
-from compactor.recovery.log_recovery import RecoveredLog
+from compactor.recovery.log_recovery import RecoveredLog, require_as_read
 from storage.file_names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name, offset_of
 from storage.files.files import Files, size_of
 from storage.files.overlay import FileChange
@@ -41,10 +41,10 @@ class PutInPlace(NamedTuple):
 
 
 def put_in_place(recovered: RecoveredLog, segment_index_bytes: int) -> PutInPlace:
-    """Steps 1 to 7. LogChangedError where what would be cut off is not what was read."""
+    """Steps 1 to 7. LogChangedError where a `.log` is not what was read."""
     path, files = recovered.log.path, recovered.log.access
     changes = {change.name: change for change in recovered.changes}
-    _require_as_read(recovered, changes.values())
+    require_as_read(recovered.log, recovered.before_read)
     deleted = mark_deleted(files, path, recovered.deleted[::-1])
     if deleted:
         files.sync_directory(path)
@@ -69,23 +69,12 @@ def _cut_off(recovered: RecoveredLog, changes: Mapping[str, FileChange]) -> str 
             continue
         log_path = os.path.join(recovered.log.path, name)
         size_bytes = size_of(recovered.log.access, log_path)
-        _require_as_read(recovered, [change])
+        base = offset_of(name) or 0
+        require_as_read(recovered.log, {base: recovered.before_read[base]})
         recovered.log.access.truncate_file(log_path, change.size_bytes)
         cut = size_bytes - change.size_bytes
         told = f"{name} from {size_bytes:,} to {change.size_bytes:,} bytes, {cut:,} torn bytes"
     return told
-
-
-def _require_as_read(recovered: RecoveredLog, changes: Iterable[FileChange]) -> None:
-    """Raise LogChangedError where a `.log` that is to be cut off is not the one that was read."""
-    for change in changes:
-        if not change.name.endswith(LOG) or change.size_bytes is None:
-            continue
-        path = os.path.join(recovered.log.path, change.name)
-        before = recovered.before_read[offset_of(change.name) or 0]
-        if recovered.log.access.look_up(path) != before:
-            problem = "changed since it was read, so nothing was cut off: the log is in use"
-            raise LogChangedError(path, problem)
 
 
 def _sync_logs(recovered: RecoveredLog) -> None:
@@ -118,7 +107,9 @@ def _written(
 
 
 def _turn(name: str) -> int:
-    return 2 if name == LEADER_EPOCH_CHECKPOINT else int(name.endswith(SNAPSHOT))
+    if name == LEADER_EPOCH_CHECKPOINT:
+        return 3
+    return 2 if name.endswith(SNAPSHOT) else int(name.endswith(INDEX))
 
 
 def _data_of(recovered: RecoveredLog, change: FileChange) -> bytes:

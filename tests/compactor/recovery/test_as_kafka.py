@@ -4,6 +4,7 @@ What Kafka leaves, byte by byte, tests/engine/test_recoveries.py holds. Here: ea
 docs/differences.md that has to do with a recovery is off.
 """
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,13 +14,18 @@ from compactor import api
 from compactor.config import load_config
 from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
 from storage.file_names import INDEX, LOG, SWAP, TIME_INDEX, file_name
+from storage.files.local import LOCAL
+from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint, clean_shutdown
+from tests.compactor.recovery.test_unclean_shutdown import cuts
+from tests.support.in_memory import in_memory
 from tests.support.local_command import run_command
 from tests.support.made_log import NOW_MS, files_of, keyed, log_of, make_partition
 from tests.support.reference_batch import encode
 
 FIRST, SECOND, LAST = keyed(0, "ab"), keyed(2, "a"), keyed(3, "ab")
 FAR = keyed(3 + 2**31, "ab")
+RULES = LoadRules(load_config(), NOW_MS, as_kafka=True)
 EVERY_BATCH = {"index.interval.bytes": "0"}  # gets an entry in the index
 
 
@@ -153,3 +159,35 @@ def test_it_is_an_option_of_recover(partition: Path) -> None:
     assert done.code == 0
     assert logs_of(partition) == {0: encode(FIRST)}
     assert api.recover([str(partition.parent)], as_kafka=True)[0].logs == ()
+
+
+def test_a_mark_of_a_clean_shutdown_says_so_of_finished_logs_alone(partition: Path) -> None:
+    """L-26.3: a log that is being loaded has room in its indexes, zeros that would be entries."""
+    clean_shutdown.write(str(partition.parent), 7)
+    whole, mark = in_memory(partition.parent), str(partition.parent / clean_shutdown.CLEAN_SHUTDOWN)
+    before = files_of(partition)
+    assert recover_log_dir(str(partition.parent), RULES).logs
+    after, count = files_of(partition), 0
+    assert clean_shutdown.read(str(partition.parent)) == 7
+    for left in cuts(
+        whole, lambda files: recover_log_dir(str(partition.parent), RULES, files=files)
+    ):
+        if left.exists(mark):
+            names = left.list_names(str(partition))[1]
+            found = {name: left.read_bytes(str(partition / name)) for name in names}
+            assert found in (before, after)
+        count += 1
+    assert count > 10
+
+
+def test_a_log_left_half_done_costs_the_mark_of_a_clean_shutdown(partition: Path) -> None:
+    clean_shutdown.write(str(partition.parent))
+
+    def fail(operation: Operation) -> None:
+        if operation.name == "truncate" and operation.paths[0].endswith(TIME_INDEX):
+            raise OSError(errno.ENOSPC, "No space left on device", operation.paths[0])
+
+    files = WatchedFiles(LOCAL, fail)
+    [log] = recover_log_dir(str(partition.parent), RULES, files=files).logs
+    assert log.problem is not None and "No space left" in log.problem
+    assert not (partition.parent / clean_shutdown.CLEAN_SHUTDOWN).exists()

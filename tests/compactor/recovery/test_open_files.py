@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from compactor.config import load_config
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
 from storage.files.local import LOCAL
@@ -13,7 +15,8 @@ from tests.support.made_log import NOW_MS, keyed, make_partition
 DESCRIPTORS = "/proc/self/fd"
 
 
-def test_many_segments_are_recovered_with_few_open_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("as_kafka", [False, True])
+def test_many_segments_are_recovered_with_few_open_files(tmp_path: Path, as_kafka: bool) -> None:
     """A process may have 1,024 open, and several logs are recovered at once."""
     partition = make_partition(tmp_path / "logs", {base: [keyed(base, "a")] for base in range(100)})
     (partition.parent / clean_shutdown.CLEAN_SHUTDOWN).unlink()
@@ -24,7 +27,7 @@ def test_many_segments_are_recovered_with_few_open_files(tmp_path: Path) -> None
         nonlocal most
         most = max(most, len(os.listdir(DESCRIPTORS)))
 
-    rules = LoadRules(load_config(), NOW_MS)
+    rules = LoadRules(load_config(), NOW_MS, as_kafka)
     [log] = recover_log_dir(str(partition.parent), rules, files=WatchedFiles(LOCAL, count)).logs
     assert log.problem is None and log.rebuilt
     assert most - before < 80

@@ -4,10 +4,12 @@ Golden logs, whose indexes Kafka wrote, have to come out as they were when all t
 is taken away. `python -m tests.conformance.recovered_logs` holds more against Kafka's own loader.
 """
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,7 @@ from storage.files.memory import MemoryFiles
 from storage.files.watched import CHANGES, SYNCS, Operation, WatchedFiles
 from storage.formats import checkpoint, clean_shutdown, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.log.engine.opening import Rehearsal, rehearsed
 from tests.golden import corpora
 from tests.support.in_memory import in_memory
 from tests.support.made_log import (
@@ -33,6 +36,7 @@ from tests.support.made_log import (
     make_partition,
     write_segment,
 )
+from tests.support.made_transactions import ABORT_KEY, index_entry, marker, of_producer
 from tests.support.reference_batch import encode
 from tests.support.reference_files import indexes
 
@@ -157,6 +161,38 @@ def test_what_another_writer_appends_meanwhile_is_not_cut_off(
     assert log is not None and log.problem is not None
     assert log.problem.startswith(f"{active}: changed since it was read, so nothing was cut off")
     assert active.read_bytes() == grown
+
+
+@pytest.mark.parametrize("what", ["another", "rolled", "rolled before"])
+def test_of_a_log_in_use_nothing_is_judged_or_cut_off(
+    partition: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Another `.log` than the damaged one is another file by the end, or a segment is new."""
+    flipped(log_of(partition, 0), 70)  # sound batches are behind it
+    used = log_of(partition, 6 if what == "another" else 8)
+
+    def use() -> None:
+        if what == "another":
+            os.link(used, partition.parent / "link")
+        else:
+            write_segment(partition, 8, [keyed(8, "a")])
+
+    def meanwhile(*arguments: Any) -> Rehearsal:
+        if what == "rolled before":
+            use()
+        done = rehearsed(*arguments)
+        if what != "rolled before":
+            use()
+        return done
+
+    monkeypatch.setattr(log_recovery, "rehearsed", meanwhile)
+    before = files_of(partition)
+    log = recover(partition)
+    assert log is not None and log.problem is not None
+    assert log.problem.startswith(f"{used}: changed since it was read, so nothing was cut off")
+    after = files_of(partition)
+    assert {name: after.get(name) for name in before} == before
+    assert used.exists()
 
 
 def test_torn_later_segments_go(partition: Path) -> None:
@@ -400,3 +436,20 @@ def test_killed_or_without_power_at_any_change_it_ends_the_same(
         assert {name: left.read_bytes(str(partition / name)) for name in names} == done, count
         count += 1
     assert count > 2 * 20
+
+
+def test_an_offset_index_is_the_last_one_put_in_place(partition: Path) -> None:
+    """L-25.3: by it a segment below the recovery point counts as whole; an index of aborted
+    transactions that is not there yet would be missed by nobody."""
+    log_of(partition, 0).write_bytes(
+        encode(of_producer(FIRST, 7)) + marker(2, 7, ABORT_KEY) + encode(THIRD)
+    )
+    (partition / file_name(0, INDEX)).unlink()
+    recovery_point(partition, 6)
+    killed = in_memory(partition.parent)
+    assert recover(partition) is not None
+    wanted = index_entry(7, 0, 2, 3)
+    assert (partition / file_name(0, TXN_INDEX)).read_bytes() == wanted
+    for left in cuts(killed, lambda files: recover_in(files, partition)):
+        recover_in(left, partition)
+        assert left.read_bytes(str(partition / file_name(0, TXN_INDEX))) == wanted
