@@ -1,7 +1,8 @@
 """A log that is opened: half-done files settled, segments loaded, the damaged end cut off.
 
-1. Files that were to be deleted, and what a cleaning had not finished, go.
-2. A swap that was complete is finished: what it replaces goes, its files get their names.
+1. What a cleaning had not finished goes.
+2. A swap that was complete is finished: what it replaces goes, its files get their names. Then
+   the files go that were to be deleted.
 3. Indexes without a `.log` go; a segment without an offset index is recovered.
 4. A segment with offsets too far apart is split where it is recovered.
 5. After an unclean shutdown, each segment from the recovery point on is recovered. What is cut off
@@ -139,18 +140,30 @@ class LogLoader:
         return os.path.join(self._place.path, name)
 
     def _settle(self) -> None:
+        """Kafka removes first what is to be deleted. But what takes its place may be in memory
+        only: so it goes last, once the names that are left are on disk."""
         names = self._names()
-        for name in names:
-            if name.endswith(DELETED) and not name.endswith(".checkpoint" + DELETED):
-                remove_if_there(self._files, self._path(name))
-        left = [name for name in names if not name.endswith(DELETED)]
+        deleted = [
+            name
+            for name in names
+            if name.endswith(DELETED) and not name.endswith(".checkpoint" + DELETED)
+        ]
+        self._settle_swaps([name for name in names if not name.endswith(DELETED)])
+        if deleted:
+            self._files.sync_directory(self._place.path)
+        for name in deleted:
+            remove_if_there(self._files, self._path(name))
+
+    def _settle_swaps(self, left: list[str]) -> None:
+        """Of these names."""
         half_done = [name for name in left if name.endswith((CLEANED, SWAP))]
         if not half_done:
             return
         for name in half_done:
             _offset(name)  # each has to have one
         ends = {base: self._end_of_swap(base) for base in complete_swaps(left)}
-        left = self._names()  # with an index that was missing beside a swap
+        # with an index that was missing beside a swap
+        left = [name for name in self._names() if not name.endswith(DELETED)]
         decided = swap_settlement(left, ends, as_kafka=True)
         carry_out(self._files, self._place.path, decided.steps)
 

@@ -191,3 +191,18 @@ def test_a_log_left_half_done_costs_the_mark_of_a_clean_shutdown(partition: Path
     [log] = recover_log_dir(str(partition.parent), RULES, files=files).logs
     assert log.problem is not None and "No space left" in log.problem
     assert not (partition.parent / clean_shutdown.CLEAN_SHUTDOWN).exists()
+
+
+def test_what_was_to_be_deleted_goes_once_a_swap_is_settled_on_disk(partition: Path) -> None:
+    """What takes its place may be in memory only until the directory is synced."""
+    for kind in (LOG, INDEX, TIME_INDEX):
+        path = partition / file_name(0, kind)
+        (partition / (path.name + SWAP)).write_bytes(path.read_bytes())
+        path.rename(partition / f"{path.name}.deleted")
+    files = WatchedFiles(LOCAL)
+    assert recover_log_dir(str(partition.parent), RULES, files=files).logs[0].problem is None
+    done = [(each.name, each.paths[0]) for each in files.changes]
+    settled = max(i for i, (_, path) in enumerate(done) if path.endswith(SWAP))
+    gone = [i for i, (_, path) in enumerate(done) if path.endswith(".deleted")]
+    assert len(gone) == 3
+    assert ("sync_directory", str(partition)) in done[settled : gone[0]]
