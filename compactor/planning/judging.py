@@ -8,19 +8,20 @@ nothing depends on which way was taken.
 
 import os
 import pickle
-import signal
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import BinaryIO, NamedTuple
 from zlib import crc32
 
 from compactor.config import Config
+from compactor.errors import ConfigError
 from compactor.planning.candidate import RoundClock
 from compactor.planning.outcomes import PartitionOutcome
 from compactor.planning.planner import Planner
+from compactor.planning.second_process import side_by_side
 from compactor.survey import LogDirSurvey, survey_log_dirs
 from storage.collector import collector_paused
 from storage.files.files import Files
@@ -90,38 +91,20 @@ def _is_first(name: str) -> bool:
 
 def _judged_by_two(asked: Judging) -> Judged | None:
     """None where the other process has failed, or has seen other logs."""
-    reader, writer = os.pipe()
-    child = _fork()
-    if not child:
-        _end_as_second(asked, writer)
     try:
-        os.close(writer)
-        with open(reader, "rb") as source:
-            return _with_other_half(asked, source)
-    finally:
-        os.kill(child, signal.SIGKILL)  # it has ended, or nobody waits for it any more
-        os.waitpid(child, 0)
+        halves = side_by_side(lambda: _share(asked, _is_first), partial(_write_second, asked))
+    except ConfigError:
+        return None  # of all there are, one process meets the first, as ever
+    return None if halves is None else _put_together(*halves)
 
 
-def _fork() -> int:
-    with warnings.catch_warnings():  # of threads, which libraries have started: idle, without locks
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
+def _write_second(asked: Judging, out: BinaryIO) -> None:
+    found = _share(asked, lambda name: not _is_first(name))
+    pickle.dump((_known_by_both(found), found.outcomes), out, pickle.HIGHEST_PROTOCOL)
 
 
-def _end_as_second(asked: Judging, writer: int) -> None:
-    """Write the other half to the pipe; nothing that was begun before the fork is ended here."""
-    try:
-        found = _share(asked, lambda name: not _is_first(name))
-        with open(writer, "wb") as out:
-            pickle.dump((_known_by_both(found), found.outcomes), out, pickle.HIGHEST_PROTOCOL)
-    finally:
-        os._exit(0)  # whatever went wrong: the first process meets it, too, and says so
-
-
-def _with_other_half(asked: Judging, source: BinaryIO) -> Judged | None:
-    found = _share(asked, _is_first)
-    data = source.read()
+def _put_together(found: Judged, data: bytes) -> Judged | None:
+    """data: the other half, or what has come of it."""
     try:
         known, theirs = pickle.loads(data)  # noqa: S301  # of our own, by a pipe of our own
     except (EOFError, pickle.UnpicklingError):  # it has ended early

@@ -5,12 +5,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from compactor.config import Config
-from compactor.errors import RefusedError
-from compactor.planning import judging
+from compactor.errors import ConfigError, RefusedError
+from compactor.planning import judging, second_process
 from compactor.planning.candidate import RoundClock
 from compactor.planning.judging import Judging, judged
 from compactor.planning.round_plan import RoundPlan, plan_as_asked
@@ -108,11 +109,10 @@ def test_where_the_other_process_ends_early_one_does_it(
     expected = by_one(wanted, monkeypatch)
     for kept in (0, 1000):
 
-        def end_early(_: Judging, writer: int, kept: int = kept) -> None:
-            os.write(writer, b"\x80\x05" * (kept // 2))
-            os._exit(1)
+        def end_early(_: Judging, out: BinaryIO, kept: int = kept) -> None:
+            out.write(b"\x80\x05" * (kept // 2))
 
-        monkeypatch.setattr(judging, "_end_as_second", end_early)
+        monkeypatch.setattr(judging, "_write_second", end_early)
         assert plan_as_asked(wanted) == expected
 
 
@@ -121,7 +121,7 @@ def test_a_log_that_only_one_of_them_has_seen_is_judged_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = all_kinds(tmp_path)
-    fork = judging._fork
+    fork = second_process._fork
 
     def fork_and_wait() -> int:
         child = fork()
@@ -131,7 +131,7 @@ def test_a_log_that_only_one_of_them_has_seen_is_judged_all_the_same(
             written_at_the_clock(Path(one))
         return child
 
-    monkeypatch.setattr(judging, "_fork", fork_and_wait)
+    monkeypatch.setattr(second_process, "_fork", fork_and_wait)
     wanted = asked(one)
     found = plan_as_asked(wanted)
     assert found == by_one(wanted, monkeypatch)
@@ -148,6 +148,35 @@ def test_errors_are_those_of_one_process(tmp_path: Path) -> None:
         judged(asked(one, str(tmp_path / "file")))
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)  # none is left
+
+
+@pytest.mark.usefixtures("by_two")
+def test_of_settings_that_clash_those_of_the_first_log_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"t{number}" for number in range(9)]
+    log_dir = build(tmp_path / "d", *map(Shape, names))
+    clash = {"min.compaction.lag.ms": 2, "max.compaction.lag.ms": 1}
+    for clashing in (names, names[3:], names[5:]):
+        config = replace(with_settings({}), topics=dict.fromkeys(clashing, clash))
+        wanted = asked(log_dir, config=config)
+        with pytest.raises(ConfigError) as expected:
+            by_one(wanted, monkeypatch)
+        with pytest.raises(ConfigError) as found:
+            judged(wanted)
+        assert str(found.value) == str(expected.value)
+        assert clashing[0] in str(expected.value)
+    assert len({judging._is_first(f"{clashing}-0") for clashing in names}) == 2
+
+
+@pytest.mark.usefixtures("by_two")
+def test_a_process_that_cannot_be_had_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = asked(*all_kinds(tmp_path))
+    expected = by_one(wanted, monkeypatch)
+    monkeypatch.setattr(judging, "side_by_side", lambda *_: None)
+    assert plan_as_asked(wanted) == expected
 
 
 @pytest.mark.usefixtures("by_two")

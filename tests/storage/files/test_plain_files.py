@@ -85,7 +85,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "storage.kernels": "kernel",
     },
     "a second process of a plan, and the pipe that its half comes through": {
-        "compactor.planning": "judging",
+        "compactor.planning": "second_process",
     },
     "what `doctor` looks at: this machine, and what may be done in a log directory": {
         "cleaner_jobs.spark": "spark_trial",

@@ -1,0 +1,155 @@
+"""A second process gives its half or is done without: whatever happens, none is left behind."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, NoReturn
+
+import pytest
+
+from compactor.planning import second_process
+from compactor.planning.second_process import side_by_side
+
+LARGE = bytes(range(256)) * 2000  # more than a pipe holds
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    before = os.listdir("/proc/self/fd"), signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    yield
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    after = os.listdir("/proc/self/fd"), signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert after == before
+
+
+@pytest.fixture
+def _reaped_by_the_host() -> Iterator[None]:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGCHLD, before)
+
+
+def write_large(out: BinaryIO) -> None:
+    out.write(LARGE)
+
+
+def hang(out: BinaryIO) -> None:
+    out.write(LARGE[:10])
+    out.flush()
+    time.sleep(600)
+
+
+def of_host(error: int) -> Callable[[], NoReturn]:
+    def fail() -> NoReturn:
+        raise OSError(error, os.strerror(error))
+
+    return fail
+
+
+def test_both_halves_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("what is ending may be reaped already"))
+    assert side_by_side(lambda: "ours", write_large) == ("ours", LARGE)
+
+
+def test_one_that_ends_early_leaves_what_it_wrote() -> None:
+    def fail(out: BinaryIO) -> None:
+        out.write(b"begun")
+        raise ZeroDivisionError
+
+    assert side_by_side(lambda: 1, fail) == (1, b"begun")
+    assert side_by_side(lambda: 1, lambda _: os._exit(1)) == (1, b"")
+
+
+def test_an_error_of_the_own_half_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda: 1 // 0, hang)
+
+
+@pytest.mark.usefixtures("_reaped_by_the_host")
+def test_a_host_that_reaps_by_itself_takes_nothing_away() -> None:
+    assert side_by_side(lambda: 1, write_large) == (1, LARGE)
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda: 1 // 0, hang)
+
+
+@pytest.mark.usefixtures("_reaped_by_the_host")
+def test_an_error_stays_the_own_halfs_where_the_other_process_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fork, children = second_process._fork, []
+
+    def noting() -> int:
+        children.append(fork())
+        return children[0]
+
+    def ours() -> None:
+        deadline = time.monotonic() + 30
+        while os.path.exists(f"/proc/{children[0]}"):
+            assert time.monotonic() < deadline
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(second_process, "_fork", noting)
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(ours, lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"), [("pipe", errno.EMFILE), ("fork", errno.EAGAIN), ("fork", errno.ENOMEM)]
+)
+def test_a_host_that_has_no_process_left_is_no_error(
+    call: str, error: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, call, of_host(error))
+    assert side_by_side(lambda: pytest.fail("nobody needs a half"), write_large) is None
+
+
+def test_one_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(second_process, "LEAST_PATIENCE_SECONDS", 0.05)
+    began = time.monotonic()
+    assert side_by_side(lambda: 1, hang) is None
+    assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_at_the_fork_ends_the_first_process_alone(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It unwinds neither what the second one has of the first, nor leaves the second one behind."""
+    fork = second_process._fork
+
+    def fork_and_signal(of_child: bool) -> int:
+        child = fork()
+        if (child == 0) is of_child:
+            os.kill(os.getpid(), number)
+        return child
+
+    def raise_it(number: int, _: object) -> None:
+        raise KeyboardInterrupt(number)
+
+    before = signal.signal(number, raise_it)
+    try:
+        monkeypatch.setattr(second_process, "_fork", lambda: fork_and_signal(of_child=True))
+        assert side_by_side(lambda: 1, write_large) == (1, LARGE)
+        monkeypatch.setattr(second_process, "_fork", lambda: fork_and_signal(of_child=False))
+        with pytest.raises(KeyboardInterrupt):
+            side_by_side(lambda: pytest.fail("it goes on"), hang)
+    finally:
+        signal.signal(number, before)
+
+
+def test_the_second_process_ends_where_the_first_is_killed() -> None:
+    """It would go on to hold what standard output is connected to."""
+    code = (
+        "import os, signal\n"
+        "from compactor.planning.second_process import side_by_side\n"
+        "side_by_side(lambda: os.kill(os.getpid(), signal.SIGKILL), "
+        "lambda out: out.write(bytes(1 << 20)))\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30)
+    assert (killed.returncode, killed.stdout, killed.stderr) == (-signal.SIGKILL, b"", b"")
