@@ -53,7 +53,7 @@ def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _End
     try:
         report = report_file(request.report, known)
         metrics = arguments.metrics_file(request.metrics)
-        result = request.carry_out()
+        result = _result_of(request, report)
     except (Exception, KeyboardInterrupt) as error:
         cause = signals.received() or error
         if request.debug:
@@ -65,14 +65,20 @@ def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _End
         result = Result(summary(request.command, code, line, reason_code_of_error(cause)))
     if result is None:
         return _Ended(ExitCode.OK)
-    found = result.document
-    if result.whole is not None and (report is not None or request.format is Format.JSON):
-        found = result.whole()
-    document = with_ending(found, known)
+    document = with_ending(result.document, known)
     ended = _end(request, result._replace(document=document), report, known)
     if metrics is not None:
         ended = _write_metrics(metrics, ended, document, result.measured)
     return _Ended(ended, bool(result.document.get("warnings")))
+
+
+def _result_of(request: Request, report: str | None) -> Result | None:
+    """With the whole document where somebody reads it: long to make, so a signal may come then."""
+    result = request.carry_out()
+    is_read = report is not None or request.format is Format.JSON
+    if result is None or result.whole is None or not is_read:
+        return result
+    return result._replace(document=result.whole())
 
 
 def _is_unforeseen(error: BaseException) -> bool:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from compactor.command_line import plan_command
+from compactor.exit_codes import Terminated
 from compactor.host.version import version
 from storage.formats import clean_shutdown
 from tests.support.file_states import state_of
@@ -259,3 +261,30 @@ def test_a_lock(log_dir: Path, prepare: Prepare, reason: str) -> None:
     with held(log_dir / ".lock"):
         said: dict[str, Any] = run_command("run", log_dir).summary
     assert (said["exit_code"], said["reason_code"], said["changed"]) == (3, reason, False)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "reason_code"),
+    [(Terminated(), 143, "interrupted"), (KeyboardInterrupt(), 130, "interrupted"),
+     (MemoryError(), 1, "internal-error")],
+)  # fmt: skip
+def test_what_ends_a_long_document_while_it_is_made_ends_the_command_as_ever(
+    log_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    code: int,
+    reason_code: str,
+) -> None:
+    def ended(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(plan_command, "plan_document", ended)
+    report = tmp_path / "r.json"
+    said = run_command("plan", log_dir, *COMPACT, "--report", report)
+    assert (said.code, said.summary["reason_code"]) == (code, reason_code)
+    assert "Nothing was changed." in said.error.splitlines()[0] and "Traceback" not in said.error
+    assert json.loads(report.read_text())["exit_code"] == code
+    as_json = run_command("plan", log_dir, *COMPACT, "--format", "json")
+    assert (as_json.code, as_json.summary["exit_code"]) == (code, code)
+    assert run_command("plan", log_dir, *COMPACT).code == 0  # where nobody reads it
