@@ -96,16 +96,24 @@ def tombstones_of(counters: Int64Array, keys: Keys | None, cleaning: Cleaning) -
 def _earliest_removal_ms(
     kinds: Sequence[TombstoneKind], counters: Int64Array, cleaning: Cleaning
 ) -> int | None:
-    """As far as horizons go: a cleaning has to come by then, too (C-11.5)."""
+    """As far as horizons go, which stay as given: a cleaning has to come by then, too.
+
+    (C-11.3, C-11.7)
+    """
     if not kinds or not cleaning.is_compacted:
         return None
     horizons = {kind.horizon for kind in kinds if kind.section != _SECTIONS[of.UNCLEANABLE]}
     if horizons & {_HORIZONS[of.HORIZON_PASSED], _HORIZONS[of.LEGACY_FORMAT]}:
         return cleaning.as_of_ms
     given_next_ms = cleaning.as_of_ms + cleaning.delete_retention_ms
-    if _HORIZONS[of.HORIZON_AHEAD] in horizons:
-        return min(int(counters[of.LEAST_HORIZON]), given_next_ms)
-    return given_next_ms
+    if _HORIZONS[of.HORIZON_AHEAD] not in horizons:
+        return given_next_ms
+    # which may be that of a tombstone behind the bound, and past
+    least_ms = max(int(counters[of.LEAST_HORIZON]), cleaning.as_of_ms)
+    others_wait = _HORIZONS[of.NO_HORIZON] in horizons or any(
+        kind.section == _SECTIONS[of.UNCLEANABLE] for kind in kinds
+    )
+    return min(least_ms, given_next_ms) if others_wait else least_ms
 
 
 def _why(kinds: Sequence[TombstoneKind], cleaning: Cleaning) -> list[str]:
