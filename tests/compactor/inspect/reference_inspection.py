@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from compactor import api
 from compactor.inspect.inspection import LogInspection
 from storage.codecs.compression import decompress
 from storage.formats import checkpoint, txn_index
@@ -12,6 +13,7 @@ from storage.formats.legacy_messages import decode_records
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchHeader
 from storage.log.segment_reader import read_batches
+from tests.conformance.fleet import Fleet
 from tests.support.reference_batch import HEADER, ReferenceRecord, encode_record
 
 
@@ -99,6 +101,32 @@ class ReferenceInspection:
             assert len(heavy) == min(10, len(self.keys))
         is_needless = keys.duplicates == found.tombstones.records == self.aborted_records == 0
         assert found.gains_nothing == is_needless
+
+
+def check_golden_logs(log_dir: Path, fleet: Fleet, options: api.InspectOptions) -> None:
+    """Every log there is counted as by hand. log_dir: of the fleet, before or after."""
+    given = api.Rules(
+        topic_configs=str(fleet.topic_configs),
+        any_clock=True,
+        as_of=fleet.now_ms,
+        assume_fully_replicated=True,
+    )
+    found = api.inspect(str(log_dir), (), given, options)
+    plan = api.plan([str(log_dir)], given).round_plan
+    judged = {f.judgement.partition.name: f.judgement for f in plan.facts}
+    assert len(found.logs) > 50
+    for log in found.logs:
+        bounds = 0, 0
+        if log.name in judged:
+            judgement = judged[log.name]
+            end = judgement.cleanable.first_uncleanable_offset
+            bounds = judgement.first_dirty.offset, end
+        expected = inspect_slowly(log_dir / log.name, *bounds, fleet.now_ms)
+        try:
+            expected.check(log)
+        except AssertionError as error:
+            error.add_note(log.name)
+            raise
 
 
 def inspect_slowly(

@@ -13,7 +13,11 @@ from compactor.api import InspectOptions, Rules
 from compactor.planning import layout
 from storage.codecs.compression import Codec
 from storage.formats.record import Record
-from tests.compactor.inspect.reference_inspection import inspect_slowly, sizes_by_offset
+from tests.compactor.inspect.reference_inspection import (
+    check_golden_logs,
+    inspect_slowly,
+    sizes_by_offset,
+)
 from tests.golden import corpora
 from tests.support.legacy_writer import encode_message_set
 from tests.support.made_log import (
@@ -47,28 +51,7 @@ def test_every_log_that_kafka_wrote_is_counted_as_by_hand() -> None:
     """The golden corpora: every format, codec, transactions, horizons; before and after a clean."""
     fleet = corpora.extracted()
     for log_dir in (fleet.before, fleet.after):
-        given = Rules(
-            topic_configs=str(fleet.topic_configs),
-            any_clock=True,
-            as_of=fleet.now_ms,
-            assume_fully_replicated=True,
-        )
-        found = api.inspect(str(log_dir), (), given, HERE)
-        plan = api.plan([str(log_dir)], given).round_plan
-        judged = {f.judgement.partition.name: f.judgement for f in plan.facts}
-        assert len(found.logs) > 50
-        for log in found.logs:
-            bounds = 0, 0
-            if log.name in judged:
-                judgement = judged[log.name]
-                end = judgement.cleanable.first_uncleanable_offset
-                bounds = judgement.first_dirty.offset, end
-            expected = inspect_slowly(log_dir / log.name, *bounds, fleet.now_ms)
-            try:
-                expected.check(log)
-            except AssertionError as error:
-                error.add_note(log.name)
-                raise
+        check_golden_logs(log_dir, fleet, HERE)
 
 
 @pytest.mark.parametrize("seed", range(8))
