@@ -49,12 +49,15 @@ class TimeIndexFile:
         """The last entry; of an empty index no time, and the base offset."""
         file = self.opened()
         if self._last is None:
-            found = LargestTimestamp(NO_TIMESTAMP, self._base_offset)
-            if file.entries:
-                found = self._at(file.entries - 1)
+            found = self._read_last(file)
             if self._last is None:  # still: the writer may have put an entry behind it
                 self._last = found
         return self._last
+
+    def _read_last(self, file: IndexFile) -> LargestTimestamp:
+        if not file.entries:
+            return LargestTimestamp(NO_TIMESTAMP, self._base_offset)
+        return self._at(file.entries - 1)
 
     def _at(self, number: int) -> LargestTimestamp:
         timestamp, relative = ENTRY.unpack_from(self.file.data, number * ENTRY.size)
@@ -87,13 +90,14 @@ class TimeIndexFile:
         """A kernel has put entries behind the others."""
         if entries != self.file.entries:
             self.file.grew_to(entries)
-            self._last = None
+            self._last = self._at(entries - 1)  # not None: a reader may be about to put the old one
 
     def add(self, packed: Bytes) -> None:
         """Put entries behind the others, of which is known that they may come there."""
         if len(packed):
-            self.opened().add(packed)
-            self._last = None
+            file = self.opened()
+            file.add(packed)
+            self._last = self._read_last(file)
 
     def lookup(self, target_ms: int) -> LargestTimestamp:
         """The entry with the greatest time that is not above target; else none, at the base."""
@@ -109,7 +113,7 @@ class TimeIndexFile:
         number = self._slot(_OFFSET, offset - self._base_offset)
         has_it = number >= 0 and self._at(number).offset == offset
         file.keep(number if has_it else number + 1)
-        self._last = None
+        self._last = self._read_last(file)
 
     def resize(self, size_bytes: int) -> None:
         """Give the file another length."""
@@ -119,4 +123,4 @@ class TimeIndexFile:
     def reset(self) -> None:
         """Forget all entries, and make room for as many as there may be."""
         self.file.reset(ENTRY)
-        self._last = None
+        self._last = self._read_last(self.file)

@@ -5,8 +5,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from storage.files.files import ChangingFile
 from storage.files.local import LocalFiles
+from storage.log.engine.file_records import LargestTimestamp
 from storage.log.engine.time_index_file import ENTRY, TimeIndexFile
 
 MAX_BYTES = 100 * ENTRY.size
@@ -33,6 +36,37 @@ def test_an_index_is_opened_once_whoever_needs_it_first(tmp_path: Path) -> None:
     assert (files[0].entries, files[0].max_entries) == (0, 100)  # and not full of zeros
     index.maybe_append(5, 3)
     assert index.last == (5, 3)
+    index.file.close()
+
+
+def test_a_reader_does_not_put_the_last_entry_back_behind_what_a_kernel_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-6: else the next append would add an entry that is there already."""
+    path = str(tmp_path / "0.timeindex")
+    index = TimeIndexFile(LocalFiles(), path, 0, MAX_BYTES)
+    for number in range(3):
+        index.maybe_append(number, number)
+    index.file.trim()
+    index.file.close()
+    index = TimeIndexFile(LocalFiles(), path, 0, MAX_BYTES)
+    index.resize(MAX_BYTES)
+    index.file.make_room(1)
+    real, reads = TimeIndexFile._at, []
+
+    def meanwhile(self: TimeIndexFile, number: int) -> LargestTimestamp:
+        found = real(self, number)
+        reads.append(number)
+        if len(reads) == 1:
+            self.file.data[3 * ENTRY.size : 4 * ENTRY.size] = ENTRY.pack(7, 9)
+            self.grew_to(4)
+        return found
+
+    monkeypatch.setattr(TimeIndexFile, "_at", meanwhile)
+    assert index.last in {(2, 2), (7, 9)}  # either is true of some moment
+    assert index.last == (7, 9)
+    index.maybe_append(7, 9)
+    assert index.file.entries == 4
     index.file.close()
 
 
