@@ -143,7 +143,9 @@ class BatchAppends:
         plain, taken = self._plain, run.room.batches
         reached, count = plain.run(kernels, run)
         if reached == kernels.DONE:
-            self._note(taken[:count], begins_at)
+            self._note(taken[: count - 1], begins_at)
+            plain.follow(run.room, count)
+            self._note(taken[count - 1 : count], begins_at)
             return
         for number in range(count):
             is_to_write = reached == kernels.READY
@@ -151,5 +153,7 @@ class BatchAppends:
             self._note(taken[number : number + 1], begins_at)
 
     def _note(self, batches: Int64Array, begins_at: int) -> None:
+        if not len(batches):
+            return
         self._done.add_taken(batches, self._plain.log_start)
         self._at = begins_at + int(batches[-1, 1])

@@ -121,13 +121,15 @@ class PlainAppends:
         reached, count = self.run(kernels, run)
         if not count:
             return None
-        if reached != kernels.DONE:
+        if reached == kernels.DONE:
+            self.follow(room, count)
+        else:
             self.go_on(reached == kernels.READY, room, 0, how.leader_epoch)
         return info_of(_row(room, 0), self._parts.marks.log_start)
 
     def run(self, kernels: ModuleType, run: Run) -> tuple[int, int]:
         """Let a kernel append batches, as far as they are plain. Returns how far it got with how
-        many of them; where they are not DONE, `go_on` has to follow for each."""
+        many of them: `follow` has to be called next if they are DONE, else `go_on` for each."""
         local, room = self._parts.local, run.room
         segment = local.segments.active
         files = self._files_of(segment, run.how.leader_epoch)
@@ -145,7 +147,7 @@ class PlainAppends:
             local.directory.reported("appending", lambda: segment.log.wrote(files.log))
         if reached == kernels.DONE:
             changed = _CHANGED.unpack_from(room.numbers_view, _CHANGED_AT)
-            offset, size, since, largest_ms, largest_offset, offsets, times = changed
+            _, size, since, largest_ms, largest_offset, offsets, times = changed
             largest = LargestTimestamp(largest_ms, largest_offset)
             try:
                 _wrote(segment, files, offsets, times)
@@ -153,12 +155,17 @@ class PlainAppends:
             except OSError as error:
                 raise local.directory.failed("appending", error) from error
             self.producers.follow(room, 0, count)
-            self._follow(offset)
         return reached, count
 
     def _files_of(self, segment: LogSegment, epoch: int) -> Files:
         """Those of a segment, if all that an append has to do is to write to them."""
         offsets, times = segment.offset_index.file, segment.time_index.file
+    def follow(self, room: Scratch, count: int) -> None:
+        """The log ends behind so many batches in the room. A flush may be due to the last one, and
+        what it raises is what an append of that one raises."""
+        _, _, last, *_ = _row(room, count - 1)
+        self._follow(last + 1)
+
         first_ms = segment.first_timestamp
         if (
             first_ms is None

@@ -29,6 +29,7 @@ from storage.log.engine.loading import LoadingState
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.message_sets import message_set
 from storage.log.engine.scheduler import ManualScheduler
+from storage.log.engine.segment import LogSegment
 from tests.engine.replays import kernels_used
 from tests.storage.log.engine.test_compiled import mutated
 
@@ -80,7 +81,10 @@ def told_of(log: Log, path: Path, infos: list[str]) -> Told:
         ],
     ]
     files = {file.name: file.read_bytes() for file in path.iterdir()}
-    log.close()
+    try:
+        log.close()
+    except KafkaStorageError:  # its directory is offline
+        log.close_handlers()
     closed = {f"{file.name}, closed": file.read_bytes() for file in path.iterdir()}
     return Told(infos, state, files | closed)
 
@@ -278,6 +282,27 @@ def test_an_index_that_fails_takes_nothing_from_the_log(
         assert 9 < end < 40
         log.close_handlers()
         assert len(records_after_a_crash(path)) >= end
+
+
+@pytest.mark.parametrize("with_kernels", [False, True])
+def test_a_flush_that_fails_is_an_error_of_the_batch_that_it_is_due_to(
+    with_kernels: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """L-18, L-21: those before it are answered; it is in the log, as by itself."""
+    config, calls = LogConfig(flush_messages=15), [Call(ONE[:5]), Call(ONE[5:])]
+
+    def flush(_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as failing:
+        failing.setattr(LogSegment, "flush", flush)
+        with kernels_used(False):
+            expected = one_by_one(tmp_path / "t-0", config, calls)
+        with kernels_used(with_kernels):
+            assert at_once(tmp_path / "t-0", config, calls) == expected
+    assert len(expected.infos) == 15
+    assert expected.infos[-1].startswith("9 KafkaStorageError")
+    assert expected.log[0] == 15
 
 
 class Refusing(NamedTuple):
