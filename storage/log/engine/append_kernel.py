@@ -25,6 +25,7 @@ from storage.formats.batch_header import (
     LOG_OVERHEAD_BYTES,
     MAGIC,
     MAGIC_AT,
+    MAX_LAST_OFFSET,
     MAX_TIMESTAMP_AT,
     NO_LEADER_EPOCH,
     NO_PRODUCER_ID,
@@ -176,7 +177,7 @@ def append_plain(
     largest_ms, largest_offset = given[_LARGEST_MS], given[_LARGEST_OFFSET]
     while at < given[_END] and count < taken.shape[0]:
         size, records, batch_ms, producer = _look_at(buffer, at, given, producers)
-        if not records:
+        if not records or next_offset > MAX_LAST_OFFSET - records + 1:
             break
         last_offset = next_offset + records - 1
         relative = last_offset - given[_BASE_OFFSET]

@@ -16,6 +16,7 @@ from storage.files.files import NOT_HELD, HeldFile
 from storage.formats.batch_header import (
     BATCH_HEADER_BYTES,
     MAGIC,
+    MAX_LAST_OFFSET,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     PRODUCER_ID_AT,
@@ -32,7 +33,8 @@ from storage.log.engine.segment import LogSegment
 from storage.log.engine.segment_values import IncomingBytes, SegmentEnd
 
 _MAX_INT = 2**31 - 1
-_AGES = 2**62  # added to any time of today, or to an offset, a kernel's number can still hold it
+_MAX_LONG = 2**63 - 1
+_AGES = 2**62  # added to any time of today, a kernel's number can still hold it
 _NO_TIME = LargestTimestamp(NO_TIMESTAMP, 0)
 _GIVEN = Struct("=28q")  # append_kernel.PlainAppend
 _CHANGED = Struct("=7q")  # what of it is as after the append
@@ -81,7 +83,7 @@ class PlainAppends:
         self._needs_keys = config.is_compacted
         self._before_ms = config.message_timestamp_before_max_ms
         self._after_ms = min(config.message_timestamp_after_max_ms, _AGES)
-        self._most_unflushed = min(config.flush_messages, _AGES)
+        self._most_unflushed = config.flush_messages
 
     @property
     def log_start(self) -> int:
@@ -101,6 +103,7 @@ class PlainAppends:
             or how.origin is not AppendOrigin.CLIENT
             or how.target_magic != MAGIC
             or not 0 <= how.leader_epoch <= _MAX_INT
+            or local.end.offset > MAX_LAST_OFFSET
         ):
             return None
         return kernels
@@ -157,15 +160,15 @@ class PlainAppends:
             self.producers.follow(room, 0, count)
         return reached, count
 
-    def _files_of(self, segment: LogSegment, epoch: int) -> Files:
-        """Those of a segment, if all that an append has to do is to write to them."""
-        offsets, times = segment.offset_index.file, segment.time_index.file
     def follow(self, room: Scratch, count: int) -> None:
         """The log ends behind so many batches in the room. A flush may be due to the last one, and
         what it raises is what an append of that one raises."""
         _, _, last, *_ = _row(room, count - 1)
         self._follow(last + 1)
 
+    def _files_of(self, segment: LogSegment, epoch: int) -> Files:
+        """Those of a segment, if all that an append has to do is to write to them."""
+        offsets, times = segment.offset_index.file, segment.time_index.file
         first_ms = segment.first_timestamp
         if (
             first_ms is None
@@ -204,7 +207,7 @@ class PlainAppends:
             self._needs_keys,
             self._most_bytes,
             self.producers.count,
-            local.recovery_point + self._most_unflushed,
+            min(local.recovery_point + self._most_unflushed, _MAX_LONG),
             log,
             of_offsets,
             of_times,

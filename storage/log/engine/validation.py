@@ -15,6 +15,7 @@ from storage.formats.batch_header import (
     LEADER_EPOCH_AT,
     MAGIC,
     MAGIC_AT,
+    MAX_LAST_OFFSET,
     NO_TIMESTAMP,
 )
 from storage.formats.record import Record
@@ -121,6 +122,7 @@ def _log_time(how: Validation) -> int | None:
 
 def _give_offset(data: bytearray, batch: Batch, last_offset: int, leader_epoch: int) -> None:
     """Set the last offset of a batch, and of a v2 batch its leader epoch."""
+    _require_next_offset(last_offset)
     at = batch.position
     if batch.is_legacy:
         data[at : at + 8] = last_offset.to_bytes(8, "big", signed=True)
@@ -129,6 +131,13 @@ def _give_offset(data: bytearray, batch: Batch, last_offset: int, leader_epoch: 
     data[at : at + 8] = base.to_bytes(8, "big", signed=True)
     at += LEADER_EPOCH_AT
     data[at : at + 4] = leader_epoch.to_bytes(4, "big", signed=True)
+
+
+def _require_next_offset(last_offset: int) -> None:
+    """Kafka writes a batch that ends at 2^63 - 1, and then raises what is raised here: its log
+    ends below 0 from then on. Here nothing is written."""
+    if last_offset > MAX_LAST_OFFSET:
+        raise IllegalArgumentError(f"last offset {last_offset}: no offset can follow it")
 
 
 def _converted(batches: list[Batch], how: Validation) -> Validated:
@@ -146,6 +155,7 @@ def _converted(batches: list[Batch], how: Validation) -> Validated:
                 kept.append(record._replace(offset=offset))
                 offset += 1
         checks.finish()
+    _require_next_offset(offset - 1)
     made = rebuild(kept, _model(first, how))
     return Validated(made.data, offset, made.max_timestamp, len(kept), True)
 
@@ -175,6 +185,7 @@ def _compressed(data: bytearray, batches: list[Batch], how: Validation) -> Valid
         if was_in_place and first.magic == MAGIC and how.source_codec:
             # Kafka has read neither keys nor values of what it meant to leave as it is
             raise UnsupportedOperationError("a compressed batch whose offsets are not 0, 1, 2, …")
+        _require_next_offset(how.next_offset + len(records) - 1)
         numbered = [r._replace(offset=how.next_offset + i) for i, r in enumerate(records)]
         made = rebuild(numbered, _model(first, how))
         end = how.next_offset + len(records)

@@ -24,7 +24,7 @@ from storage.log.engine import batch_appends
 from storage.log.engine.appending import BY_CLIENT, AppendRequest
 from storage.log.engine.batch_appends import BatchAppendError
 from storage.log.engine.batches import in_memory
-from storage.log.engine.errors import KafkaStorageError, LogError
+from storage.log.engine.errors import IllegalArgumentError, KafkaStorageError, LogError
 from storage.log.engine.loading import LoadingState
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.message_sets import message_set
@@ -303,6 +303,36 @@ def test_a_flush_that_fails_is_an_error_of_the_batch_that_it_is_due_to(
     assert len(expected.infos) == 15
     assert expected.infos[-1].startswith("9 KafkaStorageError")
     assert expected.log[0] == 15
+
+
+HIGHEST = 2**63 - 2
+
+
+@pytest.mark.parametrize("start", [2**62 - 1, 2**62, 2**63 - 1000, HIGHEST - 3, HIGHEST - 2])
+def test_offsets_go_up_to_the_highest_that_another_can_follow(start: int, tmp_path: Path) -> None:
+    """L-13: a batch that would end behind it is refused, with Kafka's error, and not written."""
+    pair = encode_batch([Record(n, NOW_MS, b"key", b"v") for n in range(2)])
+    packed = encode_batch([Record(n, NOW_MS, b"key", b"v") for n in range(2)], Codec.LZ4)
+    told = []
+    for with_kernels in (False, True):
+        path = tmp_path / str(with_kernels) / "t-0"
+        path.parent.mkdir()
+        with kernels_used(with_kernels):
+            log = opened(path, LogConfig(index_interval_bytes=0))
+            log.truncate_fully(start)
+            log.flush(force=True)
+            assert log.recovery_point == start
+            infos = []
+            for data in (pair, pair, ONE[0], packed, ONE[0] * 3, pair * 2):
+                try:
+                    infos += [str(i) for i in log.append_batches_as_leader(data)]
+                except BatchAppendError as error:
+                    assert isinstance(error.cause, IllegalArgumentError)
+                    assert log.log_end_offset > HIGHEST - 2
+                    infos.append(f"{error.number} {error.cause}")
+            assert log.log_end_offset == min(start + 14, HIGHEST + 1)
+            told.append(told_of(log, path, infos))
+    assert told[0] == told[1]
 
 
 class Refusing(NamedTuple):
