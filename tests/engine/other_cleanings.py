@@ -45,7 +45,8 @@ _SET_ASIDE = (
     _reason(
         "offsets that overlap or go backwards",
         {None, "InvalidOffsetException", "IllegalArgumentException"},
-        r"offset \d+ is not (above|below) .*(last|range to clean ends)",
+        r"offset \d+ is not (above|below) .*(last|range to clean ends)"
+        r"|base offset \d+, expected \d+ or more",
     ),
     _reason(
         "bytes that are no whole batch",
