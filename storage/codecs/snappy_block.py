@@ -34,6 +34,7 @@ def compress_small_block(block: bytes | memoryview) -> bytes:
     """Return the raw block that holds these bytes, at most MAX_BLOCK_BYTES of them."""
     assert len(block) <= MAX_BLOCK_BYTES
     source = np.frombuffer(block, dtype=np.uint8)
+    source.flags.writeable = False  # whichever buffer it is: one type, so one kernel
     out = np.empty(32 + len(block) + len(block) // 6, dtype=np.uint8)  # no block can get larger
     slots = np.empty(_MAX_SLOTS, dtype=np.uint16)
     return out[: _compress(source, slots, out)].tobytes()
