@@ -104,7 +104,7 @@ test-week: $(STAMP) ## a week of nightly runs between a broker's appends, then o
 broker-test: $(STAMP) ## compact under a real broker and look through its clients (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m pytest -q -m broker tests/broker
 
-test-cluster: dist ## run the archive of `make dist` on a standalone cluster and on a local-cluster; SCENARIO=standalone for one of them
+test-cluster: dist ## run the archive of `make dist` on a standalone cluster and on a local-cluster; SCENARIO=unpacked or =standalone for some of it
 	$(PYTHON_OF_VENV) -m pytest -q -m archive tests/cluster $(if $(SCENARIO),-k $(SCENARIO))
 
 test-browser: $(STAMP) ## open the HTML report in a headless Chromium: load, click, sort, search (gets Debian's package where there is none)
@@ -119,6 +119,7 @@ bench: $(STAMP) ## time Kafka's cleaner, cp -r and ours in turn (needs a JDK; fe
 
 scaling: $(STAMP) ## fit the model of docs/scaling.md to its measured rounds, and write its tables; MEASURE=1 measures anew
 	$(PYTHON_OF_VENV) -m tests.scaling $(if $(MEASURE),--measure)
+
 dist: $(STAMP) ## build the wheel, and the archive that spark-submit takes to a cluster, into dist/
 	$(PYTHON_OF_VENV) -m packing $(if $(LEVEL),--level $(LEVEL))
 
