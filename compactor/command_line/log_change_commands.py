@@ -180,7 +180,7 @@ def move(  # one parameter an option: this is how typer learns of them
     [dim]compactor log move /disk1/kafka orders-0 /disk2/kafka[/]
     """
     shared = SharedArguments(
-        log=LogArguments(log_dir, topic_partition, None, None, ()),
+        log=LogArguments(log_dir=log_dir, topic_partition=topic_partition),
         yes=yes,
         dry_run=dry_run,
         allowed_file_systems=tuple(allow_file_system or ()),

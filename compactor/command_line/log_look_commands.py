@@ -51,7 +51,14 @@ def offsets(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor log offsets /data/kafka orders-0 --at 2026-11-20T12:00:00Z[/]
     """
-    log = LogArguments(log_dir, topic_partition, topic_configs, config, tuple(set_ or ()), metadata)
+    log = LogArguments(
+        log_dir=log_dir,
+        topic_partition=topic_partition,
+        topic_configs=topic_configs,
+        config=config,
+        settings=tuple(set_ or ()),
+        metadata=metadata,
+    )
     wanted = OffsetsArguments(log, tuple(at or ()), format_)
     module = "compactor.command_line.log_offsets_command"
     return Request(
@@ -138,7 +145,12 @@ def read(  # one parameter an option: this is how typer learns of them
     """
     wanted = ReadArguments(
         log=LogArguments(
-            log_dir, topic_partition, topic_configs, config, tuple(set_ or ()), metadata
+            log_dir=log_dir,
+            topic_partition=topic_partition,
+            topic_configs=topic_configs,
+            config=config,
+            settings=tuple(set_ or ()),
+            metadata=metadata,
         ),
         first=first,
         end=end,

@@ -18,9 +18,9 @@ class LogArguments(NamedTuple):
 
     log_dir: str
     topic_partition: str
-    topic_configs: str | None
-    config: str | None
-    settings: tuple[str, ...]
+    topic_configs: str | None = None
+    config: str | None = None
+    settings: tuple[str, ...] = ()
     metadata: str | None = None
 
     @property

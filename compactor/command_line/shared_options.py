@@ -86,7 +86,12 @@ def _shared(  # one parameter an option: this is how typer learns of them
 ) -> SharedArguments:
     return SharedArguments(
         log=LogArguments(
-            log_dir, topic_partition, topic_configs, config, tuple(set_ or ()), metadata
+            log_dir=log_dir,
+            topic_partition=topic_partition,
+            topic_configs=topic_configs,
+            config=config,
+            settings=tuple(set_ or ()),
+            metadata=metadata,
         ),
         only_replica=only_replica,
         yes=yes,
