@@ -195,7 +195,10 @@ def test_the_page_of_a_run(page: Page, tmp_path: Path, dry_run: bool) -> None:
     assert page.run("document.querySelector('h1').textContent").startswith(words)
     titles = page.run("[...document.querySelectorAll('h2')].map((e) => e.textContent)")
     charts = ["Bytes by reason", "Biggest gains", "Records removed", "Phases"]
-    assert titles == [*charts, "The largest logs, to scale", "Logs"]
+    helps = "What to do about the others"
+    assert titles == [*charts, "The largest logs, to scale", helps, "Logs"]
+    reasons = page.run("[...document.querySelectorAll('.helps dt')].map((e) => e.textContent)")
+    assert reasons == ["no-room 3 logs"]  # 11, 23 and 35; for the others nothing has to be done
     assert len(page.run(NAMES)) == 40
     assert page.run("document.getElementById('dir-label').offsetWidth > 0")  # there are two
     assert page.problems == []
