@@ -4,22 +4,18 @@ One file is of one command. Names, units and help follow Prometheus' conventions
 timestamp instead of an age. docs/watching.md lists every metric.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.parser import text_string_to_metric_families
 
 from compactor.host.printable import printable
 from compactor.round_report import CleaningReport, LogReport, LogStatus
+from compactor.watching.earlier_metrics import CLEANED, LOG_LABELS, SUCCESS, Earlier, earlier
 from compactor.watching.measures import ELIGIBLE, LogMeasures, Measures, word_of
 
-SUCCESS = "compactor_command_success_timestamp_seconds"
-_SUCCESS_LINE = SUCCESS.encode() + b"{"
-_LOG = ("log_dir", "topic", "partition")
 # 4: some logs were left, which has metrics of its own; 5: a condition that holds is an answer
 _SUCCESSFUL = (0, 4, 5)
 _LOG_METRICS: Mapping[str, tuple[str, str]] = MappingProxyType(  # by measure: name, help
@@ -62,10 +58,15 @@ def metrics_text(
     """Lay a file of metrics out.
 
     plan: of a `plan` that came to its end; run: of a `run` that did. previous: the file that this
-    one replaces, for the time of the last success; what cannot be read of it is left out.
+    one replaces, for the time of the last success, and of each log's last cleaning; what cannot be
+    read of it is left out.
     """
+    before = earlier(previous)
+    families = [*_of_command(ending, before), *_of_plan(plan), *_of_run(run)]
+    if ending.command == "run":
+        families.append(_cleaned(ending, run, before))
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected([*_of_command(ending, previous), *_of_plan(plan), *_of_run(run)]))
+    registry.register(_Collected(families))
     return generate_latest(registry)
 
 
@@ -79,7 +80,7 @@ class _Collected:
         return self._families
 
 
-def _of_command(ending: Ending, previous: bytes) -> Iterator[Metric]:
+def _of_command(ending: Ending, before: Earlier) -> Iterator[Metric]:
     of_command = {"command": ending.command}
     ended_s = ending.ended_ms / 1000
     version = of_command | {"version": ending.version}
@@ -88,7 +89,7 @@ def _of_command(ending: Ending, previous: bytes) -> Iterator[Metric]:
         "compactor_command_end_timestamp_seconds", "when the command ended", of_command, ended_s
     )
     is_success = ending.exit_code in _SUCCESSFUL
-    success_s = ended_s if is_success else _last_success(previous, ending.command)
+    success_s = ended_s if is_success else before.success_s.get(ending.command)
     if success_s is not None:
         what = "when the command last came to its end, as far as this file knows"
         yield _gauge(SUCCESS, what, of_command, success_s)
@@ -109,7 +110,9 @@ def _of_plan(plan: Measures | None) -> Iterator[Metric]:
     counted = (ELIGIBLE, word_of(LogStatus.PASSED_OVER), word_of(LogStatus.SET_ASIDE))
     yield _counts("plan", {name: plan.totals[name] for name in counted})
     state = GaugeMetricFamily(
-        "compactor_log_state", "1 for what a run would do with the log", labels=(*_LOG, "state")
+        "compactor_log_state",
+        "1 for what a run would do with the log",
+        labels=(*LOG_LABELS, "state"),
     )
     for log in plan.logs:
         state.add_metric([*_labels(log), log.counted_as], 1)
@@ -150,9 +153,23 @@ def _of_run(run: CleaningReport | None) -> Iterator[Metric]:
     yield _not_cleaned("compactor_run_log_not_cleaned_info", left)
 
 
+def _cleaned(ending: Ending, run: CleaningReport | None, before: Earlier) -> Metric:
+    """Of each log that is there; of all that are known, where the run did not come to its end."""
+    what = "when a run last cleaned the log, as far as this file knows"
+    family = GaugeMetricFamily(CLEANED, what, labels=LOG_LABELS)
+    when_s = dict(before.cleaned_s)
+    if run is not None:
+        there = {tuple(_labels(log)): log.status for log in run.logs}
+        now_s = {of: ending.ended_ms / 1000 for of in there if there[of] is LogStatus.CLEANED}
+        when_s = {of: time_s for of, time_s in (when_s | now_s).items() if of in there}
+    for labels, time_s in when_s.items():
+        family.add_metric(labels, time_s)
+    return family
+
+
 def _not_cleaned(name: str, logs: Iterable[_Log]) -> Metric:
     what = "1 for why the log is not cleaned"
-    family = GaugeMetricFamily(name, what, labels=(*_LOG, "reason_code"))
+    family = GaugeMetricFamily(name, what, labels=(*LOG_LABELS, "reason_code"))
     for log in logs:
         if log.reason_code is not None:
             family.add_metric([*_labels(log), log.reason_code.value], 1)
@@ -168,7 +185,7 @@ def _counts(command: str, by_status: Mapping[str, float]) -> Metric:
 
 
 def _of_logs(name: str, what: str, values: Iterable[tuple[_Log, float]]) -> Metric:
-    family = GaugeMetricFamily(name, what, labels=_LOG)
+    family = GaugeMetricFamily(name, what, labels=LOG_LABELS)
     for log, value in values:
         family.add_metric(_labels(log), value)
     return family
@@ -182,14 +199,3 @@ def _gauge(name: str, what: str, labels: Mapping[str, str], value: float = 1) ->
 
 def _labels(log: _Log) -> list[str]:
     return [printable(log.log_dir), printable(log.topic), str(log.partition)]
-
-
-def _last_success(previous: bytes, command: str) -> float | None:
-    """What the file that is replaced says; None where it says nothing, or is not such a file."""
-    lines = [line for line in previous.splitlines() if line.startswith(_SUCCESS_LINE)]
-    try:
-        families: list[Any] = list(text_string_to_metric_families(b"\n".join(lines).decode()))
-    except ValueError:  # UnicodeDecodeError is one
-        return None
-    found = [s.value for f in families for s in f.samples if s.labels == {"command": command}]
-    return found[0] if found and math.isfinite(found[0]) else None

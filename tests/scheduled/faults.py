@@ -25,7 +25,8 @@ class Fault(NamedTuple):
     alert: str
     fires: tuple[int, int]  # from this hour on, to that one, exclusive
     days: int
-    at: Callable[[Host, int], bool]  # at an hour; whether that is all that is done in it
+    at: Callable[[Host, int], bool]  # at an hour; whether no run is to follow then
+    unplanned: range = range(0)  # hours without a plan
 
 
 def _lock_held(host: Host, hour: int) -> bool:
@@ -109,10 +110,8 @@ def _hanging_transaction(host: Host, hour: int) -> bool:
     return False
 
 
-def _plan_not_started(host: Host, hour: int) -> bool:
-    if hour == NIGHT:
-        host.run()
-    return NIGHT < hour < NOON  # the last one at two, before the run
+def _as_ever(host: Host, hour: int) -> bool:  # noqa: ARG001
+    return False
 
 
 FAULTS = (
@@ -122,5 +121,5 @@ FAULTS = (
     Fault("not started", "CompactorNotRun", (7, 27), 2, _not_started),
     Fault("damaged", "CompactorLogsSetAside", (3, 27), 2, _damaged),
     Fault("hanging transaction", "CompactorLogBlocked", (36, 60), 4, _hanging_transaction),
-    Fault("plan not started", "CompactorPlanNotRun", (8, 12), 2, _plan_not_started),
+    Fault("plan not started", "CompactorNotRun", (8, 12), 2, _as_ever, range(NIGHT + 1, NOON)),
 )

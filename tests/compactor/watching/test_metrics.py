@@ -1,6 +1,7 @@
 """The metrics of made-up plans and runs, read by Prometheus' own parser of the format."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import CleaningReport, LogReport, LogStatus, PhaseReport
+from compactor.watching.earlier_metrics import SUCCESS
 from compactor.watching.measures import LogMeasures, Measures
-from compactor.watching.metrics import SUCCESS, Ending, metrics_text
+from compactor.watching.metrics import Ending, metrics_text
 
 PAGE = Path(__file__).parents[3] / "docs" / "watching.md"
 PLANNED = Ending("plan", 0, "ok", "done", 5_000_000, 1.5, "0.1.0")
@@ -139,6 +141,33 @@ def test_the_last_success_is_that_of_the_file_before(exit_code: int, succeeds: b
     assert samples(later)[key] == (7000 if succeeds else 5000)
     again = metrics_text(ending._replace(exit_code=1, ended_ms=8_000_000), previous=later)
     assert samples(again)[key] == (7000 if succeeds else 5000)
+
+
+def _cleaned(text: bytes) -> dict[str, float]:
+    """By TOPIC-PARTITION."""
+    return {
+        f"{dict(labels)['topic']}-{dict(labels)['partition']}": value
+        for (name, labels), value in samples(text).items()
+        if name == "compactor_run_log_cleaned_timestamp_seconds"
+    }
+
+
+def test_the_time_of_a_cleaning_stays_until_the_next_one_of_that_log() -> None:
+    def night(ended_ms: int, previous: bytes, *logs: LogReport) -> bytes:
+        ended = Ending("run", 0, "ok", "done", ended_ms, 1, "1")
+        return metrics_text(ended, run=replace(RUN, logs=logs), previous=previous)
+
+    a, b = RUN.logs[0], replace(RUN.logs[0], partition=7)
+    left = replace(a, status=LogStatus.PASSED_OVER, reason_code=ReasonCode.BELOW_RATIO)
+    first = night(1_000, b"", a, b)
+    assert _cleaned(first) == {"orders-0": 1, "orders-7": 1}
+    second = night(2_000, first, left, b)
+    assert _cleaned(second) == {"orders-0": 1, "orders-7": 2}
+    would = replace(b, status=LogStatus.WOULD_CLEAN)
+    assert _cleaned(night(3_000, second, left, would)) == _cleaned(second)
+    failed = metrics_text(Ending("run", 1, "failed", "failed", 3_000, 1, "1"), previous=second)
+    assert _cleaned(failed) == _cleaned(second)
+    assert _cleaned(night(4_000, failed, b)) == {"orders-7": 4}  # the other was deleted
 
 
 @pytest.mark.parametrize(
