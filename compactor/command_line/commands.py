@@ -80,8 +80,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="[bold]Examples[/]\n\n"
-    "compactor plan /data/kafka --topic-configs topics.json\n\n"
-    "compactor run /data/kafka --topic-configs topics.json --dry-run\n\n"
+    "compactor plan /data/kafka\n\n"
+    "compactor run /data/kafka --dry-run\n\n"
     "compactor run /disk1/kafka /disk2/kafka --include '__consumer_offsets' --report last.json\n\n"
     "compactor verify /data/kafka orders-7\n\n"
     "compactor verify /data/kafka --against /backup/kafka-before\n\n"
@@ -164,10 +164,11 @@ def plan(  # one parameter an option: this is how typer learns of them
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> Request:
-    """Show how much is dirty, by topic, what a run would clean, and what blocks the rest. Reads
-    metadata only.
+    """Show how much is dirty, by topic, what a run would clean, and what blocks the rest.
 
-    [dim]compactor plan /data/kafka --topic-configs topics.json[/]
+    Reads metadata only.
+
+    [dim]compactor plan /data/kafka[/]
     """
     wanted = RoundArguments(
         log_dirs=tuple(log_dir),
@@ -242,7 +243,7 @@ def run(  # one parameter an option: this is how typer learns of them
 ) -> Request:
     """Compact every eligible log in one round. Stop the broker of these directories first.
 
-    [dim]compactor run /data/kafka --topic-configs topics.json --dry-run[/]
+    [dim]compactor run /data/kafka --dry-run[/]
     """
     if not log_dir and plan is None:
         raise typer.BadParameter("Missing argument 'LOG_DIR'.")

@@ -1,4 +1,4 @@
-"""Commands with --log-format, without types of flags in their help, with options given once.
+"""Commands with --log-format, with a plain help, with options given once.
 
 Else the last of two would silently win: of two `--exclude` the topics of the first would be
 compacted.
@@ -20,16 +20,22 @@ _HINTS = {"include": _EXPRESSION, "exclude": _EXPRESSION}
 class Commands(TyperGroup):
     """A group of commands."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "help": _in_paragraphs(settings.get("help"))})
+
     def get_params(self, ctx: Any) -> list[Any]:
-        return _with_plain_flags(super().get_params(ctx))
+        return _with_plain_types(super().get_params(ctx))
 
 
 class GivenOnce(TyperCommand):
     """Raises a usage error for the first option that is given more often than it may be."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "help": _in_paragraphs(settings.get("help"))})
+
     def get_params(self, ctx: Any) -> list[Any]:
         *own, help_option = super().get_params(ctx)
-        return _with_plain_flags([*own, log_format_option(), help_option])
+        return _with_plain_types([*own, log_format_option(), help_option])
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _, _, in_order = self.make_parser(ctx).parse_args(list(args))
@@ -43,9 +49,22 @@ class GivenOnce(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def _with_plain_flags(parameters: list[Any]) -> list[Any]:
-    """Flags take no value, so the help names none: typer would show `<bool>`."""
+def _in_paragraphs(text: str | None) -> str | None:
+    """Without the line breaks of the docstring, which typer keeps: the terminal breaks lines."""
+    if text is None:
+        return None
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
+def _with_plain_types(parameters: list[Any]) -> list[Any]:
+    """Without names of types of Python, which typer shows: `<bool>` of a flag, `<list[str]>`."""
     for parameter in parameters:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
+        if parameter.param_type_name == "argument":
+            parameter.display_type_rich = _no_type
     return parameters
+
+
+def _no_type(ctx: Any) -> None:
+    """The name of an argument, and its help, say what it takes."""

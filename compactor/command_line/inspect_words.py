@@ -66,8 +66,10 @@ def inspect(  # one parameter an option: this is how typer learns of them
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Show what stands in logs: formats, codecs and sizes, keys and their versions, tombstones and
-    why they are still there, open transactions. Reads every record, on Spark; changes nothing.
+    """Show what stands in logs: formats, codecs, sizes, keys, tombstones, open transactions.
+
+    Of keys also their versions, of tombstones why they are still there. Reads every record, on
+    Spark; changes nothing.
 
     [dim]compactor inspect /data/kafka orders-7[/]
     """

@@ -60,10 +60,11 @@ def explain(  # one parameter an option: this is how typer learns of them
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Show every bound of what may be cleaned of one log, what set it, and why the log is cleaned
-    or not. Reads metadata and the end of the log.
+    """Say why one log is compacted or not, what to do about it, and what sets its bounds.
 
-    [dim]compactor explain /data/kafka orders-7 --topic-configs topics.json[/]
+    Reads metadata and the end of the log.
+
+    [dim]compactor explain /data/kafka orders-7[/]
     """
     wanted = RoundArguments(
         log_dirs=tuple(log_dir),
@@ -135,8 +136,9 @@ def doctor(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> Request:
-    """Say whether this machine, and log directories on it, are fit for a run, and what to do where
-    they are not: Java, Spark, memory, room, locks, permissions, clock. Reads only.
+    """Say whether this machine, and log directories on it, are fit for a run, and what to do.
+
+    Java, Spark, memory, room, locks, permissions, clock. Reads only.
 
     [dim]compactor doctor /data/kafka[/]
     """
@@ -169,8 +171,9 @@ def dump(
     format_: DumpLines = DumpFormat.TEXT,
     debug: Debug = False,
 ) -> Request:
-    """Show the batches and records of a file or a partition, or the entries of an index. Keys and
-    values of __consumer_offsets and __transaction_state are shown as what they say.
+    """Show the batches and records of a file or a partition, or the entries of an index.
+
+    Keys and values of __consumer_offsets and __transaction_state are shown as what they say.
 
     [dim]compactor dump /data/kafka/orders-7/00000000000000000000.log --format json[/]
     """
@@ -206,8 +209,9 @@ def verify(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> Request:
-    """Check every checksum, the order of offsets, every index, snapshot and checkpoint; with
-    --against, compare every record with a copy from before. Reads only.
+    """Check every checksum, offset, index and snapshot, or compare with a copy from before.
+
+    With --against, every record is compared. Reads only.
 
     [dim]compactor verify /data/kafka orders-7[/]
 

@@ -11,9 +11,11 @@ PlanOrder = Annotated[
     api.Order,
     typer.Option(
         "--order",
+        metavar="ORDER",
         rich_help_panel=LOGS,
-        help="what comes first, in the list and in a budget: most bytes to gain, "
-        "highest dirty ratio, fewest bytes in all, or dirty for the longest time",
+        help="what comes first, in the list and in a budget: gain (most bytes to gain), "
+        "filthiest (highest dirty ratio), smallest (fewest bytes in all), or oldest (dirty for "
+        "the longest time)",
     ),
 ]
 Top = Annotated[

@@ -45,12 +45,13 @@ def recover(  # one parameter an option: this is how typer learns of them
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> Request:
-    """Finish or undo what a run, or a broker's cleaner, left half-done when it was cut short. After
-    an unclean shutdown of the broker, check and rebuild what a starting broker would; sound data is
-    never cut off without --as-kafka. Each run still needs --recover-first until a broker has
-    stopped cleanly.
+    """Finish or undo what a run, or a broker's cleaner, left half-done when it was cut short.
 
-    [dim]compactor recover /data/kafka --topic-configs topics.json[/]
+    After an unclean shutdown of the broker, check and rebuild what a starting broker would. Sound
+    data is never cut off without --as-kafka. Each run still needs --recover-first until a broker
+    has stopped cleanly.
+
+    [dim]compactor recover /data/kafka[/]
     """
     wanted = RoundArguments(
         log_dirs=tuple(log_dir),
@@ -88,8 +89,9 @@ def undo(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> Request:
-    """Bring logs back as they were before a run with --keep-originals. Logs that were changed since
-    are left as they are; records that a broker has appended stay.
+    """Bring logs back as they were before a run with --keep-originals.
+
+    Logs that were changed since are left as they are; records that a broker has appended stay.
 
     [dim]compactor undo /data/originals/3f9c2b1a[/]
     """

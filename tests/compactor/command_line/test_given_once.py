@@ -31,10 +31,32 @@ def test_what_may_be_repeated_is_no_problem(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("words", [[], ["log"], ["run"], ["explain"], ["log", "truncate"]])
-def test_no_help_shows_a_type_for_a_flag(
+def test_no_help_shows_a_type_of_python(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main([*words, "--help"]) == 0
     shown = capsys.readouterr().out
     assert "--help" in shown
-    assert "bool" not in shown
+    assert not [name for name in ("bool", "<str>", "<list") if name in shown]
+
+
+@pytest.mark.parametrize("words", [[], ["log"]])
+def test_the_list_of_commands_has_whole_sentences(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In lines that the terminal's width breaks, and nothing else."""
+    monkeypatch.setenv("COLUMNS", "200")
+    assert cli.main([*words, "--help"]) == 0
+    _, commands = capsys.readouterr().out.split("─ Commands ─")
+    rows = [line.strip("│ ") for line in commands.splitlines() if line.startswith("│")]
+    assert len(rows) > 8
+    assert [row for row in rows if not row.endswith(".")] == []
+
+
+def test_a_paragraph_of_a_help_is_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    assert cli.main(["recover", "--help"]) == 0
+    [line] = [x for x in capsys.readouterr().out.splitlines() if " After an unclean" in x]
+    assert line.strip().endswith("until a broker has stopped cleanly.")
