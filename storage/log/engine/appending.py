@@ -46,9 +46,10 @@ from storage.log.engine.rebuilding_producers import (
 )
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.segment_values import IncomingBytes
-from storage.log.engine.validation import Validation, give_offsets, validate
+from storage.log.engine.validation import Validation, give_offsets, require_next_offset, validate
 
 _MAX_INT = 2**31 - 1
+_MAX_LONG = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +213,8 @@ class _Seen:
             self.is_first = False
 
     def add(self, batch: Batch, must_rise: bool) -> None:
-        if must_rise and batch.last_offset <= self.last_offset:
+        # Kafka counts from the highest offset on to the lowest, which is not behind any
+        if must_rise and not self.last_offset < batch.last_offset <= _MAX_LONG:
             raise OffsetsOutOfOrderError(
                 f"last offset {batch.last_offset} of a batch, behind {self.last_offset}"
             )
@@ -262,6 +264,7 @@ def _require_behind_end(parts: LogParts, data: bytearray, info: LogAppendInfo) -
         raise UnexpectedAppendOffsetError(
             f"offsets {first} to {info.last_offset}, and the log ends at {end}"
         )
+    require_next_offset(info.last_offset)
 
 
 def _note_epochs(parts: LogParts, batches: Iterable[Batch]) -> None:

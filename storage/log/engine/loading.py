@@ -27,7 +27,6 @@ from storage.file_names import (
     TIME_INDEX,
     TXN_INDEX,
     file_name,
-    offset_of,
 )
 from storage.log.engine.epochs import LeaderEpochs
 from storage.log.engine.errors import (
@@ -37,6 +36,7 @@ from storage.log.engine.errors import (
 )
 from storage.log.engine.local_log import LocalLog
 from storage.log.engine.moves import remove_if_there
+from storage.log.engine.named_offsets import required_offset
 from storage.log.engine.producer_manager import ProducerManager
 from storage.log.engine.rebuilding_producers import rebuild_producers, recover_segment
 from storage.log.engine.recovering import RecoveredSegment
@@ -160,7 +160,7 @@ class LogLoader:
         if not half_done:
             return
         for name in half_done:
-            _offset(name)  # each has to have one
+            required_offset(name)  # each has to have one
         ends = {base: self._end_of_swap(base) for base in complete_swaps(left)}
         # with an index that was missing beside a swap
         left = [name for name in self._names() if not name.endswith(DELETED)]
@@ -191,9 +191,9 @@ class LogLoader:
         present = frozenset(names)
         for name in names:
             if name.endswith(LOG):
-                base = _offset(name)
+                base = required_offset(name)
                 self._load_segment(base, file_name(base, TIME_INDEX) not in present)
-            elif name.endswith(_INDEXES) and file_name(_offset(name), LOG) not in present:
+            elif name.endswith(_INDEXES) and file_name(required_offset(name), LOG) not in present:
                 remove_if_there(self._files, self._path(name))
 
     def _load_segment(self, base: int, is_missing: bool) -> None:
@@ -281,10 +281,3 @@ class LogLoader:
     def _remove(self, segments: list[LogSegment]) -> None:
         self._local.remove(segments)
         delete_snapshots(self._local, self._producers, segments)
-
-
-def _offset(name: str) -> int:
-    offset = offset_of(name)
-    if offset is None:
-        raise ValueError(f"{name} does not begin with an offset")
-    return offset

@@ -13,6 +13,7 @@ from storage.files.files import Files
 from storage.formats import producer_snapshot
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.log.engine.moves import remove_if_there
+from storage.log.engine.named_offsets import required_offset
 
 
 class SnapshotFiles:
@@ -28,14 +29,17 @@ class SnapshotFiles:
         self._directory = directory
 
     def look(self) -> None:
-        """Look which ones there are."""
-        self._offsets = self.listed()
+        """Look which ones there are; NumberFormatError for one without an offset."""
+        self._offsets = sorted({required_offset(name) for name in self._names()})
 
     def listed(self) -> list[int]:
         """The offsets of the files there are, rising; FileNotFoundError without a directory."""
-        names = self._files.list_names(self._directory)[1]
-        found = {offset_of(name) for name in names if name.endswith(SNAPSHOT)}
+        found = {offset_of(name) for name in self._names()}
         return sorted(offset for offset in found if offset is not None)
+
+    def _names(self) -> list[str]:
+        names = self._files.list_names(self._directory)[1]
+        return [name for name in names if name.endswith(SNAPSHOT)]
 
     def path(self, offset: int) -> str:
         return os.path.join(self._directory, file_name(offset, SNAPSHOT))

@@ -122,7 +122,7 @@ def _log_time(how: Validation) -> int | None:
 
 def _give_offset(data: bytearray, batch: Batch, last_offset: int, leader_epoch: int) -> None:
     """Set the last offset of a batch, and of a v2 batch its leader epoch."""
-    _require_next_offset(last_offset)
+    require_next_offset(last_offset)
     at = batch.position
     if batch.is_legacy:
         data[at : at + 8] = last_offset.to_bytes(8, "big", signed=True)
@@ -133,9 +133,9 @@ def _give_offset(data: bytearray, batch: Batch, last_offset: int, leader_epoch: 
     data[at : at + 4] = leader_epoch.to_bytes(4, "big", signed=True)
 
 
-def _require_next_offset(last_offset: int) -> None:
-    """Kafka writes a batch that ends at 2^63 - 1, and then raises what is raised here: its log
-    ends below 0 from then on. Here nothing is written."""
+def require_next_offset(last_offset: int) -> None:
+    """Raise IllegalArgumentError where no offset can follow. Kafka writes a batch that ends at
+    2^63 - 1, and then raises what is raised here: its log ends below 0 from then on."""
     if last_offset > MAX_LAST_OFFSET:
         raise IllegalArgumentError(f"last offset {last_offset}: no offset can follow it")
 
@@ -155,7 +155,7 @@ def _converted(batches: list[Batch], how: Validation) -> Validated:
                 kept.append(record._replace(offset=offset))
                 offset += 1
         checks.finish()
-    _require_next_offset(offset - 1)
+    require_next_offset(offset - 1)
     made = rebuild(kept, _model(first, how))
     return Validated(made.data, offset, made.max_timestamp, len(kept), True)
 
@@ -185,7 +185,7 @@ def _compressed(data: bytearray, batches: list[Batch], how: Validation) -> Valid
         if was_in_place and first.magic == MAGIC and how.source_codec:
             # Kafka has read neither keys nor values of what it meant to leave as it is
             raise UnsupportedOperationError("a compressed batch whose offsets are not 0, 1, 2, …")
-        _require_next_offset(how.next_offset + len(records) - 1)
+        require_next_offset(how.next_offset + len(records) - 1)
         numbered = [r._replace(offset=how.next_offset + i) for i, r in enumerate(records)]
         made = rebuild(numbered, _model(first, how))
         end = how.next_offset + len(records)

@@ -206,3 +206,21 @@ def test_what_was_to_be_deleted_goes_once_a_swap_is_settled_on_disk(partition: P
     gone = [i for i, (_, path) in enumerate(done) if path.endswith(".deleted")]
     assert len(gone) == 3
     assert ("sync_directory", str(partition)) in done[settled : gone[0]]
+
+
+def test_what_was_to_be_deleted_stays_where_a_swap_cannot_be_settled(partition: Path) -> None:
+    """L-25.2 has no such case: Kafka has removed it before it looks at the swap."""
+    path = log_of(partition, 0)
+    (partition / (path.name + SWAP)).write_bytes(path.read_bytes())
+    path.rename(partition / f"{path.name}.deleted")
+
+    def fail(operation: Operation) -> None:
+        if operation.name == "rename" and operation.paths[0].endswith(SWAP):
+            raise OSError(errno.EIO, "Input/output error", operation.paths[0])
+
+    files = WatchedFiles(LOCAL, fail)
+    [log] = recover_log_dir(str(partition.parent), RULES, files=files).logs
+    assert log.problem is not None and "Input/output error" in log.problem
+    assert (partition / f"{path.name}.deleted").exists()
+    assert recover(partition).problem is None
+    assert logs_of(partition) == {0: encode(FIRST) + encode(SECOND), 3: encode(LAST)}

@@ -33,6 +33,11 @@ THREE_SEGMENTS = (many(1, 2, 3), ROLL, many(4, 5), one(6), ROLL, one(7))
 STRAY = damage("append", segment=0, hex="0000000000000001" + "000003e8" + "00")
 TWO_PRODUCERS = (by(0, 1), by(0, 2), TO_END, log_start(1), CLOSE)
 HIDE: Line = {"op": "hide"}
+WITHOUT_OFFSET = (
+    *(f"x{suffix}" for suffix in (".log", ".index", ".timeindex", ".txnindex", ".snapshot")),
+    *("x.log.swap", "x.timeindex.swap", "x.swap", "x.log.cleaned", "x.cleaned"),
+    f"{2**63}.log",
+)
 
 CASES = [
     Case(
@@ -333,6 +338,28 @@ CASES = [
         damage("write", file="leader-epoch-checkpoint", hex=b"0\n1\n0\n".hex()),
         OPEN,
         fails("KafkaStorageException"),
+    ),
+    Case(
+        "F-2.5",
+        "a name that does not begin with an offset keeps a log from loading",
+        OPEN,
+        one(),
+        CLOSE,
+        *(
+            step
+            for name in WITHOUT_OFFSET
+            for step in (
+                damage("write", file=name, hex="00"),
+                OPEN,
+                fails("NumberFormatException"),
+                damage("delete", file=name),
+            )
+        ),
+        damage("write", file="x.deleted", hex="00"),
+        damage("write", file="x.y", hex="00"),
+        OPEN,
+        state(log_end_offset=1),
+        FILES,
     ),
     Case(
         "L-16.6",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.codecs.compression import Codec
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.files.memory import MemoryFiles
@@ -19,11 +20,16 @@ from storage.log.engine.errors import (
     IllegalArgumentError,
     KafkaError,
     KafkaStorageError,
+    LogError,
     OffsetOutOfRangeError,
+    OffsetsOutOfOrderError,
     RecordValidationError,
+    UnexpectedAppendOffsetError,
 )
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.lookup import Isolation
+from storage.log.engine.message_sets import message_set
+from storage.log.engine.producer_append import AppendOrigin
 from storage.log.engine.scheduler import ManualScheduler
 from tests.storage.log.engine.batches_for_tests import EDGE_BATCHES, batch
 
@@ -110,6 +116,52 @@ def test_offsets_for_times(log: Log, time: int, found: tuple[int, int]) -> None:
     assert answer is not None
     assert answer[:2] == found
     assert log.offset_by_timestamp(41) is None
+
+
+HIGHEST = 2**63 - 1
+
+
+def at(base_offset: int, data: bytes) -> bytes:
+    """A batch at another offset, which its checksum does not cover."""
+    return base_offset.to_bytes(8, "big") + data[8:]
+
+
+@pytest.mark.parametrize("as_follower", [True, False])
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (at(HIGHEST, batch(0, 10)), IllegalArgumentError),
+        (at(HIGHEST - 1, batch(0, 10, 20)), IllegalArgumentError),
+        (at(HIGHEST - 1, batch(0, 10)) + at(HIGHEST, batch(0, 10)), IllegalArgumentError),
+        (
+            at(HIGHEST, message_set([Record(0, 10, b"k", b"v")], 1, Codec.NONE, None)),
+            IllegalArgumentError,
+        ),
+        (at(HIGHEST, batch(0, 10, 20)), OffsetsOutOfOrderError),
+        (at(HIGHEST - 1, batch(0, 10)) + at(HIGHEST, batch(0, 1, 2)), OffsetsOutOfOrderError),
+        (batch(3, 10) + at(HIGHEST, batch(0, 10)), UnexpectedAppendOffsetError),
+    ],
+)
+def test_offsets_as_given_go_up_to_the_highest_that_another_can_follow(
+    data: bytes, error: type[LogError], as_follower: bool
+) -> None:
+    """L-18.5: the error is Kafka's, which has written the batch where it is IllegalArgument."""
+    log = Log.open("/t-0", options(MemoryFiles(), LogConfig()))
+    log.truncate_fully(HIGHEST - 5)
+    raft = AppendRequest(origin=AppendOrigin.RAFT_LEADER)
+
+    def append(data: bytes) -> None:
+        if as_follower:
+            log.append_as_follower(data, 0)
+        else:
+            log.append_as_leader(data, raft)
+
+    if as_follower or data[16] == 2:  # a message has no leader epoch that a raft leader could check
+        with pytest.raises(error):
+            append(data)
+    assert (log.log_end_offset, log.size_bytes, *log.epochs.entries) == (HIGHEST - 5, 0)
+    append(at(HIGHEST - 1, batch(0, 10)))
+    assert log.log_end_offset == HIGHEST
 
 
 @pytest.mark.parametrize("local", [True, False])
