@@ -22,7 +22,7 @@ def result_of(wanted: RoundArguments) -> Result:
         )
     document = recovery_document(recovered)
     if wanted.format is Format.TABLE:
-        show(lambda _: recovery_view(recovered))
+        show(lambda width: recovery_view(recovered, width))
     code, reason_code = ExitCode.OK, ReasonCode.DONE
     if api.problems_of(recovered):
         code, reason_code = ExitCode.PARTIAL, ReasonCode.LOGS_SET_ASIDE

@@ -12,7 +12,7 @@ def result_of(wanted: ReportArguments) -> Result:
     """Make one report of several."""
     merged = api.merge_reports(wanted.paths)
     if wanted.format is Format.TABLE:
-        show(lambda _: merged_view(merged))
+        show(lambda width: merged_view(merged, width))
     reason_code = merged.reason_code or ReasonCode.FAILED
     begin = summary("report", merged.exit_code, reason_code=reason_code)
     begin |= {"changed": merged.is_changed, "totals": merged.totals}

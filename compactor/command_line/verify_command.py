@@ -40,7 +40,7 @@ def result_of(wanted: VerifyArguments) -> Result:
             print_line(printable(str(finding)))
         print_line(verification_line(found))
         if compared is not None:
-            show(lambda _: comparison_view(compared))
+            show(lambda width: comparison_view(compared, width))
     documents = [finding_document(finding) for finding in findings]
     return Result(begin | {"findings": documents} | document, begin)
 

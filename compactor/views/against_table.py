@@ -1,25 +1,24 @@
 """The reader's proof for a person: a row for each cleaned partition, and one sentence."""
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from compactor.host.printable import counted, iso_time, printable
 from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.proof import REASONS
 from compactor.verification.verify_against import Compared, Comparison
+from compactor.views.fitting_table import Column, table_lines
 
 SHOWN_PARTITIONS = 40
 SHOWN_FINDINGS = 200
 SHOWN_NAMES = 3
 
 
-def comparison_view(found: Comparison) -> RenderableType:
+def comparison_view(found: Comparison, width: int) -> RenderableType:
     """What was compared, what is gone and why, and whether it holds."""
     parts: list[RenderableType] = []
     if found.partitions:
-        parts.append(_table(found.partitions))
+        parts += _lines(found.partitions, width)
     if len(found.partitions) > SHOWN_PARTITIONS:
         more = len(found.partitions) - SHOWN_PARTITIONS
         parts.append(Text(f"… and {more:,} more (all: --report FILE.json)", "dim"))
@@ -29,16 +28,18 @@ def comparison_view(found: Comparison) -> RenderableType:
     return Group(*parts)
 
 
-def _table(partitions: list[Compared]) -> Table:
+def _lines(partitions: list[Compared], width: int) -> list[Text]:
     reasons = [r for r in REASONS if any(p.gone[r] for p in partitions)]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=len(partitions) > 1)
-    table.add_column("partition", "total", overflow="fold", min_width=20)
-    headings = ("keys", "records", *(reason.replace("_", " ") for reason in reasons))
-    for heading, total in zip(headings, _cells(partitions, reasons), strict=True):
-        table.add_column(heading, total, justify="right")
-    for partition in partitions[:SHOWN_PARTITIONS]:
-        table.add_row(Text(printable(partition.name)), *_cells([partition], reasons))
-    return table
+    columns = (
+        Column("keys", 2),
+        Column("records", 0),
+        *(Column(reason.replace("_", " "), 1) for reason in reasons),
+    )
+    shown = partitions[:SHOWN_PARTITIONS]
+    rows = [[printable(partition.name), *_cells([partition], reasons)] for partition in shown]
+    if len(partitions) > 1:
+        rows.append(["total", *_cells(partitions, reasons)])
+    return table_lines("partition", columns, rows, width)
 
 
 def _cells(partitions: list[Compared], reasons: list[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """Tables that fit a width: the least important columns go first, and no name is broken."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -50,10 +51,32 @@ def table_lines(
         return f"{cells[0]}\n{' ' * first}{''.join(numbers)}"
 
     heading = line([names, *(column.heading for column in columns)])
-    texts = [Text(heading.rstrip(), "bold"), *(Text(line(row).rstrip()) for row in rows)]
-    for text in texts:
-        text.no_wrap, text.overflow = True, "ignore"
-    return texts
+    return [_unbroken(heading.rstrip(), "bold"), *(_unbroken(line(row).rstrip()) for row in rows)]
+
+
+def name_lines(rows: Sequence[tuple[str, str]], width: int) -> list[Text]:
+    """A name and some words a row. A name that leaves too little room stands over its words."""
+    usual = [cell_len(name) for name, _ in rows if cell_len(name) <= width // 3]
+    first = max(usual, default=2)
+    lines = []
+    for name, words in rows:
+        told = whole_words(words, width - first - len(_GAP))
+        beside = name if cell_len(name) <= first else ""
+        lines += [] if beside else [_unbroken(name)]
+        for number, text in enumerate(told):
+            before = _padded("" if number else beside, first, is_text=True)
+            lines.append(_unbroken(f"{before}{_GAP}{text.plain}"))
+    return lines
+
+
+def whole_words(text: str, width: int, style: str = "") -> list[Text]:
+    """As many lines as it takes; a word that is longer than a line has one, and is not broken."""
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+    return [_unbroken(line, style) for line in lines]
+
+
+def _unbroken(line: str, style: str = "") -> Text:
+    return Text(line, style, no_wrap=True, overflow="ignore")
 
 
 def _padded(text: str, width: int, is_text: bool) -> str:

@@ -16,7 +16,8 @@ from compactor.views.report_json import JsonObject
 def offsets_view(found: LogOffsets) -> RenderableType:
     """The offsets, then leader epochs, open transactions and times, as far as there are any."""
     size = f"{counted(found.segments, 'segment')}, {size_text(found.size_bytes)}"
-    parts: list[RenderableType] = [Text(printable(f"{found.name}: {size}"))]
+    heading = Text(printable(f"{found.name}: {size}"), no_wrap=True, overflow="ignore")
+    parts: list[RenderableType] = [heading]
     parts.append(_table(("offset", "is", "note"), _rows(found)))
     if found.epochs:
         epochs = [tuple(map(str, epoch)) for epoch in found.epochs]

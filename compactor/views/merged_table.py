@@ -2,33 +2,35 @@
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from compactor.host.printable import counted, one_line, printable, size_text
+from compactor.views.fitting_table import Column, table_lines
 from compactor.views.report_json import JsonObject
 from compactor.watching.merged_reports import Document, MergedReports, of_each
 
+_COLUMNS = (
+    Column("host", 1, is_text=True),
+    Column("command", 3, is_text=True),
+    Column("status", 0, is_text=True),
+    Column("logs", 4),
+    Column("freed", 2),
+    Column("seconds", 5),
+)
 _SUCCESS = (0, 5)
 
 
-def merged_view(merged: MergedReports) -> RenderableType:
+def merged_view(merged: MergedReports, width: int) -> RenderableType:
     """A row for each report, what went wrong, and the sum."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("started", "host", "command", "status"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("logs", "freed", "seconds"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    rows = [_cells(document) for _, document in merged.reports]
     errors = []
     for path, document in merged.reports:
-        table.add_row(*_cells(document))
         if document.get("error"):
             named = f"{printable(document['host'])} ({printable(path)})"
             errors.append(Text(f"{named}: {one_line(document['error'])}"))
     total = f"{counted(len(merged.reports), 'report')}: {_sum_of(merged.reports)}"
-    return Group(table, *errors, Text(total))
+    return Group(*table_lines("started", _COLUMNS, rows, width), *errors, Text(total))
 
 
 def merged_document(merged: MergedReports) -> JsonObject:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from compactor.host.printable import counted, iso_time, one_line, printable, shell_word, size_text
@@ -20,13 +19,12 @@ from compactor.views.fitting_table import Column, table_lines
 from compactor.views.plan_json import plan_totals
 from compactor.views.plan_remedies import STANDINGS, remedies_table
 from compactor.views.plan_rows import held, logs_lines, topics_lines
-from compactor.views.report_table import RETENTION_ESTIMATE, retention_table
-from compactor.views.report_totals import group_reasons
+from compactor.views.reason_lines import SHOWN_NAMES, reason_lines
+from compactor.views.report_table import RETENTION_ESTIMATE, retention_lines
 from storage.log.cluster_metadata import METADATA_DIR
 
 SHOWN_ROWS = 10
 SHOWN_REASONS = 3  # of set-aside logs, where not everything is shown
-SHOWN_NAMES = 3
 NOT_REFUSED = (
     "A run would not be refused: no broker and no other run is at work here, the broker stopped "
     "cleanly, and there is room"
@@ -90,8 +88,8 @@ def plan_view(
         parts.append(Text())
     remedies = remedies_table(plan)
     parts += [remedies, Text()] if remedies else []
-    parts += _reasons(plan, is_whole)
-    parts += _retention(plan, is_whole)
+    parts += _reasons(plan, is_whole, width)
+    parts += _retention(plan, is_whole, width)
     parts += [Text(line) for line in _remarks(plan)]
     parts += [Text(line) for line in expected_lines(said.expected)] if said.expected else []
     parts += [Text(line) for line in _space_lines(said.space)]
@@ -125,7 +123,7 @@ def _standing_row(name: str, extent: Extent) -> list[str]:
     ]
 
 
-def _reasons(plan: RoundPlan, is_whole: bool) -> list[RenderableType]:
+def _reasons(plan: RoundPlan, is_whole: bool, width: int) -> list[RenderableType]:
     """Why logs are set aside; where everything is shown, also why others are passed over."""
     parts: list[RenderableType] = []
     for title, status in (
@@ -134,7 +132,8 @@ def _reasons(plan: RoundPlan, is_whole: bool) -> list[RenderableType]:
     ):
         reports = [report for report in plan.not_cleaned if report.status is status]
         if reports and (is_whole or status is LogStatus.SET_ASIDE):
-            parts.append(_reasons_table(title, reports, is_whole))
+            shown = None if is_whole else SHOWN_REASONS
+            parts += [Text(title, "bold"), *reason_lines(reports, shown, width, _ALL), Text()]
         elif reports:
             where = " ".join(shell_word(log_dir.path) for log_dir in plan.log_dirs)
             command = f"compactor explain {where} TOPIC-PARTITION"
@@ -142,33 +141,12 @@ def _reasons(plan: RoundPlan, is_whole: bool) -> list[RenderableType]:
     return parts
 
 
-def _retention(plan: RoundPlan, is_whole: bool) -> list[RenderableType]:
+def _retention(plan: RoundPlan, is_whole: bool, width: int) -> list[RenderableType]:
     doomed = _doomed(plan)
     if not doomed:
         return []
     shown = len(doomed) if is_whole else SHOWN_NAMES
-    return [Text(RETENTION_ESTIMATE, "bold"), retention_table(doomed, shown)]
-
-
-def _reasons_table(title: str, reports: Sequence[LogReport], is_whole: bool) -> Table:
-    table = Table(
-        title=Text(title, "bold"), title_justify="left", box=None, pad_edge=False, show_header=False
-    )
-    table.add_column(justify="right")
-    table.add_column(overflow="fold")
-    groups = group_reasons(reports)
-    shown = len(groups) if is_whole else SHOWN_REASONS
-    for group in groups[:shown]:
-        names = ", ".join(printable(name) for name in group.names[:SHOWN_NAMES])
-        more = len(group.names) - SHOWN_NAMES
-        names += f" and {more:,} more" if more > 0 else ""
-        table.add_row(
-            f"{len(group.names):,}", Text(one_line(group.reason)).append(f"\n{names}", "dim")
-        )
-    if len(groups) > shown:
-        rest = sum(len(group.names) for group in groups[shown:])
-        table.add_row(f"{rest:,}", Text(f"for other reasons ({_ALL})", "dim"))
-    return table
+    return [Text(RETENTION_ESTIMATE, "bold"), *retention_lines(doomed, shown, width), Text()]
 
 
 def _remarks(plan: RoundPlan) -> list[str]:

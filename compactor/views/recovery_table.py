@@ -2,26 +2,26 @@
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from compactor.host.printable import counted, one_line, printable
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
 from compactor.recovery.recovery_account import advice_of, what_was_done
+from compactor.views.fitting_table import name_lines
 
 SHOWN_LOGS = 40
 
 
-def recovery_view(recovered: Sequence[LogDirRecovery]) -> RenderableType:
+def recovery_view(recovered: Sequence[LogDirRecovery], width: int) -> RenderableType:
     """A line for each log that was not as a broker would leave it, the sum, what a run needs."""
     logs = [log for log_dir in recovered for log in log_dir.logs]
     partitions = sum(log_dir.partitions for log_dir in recovered)
     parts: list[RenderableType] = []
     if logs:
         # those that are not as they should be first
-        parts.append(_table(sorted(logs, key=lambda log: log.problem is None)[:SHOWN_LOGS]))
+        first = sorted(logs, key=lambda log: log.problem is None)[:SHOWN_LOGS]
+        parts += name_lines([_row(log) for log in first], width)
     if len(logs) > SHOWN_LOGS:
         parts.append(
             Text(f"… and {len(logs) - SHOWN_LOGS:,} more (all: --report FILE.json)", "dim")
@@ -34,11 +34,6 @@ def recovery_view(recovered: Sequence[LogDirRecovery]) -> RenderableType:
     return Group(*parts)
 
 
-def _table(logs: Sequence[LogRecovery]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("log", overflow="fold")
-    table.add_column("what was done", overflow="fold")
-    for log in logs:
-        outcome = f"set aside: {log.problem}" if log.problem else what_was_done(log)
-        table.add_row(printable(f"{log.topic}-{log.partition}"), Text(one_line(outcome)))
-    return table
+def _row(log: LogRecovery) -> tuple[str, str]:
+    outcome = f"set aside: {log.problem}" if log.problem else what_was_done(log)
+    return printable(f"{log.topic}-{log.partition}"), one_line(outcome)

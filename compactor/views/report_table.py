@@ -1,34 +1,37 @@
 """A round's report for a person: tables that fit the terminal and never flood it."""
 
+import os
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from compactor.host.printable import iso_time, one_line, printable, size_text
-from compactor.planning.remedies import REMEDIES
 from compactor.retention.rules import Rule
 from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus
 from compactor.views.copy_lines import copy_lines
+from compactor.views.fitting_table import Column, table_lines
 from compactor.views.next_steps import next_steps
 from compactor.views.originals_lines import originals_lines
+from compactor.views.reason_lines import reason_lines, some
 from compactor.views.report_json import mb_per_second
 from compactor.views.report_totals import (
-    ReasonGroup,
     Totals,
     dropped_by_reason,
-    group_reasons,
     rewritten,
     totals_of,
 )
 
-WIDE = 112  # columns from which each reason for dropping a record gets a column of its own
-ALWAYS_SHOWN = ("superseded", "tombstone", "null_key")  # the others where a record went for them
 SHOWN_LOGS = 40
 SHOWN_REASONS = 20
-SHOWN_NAMES = 3
+_COLUMNS = (
+    Column("offsets", 6),
+    Column("segments", 4),
+    Column("size", 0),
+    Column("records", 1),
+    Column("dropped", 3),
+)
+_PHASE_COLUMNS = (Column("seconds", 0), Column("read", 1), Column("MB/s", 2))
 _PHASES = {"session": "start Spark"}  # Java and the workers of Python
 RETENTION_ESTIMATE = "Retention would delete, of the segments as they are before cleaning"
 
@@ -39,23 +42,24 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
     parts: list[RenderableType] = [Text(_heading(report))]
     logs = rewritten(report)
     if logs:
-        parts.append(_logs_table(logs, totals, width))
+        parts += [Text(), *_logs_lines(logs, totals, width)]
     if len(logs) > SHOWN_LOGS:
         more = len(logs) - SHOWN_LOGS
         parts.append(Text(f"… and {more:,} more (all: --report FILE.json)", "dim"))
     retained = [log for log in report.logs if log.retention.deleted.segments]
     if retained:
         title = RETENTION_ESTIMATE if report.dry_run else "Deleted by retention"
-        parts += [Text(title, "bold"), retention_table(retained, SHOWN_LOGS)]
+        parts += [Text(), Text(title, "bold"), *retention_lines(retained, SHOWN_LOGS, width)]
     trouble = [x for x in report.logs if x.status in (LogStatus.FAILED, LogStatus.SET_ASIDE)]
     if trouble:
-        parts += [Text("Set aside or failed", "bold"), _reasons_table(trouble)]
+        parts += [Text(), Text("Set aside or failed", "bold"), *_reasons(trouble, width)]
     parts += [Text(one_line(note)) for note in _notes(report.logs)]
     passed_over = [log for log in report.logs if log.status is LogStatus.PASSED_OVER]
     if passed_over:
-        parts += [Text("Passed over", "bold"), _reasons_table(passed_over)]
+        parts += [Text(), Text("Passed over", "bold"), *_reasons(passed_over, width)]
     if report.phases:
-        parts.append(_phases_table(report))
+        parts += [Text(), *_phases_lines(report, width)]
+    parts.append(Text())
     parts += [Text(one_line(notice)) for notice in report.notices]
     parts += [Text(f"Warning: {one_line(warning)}", "bold") for warning in report.warnings]
     parts.append(Text(_summary(report, totals)))
@@ -64,6 +68,10 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
         parts += [_line(line) for line in originals_lines(report.originals)]
     parts += [_line(line) for line in next_steps(report)]
     return Group(*parts)
+
+
+def _reasons(logs: list[LogReport], width: int) -> list[Text]:
+    return reason_lines(logs, SHOWN_REASONS, width, "all: --report FILE.json", remedies=True)
 
 
 def _line(line: str) -> Text:
@@ -77,40 +85,33 @@ def _heading(report: CleaningReport) -> str:
     return f"{what}; as of {iso_time(report.as_of_ms)}"
 
 
-def _logs_table(logs: list[LogReport], totals: Totals, width: int) -> Table:
-    dropped = dropped_by_reason(totals.counts)
-    others = [reason for reason, count in dropped.items() if count and reason not in ALWAYS_SHOWN]
-    wide = width >= WIDE + sum(len("   ") + max(len(r), len(f"{dropped[r]:,}")) for r in others)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=len(logs) > 1)
+def _logs_lines(logs: list[LogReport], totals: Totals, width: int) -> list[Text]:
+    """A line a log. A wide terminal shows for which reasons records went, and the offsets."""
+    reasons = [reason for reason, count in dropped_by_reason(totals.counts).items() if count]
+    if len(reasons) == 1:
+        reasons = []  # its column would be that of `dropped` once more
+    columns = (*_COLUMNS, *(Column(reason.replace("_", " "), 5) for reason in reasons))
     several_dirs = len({log.log_dir for log in logs}) > 1
-    reasons = [*ALWAYS_SHOWN, *others] if wide else []
-    headings = ["offsets"] if wide else []
-    headings += ["segments", "size", "records"] + [r.replace("_", " ") for r in reasons]
-    headings += [] if wide else ["dropped"]
-    total = [""] if wide else []
-    total += _changes(totals, totals.counts, reasons, wide)
-    table.add_column("log", "total", overflow="fold")
-    for heading, footer in zip(headings, total, strict=True):
-        table.add_column(heading, footer, justify="right", no_wrap=True)
+    rows = []
     for log in logs[:SHOWN_LOGS]:
-        name = Text(printable(f"{log.topic}-{log.partition}"))
-        if several_dirs:
-            name.append(f"\n{printable(log.log_dir)}", "dim")
-        offsets = [f"{log.first_dirty_offset}–{log.first_uncleanable_offset}"] if wide else []
-        table.add_row(name, *offsets, *_changes(log, log.counts, reasons, wide))
-    return table
+        name = f"{log.topic}-{log.partition}"
+        where = os.path.join(log.log_dir, name) if several_dirs else name
+        offsets = f"{log.first_dirty_offset}–{log.first_uncleanable_offset}"
+        rows.append([printable(where), offsets, *_changes(log, log.counts, reasons)])
+    if len(logs) > 1:
+        rows.append(["total", "", *_changes(totals, totals.counts, reasons)])
+    return table_lines("log", columns, rows, width)
 
 
-def _changes(log: LogReport | Totals, counts: Counts, reasons: list[str], wide: bool) -> list[str]:
+def _changes(log: LogReport | Totals, counts: Counts, reasons: list[str]) -> list[str]:
     dropped = dropped_by_reason(counts)
-    cells = [
+    return [
         f"{log.segments_before:,} → {log.segments_after:,}",
         f"{size_text(log.bytes_before)} → {size_text(log.bytes_after)}",
         f"{counts.records_read:,} → {counts.records_kept:,}",
+        f"{sum(dropped.values()):,}",
+        *(f"{dropped[reason]:,}" for reason in reasons),
     ]
-    if wide:
-        return cells + [f"{dropped[reason]:,}" for reason in reasons]
-    return [*cells, f"{sum(dropped.values()):,}"]
 
 
 def _notes(logs: Sequence[LogReport]) -> list[str]:
@@ -118,73 +119,44 @@ def _notes(logs: Sequence[LogReport]) -> list[str]:
     names: dict[str, list[str]] = {}
     for log in logs:
         for note in log.notes:
-            names.setdefault(note, []).append(printable(f"{log.topic}-{log.partition}"))
-    return [f"{_some(of_note)}: {note}" for note, of_note in names.items()]
+            names.setdefault(note, []).append(f"{log.topic}-{log.partition}")
+    return [f"{some(of_note)}: {note}" for note, of_note in names.items()]
 
 
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN_NAMES:,} more" if len(names) > SHOWN_NAMES else ""
-    return ", ".join(names[:SHOWN_NAMES]) + more
-
-
-def retention_table(logs: Sequence[LogReport], shown: int) -> Table:
+def retention_lines(logs: Sequence[LogReport], shown: int, width: int) -> list[Text]:
     """What retention deletes by each rule that says so, apart from what cleaning does."""
     rules = [rule for rule in Rule if any(getattr(log.retention, rule).segments for log in logs)]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("log", overflow="fold")
-    by_rule = [f"by {rule.replace('_', ' ')}" for rule in rules]
-    for heading in (*by_rule, "segments", "bytes", "log starts at"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for log in logs[:shown]:
-        found = log.retention
-        table.add_row(
-            Text(printable(f"{log.topic}-{log.partition}")),
-            *(f"{getattr(found, rule).segments:,}" for rule in rules),
-            f"{found.deleted.segments:,}",
-            size_text(found.deleted.bytes),
-            str(found.log_start_offset),
-        )
+    by_rule = [Column(f"by {rule.replace('_', ' ')}", 2) for rule in rules]
+    columns = (*by_rule, Column("segments", 3), Column("bytes", 0), Column("log starts at", 1))
+    rows = [
+        [
+            printable(f"{log.topic}-{log.partition}"),
+            *(f"{getattr(log.retention, rule).segments:,}" for rule in rules),
+            f"{log.retention.deleted.segments:,}",
+            size_text(log.retention.deleted.bytes),
+            str(log.retention.log_start_offset),
+        ]
+        for log in logs[:shown]
+    ]
+    lines = table_lines("log", columns, rows, width)
     if len(logs) > shown:
-        table.add_row(Text(f"… and {len(logs) - shown:,} more", "dim"))
-    return table
+        lines.append(Text(f"… and {len(logs) - shown:,} more", "dim"))
+    return lines
 
 
-def _reasons_table(logs: list[LogReport]) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(justify="right")
-    table.add_column(overflow="fold")
-    groups = group_reasons(logs)
-    for group in groups[:SHOWN_REASONS]:
-        style = "red" if group.status is LogStatus.FAILED else ""
-        table.add_row(f"{len(group.names):,}", _reason(group, style))
-    if len(groups) > SHOWN_REASONS:
-        rest = sum(len(group.names) for group in groups[SHOWN_REASONS:])
-        table.add_row(f"{rest:,}", Text("for other reasons (all: --report FILE.json)", "dim"))
-    return table
-
-
-def _reason(group: ReasonGroup, style: str) -> Text:
-    names = _some([printable(name) for name in group.names])
-    word = "failed: " if group.status is LogStatus.FAILED else ""
-    text = Text(f"{word}{one_line(group.reason)}", style).append(f"\n{names}", "dim")
-    remedy = REMEDIES.get(group.reason_code) if group.reason_code else None
-    return text.append(f"\n→ {remedy.briefly}") if remedy and remedy.briefly else text
-
-
-def _phases_table(report: CleaningReport) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("phase")
-    for heading in ("seconds", "read", "MB/s"):
-        table.add_column(heading, justify="right")
+def _phases_lines(report: CleaningReport, width: int) -> list[Text]:
+    rows = []
     for phase in report.phases:
         rate = mb_per_second(phase)
-        table.add_row(
-            Text(printable(_PHASES.get(phase.name, phase.name))),
-            f"{phase.seconds:.2f}",
-            size_text(phase.log_bytes) if phase.log_bytes else "",
-            "" if rate is None else f"{rate:,.1f}",
+        rows.append(
+            [
+                printable(_PHASES.get(phase.name, phase.name)),
+                f"{phase.seconds:.2f}",
+                size_text(phase.log_bytes) if phase.log_bytes else "",
+                "" if rate is None else f"{rate:,.1f}",
+            ]
         )
-    return table
+    return table_lines("phase", _PHASE_COLUMNS, rows, width)
 
 
 def _summary(report: CleaningReport, totals: Totals) -> str:

@@ -1,6 +1,6 @@
 """Columns that go where a terminal is narrow, and names that stay whole."""
 
-from compactor.views.fitting_table import Column, table_lines
+from compactor.views.fitting_table import Column, name_lines, table_lines, whole_words
 
 COLUMNS = (Column("size", 1), Column("ratio", 2), Column("held by", 3, is_text=True))
 ROWS = [["orders", "1 B", "50.0%", "a lag"], ["日本", "20 B", "", ""]]
@@ -40,3 +40,19 @@ def test_a_long_name_is_not_broken_but_has_its_own_line() -> None:
 
 def test_a_column_of_nothing_is_none() -> None:
     assert lines([["orders", "1 B", "", ""]], 40) == ["log     size", "orders   1 B"]
+
+
+def test_words_stand_beside_names_of_usual_length_and_below_longer_ones() -> None:
+    rows = [("orders-0", "its end was cut off"), ("a" * 30, "two files, /data/x-y-z and more")]
+    assert [text.plain for text in name_lines(rows, 30)] == [
+        "orders-0  its end was cut off",
+        "a" * 30,
+        "          two files,",
+        "          /data/x-y-z and more",
+    ]
+
+
+def test_no_word_is_broken() -> None:
+    found = whole_words("in /data/kafka/orders-0: damaged", 10)
+    assert [text.plain for text in found] == ["in", "/data/kafka/orders-0:", "damaged"]
+    assert [text.plain for text in whole_words("", 10)] == [""]
