@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from compactor import api
 from compactor.command_line import arguments
-from compactor.command_line.console import show, show_warnings, shown_progress
+from compactor.command_line.console import show, show_lines, show_warnings, shown_progress
 from compactor.command_line.requests import Format, InspectArguments, Result, rules_of_settings
 from compactor.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
 from compactor.views.inspection_table import inspection_document, inspection_view
+from compactor.views.next_steps import after_inspection
 from compactor.views.report_json import summary
 
 SAMPLE_BYTES = 256 << 20  # of each log
@@ -34,5 +35,6 @@ def result_of(wanted: InspectArguments) -> Result:
     )
     if wanted.format is Format.TABLE:
         show(lambda width: inspection_view(found, width))
+        show_lines(after_inspection(wanted.log_dir, found))
     show_warnings(found.warnings)
     return Result(begin | inspection_document(found), begin)

@@ -8,6 +8,7 @@ from compactor.exit_codes import ExitCode
 from compactor.host.output import print_line
 from compactor.host.printable import printable
 from compactor.views.log_change import change_document, change_lines
+from compactor.views.next_steps import after_change
 from compactor.views.report_json import summary
 
 
@@ -30,7 +31,8 @@ def result_of(name: str, wanted: SharedArguments, change: ChangeCall) -> Result:
     if wanted.format is Format.TABLE:
         would = "would be done" if wanted.dry_run else "done"
         what = would if outcome.is_changed else "nothing was changed"
-        for line in (f"{log}: {what}", *change_lines(outcome)):
+        after = after_change(name, outcome.is_changed, wanted.dry_run)
+        for line in (f"{log}: {what}", *change_lines(outcome), *after):
             print_line(printable(line))
     begin = summary(f"log {name}", ExitCode.OK)
     return Result(begin | change_document(outcome, wanted.dry_run), begin)

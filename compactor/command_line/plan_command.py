@@ -12,6 +12,7 @@ from compactor.exit_codes import (
 )
 from compactor.round_report import LogStatus
 from compactor.views.met_conditions import met_documents, met_lines
+from compactor.views.next_steps import after_plan
 from compactor.views.plan_json import estimates_document, plan_document, plan_totals
 from compactor.views.plan_table import Said, Screen, plan_view, saved_lines
 from compactor.views.report_json import JsonObject, summary
@@ -43,6 +44,8 @@ def result_of(wanted: RoundArguments) -> Result:
         show_lines(met_lines(met))
         if wanted.saved_plan is not None:
             show_lines(saved_lines(wanted.saved_plan))
+        else:
+            show_lines(after_plan(len(found.logs), bool(refused)))
     else:
         show_warnings(warnings)
     warned = {"warnings": list(warnings)}

@@ -1,10 +1,11 @@
 """`recover`, from the words of the command line to a table and a result."""
 
 from compactor import api
-from compactor.command_line.console import show, shown_progress
+from compactor.command_line.console import show, show_lines, shown_progress
 from compactor.command_line.requests import Format, Result, RoundArguments, rules_of
 from compactor.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
+from compactor.views.next_steps import after_recovery
 from compactor.views.recovery_report import recovery_document
 from compactor.views.recovery_table import recovery_view
 from compactor.views.report_json import summary
@@ -23,6 +24,7 @@ def result_of(wanted: RoundArguments) -> Result:
     document = recovery_document(recovered)
     if wanted.format is Format.TABLE:
         show(lambda width: recovery_view(recovered, width))
+        show_lines(after_recovery(recovered))
     code, reason_code = ExitCode.OK, ReasonCode.DONE
     if api.problems_of(recovered):
         code, reason_code = ExitCode.PARTIAL, ReasonCode.LOGS_SET_ASIDE

@@ -13,12 +13,15 @@ def result_of(wanted: UndoArguments) -> Result:
     """Bring back what a run kept, or drop it; show what became of each log."""
     if wanted.discard:
         path = api.discard(wanted.run_dir)
+        if wanted.format is Format.TABLE:
+            print_line(f"Removed: {printable(path)}")
         return Result(summary("undo", ExitCode.OK) | {"discarded": path})
     reports = api.undo(wanted.run_dir, wanted.allowed_file_systems)
     begin = summary(
         "undo", undo_report.exit_code(reports), reason_code=undo_report.reason_code(reports)
     ) | {"totals": undo_report.totals(reports)}
     if wanted.format is Format.TABLE:
-        for line in undo_report.lines(reports):
+        after = undo_report.after_undo(wanted.run_dir, reports)
+        for line in (*undo_report.lines(reports), *after):
             print_line(printable(line))
     return Result(begin | {"logs": undo_report.documents(reports)}, begin)

@@ -1,13 +1,14 @@
 """`verify`, from the words of the command line to lines, a table and a result."""
 
 from compactor import api
-from compactor.command_line.console import show, shown_progress
+from compactor.command_line.console import show, show_lines, shown_progress
 from compactor.command_line.requests import Format, Result, VerifyArguments
 from compactor.exit_codes import ExitCode, UsageError
 from compactor.host.output import print_line
 from compactor.host.printable import printable
 from compactor.reason_codes import ReasonCode
 from compactor.views.against_table import comparison_view
+from compactor.views.next_steps import after_verify
 from compactor.views.report_json import JsonObject, summary
 from compactor.views.verification_report import (
     comparison_document,
@@ -41,6 +42,7 @@ def result_of(wanted: VerifyArguments) -> Result:
         print_line(verification_line(found))
         if compared is not None:
             show(lambda width: comparison_view(compared, width))
+        show_lines(after_verify(wanted.log_dir, found, compared))
     documents = [finding_document(finding) for finding in findings]
     return Result(begin | {"findings": documents} | document, begin)
 

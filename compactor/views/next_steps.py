@@ -1,10 +1,24 @@
-"""What to do after a run: the lines that end its report, where there is something to be done."""
+"""What to do next: the lines that end what a command says, where there is something to be done."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from compactor.host.printable import counted, shell_word
+from compactor.host.printable import counted, printable, shell_word
 from compactor.round_report import CleaningReport, LogReport, LogStatus
 
+if TYPE_CHECKING:
+    from compactor.inspect.inspection import Inspection
+    from compactor.inspect.topic_settings import TopicConfiguration
+    from compactor.recovery.log_dir_recovery import LogDirRecovery
+    from compactor.stopped_log.log_offsets import LogOffsets
+    from compactor.verification.verify import Verification
+    from compactor.verification.verify_against import Comparison
+
+_TO_CHANGE = {  # by the command of `compactor log` that has changed a log
+    "roll": "Next: compactor run; all that is in the log now lies in closed segments.",
+    "abort": "Next: compactor run; what waited for the transaction can be cleaned.",
+    "move": "Next: start the broker.",
+}
 _REWRITTEN = (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
 
 
@@ -20,6 +34,88 @@ def next_steps(report: CleaningReport) -> list[str]:
         lines.append("Next: start the broker. This checks every file first, if you like:")
         lines += [f"  compactor verify {shell_word(log_dir)}" for log_dir in log_dirs]
     return lines
+
+
+def after_plan(logs: int, is_refused: bool) -> list[str]:
+    """Of a plan that was not saved. logs: those to clean."""
+    if is_refused or not logs:
+        return []  # each refusal says what to do
+    return [
+        "Next: compactor run with these options and --dry-run, which says what would go,",
+        "record for record, and changes nothing.",
+    ]
+
+
+def after_recovery(recovered: "Sequence[LogDirRecovery]") -> list[str]:
+    """Of a log that was set aside, and where all is as it should be."""
+    for log_dir in recovered:
+        for log in log_dir.logs:
+            if log.problem is not None:
+                name = shell_word(f"{log.topic}-{log.partition}")
+                return [
+                    "Next: see what is wrong with a log that was set aside:",
+                    f"  compactor verify {shell_word(log_dir.path)} {name}",
+                ]
+    return ["Next: compactor run, or start the broker."]
+
+
+def after_verify(log_dir: str, found: "Verification", compared: "Comparison | None") -> list[str]:
+    """Of findings: what not to do, and where a sound log is; of a sound one: what can go."""
+    if compared is not None and compared.findings:
+        return [
+            f"Next: start no broker on {printable(log_dir)}, and keep {printable(compared.before)} "
+            "as it is. If the run has kept originals, compactor undo brings the logs back."
+        ]
+    if found.findings:
+        return [
+            "Next: fetch such a log again from a sound replica (remove it while the broker is "
+            "stopped), or from a backup. A run sets it aside, and cleans the others."
+        ]
+    if compared is not None and compared.linked:
+        return [
+            f"Next: remove {printable(compared.before)} when you are satisfied: until then the "
+            "disk gets no emptier."
+        ]
+    return []
+
+
+def after_configs(found: "Sequence[TopicConfiguration]") -> list[str]:
+    """Where nobody has said what a topic's settings are."""
+    if all(topic.entries or topic.is_deleted for topic in found):
+        return []
+    return [
+        "Next: say where the broker's metadata log is, by --metadata DIR, or give what",
+        "kafka-configs.sh --describe --all prints, by --topic-configs FILE.",
+    ]
+
+
+def after_inspection(log_dir: str, found: "Inspection") -> list[str]:
+    """Of the first log with an open transaction."""
+    for log in found.logs:
+        if log.open_transactions:
+            return _of_open_transaction(log_dir, log.name)
+    return []
+
+
+def after_offsets(log_dir: str, found: "LogOffsets") -> list[str]:
+    """Of a log with an open transaction."""
+    return _of_open_transaction(log_dir, found.name) if found.open_transactions else []
+
+
+def after_change(command: str, is_changed: bool, is_dry_run: bool) -> list[str]:
+    """command: as in `compactor log COMMAND`."""
+    if not is_changed:
+        return []
+    if is_dry_run:
+        return ["Next: the same command without --dry-run does it."]
+    return [_TO_CHANGE[command]] if command in _TO_CHANGE else []
+
+
+def _of_open_transaction(log_dir: str, log: str) -> list[str]:
+    return [
+        "Next: see what can be done about an open transaction:",
+        f"  compactor explain {shell_word(log_dir)} {shell_word(log)}",
+    ]
 
 
 def _of_logs(logs: Sequence[LogReport]) -> list[str]:

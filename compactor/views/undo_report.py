@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from compactor.exit_codes import ExitCode
-from compactor.host.printable import size_text
+from compactor.host.printable import shell_word, size_text
 from compactor.originals.undo import UndoReport, UndoStatus
 from compactor.reason_codes import ReasonCode
 from compactor.views.report_json import JsonObject
@@ -63,6 +63,20 @@ def lines(reports: Sequence[UndoReport]) -> Iterator[str]:
     statuses = [report.status for report in reports]
     counts = [f"{statuses.count(status):,} {_WORDS[status]}" for status in UndoStatus]
     yield f"Logs: {', '.join(counts)}."
+
+
+def after_undo(run_dir: str, reports: Sequence[UndoReport]) -> list[str]:
+    """What is kept is kept until it is discarded; what failed can be tried again."""
+    if any(report.status is UndoStatus.FAILED for report in reports):
+        return ["Next: set right what has failed, and undo again; what is done stays done."]
+    lines = ["Next: start the broker."]
+    if any(report.status is UndoStatus.REFUSED for report in reports):
+        lines = ["Logs that were left as they are cannot be undone any more."]
+    return [
+        *lines,
+        "This removes what the run has kept, and is still there:",
+        f"  compactor undo --discard {shell_word(run_dir)}",
+    ]
 
 
 def _counts(report: UndoReport) -> str:

@@ -15,10 +15,10 @@ def decode(data: bytes, path: str) -> dict[str, str]:
     """Give value by name; of a name that stands twice, the later. Raise CorruptFileError."""
     values = {}
     for line in _logical_lines(data.decode("latin-1")):
-        key = _KEY.match(line)
-        assert key is not None, "matches the empty string too"
-        value = line[key.end() :]
-        values[_unescaped(key[1], path)] = _unescaped(value, path)
+        found = _KEY.match(line)
+        assert found is not None, "matches the empty string too"
+        key = _unescaped(found[1], path, "in a key")
+        values[key] = _unescaped(line[found.end() :], path, f"in the value of {key}")
     return values
 
 
@@ -41,13 +41,15 @@ def _logical_lines(text: str) -> list[str]:
     return lines
 
 
-def _unescaped(text: str, path: str) -> str:
+def _unescaped(text: str, path: str, where: str) -> str:
+    """where: for an error, which does not show the text itself, since that may be a password."""
+
     def meaning(escape: re.Match[str]) -> str:
         code = escape[1]
         if len(code) == 5:
             return chr(int(code[1:], 16))
         if code == "u":
-            raise CorruptFileError(path, 0, f"malformed \\u escape in {text!r}")
+            raise CorruptFileError(path, 0, f"malformed \\u escape {where}")
         return _NAMED_ESCAPES.get(code, code)
 
     return _ESCAPE.sub(meaning, text)

@@ -1,9 +1,24 @@
-"""The lines that end a run's report say what is to be done."""
+"""The lines that end what a command says tell what is to be done."""
 
 from dataclasses import replace
 
+from compactor.inspect.topic_settings import ConfigEntry, TopicConfiguration
+from compactor.originals.undo import UndoReport, UndoStatus
+from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
 from compactor.round_report import LogStatus
-from compactor.views.next_steps import next_steps
+from compactor.verification.cleaning_clock import CleaningClock
+from compactor.verification.verify import Verification
+from compactor.verification.verify_against import Comparison
+from compactor.verification.verify_batches import Finding
+from compactor.views.next_steps import (
+    after_change,
+    after_configs,
+    after_plan,
+    after_recovery,
+    after_verify,
+    next_steps,
+)
+from compactor.views.undo_report import after_undo
 from tests.compactor.rounds import log, report
 
 CLEANED = replace(log(0), status=LogStatus.CLEANED, log_dir="/data/a b", topic="t")
@@ -36,3 +51,65 @@ def test_logs_that_failed_and_damaged_ones_come_first() -> None:
         "1 log set aside for damage. This says what is wrong:",
         "  compactor verify '/data/a b' t-0",
     ]
+
+
+def test_after_a_plan_comes_the_dry_run_unless_a_run_would_be_refused() -> None:
+    assert " ".join(after_plan(3, is_refused=False)) == (
+        "Next: compactor run with these options and --dry-run, which says what would go, record "
+        "for record, and changes nothing."
+    )
+    assert after_plan(0, is_refused=False) == after_plan(3, is_refused=True) == []
+
+
+def test_after_a_recovery_the_first_log_that_was_set_aside_is_looked_at() -> None:
+    sound = LogDirRecovery("/data/a b", 2, True, (LogRecovery("/data/a b", "t", 0),))
+    assert after_recovery([sound]) == ["Next: compactor run, or start the broker."]
+    damaged = replace(sound, logs=(LogRecovery("/data/a b", "t", 1, problem="damaged"),))
+    assert after_recovery([sound, damaged])[1:] == ["  compactor verify '/data/a b' t-1"]
+
+
+def test_after_an_undo_what_was_kept_is_still_there() -> None:
+    undone = UndoReport("/data", "t", 0, UndoStatus.UNDONE)
+    refused = undone._replace(status=UndoStatus.REFUSED)
+    failed = undone._replace(status=UndoStatus.FAILED)
+    assert after_undo("/kept/1", [undone]) == [
+        "Next: start the broker.",
+        "This removes what the run has kept, and is still there:",
+        "  compactor undo --discard /kept/1",
+    ]
+    assert after_undo("/kept/1", [undone, refused])[0].startswith("Logs that were left as they are")
+    assert after_undo("/kept/1", [undone, refused, failed]) == [
+        "Next: set right what has failed, and undo again; what is done stays done."
+    ]
+
+
+def test_after_a_proof_the_copy_may_go_and_without_one_it_may_not() -> None:
+    sound, damaged = Verification(), Verification(findings=[Finding("/data/t-0/x.log", 7, "bad")])
+    proven = Comparison("/before", CleaningClock(0), linked=3)
+    broken = replace(proven, findings=damaged.findings)
+    assert after_verify("/data", sound, proven) == [
+        "Next: remove /before when you are satisfied: until then the disk gets no emptier."
+    ]
+    [kept] = after_verify("/data", sound, broken)
+    assert kept.startswith("Next: start no broker on /data, and keep /before as it is.")
+    [fetched] = after_verify("/data", damaged, None)
+    assert fetched.startswith("Next: fetch such a log again from a sound replica")
+    # a copy that shares nothing may be the original of `run --output`
+    for held in (None, replace(proven, linked=0)):
+        assert after_verify("/data", sound, held) == []
+
+
+def test_where_the_settings_of_a_topic_are_not_known_it_is_said_who_knows_them() -> None:
+    known = TopicConfiguration("t", False, (ConfigEntry("retention.ms", 5, "the topic's own"),))
+    unknown, gone = known._replace(entries=()), TopicConfiguration("u", True, ())
+    assert after_configs([known, gone]) == []
+    assert "--metadata DIR" in " ".join(after_configs([known, unknown]))
+
+
+def test_after_a_change_of_one_log() -> None:
+    again = ["Next: the same command without --dry-run does it."]
+    assert after_change("roll", is_changed=True, is_dry_run=True) == again
+    assert after_change("roll", is_changed=False, is_dry_run=True) == []
+    [rolled] = after_change("roll", is_changed=True, is_dry_run=False)
+    assert rolled.startswith("Next: compactor run;")
+    assert after_change("append", is_changed=True, is_dry_run=False) == []
