@@ -62,34 +62,35 @@ class ScriptCleaning:
             return self._put_in_place(log, asked, done[0], report)
 
     def _as_it_is(self, log: Log) -> LogToClean:
-        """As the cleaner manager finds it; an entry that cannot be is set right (C-4.2). The last
-        stable offset alone says how far transactions are decided, whatever the producers say: those
-        of a damaged log may contradict it."""
-        partition = _partition(log)
-        known = checkpoint.read(self._checkpoint(log), self._files).get(partition)
+        """As the cleaner manager finds it; an entry that cannot be is set right (C-4.2)."""
+        known = checkpoint.read(self._checkpoint(log), self._files).get(_partition(log))
         dirty = first_dirty(known, log.log_start_offset, log.log_end_offset)
         if dirty.rewrites_checkpoint:
             self._write_checkpoint(log, dirty.offset)
+        return self._from(log, dirty.offset)
+
+    def _from(self, log: Log, dirty_offset: int) -> LogToClean:
+        """The last stable offset alone says how far transactions are decided, whatever the
+        producers say: those of a damaged log may contradict it."""
         producers = [
             known.entry()._replace(current_txn_first_offset=None)
             for known in log.producers.producers
         ]
         return LogToClean(
-            partition=partition,
+            partition=_partition(log),
             directory=log.path,
             view=log.view()._replace(producers=producer_snapshot.encode(producers)),
-            first_dirty=dirty.offset,
+            first_dirty=dirty_offset,
             config=log.config,
         )
 
     def _ranged(self, log: Log, values: Values, line: Line) -> LogToClean:
-        """Nothing but the range counts: no lag, no dirty ratio, no open transaction."""
-        asked = self._as_it_is(log)
+        """Nothing but the range counts: no checkpoint, lag, dirty ratio or open transaction."""
+        asked = self._from(log, values.offset(line, "first_dirty"))
         ready = {"min.cleanable.dirty.ratio": "0", "min.compaction.lag.ms": "0"}
         return replace(
             asked,
             view=asked.view._replace(last_stable=values.offset(line, "uncleanable")),
-            first_dirty=values.offset(line, "first_dirty"),
             config=asked.config.changed(ready),
         )
 

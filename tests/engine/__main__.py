@@ -24,7 +24,7 @@ from compactor.round_report import LogReport
 from storage.files.local import LOCAL
 from tests.engine import random_engine_script, random_manager_script
 from tests.engine.at_once import LOOK_ALIKE, AtOnce
-from tests.engine.other_cleanings import first_other_cleaning
+from tests.engine.other_cleanings import first_other_cleaning, without_leftovers
 from tests.engine.replays import kernels_used, replayed
 from tests.engine.script_values import Options
 from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
@@ -107,6 +107,7 @@ def _differences(kept: Path, logs: Path, counted: _Counted) -> Iterator[tuple[st
             end, kind = other
             kafkas, ours = kafkas[:end], ours[:end]
             counted.other_cleanings[kind] += 1
+        kafkas = without_leftovers(kafkas, ours, reports)
         difference = first_difference(kafkas, ours, AS_BYTES)
         if difference is not None:
             yield name, difference

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compactor.round_report import LogReport, LogStatus
+from storage.file_names import CLEANED
 
 Line = dict[str, Any]
 
@@ -75,6 +76,34 @@ def first_other_cleaning(
                 return number, reason
         before = kafkas
     return None
+
+
+def without_leftovers(
+    expected: Sequence[Line], actual: Sequence[Line], reports: Mapping[int, LogReport]
+) -> list[Line]:
+    """Kafka's lines without the `.cleaned` files that its cleaner leaves where it stops with an
+    error, and ours has set the log aside with the same. They are there until the log is opened."""
+    kept, may_be_left = list[Line](), False
+    for number, (kafkas, ours) in enumerate(zip(expected, actual, strict=False)):
+        report = reports.get(number + 1)
+        if report is not None and report.status is LogStatus.SET_ASIDE and "error" in kafkas:
+            may_be_left = True
+        elif kafkas["op"] == "open" and "error" not in kafkas:
+            may_be_left = False
+        kept.append(_without_cleaned(kafkas, ours) if may_be_left else kafkas)
+    return [*kept, *expected[len(kept) :]]
+
+
+def _without_cleaned(kafkas: Line, ours: Line) -> Line:
+    if kafkas["op"] != "files" or "result" not in kafkas or "result" not in ours:
+        return kafkas
+    here = {file["name"] for file in ours["result"]}
+    files = [
+        file
+        for file in kafkas["result"]
+        if file["name"] in here or not file["name"].endswith(CLEANED)
+    ]
+    return {**kafkas, "result": files}
 
 
 def _reason_of(kafkas: Line, ours: Line, report: LogReport) -> str | None:

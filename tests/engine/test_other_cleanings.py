@@ -10,7 +10,7 @@ import pytest
 
 from compactor.round_report import LogReport
 from storage.files.local import LOCAL
-from tests.engine.other_cleanings import first_other_cleaning
+from tests.engine.other_cleanings import first_other_cleaning, without_leftovers
 from tests.engine.replays import replayed
 from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
 
@@ -65,3 +65,15 @@ def test_with_another_error_of_kafkas_it_is_a_difference(name: str, tmp_path: Pa
     kafkas, ours, reports = both(name, tmp_path)
     kafkas[-1] = {**kafkas[-1], "error": "KafkaException"}
     assert first_other_cleaning(kafkas, ours, reports) is None
+
+
+def test_what_kafkas_cleaner_leaves_where_both_stop_is_left_out_of_account(tmp_path: Path) -> None:
+    """With one error for both, only the file that Kafka's had begun to write tells them apart."""
+    kafkas, ours, reports = both("leftover", tmp_path)
+    assert first_other_cleaning(kafkas, ours, reports) is None
+    found = without_leftovers(kafkas, ours, reports)
+    assert first_difference(found, ours, AS_BYTES) is None
+    names = [[file["name"] for file in line["result"]] for line in (kafkas[-3], found[-3])]
+    assert [*{*names[0]} - {*names[1]}] == [f"t-0/{0:020}.log.cleaned"]
+    assert found[-1] == kafkas[-1]  # by then, the log has been opened again
+    assert without_leftovers(kafkas, ours, {}) == kafkas

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from tests.engine.rules import (
     appending,
     checking,
+    cleaning,
     configuring,
     leading,
     loading,
@@ -23,6 +24,7 @@ from tests.engine.rules.case import Case
 PARTS: Mapping[str, Sequence[Case]] = {
     "appending": appending.CASES,
     "checking": checking.CASES,
+    "cleaning": cleaning.CASES,
     "configuring": configuring.CASES,
     "leading": leading.CASES,
     "loading": loading.CASES,
