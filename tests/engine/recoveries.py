@@ -145,11 +145,12 @@ def main() -> None:
     parser.add_argument("--scripts", type=int, default=200)
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="write them for the tests")
+    parser.add_argument("--without-kernels", action="store_true", help="batch by batch")
     wanted = parser.parse_args()
     seeds = range(wanted.first_seed, wanted.first_seed + wanted.scripts)
     starts = [start for seed in seeds for start in starts_of(seed)]
     found, ends = [], Counter[str]()
-    with tempfile.TemporaryDirectory() as name, kernels_used(True):
+    with tempfile.TemporaryDirectory() as name, kernels_used(not wanted.without_kernels):
         scratch = Path(name)
         told_by_kafka = list(answers(starts, scratch))
         if wanted.keep:
