@@ -77,7 +77,8 @@ def test_the_line_of_cron_is_carried_out_by_a_shell(log_dir: Path, tmp_path: Pat
     line = command.replace("/backup/kafka", f"{log_dir} --dry-run")
     line = line.replace("/var/log/log-compactor", str(tmp_path / "reports"))
     line = line.replace("/var/lib/prometheus/node-exporter", str(tmp_path))
-    environment = {**settings, "COMPACTOR": str(COMPACTOR), "HOME": str(tmp_path)}
+    cache = {"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))}
+    environment = {**settings, **cache, "COMPACTOR": str(COMPACTOR), "HOME": str(tmp_path)}
     done = subprocess.run(
         [settings["SHELL"], "-c", line],
         env=environment,

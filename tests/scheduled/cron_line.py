@@ -33,7 +33,9 @@ def environment() -> dict[str, str]:
     lines = CRON.read_text(encoding="utf-8").splitlines()
     settings = dict(line.split("=", 1) for line in lines if line[:1].isupper() and "=" in line)
     command = Path(sys.executable).parent / "compactor"
-    own = {name: os.environ[name] for name in ("HOME", "JAVA_HOME") if name in os.environ}
+    names = ("HOME", "JAVA_HOME", "XDG_CACHE_HOME")
+    own = {name: os.environ[name] for name in names if name in os.environ}
+    settings.pop("XDG_CACHE_HOME")  # of a host where somebody has made that directory
     return {**settings, "COMPACTOR": str(command), **own}
 
 
