@@ -6,6 +6,7 @@ Source: Kafka, ServerTopicConfigSynonyms, AbstractKafkaConfig.extractLogConfigMa
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -74,7 +75,17 @@ def layers_of(sources: Sequence[tuple[str, Mapping[str, str]]]) -> tuple[Layer, 
 
 def known_values(raw: Mapping[str, str], place: str) -> dict[str, Value]:
     """Check those values that have a meaning here; a cluster may have names of a later Kafka."""
-    return check_values({name: raw[name] for name in raw if name in SETTINGS}, place)
+    known = {name: raw[name] for name in raw if name in SETTINGS}
+    try:
+        return dict(_checked(tuple(known.items())))
+    except ConfigError:
+        return check_values(known, place)  # which says where
+
+
+@lru_cache(maxsize=1024)
+def _checked(values: tuple[tuple[str, str], ...]) -> dict[str, Value]:
+    """Of thousands of topics most have the same few values."""
+    return check_values(dict(values), "")
 
 
 def _in_ms(text: str, unit: int, place: str) -> str:

@@ -15,6 +15,7 @@ from cleaner_jobs.tasks.scan import scan_stretches
 from cleaner_jobs.tasks.tasks_here import TasksHere
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from compactor.cleaning.cleaner_manager import RunSettings, run_round
+from compactor.cleaning.shrinking import shrinking_of
 from compactor.cleaning.stages import index_positions
 from compactor.cleaning.transaction_files import read_indexes, save_expected
 from compactor.cleaning.work_dir import open_work_dir
@@ -25,6 +26,7 @@ from compactor.planning.sample_estimate import Estimate, cannot_tell
 from compactor.planning.unseen_keys import clumping, unevenness
 from compactor.round_report import LogStatus
 from storage.errors import CorruptFileError
+from storage.files.local import LOCAL
 
 SAMPLE_BYTES = 256 << 20
 BLOCK_BYTES = 1 << 20
@@ -87,7 +89,8 @@ def _of_blocks(plan: RoundPlan, log: LogPlan, sample_bytes: int) -> Estimate:
                 return cannot_tell(0, str(found[1]))
             parts.append(found)
         keys = [_keys(part) for part in parts]
-    return estimate_of(_blocks(log, parts, keys, len(stretches)))
+    blocks = _blocks(log, parts, keys, len(stretches))
+    return estimate_of(blocks, shrinking_of(chosen, LOCAL).bytes_share)
 
 
 def _drawn(stretches: Sequence[Stretch], log: LogPlan, sample_bytes: int) -> list[Stretch]:
@@ -133,4 +136,19 @@ def _blocks(
         drawn=len(parts),
         of_blocks=of_blocks,
         clumped=clumping(blocks, all_keys, len(parts)),
+        dearer=_dearer(parts, blocks, all_keys),
     )
+
+
+def _dearer(parts: Sequence[Part], blocks: NDArray[np.int64], all_keys: UInt64Array) -> float:
+    """How many times the room of an average record those take that go by the sample alone, each
+    as large as the average of its block; blocks: of each key its part's number, rising."""
+    _, from_end = np.unique(all_keys[::-1], return_index=True)
+    kept = np.bincount(blocks[::-1][from_end], minlength=len(parts))
+    records = np.array([part.records - part.control_records for part in parts])
+    log_bytes = np.array([part.log_bytes for part in parts])
+    gone = np.maximum(records - kept, 0)
+    if not gone.any():
+        return 1.0
+    gone_bytes = float((gone * log_bytes / np.maximum(records, 1)).sum())
+    return gone_bytes / float(log_bytes.sum()) / (float(gone.sum()) / float(records.sum()))

@@ -27,10 +27,10 @@ class MessageFields:
         self._data, self._at, self._name = data, 0, name
 
     def uvarint(self) -> int:
-        at = self._at
-        if at < len(self._data) and self._data[at] < 0x80:  # nearly every one
+        data, at = self._data, self._at
+        if at < len(data) and data[at] < 0x80:  # nearly every one
             self._at = at + 1
-            return self._data[at]
+            return data[at]
         number = 0
         for shift in range(0, _VARINT_BITS, 7):
             byte = self.take(1)[0]
@@ -78,9 +78,12 @@ class MessageFields:
 
     def tagged(self) -> dict[int, "MessageFields"]:
         """All tagged fields, each to be read on its own."""
+        count = self.uvarint()
+        if not count:  # as a rule
+            return {}
         return {
             self.uvarint(): MessageFields(self.take(self.uvarint()), self._name)
-            for _ in range(self.uvarint())
+            for _ in range(count)
         }
 
     def require_end(self) -> None:
@@ -89,8 +92,9 @@ class MessageFields:
             raise MalformedRecordError(f"{self._name}: {left} bytes are left")
 
     def take(self, count: int) -> bytes:
-        found = self._data[self._at : self._at + count]
+        at = self._at
+        found = self._data[at : at + count]
         if len(found) < count:
             raise CutVarintError(f"{count} bytes expected, {len(found)} left")
-        self._at += count
+        self._at = at + count
         return found

@@ -35,11 +35,15 @@ def decode_varint(data: Bytes, at: int) -> tuple[int, int]:
 
     Raise MalformedVarintError where data ends inside, or a fifth byte says that a sixth follows.
     """
+    if at < len(data) and data[at] < 0x80:  # nearly every one
+        return data[at] >> 1 ^ -(data[at] & 1), at + 1
     return _decode(data, at, _VARINT_BITS)
 
 
 def decode_varlong(data: Bytes, at: int) -> tuple[int, int]:
     """As decode_varint for an int64, of at most ten bytes."""
+    if at < len(data) and data[at] < 0x80:
+        return data[at] >> 1 ^ -(data[at] & 1), at + 1
     return _decode(data, at, _VARLONG_BITS)
 
 

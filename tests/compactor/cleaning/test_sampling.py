@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cleaner_jobs.task_values import Part
 from compactor.cleaning import sampling
 from compactor.cleaning.sampling import sample
 from compactor.planning.block_estimate import Blocks, estimate_of
@@ -119,6 +120,41 @@ def test_keys_that_are_written_alike_are_estimated_well() -> None:
     assert found.least is not None and found.most is not None
     assert found.least < 0.8 < found.most
     assert found.most - found.least < 0.25
+
+
+def test_what_was_tried_counts_where_less_goes_than_by_the_records() -> None:
+    usual, tried = estimate_of(blocks()), estimate_of(blocks(), lambda share: share - 0.2)
+    assert usual.least is not None and tried.least is not None
+    assert 0.05 < usual.least - tried.least < 0.2
+    assert tried.most == usual.most
+
+
+def test_where_the_dearer_records_go_more_bytes_may_go_than_records() -> None:
+    """A quarter dearer, or cheaper: 0.8 of the records are all of the bytes, or 0.64 of them."""
+    dear, cheap = estimate_of(blocks(dearer=1.25)), estimate_of(blocks(dearer=0.8))
+    usual = estimate_of(blocks())
+    assert usual.most is not None and cheap.least is not None
+    assert dear == usual._replace(most=1.0)
+    assert cheap.most == usual.most
+    assert usual.most < 0.9 and cheap.least < 0.64 - 0.08
+
+
+def test_what_is_seen_to_go_is_weighed_by_its_blocks() -> None:
+    """Of ten records two go in the block of 100 bytes, none in that of 300: 5 % of the bytes."""
+    few, many = (part(number, log_bytes) for number, log_bytes in enumerate((100, 300)))
+    keys = np.array([1, 2, 3, 4, 5, 6, 7, 8], np.uint64)
+    blocks_of = np.array([0, 0, 0, 1, 1, 1, 1, 1])
+    found = sampling._dearer([few, many], blocks_of, keys)
+    assert found == pytest.approx((2 / 5 * 100 / 400) / (2 / 10))
+    shared = np.array([1, 2, 3, 1, 5, 6, 7, 8], np.uint64)  # key 1 stays in its later block
+    found = sampling._dearer([few, many], blocks_of, shared)
+    assert found == pytest.approx((3 / 5 * 100 / 400) / (3 / 10))
+
+
+def part(number: int, log_bytes: int) -> Part:
+    """Of five records."""
+    values = dict.fromkeys(Part._fields, 0) | {"file": "", "sections": ()}
+    return Part(**values | {"group": number, "log_bytes": log_bytes, "records": 5})  # type: ignore[arg-type]
 
 
 def test_what_cannot_be_told_is_said() -> None:
