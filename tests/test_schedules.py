@@ -39,7 +39,8 @@ def _cron() -> tuple[dict[str, str], list[str], str]:
     lines = (CONF / "cron" / "log-compactor").read_text(encoding="utf-8").splitlines()
     lines = [line for line in lines if line and not line.startswith("#")]
     *settings, plan, entry = lines
-    assert _is_taken(shlex.split(plan.split(" ", 6)[6])[1:])
+    *words, silenced = shlex.split(plan.split(" ", 6)[6])
+    assert _is_taken(words[1:]) and silenced == ">/dev/null"
     fields = entry.split(" ", 6)
     return dict(line.split("=", 1) for line in settings), fields[:6], fields[6]
 

@@ -1,5 +1,7 @@
 """`python -m tests.alerts`: the alerts over a week of made-up samples, by Prometheus' promtool.
 
+The metrics are held to its conventions as well.
+
 promtool is taken from the path, or else out of Debian's package `prometheus`, which is fetched but
 not installed. Where neither can be had, that is said, and nothing is held: exit code 0.
 """
@@ -11,13 +13,16 @@ import tempfile
 from pathlib import Path
 
 from compactor.host.output import print_line
+from compactor.watching.metrics import Ending, metrics_text
+from tests.compactor.watching.test_metrics import PLAN, PLANNED, RUN
 
 HERE = Path(__file__).parent
 ALERTS = HERE.parents[1] / "conf" / "prometheus" / "compactor-alerts.yml"
+RAN = Ending("run", 0, "ok", "done", 5_000_000, 1.5, "0.1.0")
 
 
 def main() -> int:
-    """The exit code of promtool."""
+    """1 where promtool finds anything."""
     with tempfile.TemporaryDirectory(prefix="compactor-alerts-") as name:
         folder = Path(name)
         promtool = promtool_of(folder)
@@ -27,8 +32,11 @@ def main() -> int:
         for path in (ALERTS, HERE / "a_week.yml"):
             shutil.copy(path, folder)
         checked = subprocess.run([promtool, "check", "rules", ALERTS.name], cwd=folder, check=False)
+        texts = (metrics_text(PLANNED, plan=PLAN), metrics_text(RAN, run=RUN))
+        words = [promtool, "check", "metrics"]
+        codes = [subprocess.run(words, input=text, check=False).returncode for text in texts]
         held = subprocess.run([promtool, "test", "rules", "a_week.yml"], cwd=folder, check=False)
-        return checked.returncode or held.returncode
+        return int(any((checked.returncode, held.returncode, *codes)))
 
 
 def promtool_of(folder: Path) -> str | None:

@@ -125,7 +125,8 @@ class Host:
 
     def _command(self, line: str) -> int:
         words = shlex.split(line)
-        return self.command(*words[words.index("$COMPACTOR") + 1 :])
+        words = [word for word in words[words.index("$COMPACTOR") + 1 :] if word != ">/dev/null"]
+        return self.command(*words)
 
     def command(self, *words: object) -> int:
         """Its exit code; `said` has what it said."""
