@@ -57,7 +57,7 @@ from storage.file_names import (
     file_name,
 )
 from storage.files.files import Files, size_of
-from storage.formats import offset_index
+from storage.formats.index_entry import read_last
 from storage.log.segment_reader import read_batch_headers
 
 INDEX_FILES = (INDEX, TIME_INDEX, TXN_INDEX)
@@ -182,7 +182,7 @@ def _end_offset(files: Files, segment: StagedSegment) -> int:
     """Where recovery takes a destination to end (C-15.6, F-12.9)."""
     start = 0
     if segment.index_file:
-        start = offset_index.read_last(segment.index_file, segment.base_offset, files).position
+        start = read_last(segment.index_file, segment.base_offset, files).position
     end_offset = segment.base_offset
     for _, header in read_batch_headers(segment.log_file, start, files=files):
         end_offset = header.next_offset

@@ -17,8 +17,9 @@ from storage.errors import CorruptFileError
 from storage.file_names import LOG, TIME_INDEX, file_name, parse_future_dir, parse_partition_dir
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.formats import checkpoint, time_index
+from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
+from storage.formats.index_entry import TIME_ENTRY, time_at
 from storage.formats.segment import Segment
 from storage.log import segment_reader
 from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
@@ -197,11 +198,11 @@ def largest_timestamp_ms(partition: PartitionListing, segment: Segment) -> int:
 
 def last_time_entry_ms(partition: PartitionListing, segment: Segment) -> int:
     """Give the time of the last entry in the time index of an inactive segment; -1: none."""
-    entries = (segment.time_index_bytes or 0) // time_index.ENTRY_BYTES
+    entries = (segment.time_index_bytes or 0) // TIME_ENTRY.size
     if not entries:
         return -1
     path = f"{partition.path}/{file_name(segment.base_offset, TIME_INDEX)}"
-    return time_index.time_at(path, entries - 1, partition.access)
+    return time_at(path, entries - 1, partition.access)
 
 
 def first_batch_timestamp_ms(partition: PartitionListing, segment: Segment) -> int | None:

@@ -8,7 +8,7 @@ the log and at its producers, for those logs that are left. Source: spec C-4, C-
 
 import os
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cleaner_jobs.plan import ActiveProducer
 from compactor.config import Config
@@ -23,9 +23,11 @@ from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, DELETED, LOG, file_name
 from storage.formats.segment import MAX_LOG_BYTES, Segment
-from storage.formats.txn_index import AbortedTxn
 from storage.log.log_dir import UNLOADABLE, PartitionListing, log_end_offset
 from storage.log.producer_state import ExpiryClock, ProducerState, load_producer_state
+
+if TYPE_CHECKING:  # with arrays, which a plan does without
+    from storage.formats.txn_index import AbortedTxn
 
 # Files that a broker had no time to unlink, and those of a cleaner that failed (C-17.3): a broker
 # removes both when it starts, and a round the latter before its first swap.
@@ -82,7 +84,7 @@ class Prepared(NamedTuple):
     refusal: Reason | None  # why it cannot be cleaned yet, though it is eligible
     to_rewrite: tuple[Segment, ...]  # index files that are missing have the size of rebuilt ones
     # of all segments without .index: base offset, and the entries that a broker's recovery finds
-    rebuilt_txn_indexes: tuple[tuple[int, tuple[AbortedTxn, ...]], ...]
+    rebuilt_txn_indexes: tuple[tuple[int, tuple["AbortedTxn", ...]], ...]
     notes: tuple[str, ...] = ()
 
 

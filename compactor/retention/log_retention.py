@@ -12,7 +12,6 @@ from compactor.retention.rules import Deletion, RetentionLimits, decide
 from compactor.survey import CheckpointOffsets, largest_timestamp_ms
 from compactor.topic_config import TopicConfig
 from storage.file_names import TIME_INDEX, file_name
-from storage.formats import time_index
 from storage.formats.segment import Segment
 from storage.log.log_dir import PartitionListing, log_end_offset
 
@@ -66,6 +65,8 @@ def _largest_timestamp_ms(log: PartitionListing, segment: Segment) -> int:
 
 
 def _last_used_entry_ms(log: PartitionListing, segment: Segment) -> int:
+    from storage.formats import time_index  # with arrays, which few plans need
+
     path = os.path.join(log.path, file_name(segment.base_offset, TIME_INDEX))
     data = log.access.read_bytes(path)
     whole = len(data) // time_index.ENTRY.itemsize * time_index.ENTRY.itemsize

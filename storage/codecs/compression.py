@@ -14,9 +14,8 @@ import threading
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
 import zstandard
 
 from storage.codecs.lz4_frame import (
@@ -35,8 +34,13 @@ from storage.codecs.zstd_frame import (
 )
 from storage.errors import CorruptFileError, LogCompactionError, UnsupportedFormatError
 
+if TYPE_CHECKING:
+    import numpy as np  # at run time none is needed: a plan does without
+    import numpy.typing as npt
+
+    ByteArray = npt.NDArray[np.uint8]
+
 Bytes = bytes | bytearray | memoryview
-ByteArray = npt.NDArray[np.uint8]
 
 # Of a batch. A producer holds one to max.request.size before it is compressed (librdkafka:
 # message.max.bytes), 1 MB by default; with so much, a task that takes a batch apart into the
@@ -72,6 +76,8 @@ def decompress(
     """
     if not 0 <= codec < len(_DECOMPRESS_INTO):
         raise UnsupportedFormatError(path, position, f"codec {codec} is not known")
+    import numpy as np
+
     room = min(limit, max(4 * len(data), 65536))
     while True:
         out = np.empty(room, dtype=np.uint8)
@@ -87,7 +93,7 @@ def decompress(
         room = min(limit, 4 * room)
 
 
-def decompress_into(codec: int, data: Bytes, out: ByteArray, at: int) -> int | None:
+def decompress_into(codec: int, data: Bytes, out: "ByteArray", at: int) -> int | None:
     """Put what data holds into out, from index at on, and return the index after its last byte.
 
     None: out has too little room (it may have been written to past at). Raise DecompressionError
@@ -99,7 +105,7 @@ def decompress_into(codec: int, data: Bytes, out: ByteArray, at: int) -> int | N
 # none
 
 
-def _copy_into(data: Bytes, out: ByteArray, at: int) -> int | None:
+def _copy_into(data: Bytes, out: "ByteArray", at: int) -> int | None:
     end = at + len(data)
     if end > len(out):
         return None
@@ -124,7 +130,7 @@ def _gzip(data: Bytes) -> bytes:
     return GZIP_HEADER + body + _GZIP_TRAILER.pack(zlib.crc32(data), len(data) & 0xFFFFFFFF)
 
 
-def _gunzip_into(data: Bytes, out: ByteArray, at: int) -> int | None:
+def _gunzip_into(data: Bytes, out: "ByteArray", at: int) -> int | None:
     """Every member in turn; what follows the last is ignored. As java.util.zip.GZIPInputStream."""
     rest, chunk_bytes = memoryview(data), len(data)  # nearly always there is one member
     while True:
@@ -151,7 +157,7 @@ def _gunzip_into(data: Bytes, out: ByteArray, at: int) -> int | None:
 # snappy
 
 
-def _unsnappy_into(data: Bytes, out: ByteArray, at: int) -> int | None:
+def _unsnappy_into(data: Bytes, out: "ByteArray", at: int) -> int | None:
     try:
         return decompress_stream_into(data, out, at)
     except SnappyStreamError as error:
@@ -161,7 +167,7 @@ def _unsnappy_into(data: Bytes, out: ByteArray, at: int) -> int | None:
 # lz4
 
 
-def _unlz4_into(data: Bytes, out: ByteArray, at: int) -> int | None:
+def _unlz4_into(data: Bytes, out: "ByteArray", at: int) -> int | None:
     end = decompress_single_block_into(data, out, at)
     if end is not None:
         return end
@@ -194,7 +200,7 @@ def _zstd(data: Bytes) -> bytes:
     return head + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) + stream.flush()
 
 
-def _unzstd_into(data: Bytes, out: ByteArray, at: int) -> int | None:
+def _unzstd_into(data: Bytes, out: "ByteArray", at: int) -> int | None:
     """Every frame in turn."""
     view = memoryview(data)
     if is_single_block(view):  # most batches are: no more can come out than one block holds
@@ -239,7 +245,7 @@ _COMPRESS: dict[Codec, Callable[[Bytes], bytes]] = {
     Codec.LZ4: compress_frame,
     Codec.ZSTD: _zstd,
 }
-_DECOMPRESS_INTO: tuple[Callable[[Bytes, ByteArray, int], int | None], ...] = (
+_DECOMPRESS_INTO: tuple[Callable[[Bytes, "ByteArray", int], int | None], ...] = (
     _copy_into,
     _gunzip_into,
     _unsnappy_into,

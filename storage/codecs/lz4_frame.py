@@ -9,16 +9,20 @@ whatever follows the end mark. Source: Kafka, Lz4BlockInputStream, Lz4BlockOutpu
 """
 
 import struct
+from typing import TYPE_CHECKING
 
 import cramjam
-import numpy as np
-import numpy.typing as npt
 import xxhash
 
 from storage.errors import LogCompactionError
 
+if TYPE_CHECKING:
+    import numpy as np  # at run time none is needed: a plan does without
+    import numpy.typing as npt
+
+    ByteArray = npt.NDArray[np.uint8]
+
 Bytes = bytes | bytearray | memoryview
-ByteArray = npt.NDArray[np.uint8]
 
 _MAGIC = bytes.fromhex("04224d18")
 KAFKA_HEADER = _MAGIC + bytes.fromhex("60 40 82")  # independent blocks of at most 64 KiB
@@ -56,7 +60,7 @@ def compress_frame(data: Bytes) -> bytes:
     return b"".join(pieces)
 
 
-def decompress_single_block_into(data: Bytes, out: ByteArray, at: int) -> int | None:
+def decompress_single_block_into(data: Bytes, out: "ByteArray", at: int) -> int | None:
     """Put Kafka's frame of one block into out from index at on, and return the index after it.
 
     None: it is another frame, or damaged, or out lacks the room; see decompress_frame_into.

@@ -8,15 +8,19 @@ Source: xerial snappy-java, SnappyOutputStream, SnappyInputStream.
 """
 
 import struct
+from typing import TYPE_CHECKING
 
 import cramjam
-import numpy as np
-import numpy.typing as npt
 
 from storage.errors import LogCompactionError
 
+if TYPE_CHECKING:
+    import numpy as np  # at run time none is needed: a plan does without
+    import numpy.typing as npt
+
+    ByteArray = npt.NDArray[np.uint8]
+
 Bytes = bytes | bytearray | memoryview
-ByteArray = npt.NDArray[np.uint8]
 
 _MAGIC = bytes.fromhex("82 534e41505059 00")
 _HEADER = _MAGIC + bytes.fromhex("00000001 00000001")  # version, compatible version
@@ -51,7 +55,7 @@ def _snappy_block(raw: memoryview) -> bytes:
     return compress_small_block(raw)
 
 
-def decompress_stream_into(data: Bytes, out: ByteArray, at: int) -> int | None:
+def decompress_stream_into(data: Bytes, out: "ByteArray", at: int) -> int | None:
     """Put what data holds into out from index at on, and return the index after it.
 
     Data without the stream header is one raw block, as librdkafka writes it. None: out is too
@@ -64,7 +68,7 @@ def decompress_stream_into(data: Bytes, out: ByteArray, at: int) -> int | None:
     return _stream_into(memoryview(data), out, at)
 
 
-def _stream_into(view: memoryview, out: ByteArray, at: int) -> int | None:
+def _stream_into(view: memoryview, out: "ByteArray", at: int) -> int | None:
     if view[:8] != _MAGIC:
         return _block_into(view, out, at)
     end, start = at, len(_HEADER)
@@ -89,7 +93,7 @@ def _stream_into(view: memoryview, out: ByteArray, at: int) -> int | None:
     return end
 
 
-def _block_into(block: memoryview, out: ByteArray, at: int) -> int | None:
+def _block_into(block: memoryview, out: "ByteArray", at: int) -> int | None:
     try:
         size: int = cramjam.snappy.decompress_raw_len(block)
         if size > _MAX_RATIO * len(block):  # or a few bytes could ask for gigabytes

@@ -74,16 +74,28 @@ def list_directory(path: str) -> list[Entry]:
 
     Promises no snapshot: a name that comes or goes during the call may be there or not.
     """
-    entries = []
+    entries: list[Entry] = []
+    add, new_tuple, is_file = entries.append, tuple.__new__, stat.S_ISREG
     with _listed(path) as names:
         for item in names:
             try:
                 if item.is_dir(follow_symlinks=False):
-                    entries.append(Entry(item.name, True, 0, 0, item.inode()))
+                    add(Entry(item.name, True, 0, 0, item.inode()))
                     continue
-                entries.append(_entry(item.name, item.stat(follow_symlinks=False)))
+                found = item.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
+            values = (  # those of _entry, without its two calls: a plan lists 200,000 files
+                item.name,
+                False,
+                found.st_size,
+                found.st_mtime_ns,
+                found.st_ino,
+                "" if is_file(found.st_mode) else _special(found.st_mode),
+                found.st_ctime_ns,
+                found.st_dev,
+            )
+            add(new_tuple(Entry, values))
     return entries
 
 

@@ -5,28 +5,18 @@ base offset int32, position in the log int32. While the segment is active the fi
 its entries, filled up with zeros. Source: Kafka, OffsetIndex, AbstractIndex; spec F-9.
 """
 
-import struct
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from storage.errors import CorruptFileError
-from storage.files.files import Files, OpenFile
+from storage.files.files import Files
 from storage.files.local import LOCAL
+from storage.formats.index_entry import OFFSET_ENTRY, OffsetPosition
 
 ENTRY = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
-_ENTRY = struct.Struct(">ii")  # the same, for one of them
-assert ENTRY.itemsize == _ENTRY.size == 8
+assert ENTRY.itemsize == OFFSET_ENTRY.size == 8
 
 Entries = NDArray[np.void]  # of ENTRY
-
-
-class OffsetPosition(NamedTuple):
-    """A batch, by its last offset, and the position at which it starts."""
-
-    offset: int
-    position: int
 
 
 def encode(entries: Entries) -> bytes:
@@ -82,46 +72,3 @@ def search(entries: Entries, base_offset: int, target: int) -> OffsetPosition:
 def read(path: str, files: Files = LOCAL) -> Entries:
     """Read and decode an index file."""
     return decode(files.read_bytes(path), path)
-
-
-def read_last(path: str, base_offset: int, files: Files = LOCAL) -> OffsetPosition:
-    """Give the last entry without reading the others; (base_offset, 0) if there is none.
-
-    The file of an active segment is 10 MiB, nearly all of it zeros: its end is looked for by
-    halving.
-    """
-    with files.open(path) as index:
-        last = _last_entry(index, path)
-    if last is None:
-        return OffsetPosition(base_offset, 0)
-    return OffsetPosition(base_offset + last[0], last[1])
-
-
-def _last_entry(index: OpenFile, path: str) -> tuple[int, int] | None:
-    count = index.entry.size_bytes // ENTRY.itemsize
-    last = _read_entry(index, path, count - 1) if count else None
-    if last == (0, 0):
-        first_unused = _first_unused(index, path, count - 1)
-        last = _read_entry(index, path, first_unused - 1) if first_unused else None
-    return last
-
-
-def _first_unused(index: OpenFile, path: str, known_unused: int) -> int:
-    low, high = 0, known_unused
-    while low < high:
-        middle = (low + high) // 2
-        if _read_entry(index, path, middle) == (0, 0):
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-def _read_entry(index: OpenFile, path: str, number: int) -> tuple[int, int]:
-    position = number * ENTRY.itemsize
-    data = index.read(position, ENTRY.itemsize)
-    if len(data) < ENTRY.itemsize:
-        problem = f"entry has {len(data)} of {ENTRY.itemsize} bytes"
-        raise CorruptFileError(path, position, problem)
-    relative_offset, log_position = _ENTRY.unpack(data)
-    return relative_offset, log_position

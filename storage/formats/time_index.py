@@ -6,7 +6,6 @@ last offset of the first batch with T. While the segment is active the file is f
 Source: Kafka, TimeIndex, AbstractIndex; spec F-10.
 """
 
-import struct
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +14,10 @@ from numpy.typing import NDArray
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.files.local import LOCAL
+from storage.formats.index_entry import TIME_ENTRY
 
 ENTRY = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
-_ENTRY = struct.Struct(">qi")  # the same, for one of them
-ENTRY_BYTES = 12
-assert ENTRY.itemsize == _ENTRY.size == ENTRY_BYTES
+assert ENTRY.itemsize == TIME_ENTRY.size == 12
 
 Entries = NDArray[np.void]  # of ENTRY
 
@@ -79,20 +77,6 @@ def search(entries: Entries, base_offset: int, target_ms: int) -> TimestampOffse
 def last(entries: Entries, base_offset: int) -> TimestampOffset:
     """Give the segment's largest timestamp as Kafka takes it on loading (F-10.5)."""
     return _entry(entries, len(entries) - 1, base_offset)
-
-
-def time_at(path: str, number: int, files: Files = LOCAL) -> int:
-    """Give the timestamp of one entry, ms, without reading the others. number: from 0 on.
-
-    CorruptFileError where the file ends before the entry does.
-    """
-    position = number * ENTRY_BYTES
-    data = files.read_range(path, position, ENTRY_BYTES)
-    if len(data) < ENTRY_BYTES:
-        problem = f"entry has {len(data)} of {ENTRY_BYTES} bytes"
-        raise CorruptFileError(path, position, problem)
-    timestamp_ms: int = _ENTRY.unpack(data)[0]
-    return timestamp_ms
 
 
 def read(path: str, files: Files = LOCAL) -> Entries:

@@ -29,12 +29,11 @@ from storage.file_names import (
 )
 from storage.files.files import Entry, Files, size_of
 from storage.files.local import LOCAL
-from storage.formats import offset_index
 from storage.formats.batch_header import MAGIC
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.formats.index_entry import OffsetPosition, read_last
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES
-from storage.formats.offset_index import OffsetPosition
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.formats.segment import Segment
 from storage.log import segment_reader
@@ -156,16 +155,17 @@ def list_partition(
     files: list[Entry] = []
     for entry in access.list_directory(path):
         name = entry.name
-        if (entry.is_dir or entry.special) and is_of_file(name):
-            special.append(f"{name}: is {entry.special or 'a directory'}, not a file")
         if entry.is_dir or entry.special:
+            if is_of_file(name):
+                special.append(f"{name}: is {entry.special or 'a directory'}, not a file")
             continue
-        suffix = name[OFFSET_DIGITS:]
-        if suffix in by_suffix:  # nearly every one
+        of_suffix = by_suffix.get(name[OFFSET_DIGITS:])
+        if of_suffix is not None:  # nearly every one
             digits = name[:OFFSET_DIGITS]
-            if digits in known or is_offset(digits):
+            if digits not in known and is_offset(digits):
                 known.add(digits)
-                by_suffix[suffix][digits] = entry
+            if digits in known:
+                of_suffix[digits] = entry
                 continue
         if _is_live(name):
             files.append(entry)
@@ -264,7 +264,7 @@ def _last_indexed(
 ) -> OffsetPosition:
     """Give the last index entry, after a look at whether it is one of this log."""
     try:
-        entry = offset_index.read_last(index_path, base_offset, access)
+        entry = read_last(index_path, base_offset, access)
     except FileNotFoundError:
         return OffsetPosition(base_offset, 0)
     if entry.position == 0:
@@ -300,14 +300,15 @@ def _segments(files: Mapping[str, Mapping[str, Entry]]) -> tuple[Segment, ...]:
 
     An index by itself is removed by the broker when it loads.
     """
-    indexes, time_indexes, txn_indexes = files[INDEX], files[TIME_INDEX], files[TXN_INDEX]
+    index_of, time_index_of = files[INDEX].get, files[TIME_INDEX].get
+    txn_indexes = files[TXN_INDEX]
     # in their order: by keyword it takes twice as long, for each of 60,000 segments of a plan
     return tuple(
         Segment(
             int(digits),
             log.size_bytes,
-            _size(indexes.get(digits)),
-            _size(time_indexes.get(digits)),
+            _size(index_of(digits)),
+            _size(time_index_of(digits)),
             _size(txn_indexes.get(digits)) if txn_indexes else None,
             log.mtime_ns,
             log.inode,

@@ -12,22 +12,24 @@ LogSegment.updateProducerState; spec C-23.4, C-23.5, F-14.3 to F-14.5, F-16.1.
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.formats import offset_index, producer_snapshot, record_batch
+from storage.formats import producer_snapshot, record_batch
 from storage.formats.batch_header import NO_PRODUCER_EPOCH, NO_TIMESTAMP
 from storage.formats.control_record import ControlType, decode_coordinator_epoch, decode_type
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.record import MalformedRecordError
 from storage.formats.record_batch import BatchHeader
 from storage.formats.segment import Segment
-from storage.formats.txn_index import AbortedTxn
 from storage.log import segment_reader
 from storage.log.log_dir import PartitionListing
+
+if TYPE_CHECKING:  # with arrays, which a plan does without
+    from storage.formats.txn_index import AbortedTxn
 
 
 class CompletedTxn(NamedTuple):
@@ -47,7 +49,7 @@ class ProducerState(NamedTuple):
     completed: tuple[CompletedTxn, ...] = ()  # in the order of their markers
     unreadable: tuple[str, ...] = ()  # snapshots that could not be read, and why
     # by base offset of each segment without .index: the entries that its recovery finds
-    rebuilt_txn_indexes: Mapping[int, tuple[AbortedTxn, ...]] = {}
+    rebuilt_txn_indexes: Mapping[int, tuple["AbortedTxn", ...]] = {}
 
     def first_unstable_below(self, high_watermark: int) -> int | None:
         """Give the first unstable offset where followers have not got everything yet (C-4.5).
@@ -106,7 +108,7 @@ class _Recovered:
 
     snapshot_offsets: list[int]  # of those in files that are left, and of those below
     snapshots: dict[int, dict[int, ProducerEntry]] = field(default_factory=dict)
-    txn_indexes: dict[int, tuple[AbortedTxn, ...]] = field(default_factory=dict)
+    txn_indexes: dict[int, tuple["AbortedTxn", ...]] = field(default_factory=dict)
 
     def snapshot(self, offset: int, entries: Mapping[int, ProducerEntry]) -> None:
         self.snapshots[offset] = dict(entries)
@@ -206,8 +208,10 @@ class Replay:
             )
         return completed
 
-    def aborted(self, completed: CompletedTxn) -> AbortedTxn:
+    def aborted(self, completed: CompletedTxn) -> "AbortedTxn":
         """The index entry of a transaction that the latest batch has completed."""
+        from storage.formats.txn_index import AbortedTxn
+
         open_since = (
             entry.current_txn_first_offset
             for entry in self.entries.values()
@@ -255,6 +259,8 @@ def _position_of(log: PartitionListing, segment: Segment, offset: int) -> int:
     """Give a position at or before the batch that holds offset."""
     if offset <= segment.base_offset or not segment.index_bytes:
         return 0
+    from storage.formats import offset_index  # with arrays: most plans replay nothing
+
     index_path = os.path.join(log.path, file_name(segment.base_offset, INDEX))
     entries = offset_index.read(index_path, log.access)
     offset_index.check(entries, segment.log_bytes, index_path)

@@ -7,9 +7,8 @@ message format, and of any codec, since only its framing and its CRC are looked 
 """
 
 from struct import Struct
+from typing import TYPE_CHECKING
 from zlib import crc32
-
-import numpy as np
 
 from storage.files.files import Files, OpenFile
 from storage.files.local import LOCAL
@@ -25,6 +24,10 @@ from storage.formats.batch_header import (
     MIN_LEGACY_LENGTH,
 )
 from storage.kernels.crc32c import crc32c
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 _FRAMING = Struct(">qiiB")  # offset, length, leader epoch or CRC, magic
@@ -61,8 +64,10 @@ def _first_sound_batch(log: OpenFile, start: int, base_offset: int) -> int | Non
     return None
 
 
-def _candidates(chunk: bytes, base_offset: int) -> "np.typing.NDArray[np.intp]":
+def _candidates(chunk: bytes, base_offset: int) -> "NDArray[np.intp]":
     """Positions with an offset near the segment's and a length that a batch can have."""
+    import numpy as np  # nobody looks here but where something is damaged
+
     data = np.frombuffer(chunk, np.uint8)
     places = len(data) - _FRAMING.size + 1
     high = [(base_offset >> 32 << 32) + more for more in (0, 1 << 32)]

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from storage.file_names import DELETED, SEGMENT_SUFFIXES, file_name
 from storage.files.file_pool import FilePool
-from storage.formats.offset_index import OffsetPosition
+from storage.formats.index_entry import OffsetPosition
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine.batches import Batch, Bytes
 from storage.log.engine.errors import KafkaError, KafkaStorageError, OffsetOutOfRangeError

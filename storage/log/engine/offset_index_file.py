@@ -7,7 +7,7 @@ F-9, L-4, L-5.
 from struct import Struct
 
 from storage.files.files import Files
-from storage.formats.offset_index import OffsetPosition
+from storage.formats.index_entry import OffsetPosition
 from storage.log.engine.errors import (
     IllegalArgumentError,
     IndexOffsetOverflowError,

@@ -16,7 +16,7 @@ from storage.file_names import (
     file_name,
 )
 from storage.formats.batch_header import NO_TIMESTAMP
-from storage.formats.offset_index import OffsetPosition
+from storage.formats.index_entry import OffsetPosition
 from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.formats.txn_index import Aborted, AbortedTxn
 from storage.log.engine.batches import Batch, Bytes

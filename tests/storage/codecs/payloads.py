@@ -4,7 +4,8 @@ import random
 
 import numpy as np
 
-from storage.codecs.compression import ByteArray, Codec, decompress_into
+from storage.codecs.compression import Codec, decompress_into
+from storage.codecs.lz4_block import ByteArray
 
 
 def text(size: int, seed: int = 7) -> bytes:

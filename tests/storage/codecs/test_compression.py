@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.codecs.compression import (
-    ByteArray,
     Codec,
     DecompressionError,
     compress,
     decompress,
     decompress_into,
 )
+from storage.codecs.lz4_block import ByteArray
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.formats.record import Record

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 
 from storage.errors import CorruptFileError
 from storage.formats import offset_index
+from storage.formats.index_entry import OffsetPosition, read_last
 from storage.formats.offset_index import (
     ENTRY,
-    OffsetPosition,
     check,
     decode,
     encode,
-    read_last,
     search,
 )
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from storage.errors import CorruptFileError
 from storage.formats import time_index
+from storage.formats.index_entry import time_at
 from storage.formats.time_index import ENTRY, TimestampOffset, check, decode, encode, last, search
 
 # for the log of test_segment_indexes: base offset 0, interval 300
@@ -87,7 +88,7 @@ def test_the_last_entry_tells_the_largest_timestamp_of_a_segment(tmp_path: Path)
 
 def test_the_time_of_one_entry_is_read_by_its_number(tmp_path: Path) -> None:
     (tmp_path / PATH).write_bytes(KAFKAS[:-1])
-    assert [time_index.time_at(str(tmp_path / PATH), n) for n in range(3)] == [70, 71, 90]
+    assert [time_at(str(tmp_path / PATH), n) for n in range(3)] == [70, 71, 90]
     for number, kept in ((3, 11), (4, 0)):
         with pytest.raises(CorruptFileError, match=rf"byte {12 * number}: .* {kept} of 12"):
-            time_index.time_at(str(tmp_path / PATH), number)
+            time_at(str(tmp_path / PATH), number)

@@ -3,7 +3,7 @@
 import pytest
 
 from storage.files.memory import MemoryFiles
-from storage.formats.offset_index import OffsetPosition
+from storage.formats.index_entry import OffsetPosition
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine.errors import (
     BufferOverflowError,

@@ -14,7 +14,7 @@ from storage.files.file_pool import pooled
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.files.memory import MemoryFiles
-from storage.formats.offset_index import OffsetPosition
+from storage.formats.index_entry import OffsetPosition
 from storage.log.engine.batches import Batch, in_memory
 from storage.log.engine.errors import (
     CorruptIndexError,
