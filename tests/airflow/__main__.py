@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ COMPACTOR = ROOT / ".venv" / "bin" / "compactor"
 EXAMPLE = ROOT / "conf" / "airflow" / "compact_kafka_logs.py"
 DAG_ID = EXAMPLE.stem
 COMPACTED = ["--set", "cleanup.policy=compact", "--include", "orders|prices|customers"]
+LONGEST_SECONDS = 1800  # of a scenario, on a machine that is busy
 SUCCESS, FAILED, SKIPPED, UPSTREAM_FAILED = "success", "failed", "skipped", "upstream_failed"
 
 
@@ -80,8 +82,11 @@ def _play(scenario: Scenario, folder: Path) -> list[str]:
     running = _airflow(place, "dags", "test", DAG_ID, "--conf", json.dumps(conf))
     helper = threading.Thread(target=scenario.meanwhile, args=(place, running))
     helper.start()
-    out, _ = running.communicate(timeout=600)
-    helper.join()
+    try:
+        out, _ = running.communicate(timeout=LONGEST_SECONDS)
+    finally:
+        _end(running)
+        helper.join()
     problems = [f"{line!r} was not said" for line in scenario.said if line not in out]
     states = _states(place)
     if states != scenario.states:
@@ -89,6 +94,17 @@ def _play(scenario: Scenario, folder: Path) -> list[str]:
     if problems:
         print_line(out)
     return problems
+
+
+def _end(running: subprocess.Popen[str]) -> None:
+    """Of one that has not come to its end, with the command that it waits for."""
+    if running.poll() is None:
+        begun = psutil.Process(running.pid).children(recursive=True)
+        for process in (*begun, running):
+            with suppress(psutil.NoSuchProcess):
+                process.terminate()
+        psutil.wait_procs(begun, timeout=60)
+        running.communicate()
 
 
 def _airflow(place: Place, *words: str) -> subprocess.Popen[str]:
