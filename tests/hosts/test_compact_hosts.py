@@ -1,4 +1,5 @@
-"""conf/hosts/compact-hosts on three "hosts": each sees a broker's directory of its own."""
+"""conf/hosts/compact-hosts: three "hosts" that each see a broker's directory of their own are
+compacted; one is refused, and one is not there."""
 
 import json
 import os
@@ -25,10 +26,10 @@ pytestmark = pytest.mark.spark
 def test_each_is_compacted_and_there_is_one_report(tmp_path: Path) -> None:
     (tmp_path / "seen").mkdir()
     now_ms = int(time.time() * 1000)
-    for host in "abc":
+    for host in "abce":
         write_log_dir(str(tmp_path / host), 60_000, now_ms, seed=ord(host))
-    (tmp_path / "c" / ".kafka_cleanshutdown").unlink()
-    (tmp_path / "hosts.txt").write_text("# brokers\na\n\nb\nc\nd\n")
+    (tmp_path / "e" / ".kafka_cleanshutdown").unlink()
+    (tmp_path / "hosts.txt").write_text("# brokers\na\n\nb\nc\nd\ne\n")
     run_on = tmp_path / "run-on"
     run_on.write_text(RUN_ON)
     run_on.chmod(0o755)
@@ -47,20 +48,21 @@ def test_each_is_compacted_and_there_is_one_report(tmp_path: Path) -> None:
     ended = subprocess.run(words, env=os.environ | settings, capture_output=True, text=True)
     summary = json.loads(ended.stdout.splitlines()[-1])
     assert ended.returncode == summary["exit_code"] == 1  # d was not there
-    assert summary["totals"]["logs"]["cleaned"] == 6  # orders-0, orders-1, prices-0 of two hosts
+    assert summary["totals"]["logs"]["cleaned"] == 9  # orders-0, orders-1, prices-0 of each
     found = {
         path.stem: json.loads(path.read_text()) for path in (tmp_path / "reports").glob("*.json")
     }
     assert {host: document["exit_code"] for host, document in found.items()} == {
         "a": 0,
         "b": 0,
-        "c": 3,
+        "c": 0,
         "d": 1,
+        "e": 3,
     }
-    assert found["c"]["reason_code"] == "unclean-shutdown"
+    assert found["e"]["reason_code"] == "unclean-shutdown"
     assert "ended with 255" in found["d"]["error"]
     assert not os.listdir(tmp_path / "seen")  # which none but the hosts ever saw
-    for host in "ab":
+    for host in "abc":
         verified = subprocess.run([COMPACTOR, "verify", tmp_path / host], capture_output=True)
         assert verified.returncode == 0
     again = subprocess.run(words, env=os.environ | settings, capture_output=True, text=True)
