@@ -138,7 +138,10 @@ def parse(data: bytes, path: str) -> SavedPlan:
         )
     try:
         return _built(SavedPlan, found, log_dirs=_strings, logs=_logs, retention=_retention)
-    except (KeyError, TypeError, ValueError) as error:
+    except KeyError as error:
+        problem = f"says nothing of {error}: it is damaged, or an older version saved it"
+        raise ConfigError(f"{path}: {problem}: plan again") from None
+    except (TypeError, ValueError) as error:
         raise ConfigError(f"{path}: is a damaged plan ({error!r}): plan again") from None
 
 

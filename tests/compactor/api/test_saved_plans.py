@@ -237,7 +237,7 @@ def test_retention_is_reviewed_too(root: Path) -> None:
             '{"format": "compactor-plan", "version": 2, "made_by": "9.0"}',
             "of version 2, made by 9.0",
         ),
-        ('{"format": "compactor-plan", "version": 1}', "is a damaged plan"),
+        ('{"format": "compactor-plan", "version": 1}', "says nothing of 'made_by'"),
     ],
 )
 def test_another_file_is_told_in_words(root: Path, text: str, told: str) -> None:
@@ -255,7 +255,7 @@ def test_every_field_of_the_file_is_checked(root: Path) -> None:
             (root / "plan").write_text(json.dumps(damaged))
             ended = carry_out(root)
             assert (name, ended.code) == (name, 2), ended
-            assert "damaged plan" in ended.summary["error"], name
+            assert "damaged" in ended.summary["error"], name
 
 
 def test_options_for_what_the_plan_says_are_refused(root: Path) -> None:
