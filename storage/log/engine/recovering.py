@@ -1,8 +1,8 @@
 """A segment is recovered: every batch checked, both indexes made anew, what is damaged cut off.
 
 Batches without a producer, of a leader epoch that is known, are gone through by a kernel, which
-reads them itself. All others are looked at one by one, and so are all of them where there are no
-kernels.
+reads them itself where it may. All others are looked at one by one, and so are all of them where
+there are no kernels.
 Source: Kafka, LogSegment.recover; spec L-11.1, F-12.5.
 """
 
@@ -158,17 +158,30 @@ class _Recovering:
         )
         window, offset_entries, time_entries = self._room
         held, how = log.held(), kernels.MORE
-        file = kernels.pread_address(), held.descriptor, segment.size_bytes
+        pread, end = kernels.pread_address(), segment.size_bytes
         while how == kernels.MORE:
             start = self._valid
+            if held.descriptor < 0:  # of a file that a kernel may not read
+                end = start + self._read_window(start)
             how, offset_bytes, time_bytes = kernels.recover_batches(
-                file, window, limits, state, offset_entries, time_entries
+                (pread, held.descriptor, end), window, limits, state, offset_entries, time_entries
             )
-            self._valid, self._last_indexed, largest_ms, largest_offset, end, *_ = state.tolist()
+            self._valid, self._last_indexed, largest_ms, largest_offset, end_offset, *_ = (
+                state.tolist()
+            )
             segment.note_time(largest_ms, largest_offset)
             if offset_bytes:
                 offsets.file.add(offset_entries[:offset_bytes].data)
                 times.add(time_entries[:time_bytes].data)
             if self._valid > start:
-                self._end = end
-                self._recovery.pass_over(end)
+                self._end = end_offset
+                self._recovery.pass_over(end_offset)
+
+    def _read_window(self, position: int) -> int:
+        """Fill the window from a position of the log; how many bytes there are."""
+        window = self._room[0]
+        data = self._segment.log.read(
+            position, min(len(window), self._segment.size_bytes - position)
+        )
+        window[: len(data)] = np.frombuffer(data, np.uint8)
+        return len(data)

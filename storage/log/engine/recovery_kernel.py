@@ -68,13 +68,13 @@ def recover_batches(
     """Check the batches of a file from the position state[NEXT] on, and make their index entries.
 
     file: the address of pread, descriptor, and how many bytes are in use. window: what is read at
-    once. offset_index, time_index: take the entries of this call from the beginning on; each has
-    room for one of every batch that a window can hold.
+    once. Without a descriptor (-1) the caller has read it, up to that many bytes: the call ends
+    with it, and MORE asks for what follows. offset_index, time_index: take the entries of this call
+    from the beginning on; each has room for one of every batch that a window can hold.
     Returns how it ended, and the bytes put into the indexes. MORE: the entries have no more room.
     ENDED: no whole batch that fits a window comes next, as far as can be read. UNKNOWN: a batch
     that is damaged or out of order, whose producer or leader epoch is to be noted, or which an
-    index refuses;
-    nothing has come of it yet.
+    index refuses; nothing has come of it yet.
     """
     read, descriptor, end = file
     offset_bytes: Any = np.int64(0)
@@ -87,7 +87,9 @@ def recover_batches(
         ):
             return MORE, offset_bytes, time_bytes
         start = state[NEXT]
-        size = read_at(read, descriptor, start, window, min(window.shape[0], end - start))
+        size = min(window.shape[0], end - start)
+        if descriptor >= 0:
+            size = read_at(read, descriptor, start, window, size)
         how, offset_bytes, time_bytes = _recover_window(
             window, size, start, limits, state, offset_index, time_index, offset_bytes, time_bytes
         )
@@ -95,6 +97,8 @@ def recover_batches(
             return UNKNOWN, offset_bytes, time_bytes
         if state[NEXT] == start:
             return ENDED, offset_bytes, time_bytes
+        if descriptor < 0:
+            return MORE, offset_bytes, time_bytes
 
 
 @inlined
