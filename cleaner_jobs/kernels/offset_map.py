@@ -80,47 +80,6 @@ def sum_fingerprints(columns: Any, count: int) -> tuple[int, np.uint64]:
     return records, total
 
 
-@kernel
-def mark_superseded(columns: Any, start: int, end: int, table: UInt64Array) -> int:
-    """Mark, of records start:end that are in the map, those that a later one there supersedes.
-
-    table: (slots, 2) uint64, a power of two of slots with room for end - start keys; what it held
-    is lost. Returns how many were marked. An aborted record among them is taken out of the map
-    instead: it has a reason to go, and is not counted twice.
-
-    From the last record to the first, so that a slot, which holds the hash itself, never changes.
-    """
-    first_hash, second_hash, _, states = columns
-    table[:] = 0
-    mask = np.uint64(table.shape[0] - 1)
-    marked = 0
-    has_zero = False  # the one hash that looks like a free slot
-    for i in range(end - 1, start - 1, -1):
-        if i - start >= AHEAD:
-            prefetch(table, np.int64(first_hash[i - AHEAD] & mask) * 2)
-        if states[i] & np.uint8(IN_MAP) == 0:
-            continue
-        first = first_hash[i]
-        second = second_hash[i]
-        slot = first & mask
-        while (table[slot, 0] != first or table[slot, 1] != second) and (
-            table[slot, 0] != 0 or table[slot, 1] != 0
-        ):
-            slot = (slot + np.uint64(1)) & mask
-        is_zero = first == 0 and second == 0
-        is_held = has_zero if is_zero else table[slot, 0] == first and table[slot, 1] == second
-        has_zero |= is_zero
-        if not is_held:
-            table[slot, 0] = first
-            table[slot, 1] = second
-        elif states[i] & np.uint8(REASON_MASK) == np.uint8(ABORTED):
-            states[i] &= np.uint8(~IN_MAP & 0xFF)
-        else:
-            states[i] = (states[i] & np.uint8(~REASON_MASK & 0xFF)) | np.uint8(SUPERSEDED)
-            marked += 1
-    return marked
-
-
 @inlined
 def _has_entry(state: Any) -> bool:
     """Whether a record may survive, or is in the map though it does not."""
@@ -133,35 +92,33 @@ def _has_entry(state: Any) -> bool:
 @kernel
 def pack_part(
     columns: Any,
-    count: int,
     first_offset: int,
     hash_partition_bits: int,
     entries: UInt64Array,
     starts: UInt64Array,
-) -> tuple[int, int, np.uint64]:
+) -> int:
     """Lay out an entry for every record that may survive, by hash partition, each in log order;
     likewise for those that are in the map alone.
 
-    first_offset: what the entries' offsets are relative to. hash_partition_bits: the hash
-    partition of a record is that many topmost bits of its first hash. entries: (>= count, 3)
-    uint64. starts: (2 ** hash_partition_bits + 1,) uint64, filled: hash partition p is entries
-    starts[p]:starts[p + 1]. Returns how many entries there are, and, of those that may survive,
-    their number and the sum of their fingerprints.
+    columns: of the records of a part, and of no other. first_offset: what the entries' offsets are
+    relative to. hash_partition_bits: the hash partition of a record is that many topmost bits of
+    its first hash. entries: room for one of each record, (>= count, 3) uint64. starts:
+    (2 ** hash_partition_bits + 1,) uint64, filled: hash partition p is entries
+    starts[p]:starts[p + 1]. Returns how many the largest one has.
     """
     first_hash, second_hash, offsets, states = columns
     hash_partitions = starts.shape[0] - 1
     shift = np.uint64(64 - hash_partition_bits)
     starts[:] = 0
-    for i in range(count):
+    for i in range(states.shape[0]):
         if _has_entry(states[i]):
             p = np.int64(first_hash[i] >> shift) if hash_partition_bits else 0
             starts[p + 1] += np.uint64(1)
+    largest: Any = np.uint64(0)
     for p in range(hash_partitions):
+        largest = max(largest, starts[p + 1])
         starts[p + 1] += starts[p]
-    total = starts[hash_partitions]
-    survivors = 0
-    checksum = np.uint64(0)
-    for i in range(count):
+    for i in range(states.shape[0]):
         if _has_entry(states[i]):
             reason = states[i] & np.uint8(REASON_MASK)
             p = np.int64(first_hash[i] >> shift) if hash_partition_bits else 0
@@ -174,16 +131,93 @@ def pack_part(
                 meta |= np.uint64(LOOKED_UP_BIT)
             if reason == np.uint8(ABORTED):
                 meta |= np.uint64(MAP_ONLY_BIT)
-            else:
-                survivors += 1
-                checksum += fingerprint(first_hash[i], second_hash[i], offsets[i])
             entries[at, 0] = first_hash[i]
             entries[at, 1] = second_hash[i]
             entries[at, 2] = meta
     for p in range(hash_partitions, 0, -1):
         starts[p] = starts[p - 1]
     starts[0] = np.uint64(0)
-    return int(total), survivors, checksum
+    return int(largest)
+
+
+@kernel
+def keep_latest(
+    states: UInt8Array,
+    first_offset: int,
+    entries: UInt64Array,
+    starts: UInt64Array,
+    table: UInt64Array,
+) -> tuple[int, int, np.uint64]:
+    """Mark the records of a part that a later one in its map supersedes, and take their entries
+    out.
+
+    states: of the records. first_offset, entries, starts: as pack_part has left them; the entries
+    that stay move together. table: uint64, with a power of two of slots that has room for the
+    largest hash partition; what it held is lost. Returns how many were marked, and, of those that
+    may survive, their number and the sum of their fingerprints. An aborted record that is
+    superseded is taken out of the map instead: it has a reason to go, and is not counted twice.
+
+    Hash partition by hash partition, because the processor's cache holds one and its table. From
+    the last entry to the first, so that who is met first stays. A slot is that of merge_latest.
+    """
+    tag_mask = np.uint64(0xFFFFFFFF00000000)
+    marked = survivors = 0
+    checksum = np.uint64(0)
+    end: Any = np.int64(0)
+    out: Any = np.int64(0)
+    for p in range(starts.shape[0] - 1):
+        start = end
+        end = np.int64(starts[p + 1])
+        slots = 16
+        while slots * 2 < (end - start) * 3:
+            slots *= 2
+        mask = np.uint64(slots - 1)
+        table[:slots] = 0
+        kept = end
+        for i in range(end - 1, start - 1, -1):
+            if i - start >= AHEAD:
+                prefetch(table, np.int64(entries[i - AHEAD, 0] & mask))
+            first = entries[i, 0]
+            second = entries[i, 1]
+            meta = entries[i, 2]
+            stays = True
+            if meta & np.uint64(LOOKED_UP_BIT) == 0:
+                here = (second & tag_mask) | np.uint64(kept)  # one more than where it goes
+                slot = first & mask
+                while table[slot] != 0:
+                    if (table[slot] ^ here) & tag_mask == 0:
+                        other = np.int64(table[slot] & ~tag_mask) - 1
+                        if entries[other, 0] == first and entries[other, 1] == second:
+                            stays = False
+                            break
+                    slot = (slot + np.uint64(1)) & mask
+                if stays:
+                    table[slot] = here
+            if stays:
+                kept -= 1
+                entries[kept, 0] = first
+                entries[kept, 1] = second
+                entries[kept, 2] = meta
+                if meta & np.uint64(MAP_ONLY_BIT) == 0:
+                    survivors += 1
+                    offset = first_offset + np.int64(meta & np.uint64(OFFSET_MASK))
+                    checksum += fingerprint(first, second, offset)
+                continue
+            ordinal = np.int64((meta >> np.uint64(ORDINAL_SHIFT)) & np.uint64(ORDINAL_MASK))
+            if meta & np.uint64(MAP_ONLY_BIT):
+                states[ordinal] &= np.uint8(~IN_MAP & 0xFF)
+            else:
+                kept_bits = states[ordinal] & np.uint8(~REASON_MASK & 0xFF)
+                states[ordinal] = kept_bits | np.uint8(SUPERSEDED)
+                marked += 1
+        starts[p] = np.uint64(out)
+        for i in range(kept, end):
+            entries[out, 0] = entries[i, 0]
+            entries[out, 1] = entries[i, 1]
+            entries[out, 2] = entries[i, 2]
+            out += 1
+    starts[starts.shape[0] - 1] = np.uint64(out)
+    return marked, survivors, checksum
 
 
 @kernel

@@ -13,7 +13,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.batch_flags import flag_aborted
-from cleaner_jobs.kernels.offset_map import ENTRY_WORDS, mark_superseded, pack_part, table_slots
+from cleaner_jobs.kernels.offset_map import ENTRY_WORDS, keep_latest, pack_part, table_slots
 from cleaner_jobs.kernels.packed_runs import scan_packed
 from cleaner_jobs.kernels.plain_runs import LEFT, NO_MORE, PART_FULL, scan_plain
 from cleaner_jobs.kernels.record_states import count_in_batches
@@ -194,16 +194,16 @@ class PartBuilder:
             return
         stretch, count = self._stretch, self._columns.filled
         assert stretch is not None
-        columns = self._columns.room_for(0)
-        slots = table_slots(count)
-        table = self._buffers.array("table", slots, np.uint64, 2)[:slots]
-        superseded = mark_superseded(columns, 0, count, table)
+        columns = tuple(column[:count] for column in self._columns.room_for(0))
         entries = self._buffers.array("entries", count, np.uint64, ENTRY_WORDS)
         starts = np.zeros((1 << stretch.hash_partition_bits) + 1, np.uint64)
-        kept, survivors, fingerprints = pack_part(
-            columns, count, self._first_offset, stretch.hash_partition_bits, entries, starts
+        first_offset, states = self._first_offset, columns[3]
+        largest = pack_part(columns, first_offset, stretch.hash_partition_bits, entries, starts)
+        table = self._buffers.array("table", table_slots(largest), np.uint64)
+        superseded, survivors, fingerprints = keep_latest(
+            states, first_offset, entries, starts, table
         )
-        states = columns[3][:count]
+        kept = int(starts[-1])
         block_at = self._out.tell()
         block_checksum = self._write(entries[:kept], starts, states)
         txn_at = self._out.tell()
@@ -218,7 +218,7 @@ class PartBuilder:
             entries=kept,
             survivors=survivors,
             hash_partition_bits=stretch.hash_partition_bits,
-            first_record_offset=self._first_offset,
+            first_record_offset=first_offset,
             log_bytes=self._log_bytes,
             batches=self._batches,
             records=count,

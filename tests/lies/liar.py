@@ -8,9 +8,15 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
-from cleaner_jobs.kernels.offset_map import mark_superseded, merge_latest
+from cleaner_jobs.kernels.offset_map import (
+    keep_latest,
+    merge_latest,
+    pack_part,
+    sum_fingerprints,
+)
 from cleaner_jobs.task_values import PART, REWRITTEN, VERDICT, Part, Piece, Rewritten, Verdict
 from cleaner_jobs.tasks import piece as piece_module
 from cleaner_jobs.tasks import scan as scan_module
@@ -19,7 +25,13 @@ from cleaner_jobs.tasks.resolve import resolve_hash_partition
 from cleaner_jobs.tasks.txn_flags import txn_batches
 from compactor.planning.round_plan import RoundPlan
 from storage.file_names import LOG, TXN_INDEX
-from storage.formats.batch_columns import REASON_MASK, SUPERSEDED
+from storage.formats.batch_columns import (
+    CONTROL_RECORD,
+    EXPIRED,
+    KEEP,
+    REASON_MASK,
+    SUPERSEDED,
+)
 from tests.golden.copies import golden_log
 from tests.lies.about_decisions import Merged, Records
 from tests.lies.lie import Case, Known, Place, Row
@@ -147,19 +159,30 @@ class Liar:
             self._at_work = stretch.log_id
             take(builder, stretch, *rest)
 
-        def lying(columns: Sequence[Any], start: int, end: int, table: Any) -> int:
-            mark_superseded(columns, start, end, table)
-            records = Records(*(column[start:end] for column in columns))
+        columns: list[Any] = []  # of the part at work
+
+        def packed(of_part: Any, *rest: Any) -> int:
+            columns[:] = of_part
+            return pack_part(of_part, *rest)
+
+        def lying(states: Any, first_offset: int, entries: Any, starts: Any, table: Any) -> Any:
+            keep_latest(states, first_offset, entries, starts, table)
+            records = Records(*columns)
             self._lie(self._at_work, Place.STATES, records)
-            reasons = records.states & REASON_MASK
-            return int((reasons == SUPERSEDED).sum())
+            bits = (len(starts) - 1).bit_length() - 1
+            pack_part(tuple(columns), first_offset, bits, entries, starts)
+            reasons = states & REASON_MASK
+            may_stay = np.isin(reasons, (KEEP, EXPIRED)) & (states & CONTROL_RECORD == 0)
+            own = tuple(column[may_stay] for column in columns)
+            return int((reasons == SUPERSEDED).sum()), *sum_fingerprints(own, len(own[0]))
 
         def lying_of_transactions(*arguments: Any) -> Any:
             return self._lie(self._at_work, Place.TXN_BATCHES, txn_batches(*arguments))
 
         patch.setattr(scan_module.PartBuilder, "finish", noted)
         patch.setattr(scan_module.PartBuilder, "_take", noted_too)
-        patch.setattr(f"{TASKS}.scan.mark_superseded", lying)
+        patch.setattr(f"{TASKS}.scan.pack_part", packed)
+        patch.setattr(f"{TASKS}.scan.keep_latest", lying)
         patch.setattr(f"{TASKS}.scan.txn_batches", lying_of_transactions)
 
     def _about_maps(self, patch: pytest.MonkeyPatch) -> None:

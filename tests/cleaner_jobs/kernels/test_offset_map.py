@@ -12,7 +12,7 @@ from cleaner_jobs.kernels import offset_map
 from cleaner_jobs.kernels.offset_map import (
     SUM_COLUMNS,
     collect_superseded,
-    mark_superseded,
+    keep_latest,
     merge_latest,
     pack_part,
     sum_fingerprints,
@@ -118,15 +118,6 @@ def marked(rows: list[Row]) -> list[Row]:
 
 
 @given(parsed())
-def test_within_a_part_the_later_record_in_the_map_wins(rows: list[Row]) -> None:
-    columns, expected = columns_of(rows), marked(rows)
-    table = np.full((table_slots(len(rows)), 2), 7, np.uint64)  # what it held does not count
-    count = mark_superseded(columns, 0, len(rows), table)
-    assert columns[3].tolist() == [row.state for row in expected]
-    assert count == sum(row.reason == SUPERSEDED for row in expected)
-
-
-@given(parsed())
 def test_fingerprints_are_summed_over_the_data_among_the_first_records(rows: list[Row]) -> None:
     half = len(rows) // 2
     data = [row for row in rows[:half] if not row.state & CONTROL_RECORD]
@@ -136,22 +127,32 @@ def test_fingerprints_are_summed_over_the_data_among_the_first_records(rows: lis
 
 @given(parsed(), st.integers(0, 3))
 def test_a_part_holds_what_may_survive_by_hash_partition(rows: list[Row], bits: int) -> None:
-    rows = marked(rows)
+    """C-7: of the records of a part that are in its map, the latest of each key."""
     first_offset = rows[0].offset if rows else 0
     rows = [row for row in rows if row.offset - first_offset < 2**32]  # what a part may span
+    columns, expected = columns_of(rows), marked(rows)
     entries = np.zeros((max(1, len(rows)), offset_map.ENTRY_WORDS), np.uint64)
     starts = np.full(2**bits + 1, 99, np.uint64)
-    count, survivors, fingerprints = pack_part(
-        columns_of(rows), len(rows), first_offset, bits, entries, starts
-    )
-    held = [(i, row) for i, row in enumerate(rows) if row.has_entry]
-    may_stay = [row for row in rows if row.may_stay]
-    assert (count, survivors) == (len(held), len(may_stay))
-    assert int(fingerprints) == sum(map(fingerprint, may_stay)) & MASK
+    largest = pack_part(columns, first_offset, bits, entries, starts)
+    places = [hash_partition_of(row, bits) for row in rows if row.has_entry]
+    assert largest == max(map(places.count, places), default=0)
+    table = np.full(table_slots(largest), 7, np.uint64)  # what it held does not count
+    found = keep_latest(columns[3], first_offset, entries, starts, table)
+    may_stay = [row for row in expected if row.may_stay]
+    superseded = sum(row.reason == SUPERSEDED for row in expected)
+    checksum = sum(map(fingerprint, may_stay)) & MASK
+    assert (*found[:2], int(found[2])) == (superseded, len(may_stay), checksum)
+    assert columns[3].tolist() == [row.state for row in expected]
+    held = [(i, row) for i, row in enumerate(expected) if row.has_entry]
+    assert (starts[0], starts[-1]) == (0, len(held))
     for hash_partition in range(2**bits):
-        own = [(i, row) for i, row in held if row.first >> 64 - bits == hash_partition or not bits]
+        own = [(i, row) for i, row in held if hash_partition_of(row, bits) == hash_partition]
         start, end = starts[hash_partition : hash_partition + 2].tolist()
         assert entries[start:end].tolist() == [list(entry(i, row, first_offset)) for i, row in own]
+
+
+def hash_partition_of(row: Row, bits: int) -> int:
+    return row.first >> 64 - bits if bits else 0
 
 
 def entry(ordinal: int, row: Row, first_offset: int) -> tuple[int, int, int]:
@@ -216,9 +217,27 @@ def test_a_table_is_a_power_of_two_and_not_full(entries: int) -> None:
     assert slots >= 16
 
 
-def test_a_hot_key_leaves_one_record() -> None:
+@pytest.mark.parametrize("bits", [0, 2])
+def test_a_hot_key_leaves_one_record(bits: int) -> None:
     rows = [Row(5, 6, offset, IN_MAP) for offset in range(5000)]
     columns = columns_of(rows)
-    table = np.zeros((table_slots(5000), 2), np.uint64)
-    assert mark_superseded(columns, 0, 5000, table) == 4999
+    entries, starts = np.zeros((5000, 3), np.uint64), np.zeros(2**bits + 1, np.uint64)
+    assert pack_part(columns, 0, bits, entries, starts) == 5000
+    table = np.zeros(table_slots(5000), np.uint64)
+    assert keep_latest(columns[3], 0, entries, starts, table)[:2] == (4999, 1)
     assert columns[3].tolist() == [SUPERSEDED | IN_MAP] * 4999 + [IN_MAP]
+    assert entries[0].tolist() == [5, 6, 4999 << 32 | 4999]
+    assert starts.tolist() == [0] + [1] * 2**bits
+
+
+def test_many_keys_in_few_slots_are_told_apart() -> None:
+    """Each hash partition fills its share of the table as far as it ever is filled."""
+    rng = np.random.default_rng(7)
+    keys: list[Key] = [(a, b) for a, b in rng.integers(0, 2**63, (3000, 2)).tolist()]
+    which = rng.integers(0, 3000, 9000).tolist()
+    rows = [Row(*keys[k], i, IN_MAP) for i, k in enumerate(which)]
+    columns, expected = columns_of(rows), marked(rows)
+    entries, starts = np.zeros((9000, 3), np.uint64), np.zeros(9, np.uint64)
+    table = np.zeros(table_slots(pack_part(columns, 0, 3, entries, starts)), np.uint64)
+    keep_latest(columns[3], 0, entries, starts, table)
+    assert columns[3].tolist() == [row.state for row in expected]
