@@ -31,7 +31,7 @@ from cleaner_jobs.kernels import (
 from cleaner_jobs.kernels.same_records import EXPECTED_COLUMNS
 from cleaner_jobs.tasks import map_capacity
 from cleaner_jobs.txn_batch import TXN_WORDS
-from storage.codecs.payload_kernels import tools_of_thread
+from storage.codecs.payload_kernels import max_payload_bytes, tools_of_thread
 from storage.codecs.snappy_block import compress_small_block
 from storage.formats import (
     batch_checksums,
@@ -63,6 +63,7 @@ def warm() -> None:
     bounds = np.zeros((1, 2), np.int64)
     secret = np.uint64(0), np.uint64(0)
     batch_columns.parse_records(window, bounds[:0], rows[:0], (0, 0, 0), secret, columns, 0)
+    max_payload_bytes(0)
     tools = tools_of_thread()
     legacy_records.upgrade_entries((window, 0, rows[:0]), (0, 0), window, window, tools)
     digests = np.zeros(1, np.uint64)

@@ -233,9 +233,9 @@ def test_a_hot_key_leaves_one_record(bits: int) -> None:
 def test_many_keys_in_few_slots_are_told_apart() -> None:
     """Each hash partition fills its share of the table as far as it ever is filled."""
     rng = np.random.default_rng(7)
-    keys: list[Key] = [(a, b) for a, b in rng.integers(0, 2**63, (3000, 2)).tolist()]
+    firsts, seconds = rng.integers(0, 2**63, (2, 3000)).tolist()
     which = rng.integers(0, 3000, 9000).tolist()
-    rows = [Row(*keys[k], i, IN_MAP) for i, k in enumerate(which)]
+    rows = [Row(firsts[k], seconds[k], i, IN_MAP) for i, k in enumerate(which)]
     columns, expected = columns_of(rows), marked(rows)
     entries, starts = np.zeros((9000, 3), np.uint64), np.zeros(9, np.uint64)
     table = np.zeros(table_slots(pack_part(columns, 0, 3, entries, starts)), np.uint64)
