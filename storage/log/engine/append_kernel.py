@@ -61,20 +61,22 @@ NOT_PLAIN, READY, WRITTEN, DONE = range(4)
 class PlainAppend(NamedTuple):
     """What a kernel has to know of an append, and of the end of a log. Positions, sizes, bytes."""
 
+    # of one append
     start: int  # of the first batch in the buffer
     end: int  # of what is in the buffer
-    is_alone: int  # there has to be one batch, and nothing behind it
-    is_made: int  # for the log: its records are what the log takes, and may be compressed
-    leader_epoch: int
+    producers: int  # how many
     earliest_ms: int  # of a record, inclusive
     latest_ms: int  # likewise
-    needs_keys: int
-    most_batch_bytes: int
-    producers: int  # how many
-    stops_at: int  # an offset: no batch is taken behind one that reaches it
     log: int  # a descriptor, as those of the indexes; -1: nothing is to be written
     offset_index: int
     time_index: int
+    # of how it is done, and of the log
+    is_alone: int  # there has to be one batch, and nothing behind it
+    is_made: int  # for the log: its records are what the log takes, and may be compressed
+    leader_epoch: int
+    needs_keys: int
+    most_batch_bytes: int
+    stops_at: int  # an offset: no batch is taken behind one that reaches it
     base_offset: int
     most_bytes: int  # in a segment
     waits_from_ms: int  # the time of the first batch
@@ -92,22 +94,21 @@ class PlainAppend(NamedTuple):
     times: int  # likewise in the time index
 
 
-FIRST_CHANGED = PlainAppend._fields.index("next_offset")
 (
     _START,
     _END,
-    _IS_ALONE,
-    _IS_MADE,
-    _LEADER_EPOCH,
+    _PRODUCERS,
     _EARLIEST_MS,
     _LATEST_MS,
-    _NEEDS_KEYS,
-    _MOST_BATCH_BYTES,
-    _PRODUCERS,
-    _STOPS_AT,
     _LOG,
     _OFFSET_INDEX,
     _TIME_INDEX,
+    _IS_ALONE,
+    _IS_MADE,
+    _LEADER_EPOCH,
+    _NEEDS_KEYS,
+    _MOST_BATCH_BYTES,
+    _STOPS_AT,
     _BASE_OFFSET,
     _MOST_BYTES,
     _WAITS_FROM_MS,

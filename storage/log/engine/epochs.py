@@ -29,7 +29,8 @@ class LeaderEpochs:
         self._path = os.path.join(directory, LEADER_EPOCH_CHECKPOINT)
         if not files.exists(self._path):
             files.open_to_change(self._path, create=True).close()
-        self._epochs: dict[int, int] = {}  # rising
+        # by epoch, rising; each change puts another one in its place
+        self.starts: dict[int, int] = {}
         try:
             found = leader_epoch_checkpoint.read(self._path, files)
         except NotANumberError as error:
@@ -41,11 +42,11 @@ class LeaderEpochs:
 
     @property
     def entries(self) -> list[EpochEntry]:
-        return [EpochEntry(*item) for item in self._epochs.items()]
+        return [EpochEntry(*item) for item in self.starts.items()]
 
     @property
     def latest(self) -> int | None:
-        return next(reversed(self._epochs), None)
+        return next(reversed(self.starts), None)
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Note that an epoch begins at an offset; what is later and not in order goes."""
@@ -54,22 +55,22 @@ class LeaderEpochs:
 
     def is_assigned(self, epoch: int, start_offset: int) -> bool:
         """Whether there is nothing to note: it is the latest one, and begins there or before."""
-        return epoch == self.latest and start_offset >= self._epochs[epoch]
+        return epoch == self.latest and start_offset >= self.starts[epoch]
 
     def _put(self, epoch: int, start_offset: int) -> bool:
         if epoch < 0 or start_offset < 0:
             raise IllegalArgumentError(f"leader epoch {epoch} from offset {start_offset}")
         if self.is_assigned(epoch, start_offset):
             return False
-        kept = dict(self._epochs)
+        kept = dict(self.starts)
         while kept and not ((last := next(reversed(kept))) < epoch and kept[last] < start_offset):
             del kept[last]
-        self._epochs = {**kept, epoch: start_offset}
+        self.starts = {**kept, epoch: start_offset}
         return True
 
     def end_offset(self, epoch: int, log_end_offset: int) -> EndOffset:
         """Where an epoch ends; -1, -1 where that is not known (L-16.2)."""
-        epochs = self._epochs
+        epochs = self.starts
         if epoch == UNKNOWN or not epochs:
             return EndOffset(UNKNOWN, UNKNOWN)
         if epoch == next(reversed(epochs)):
@@ -82,22 +83,22 @@ class LeaderEpochs:
 
     def epoch_for(self, offset: int) -> int | None:
         """The epoch that an offset was written in; None where all begin later."""
-        found = [epoch for epoch, start in self._epochs.items() if start <= offset]
+        found = [epoch for epoch, start in self.starts.items() if start <= offset]
         return found[-1] if found else None
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget the epochs that begin at an offset or later."""
-        removed = [e for e, start in self._epochs.items() if start >= end_offset]
+        removed = [e for e, start in self.starts.items() if start >= end_offset]
         if end_offset >= 0 and removed:
-            self._epochs = {e: start for e, start in self._epochs.items() if start < end_offset}
+            self.starts = {e: start for e, start in self.starts.items() if start < end_offset}
             self._scheduler.schedule_once(self._write_if_there)
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget the epochs before an offset; the one that it is in begins there now."""
-        removed = [e for e, start in self._epochs.items() if start <= start_offset]
+        removed = [e for e, start in self.starts.items() if start <= start_offset]
         if removed:
-            kept = {e: start for e, start in self._epochs.items() if start > start_offset}
-            self._epochs = {removed[-1]: start_offset, **kept}
+            kept = {e: start for e, start in self.starts.items() if start > start_offset}
+            self.starts = {removed[-1]: start_offset, **kept}
             self._scheduler.schedule_once(self._write_if_there)
 
     def move_to(self, directory: str) -> None:
@@ -107,11 +108,11 @@ class LeaderEpochs:
 
     def forget(self) -> None:
         """Forget all; the file stays as it is."""
-        self._epochs = {}
+        self.starts = {}
 
     def clear(self) -> None:
         """Forget all, also in the file."""
-        self._epochs = {}
+        self.starts = {}
         self._write()
 
     def _write(self) -> None:

@@ -5,9 +5,11 @@ producer, or the next ones of a producer that has nothing else to be looked at. 
 them, and their index entries, where nothing else is to be done; else the rest is done here. All
 other appends, and all where the kernels are not loaded, are left to `appending`, which does the
 same step by step. Source: as there; spec L-13, L-14, L-18.
+
+What the kernel has to know of the log takes longer to tell than it takes to append a small batch.
+So it is kept from one append to the next, for as long as nothing else has changed the log.
 """
 
-from struct import Struct
 from types import ModuleType
 from typing import NamedTuple
 
@@ -17,30 +19,26 @@ from storage.formats.batch_header import (
     BATCH_HEADER_BYTES,
     MAGIC,
     MAX_LAST_OFFSET,
-    NO_PRODUCER_ID,
     NO_TIMESTAMP,
-    PRODUCER_ID_AT,
 )
-from storage.log.engine.appending import AppendRequest, LogAppendInfo
+from storage.log.engine.appending import BY_CLIENT, AppendRequest, LogAppendInfo
 from storage.log.engine.compiled import COMPILED
 from storage.log.engine.file_records import LargestTimestamp
 from storage.log.engine.log_config import LogConfig
+from storage.log.engine.offsets import OffsetMetadata
 from storage.log.engine.parts import LogParts, flush, roll
 from storage.log.engine.plain_producers import PlainProducers
 from storage.log.engine.producer_append import AppendOrigin
 from storage.log.engine.scratch import Scratch, scratch
 from storage.log.engine.segment import LogSegment
-from storage.log.engine.segment_values import IncomingBytes, SegmentEnd
+from storage.log.engine.segment_values import IncomingBytes
+from storage.log.engine.told_append import ToldAppend, row_of
 
 _MAX_INT = 2**31 - 1
 _MAX_LONG = 2**63 - 1
 _AGES = 2**62  # added to any time of today, a kernel's number can still hold it
 _NO_TIME = LargestTimestamp(NO_TIMESTAMP, 0)
-_GIVEN = Struct("=28q")  # append_kernel.PlainAppend
-_CHANGED = Struct("=7q")  # what of it is as after the append
-_CHANGED_AT = _GIVEN.size - _CHANGED.size
-_TAKEN = Struct("=8q")  # append_kernel.TakenBatch
-_PRODUCER_ID = Struct(">q")
+_LAST_OFFSET = 2  # in a row of append_kernel.TakenBatch
 _CODECS = tuple(Codec(number) for number in range(max(Codec) + 1))
 
 
@@ -69,8 +67,12 @@ class PlainAppends:
     """Of one log. Whoever calls holds the log's lock."""
 
     def __init__(self, parts: LogParts) -> None:
-        self._parts = parts
+        self._parts, self._local, self._epochs = parts, parts.local, parts.epochs
         self.producers = PlainProducers(parts.producers)
+        self._told = ToldAppend()
+        # the log as the kernel knows it, and how it is to append; no end: it knows nothing
+        self._end: OffsetMetadata | None = None
+        self._starts, self._how = parts.epochs.starts, BY_CLIENT
         self._take(parts.config)
 
     def _take(self, config: LogConfig) -> None:
@@ -110,107 +112,100 @@ class PlainAppends:
 
     def append(self, data: bytes, how: AppendRequest) -> LogAppendInfo | None:
         """Append a batch; None, and nothing is done, if it is not plain."""
-        size = len(data)
-        kernels = self.kernels_for(size, how)
+        local, size, is_told = self._local, len(data), self._is_told(how)
+        kernels = COMPILED.kernels if is_told else self.kernels_for(size, how)
         if kernels is None or not BATCH_HEADER_BYTES <= size <= self._most_bytes:
             return None
         room = scratch()
-        self.producers.forget()
-        (producer_id,) = _PRODUCER_ID.unpack_from(data, PRODUCER_ID_AT)
-        if producer_id != NO_PRODUCER_ID and not self.producers.put(room, producer_id):
-            return None
         room.put(data)
-        run = Run(room=room, start=0, end=size, is_alone=True, how=how)
-        reached, count = self.run(kernels, run)
+        self.producers.forget()
+        if not self.producers.put_all(room):
+            return None
+        files = self._files_of(local.segments.active, how.leader_epoch, is_told)
+        if not is_told:
+            self._tell(how, files, is_alone=True)
+        reached, count = self._append(kernels, room, 0, size, files)
         if not count:
             return None
+        batch = row_of(room, 0)
         if reached == kernels.DONE:
-            self.follow(room, count)
+            self._follow(batch[_LAST_OFFSET] + 1)
+            self._end = local.end
         else:
             self.go_on(reached == kernels.READY, room, 0, how.leader_epoch)
-        return info_of(_row(room, 0), self._parts.marks.log_start)
+        return info_of(batch, self._parts.marks.log_start)
 
     def run(self, kernels: ModuleType, run: Run) -> tuple[int, int]:
         """Let a kernel append batches, as far as they are plain. Returns how far it got with how
         many of them: `follow` has to be called next if they are DONE, else `go_on` for each."""
-        local, room = self._parts.local, run.room
-        segment = local.segments.active
-        files = self._files_of(segment, run.how.leader_epoch)
-        self._tell(run, segment, files)
-        reached, count = kernels.append_plain(
-            kernels.pwrite_address(),
-            room.buffer,
-            room.numbers,
-            segment.offset_index.file.array,
-            segment.time_index.file.array,
-            room.producers,
-            room.batches,
-        )
-        if reached == kernels.WRITTEN:
-            local.directory.reported("appending", lambda: segment.log.wrote(files.log))
-        if reached == kernels.DONE:
-            changed = _CHANGED.unpack_from(room.numbers_view, _CHANGED_AT)
-            _, size, since, largest_ms, largest_offset, offsets, times = changed
-            largest = LargestTimestamp(largest_ms, largest_offset)
-            try:
-                _wrote(segment, files, offsets, times)
-                segment.took(SegmentEnd(size, since, largest, offsets, times))
-            except OSError as error:
-                raise local.directory.failed("appending", error) from error
-            self.producers.follow(room, 0, count)
-        return reached, count
+        segment = self._local.segments.active
+        files = self._files_of(segment, run.how.leader_epoch, is_told=False)
+        if files is not _NONE:
+            most = 1 + (run.end - run.start) // (segment.index_interval_bytes + 1)
+            segment.offset_index.file.make_room(most)
+            segment.time_index.file.make_room(most)
+        self._tell(run.how, files, is_alone=False)
+        return self._append(kernels, run.room, run.start, run.end, files)
 
     def follow(self, room: Scratch, count: int) -> None:
         """The log ends behind so many batches in the room. A flush may be due to the last one, and
         what it raises is what an append of that one raises."""
-        _, _, last, *_ = _row(room, count - 1)
-        self._follow(last + 1)
+        self._follow(row_of(room, count - 1)[_LAST_OFFSET] + 1)
 
-    def _files_of(self, segment: LogSegment, epoch: int) -> Files:
-        """Those of a segment, if all that an append has to do is to write to them."""
+    def _is_told(self, how: AppendRequest) -> bool:
+        """Whether the kernel knows the log as it is, and how to append."""
+        local, end = self._local, self._local.end
+        return (
+            end is self._end
+            and local.segments.active.log.size_bytes == end.position  # not so behind a refusal
+            and (how is self._how or how == self._how)
+            and local.config is self._config
+            and self._epochs.starts is self._starts
+            and COMPILED.kernels is not None
+            and not (local.is_closed or local.directory.is_offline)
+        )
+
+    def _files_of(self, segment: LogSegment, epoch: int, is_told: bool) -> Files:
+        """Those of a segment that the kernel may need, if all that an append has to do is to write
+        to them."""
         offsets, times = segment.offset_index.file, segment.time_index.file
-        first_ms = segment.first_timestamp
-        if (
-            first_ms is None
-            or first_ms < 0
-            or not self._parts.epochs.is_assigned(epoch, self._parts.local.end.offset)
-            or not (offsets.is_open and times.is_open)
-        ):
+        if not is_told and not self._is_written_to(segment, epoch):
             return _NONE
         try:
+            if is_told and segment.bytes_since_entry <= segment.index_interval_bytes:
+                return Files(segment.log.held(True), NOT_HELD, NOT_HELD)
             return Files(segment.log.held(True), offsets.held(), times.held())
         except OSError:  # whoever writes meets it again; what is refused before does not
             return _NONE
 
-    def _tell(self, run: Run, segment: LogSegment, files: Files) -> None:
-        """Put the fields of `append_kernel.PlainAppend` where the kernel takes them from."""
-        local = self._parts.local
+    def _is_written_to(self, segment: LogSegment, epoch: int) -> bool:
+        """Whether appends to a segment have made what a kernel does not."""
+        first_ms = segment.first_timestamp
+        return (
+            first_ms is not None
+            and first_ms >= 0
+            and self._epochs.is_assigned(epoch, self._local.end.offset)
+            and segment.offset_index.file.is_open
+            and segment.time_index.file.is_open
+        )
+
+    def _tell(self, how: AppendRequest, files: Files, is_alone: bool) -> None:
+        """Put the fields of `append_kernel.PlainAppend` where the kernel takes them from, but for
+        those of each append. files: none, where the kernel is to write nothing."""
+        local = self._local
+        segment = local.segments.active
         offsets, times = segment.offset_index.file, segment.time_index.file
-        log, of_offsets, of_times = (file.descriptor for file in files)
-        now_ms, largest = local.place.clock(), _NO_TIME
-        if log >= 0:  # else the time index may not be there, and is not made for this
+        largest = _NO_TIME
+        if files is not _NONE:  # else the time index may not be there, and is not made for this
             largest = segment.largest_so_far
-            if not run.is_alone:
-                most = 1 + (run.end - run.start) // (segment.index_interval_bytes + 1)
-                offsets.make_room(most)
-                times.make_room(most)
-        _GIVEN.pack_into(
-            run.room.numbers_view,
-            0,
-            run.start,
-            run.end,
-            run.is_alone,
-            run.how.is_made_for_log,
-            run.how.leader_epoch,
-            now_ms - self._before_ms,
-            now_ms + self._after_ms,
+        self._end, self._starts, self._how = None, self._epochs.starts, how
+        self._told.tell(
+            is_alone,
+            how.is_made_for_log,
+            how.leader_epoch,
             self._needs_keys,
             self._most_bytes,
-            self.producers.count,
             min(local.recovery_point + self._most_unflushed, _MAX_LONG),
-            log,
-            of_offsets,
-            of_times,
             segment.base_offset,
             self._most_in_segment,
             segment.first_timestamp or 0,
@@ -227,11 +222,59 @@ class PlainAppends:
             times.entries,
         )
 
+    def _append(
+        self, kernels: ModuleType, room: Scratch, start: int, end: int, files: Files
+    ) -> tuple[int, int]:
+        """Let a kernel append what is in the room from start to end."""
+        local, told = self._local, self._told
+        segment, now_ms = local.segments.active, local.place.clock()
+        offsets, times = segment.offset_index.file, segment.time_index.file
+        log, of_offsets, of_times = files
+        told.tell_of_one(
+            start,
+            end,
+            self.producers.count,
+            now_ms - self._before_ms,
+            now_ms + self._after_ms,
+            log.descriptor,
+            of_offsets.descriptor,
+            of_times.descriptor,
+        )
+        reached, count = kernels.append_plain(
+            kernels.pwrite_address(),
+            room.buffer,
+            told.numbers,
+            offsets.array,
+            times.array,
+            room.producers,
+            room.batches,
+        )
+        if reached == kernels.DONE:
+            self._took(segment, files)
+            self.producers.follow(room, 0, count)
+        elif reached == kernels.WRITTEN:
+            local.directory.reported("appending", lambda: segment.log.wrote(log))
+        return reached, count
+
+    def _took(self, segment: LogSegment, files: Files) -> None:
+        """A kernel has written to the files of a segment, and knows where that ends now."""
+        _, size, since, largest_ms, largest_offset, offsets, times = self._told.changed()
+        largest = LargestTimestamp(largest_ms, largest_offset)
+        try:
+            segment.log.wrote(files.log)
+            if offsets != segment.offset_index.file.entries:
+                segment.offset_index.file.wrote(files.offset_index)
+            if times != segment.time_index.file.entries:
+                segment.time_index.file.wrote(files.time_index)
+        except OSError as error:
+            raise self._local.directory.failed("appending", error) from error
+        segment.took(size, since, largest, offsets, times)
+
     def go_on(self, is_to_write: bool, room: Scratch, number: int, leader_epoch: int) -> None:
         """Do what a kernel has left to do of the batch in the room that has a number: as
         `appending.append` does it, in the same order. is_to_write: nothing of it was written."""
         parts = self._parts
-        start, end, last, max_timestamp, records, *_ = _row(room, number)
+        start, end, last, max_timestamp, records, *_ = row_of(room, number)
         incoming = IncomingBytes(end - start, max_timestamp, last)
 
         def action() -> None:
@@ -260,30 +303,17 @@ class PlainAppends:
             flush(parts, end, including=False)
 
 
-def _wrote(segment: LogSegment, files: Files, offsets: int, times: int) -> None:
-    """Tell the files that a kernel has written to. offsets, times: entries that there are now."""
-    segment.log.wrote(files.log)
-    if offsets != segment.offset_index.file.entries:
-        segment.offset_index.file.wrote(files.offset_index)
-    if times != segment.time_index.file.entries:
-        segment.time_index.file.wrote(files.time_index)
-
-
-def _row(room: Scratch, number: int) -> tuple[int, ...]:
-    return _TAKEN.unpack_from(room.batches_view, number * _TAKEN.size)
-
-
 def info_of(batch: tuple[int, ...], log_start: int) -> LogAppendInfo:
     """What an append tells of a batch. batch: as append_kernel.TakenBatch."""
     start, end, last, max_timestamp, records, _, _, codec = batch
-    return LogAppendInfo(
-        first_offset=last - records + 1,
-        last_offset=last,
-        max_timestamp=max_timestamp,
-        log_append_time=NO_TIMESTAMP,
-        log_start_offset=log_start,
-        last_leader_epoch=None,
-        source_codec=_CODECS[codec],
-        valid_bytes=end - start,
-        last_offset_of_first_batch=records - 1,
+    return LogAppendInfo(  # by place, which takes half as long as by name
+        last - records + 1,
+        last,
+        max_timestamp,
+        NO_TIMESTAMP,
+        log_start,
+        None,
+        _CODECS[codec],
+        end - start,
+        records - 1,
     )

@@ -36,6 +36,12 @@ class PlainProducers:
         if self._known:
             self._known.clear()
 
+    def put_all(self, room: Scratch) -> bool:
+        """Tell the kernel of the producer of the one batch in the room, if it has one; False where
+        there is more to look at."""
+        (producer_id,) = _ID.unpack_from(room.view, PRODUCER_ID_AT)
+        return producer_id == NO_PRODUCER_ID or self.put(room, producer_id)
+
     def put(self, room: Scratch, producer_id: int) -> bool:
         """Tell the kernel of a producer; False, and nothing is told, where there is more to look
         at than whether its next sequence follows, or no room."""

@@ -46,14 +46,12 @@ class Scratch:
         self.buffer = np.zeros(size_bytes + _SLACK_BYTES, np.uint8)
         self.view, self.room = self.buffer.data, size_bytes
 
-    def put(self, data: bytes | bytearray | memoryview) -> memoryview:
-        """Copy data to the beginning of the buffer; give it there."""
+    def put(self, data: bytes | bytearray | memoryview) -> None:
+        """Copy data to the beginning of the buffer."""
         size = len(data)
         if size > self.room or size <= _KEPT_BYTES < self.room:
             self._make_room(max(size, min(2 * size, _KEPT_BYTES)))
-        there = self.view[:size]
-        there[:] = data
-        return there
+        self.view[:size] = data
 
 
 class _OfThread(threading.local):

@@ -32,7 +32,7 @@ from storage.log.engine.moves import moved_meanwhile, remove_if_there
 from storage.log.engine.offset_index_file import OffsetIndexFile
 from storage.log.engine.offsets import OffsetMetadata, TimestampAndOffset
 from storage.log.engine.quick_search import NOT_KNOWN, WINDOW_BYTES
-from storage.log.engine.segment_values import IncomingBytes, LogPlace, SegmentEnd, SegmentRead
+from storage.log.engine.segment_values import IncomingBytes, LogPlace, SegmentRead
 from storage.log.engine.time_index_file import TimeIndexFile
 from storage.log.engine.txn_index_file import TxnIndexFile
 
@@ -154,11 +154,10 @@ class LogSegment:
 
     def append_one(self, incoming: IncomingBytes, data: Bytes) -> None:
         """As append, of a single batch."""
-        log = self.log
-        position = log.size_bytes
+        position = self.log.size_bytes
         if not self.holds(incoming.last_offset):
             raise LogSegmentOffsetOverflowError(self.base_offset, incoming.last_offset)
-        log.append(data)
+        self.log.append(data)
         self._index(incoming, position)
 
     def _index(self, batch: IncomingBytes, position: int) -> None:
@@ -175,12 +174,14 @@ class LogSegment:
         self.log.size_bytes += incoming.size_bytes
         self._index(incoming, self.log.size_bytes - incoming.size_bytes)
 
-    def took(self, end: SegmentEnd) -> None:
-        """A kernel has put batches into the log, and what is due of them into the indexes."""
-        self.log.size_bytes, self.bytes_since_entry = end.size_bytes, end.bytes_since_entry
-        self._largest = end.largest
-        self.offset_index.file.grew_to(end.offsets)
-        self.time_index.grew_to(end.times)
+    def took(
+        self, size_bytes: int, since_entry: int, largest: LargestTimestamp, offsets: int, times: int
+    ) -> None:
+        """A kernel has put batches into the log, and entries into the indexes, up to so many."""
+        self.log.size_bytes, self.bytes_since_entry = size_bytes, since_entry
+        self._largest = largest
+        self.offset_index.file.grew_to(offsets)
+        self.time_index.grew_to(times)
 
     def note_time(self, timestamp_ms: int, last_offset: int) -> None:
         """Of a batch, by its last offset."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from storage.files.file_pool import FilePool
-from storage.log.engine.file_records import LargestTimestamp, Slice
+from storage.log.engine.file_records import Slice
 from storage.log.engine.offsets import OffsetMetadata
 
 Clock = Callable[[], int]  # ms since 1970
@@ -26,16 +26,6 @@ class IncomingBytes(NamedTuple):
     size_bytes: int
     max_timestamp: int
     last_offset: int
-
-
-class SegmentEnd(NamedTuple):
-    """How far a segment goes, and what is known of it for the batches to come."""
-
-    size_bytes: int
-    bytes_since_entry: int  # of the indexes
-    largest: LargestTimestamp  # so far
-    offsets: int  # entries in the offset index
-    times: int  # likewise in the time index
 
 
 class SegmentRead(NamedTuple):

@@ -1,0 +1,146 @@
+"""What is kept between plain appends is what would be told anew, whatever is done to the log."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from storage.formats.record import Record
+from storage.formats.record_batch import encode_batch
+from storage.log import Log, LogOptions
+from storage.log.engine.appending import AppendRequest
+from storage.log.engine.errors import InvalidOffsetError, LogError
+from storage.log.engine.log_config import LogConfig
+from storage.log.engine.plain_append import PlainAppends
+from storage.log.engine.producer_append import AppendOrigin
+from storage.log.engine.scheduler import ManualScheduler
+from storage.log.engine.time_index_file import ENTRY
+from tests.engine.replays import kernels_used
+
+NOW_MS = 1_700_000_000_000
+STOPS_AT, OF_LOG = 13, 8  # places in append_kernel.PlainAppend
+BY_ANOTHER_LEADER = AppendRequest(leader_epoch=1)
+CONFIGS = (
+    LogConfig(index_interval_bytes=100),
+    LogConfig(segment_bytes=900, index_interval_bytes=0),
+    LogConfig(flush_messages=5, cleanup_policy="compact"),
+    LogConfig(segment_index_bytes=36, index_interval_bytes=1),
+)
+
+
+class Checked:
+    """In the place of PlainAppends._is_told: tells anew, too, where it says yes, and compares."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.kept = 0
+        real = PlainAppends._is_told
+
+        def is_told(plain: PlainAppends, how: AppendRequest) -> bool:
+            if not real(plain, how):
+                return False
+            before, end = numbers(plain), plain._end
+            plain._take(plain._local.config)
+            files = plain._files_of(plain._local.segments.active, how.leader_epoch, False)
+            plain._tell(how, files, is_alone=True)
+            assert numbers(plain) == before
+            plain._end = end
+            self.kept += 1
+            return True
+
+        monkeypatch.setattr(PlainAppends, "_is_told", is_told)
+
+
+def numbers(plain: PlainAppends) -> list[int]:
+    """But for where many batches stop, which is nothing to a single one."""
+    told: list[int] = plain._told.numbers.tolist()
+    return told[OF_LOG:STOPS_AT] + told[STOPS_AT + 1 :]
+
+
+def one(chance: Random) -> bytes:
+    records = [
+        Record(n, NOW_MS + chance.randrange(-500, 500), b"k", b"v" * chance.randrange(300))
+        for n in range(chance.choice((1, 1, 3)))
+    ]
+    return encode_batch(records)
+
+
+def disturb(log: Log, chance: Random) -> None:
+    """Something else than a plain append by the leader of before."""
+    end = log.log_end_offset
+    refused = bytearray(one(chance))
+    refused[-1] ^= 1
+    coordinator = AppendRequest(origin=AppendOrigin.COORDINATOR)
+    does: tuple[Callable[[], object], ...] = (
+        log.roll,
+        log.flush,
+        log.sync,
+        log.follow_end,
+        log.take_producer_snapshot,
+        lambda: log.read(log.log_start_offset).read(),
+        lambda: log.truncate_to(max(log.log_start_offset, end - chance.randrange(4))),
+        lambda: log.truncate_fully(end + chance.randrange(3)),
+        lambda: log.assign_epoch(chance.randrange(3), end),
+        lambda: setattr(log, "config", chance.choice(CONFIGS)),
+        lambda: log.append_as_leader(bytes(refused)),
+        lambda: log.append_as_leader(one(chance), BY_ANOTHER_LEADER),
+        lambda: log.append_as_leader(one(chance), coordinator),
+        lambda: log.append_batches_as_leader(one(chance) + one(chance)),
+        lambda: log.append_batches_as_leader(bytes(refused)),
+        lambda: log.increment_log_start(log.high_watermark),
+        log.delete_old_segments,
+    )
+    with suppress(LogError):
+        chance.choice(does)()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_kept_is_what_would_be_told(
+    seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """L-13, L-18."""
+    checked, chance = Checked(monkeypatch), Random(seed)
+    with kernels_used(True):
+        scheduler = ManualScheduler(lambda: NOW_MS)
+        options = LogOptions(config=CONFIGS[seed % 4], clock=lambda: NOW_MS, scheduler=scheduler)
+        with Log.open(str(tmp_path / "t-0"), options) as log:
+            for _ in range(250):
+                if chance.random() < 0.3:
+                    disturb(log, chance)
+                try:
+                    log.append_as_leader(one(chance))
+                except LogError:
+                    continue
+    assert checked.kept > 40
+
+
+def told_behind_a_refusal(with_kernels: bool, path: Path) -> list[object]:
+    """Of appends to a segment whose last time entry has an offset that is not there yet: the log
+    takes the bytes of what the index refuses, and does not end behind them."""
+    batches = [encode_batch([Record(0, NOW_MS + n, None, b"v" * 50)]) for n in range(8)]
+    batches.append(encode_batch([Record(n, NOW_MS + 8 + n, None, b"v") for n in range(200)]))
+    options = LogOptions(
+        config=LogConfig(index_interval_bytes=400),
+        clock=lambda: NOW_MS,
+        scheduler=ManualScheduler(lambda: NOW_MS),
+    )
+    told: list[object] = []
+    with kernels_used(with_kernels):
+        log = Log.open(str(path), options)
+        log.append_as_leader(batches[0])
+        log.segments[0].time_index.add(ENTRY.pack(NOW_MS, 100))
+        for data in batches:
+            try:
+                told.append(log.append_as_leader(data))
+            except LogError as error:
+                told.append(type(error))
+        log.close_handlers()
+    return [*told, *((file.name, file.read_bytes()) for file in sorted(path.iterdir()))]
+
+
+def test_behind_bytes_that_an_index_has_refused_the_next_ones_come(tmp_path: Path) -> None:
+    """L-6.1: the log is longer then than where it ends."""
+    expected = told_behind_a_refusal(False, tmp_path / "t-0")
+    assert InvalidOffsetError in expected
+    assert told_behind_a_refusal(True, tmp_path / "t-1") == expected
