@@ -35,7 +35,7 @@ PRODUCER_ID_EXPIRATION = "producer.id.expiration.ms"
 BROKER_SETTINGS: Mapping[str, Setting] = {
     PRODUCER_ID_EXPIRATION: Setting(EXPIRATION_MS, 1, MAX_INT),
 }
-KAFKAS_DEFAULT, TOPICS_OWN = "Kafka's default", "the topic's own"
+KAFKAS_DEFAULT, TOPICS_OWN = "Kafka's default", "the topic itself"
 _RESERVED_IDS = 100  # of directories: no directory has such a small number
 
 

@@ -31,6 +31,7 @@ from cleaner_jobs.spark.gateway import (
     end_early_daemon,
     start_gateway,
 )
+from cleaner_jobs.spark.submitted_log import quieten
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
 from cleaner_jobs.undisturbed import undisturbed
 from storage.errors import LogCompactionError
@@ -222,7 +223,9 @@ def _submitted_conf(master: str | None, app_name: str, extra: Mapping[str, str])
     SparkContext._ensure_initialized()  # connects to spark-submit's Java, which holds its options
     conf = SparkConf()
     ours = {**ALWAYS, **extra, "spark.app.name": app_name}
-    if is_local(conf.get("spark.master", master or DEFAULT_MASTER) or ""):
+    local = is_local(conf.get("spark.master", master or DEFAULT_MASTER) or "")
+    quieten(conf, SparkContext._jvm, local)
+    if local:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         ours = {**LOOPBACK, **_worker_options(), **ours}
     for key, value in {"spark.master": master or DEFAULT_MASTER, **ours}.items():

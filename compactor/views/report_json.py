@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from compactor.exit_codes import ExitCode, exit_code_of_report, reason_code_of_report
-from compactor.host.printable import iso_time
+from compactor.host.printable import iso_time, printable
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import (
     REPORT_SCHEMA_VERSION,
@@ -168,6 +168,11 @@ def _phase(phase: PhaseReport) -> JsonObject:
         "log_bytes": phase.log_bytes,
         "mb_per_second": mb_per_second(phase),
     }
+
+
+def phase_name(name: str) -> str:
+    """For a person, as it may be shown."""
+    return "start Spark" if name == "session" else printable(name)  # Java, and Python's workers
 
 
 def mb_per_second(phase: PhaseReport) -> float | None:

@@ -14,7 +14,7 @@ from compactor.views.fitting_table import Column, table_lines
 from compactor.views.next_steps import next_steps
 from compactor.views.originals_lines import originals_lines
 from compactor.views.reason_lines import reason_lines, some
-from compactor.views.report_json import mb_per_second
+from compactor.views.report_json import mb_per_second, phase_name
 from compactor.views.report_totals import (
     Totals,
     dropped_by_reason,
@@ -32,7 +32,6 @@ _COLUMNS = (
     Column("dropped", 3),
 )
 _PHASE_COLUMNS = (Column("seconds", 0), Column("read", 1), Column("MB/s", 2))
-_PHASES = {"session": "start Spark"}  # Java and the workers of Python
 RETENTION_ESTIMATE = "Retention would delete, of the segments as they are before cleaning"
 
 
@@ -150,7 +149,7 @@ def _phases_lines(report: CleaningReport, width: int) -> list[Text]:
         rate = mb_per_second(phase)
         rows.append(
             [
-                printable(_PHASES.get(phase.name, phase.name)),
+                phase_name(phase.name),
                 f"{phase.seconds:.2f}",
                 size_text(phase.log_bytes) if phase.log_bytes else "",
                 "" if rate is None else f"{rate:,.1f}",

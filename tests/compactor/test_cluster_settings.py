@@ -88,7 +88,7 @@ def test_topic_comes_before_broker_before_cluster_before_file_before_default(
         properties=f"{name}=2\n",
     )
     found = configured(data, properties=True)
-    assert values(found, "delete.retention.ms") == [("broker 1", 4), ("the topic's own", 5)]
+    assert values(found, "delete.retention.ms") == [("broker 1", 4), ("the topic itself", 5)]
     assert found.topic("t").delete_retention_ms == 5
     assert found.topic("other").delete_retention_ms == 4
     assert settings(data).layers[1:] == (
@@ -293,7 +293,7 @@ def test_configs_shows_every_topic_and_who_set_what(tmp_path: Path) -> None:
     data = cluster(tmp_path, topic("t", A), POLICY, config("later.than.today", "x"))
     (found,) = api.configs(str(data))
     assert (found.topic, found.is_deleted) == ("t", False)
-    assert found.entries == (("cleanup.policy", ("compact",), "the topic's own"),)
+    assert found.entries == (("cleanup.policy", ("compact",), "the topic itself"),)
     (whole,) = api.configs(str(data), "t")
     assert len(whole.entries) > 20
     assert ("segment.bytes", 1 << 30, "Kafka's default") in whole.entries

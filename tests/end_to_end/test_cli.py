@@ -319,6 +319,7 @@ class TestRound:
         events = {"eventLog__enabled": "true", "eventLog__dir": tmp_path / "events"}
         done = submitted("run", log_dir, *COMPACTED, *words, eventLog__compress="false", **events)
         assert done.returncode == 0, done.stderr
+        assert " INFO " not in done.stderr  # what Spark says of each job and task
         lines = [
             json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"time"')
         ]

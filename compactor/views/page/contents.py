@@ -10,7 +10,7 @@ from compactor.host.printable import counted, one_line, printable, size_text
 from compactor.planning.remedies import REMEDIES, LogPlace, remedy_of
 from compactor.reason_codes import ReasonCode
 from compactor.views.page.rows import Row
-from compactor.views.report_json import JsonObject
+from compactor.views.report_json import JsonObject, phase_name
 
 _CODES = {code.value: code for code in REMEDIES}
 SHOWN_BARS = 8
@@ -120,7 +120,11 @@ def tiles_of(rows: Sequence[Row]) -> list[Tile]:
     for row in rows:
         by_status.setdefault(row.status, []).append(row)
     for status, found in sorted(by_status.items()):
-        tiles.append(Tile(status, f"{len(found):,}", size_text(sum(r.total for r in found))))
+        tiles.append(
+            Tile(
+                status.replace("-", " "), f"{len(found):,}", size_text(sum(r.total for r in found))
+            )
+        )
     waiting = sum(row.waiting for row in rows)
     if waiting:
         tiles.append(Tile("dirty, has to wait", size_text(waiting)))
@@ -186,7 +190,11 @@ def _phases(document: JsonObject) -> list[Bar]:
     phases = [phase for phase in document.get("phases", ()) if phase["seconds"] > 0]
     longest = max((phase["seconds"] for phase in phases), default=0)
     return [
-        Bar(phase["name"], _percent(phase["seconds"], longest), f"{phase['seconds']:.1f} s")
+        Bar(
+            phase_name(phase["name"]),
+            _percent(phase["seconds"], longest),
+            f"{phase['seconds']:.1f} s",
+        )
         for phase in phases
     ]
 

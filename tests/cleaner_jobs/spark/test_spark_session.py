@@ -82,6 +82,7 @@ def test_what_spark_submit_was_given_stands_and_the_rest_is_ours(tmp_path: Path)
     entry.write_text(f"from {PROBE} import main\nmain('local[2]', {str(tmp_path)!r})\n")
     submit = class_archive.spark_home(os.environ) / "bin" / "spark-submit"
     options = ["--master", "local[1]", "--conf", "spark.python.worker.reuse=false"]
+    options += ["--conf", "spark.log.level=INFO"]
     probe = ended(
         [submit, *options, "--name", "theirs", entry],
         PYTHONPATH=str(PROJECT),
@@ -89,6 +90,7 @@ def test_what_spark_submit_was_given_stands_and_the_rest_is_ours(tmp_path: Path)
         SPARK_LOCAL_IP="127.0.0.1",
     )
     assert probe.returncode == 0, probe.stderr
+    assert " INFO DAGScheduler: " in probe.stderr
     told = json.loads(probe.stdout)
     assert told["spark.master"] == "local[1]"
     assert told["spark.app.name"] == "theirs"

@@ -100,7 +100,7 @@ def test_after_a_proof_the_copy_may_go_and_without_one_it_may_not() -> None:
 
 
 def test_where_the_settings_of_a_topic_are_not_known_it_is_said_who_knows_them() -> None:
-    known = TopicConfiguration("t", False, (ConfigEntry("retention.ms", 5, "the topic's own"),))
+    known = TopicConfiguration("t", False, (ConfigEntry("retention.ms", 5, "the topic itself"),))
     unknown, gone = known._replace(entries=()), TopicConfiguration("u", True, ())
     assert after_configs([known, gone]) == []
     assert "--metadata DIR" in " ".join(after_configs([known, unknown]))
