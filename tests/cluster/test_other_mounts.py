@@ -86,7 +86,10 @@ def begin(
 
 
 def end(place: Place, process: "subprocess.Popen[str]") -> Ended:
-    out, _ = process.communicate(timeout=SECONDS)
+    try:
+        out, _ = process.communicate(timeout=SECONDS)
+    finally:
+        process.kill()  # one that has not come to its end; its Python ends with it
     told = [line for line in out.splitlines() if line.startswith("compactor: ")]
     document = json.loads((place.base / "report.json").read_text())
     return Ended(process.returncode, "\n".join(told), document["reason_code"])
