@@ -1,7 +1,7 @@
 """One case of the storage engine and its tables: a log is opened, and every kernel goes over it.
 
-The log is one whose bytes lie. It is recovered, looked up, read, appended to and made a table of;
-the batches that are appended lie as well.
+The log is one whose bytes lie. It is recovered, on an overlay and then for good, looked up, read,
+appended to and made a table of; the batches that are appended lie as well.
 """
 
 import os
@@ -29,6 +29,7 @@ from storage.log.engine.errors import LogError
 from storage.log.engine.file_records import next_offset
 from storage.log.engine.loading import LoadingState
 from storage.log.engine.log_config import LogConfig
+from storage.log.engine.opening import rehearsed
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.engine.scratch import Scratch
 from tests.bounds.lying_batches import lie
@@ -72,6 +73,7 @@ class LogCase:
             mock.patch.object(os, "fsync", lambda _: None),
         ):
             yield "table", self._ending(self._read_table)
+            yield "rehearse", self._ending(lambda: rehearsed(str(self._path), self._options()))
             try:
                 log = self._opened()
             except (LogError, LogCompactionError) as error:
@@ -97,16 +99,18 @@ class LogCase:
         return "sound"
 
     def _opened(self) -> Log:
+        return Log.open(str(self._path), self._options())
+
+    def _options(self) -> LogOptions:
         def clock() -> int:
             return NOW_MS
 
-        options = LogOptions(
+        return LogOptions(
             config=LogConfig(index_interval_bytes=self._chance.choice((1, 300, 4096))),
             clock=clock,
             scheduler=ManualScheduler(clock),
             state=LoadingState(is_clean=False),
         )
-        return Log.open(str(self._path), options)
 
     def _look_up(self, log: Log) -> None:
         chance = self._chance
