@@ -28,6 +28,7 @@ def _given(session: "SparkSession | None") -> str:
     from pyspark import SparkConf, SparkContext  # only here: most commands start no Spark
 
     if session is not None:
-        return session.sparkContext.getConf().get(LOCAL_DIR, "") or ""
+        # not by getConf, which asks Java for each of its options
+        return session.sparkContext._conf.get(LOCAL_DIR, "") or ""
     SparkContext._ensure_initialized()  # connects to spark-submit's Java, which holds its options
     return SparkConf().get(LOCAL_DIR, "") or ""

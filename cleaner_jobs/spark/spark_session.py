@@ -46,8 +46,13 @@ JAVA_CLASS = re.compile(r'^(Exception in thread "[^"]*" )?([\w$]+\.)+[\w$]+(Exce
 
 # Compiled by C1 alone: Java only schedules here, the work is in Python, and C2 takes seconds of
 # processor time from it at every start (24 s become 12 s, and 7 s with a class archive).
-# A Java without memory ends: of one that goes on without a thread nothing would ever be heard.
-LOCAL_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError"
+# The collector of one thread costs what it collects and no more, and the first few rounds fit its
+# young generation and metaspace. A Java without memory ends: of one that goes on without a thread
+# nothing would ever be heard.
+LOCAL_JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn192m -XX:MetaspaceSize=128m "
+    "-XX:+ExitOnOutOfMemoryError"
+)
 
 ALWAYS = {
     "spark.ui.enabled": "false",
@@ -62,6 +67,12 @@ MAX_SOCKETS_DIR_BYTES = 60  # Spark refuses more: with a name behind it the syst
 # With the cause in the line behind the first one, and before the second one.
 NO_MACHINE = "Error occurred during initialization of VM"
 NO_MACHINE_CREATED = "Error: Could not create the Java Virtual Machine."
+# What Java does for a job beside the job. A broadcast, which each job makes of its task, takes a
+# buffer of that size; it has a few KB, and a session of ours ends before they come to anything.
+SMALL_JOBS = {
+    "spark.broadcast.blockSize": "128k",
+    "spark.cleaner.referenceTracking": "false",
+}
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
@@ -182,6 +193,7 @@ def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> d
     return {
         **options,
         **LOOPBACK,
+        **SMALL_JOBS,
         DRIVER_MEMORY: "1g",  # plans and outcomes; no record ever comes to the driver
         JAVA_OPTIONS: " ".join(java_options),
         "spark.local.dir": str(Path(work_dir).absolute()),

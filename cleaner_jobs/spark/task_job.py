@@ -1,6 +1,7 @@
 """Spark: one job for each stage of a round, a Spark task for each task of ours.
 
-Only the number of a task travels to it, and one row a part, verdict or piece comes back.
+Only the names of its work directory and stage and its number travel to a task, and one row a part,
+verdict or piece comes back.
 """
 
 import threading
@@ -8,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pyspark import RDD, SparkContext, TaskContext
@@ -21,6 +23,8 @@ from storage.errors import LogCompactionError
 
 CANCEL_SECONDS = 0.5  # between two tries to cancel a job that has perhaps not begun yet
 GIVE_UP_SECONDS = 60.0  # of trying; the thread that waits for the job does not hold up the end
+# what a task finds in its context
+WORK_DIR, STAGE = "compactor.work-dir", "compactor.stage"
 LOOK_SECONDS = 0.02  # between two looks for early rows
 
 
@@ -133,27 +137,48 @@ def running_job(
 
 
 def _rows(spark: SparkContext, of: tuple[str, str], tasks: int, asked: Asked | None) -> list[Row]:
-    work_dir, stage = of
-    given: Any = None if asked is None else tuple(asked)
+    for name, value in zip((WORK_DIR, STAGE), of, strict=True):
+        spark.setLocalProperty(name, value)
+    given = None if asked is None else repr(tuple(asked))
+    return _tasks_of_any_stage(spark, tasks, given).collect()
+
+
+@lru_cache(maxsize=4)
+def _tasks_of_any_stage(spark: SparkContext, tasks: int, given: str | None) -> "RDD[Row]":
+    """What the stages of most rounds have in common: to tell Java of it anew takes it a hundredth
+    of a second each time, in which the cores idle.
+
+    given: what is asked of executors, as Python writes it.
+    """
 
     def work(number: int) -> Iterator[Row]:
+        from ast import literal_eval
+
         from cleaner_jobs.tasks.ground import Asked, ground_of
         from cleaner_jobs.tasks.task import run_task  # the kernels, which the driver has no use for
 
-        ground = ground_of(given and Asked(*given))
+        ground = ground_of(None if given is None else Asked(*literal_eval(given)))
         context = TaskContext.get()
         assert context is not None, "runs in a Spark task only"
+        work_dir, stage = context.getLocalProperty(WORK_DIR), context.getLocalProperty(STAGE)
+        assert work_dir is not None and stage is not None, "the driver sets them"
         attempt = f"{stage}-{number}-{context.taskAttemptId()}"
         return run_task(ground.here(work_dir), stage, number, attempt, ground)
 
-    return one_a_task(spark, tasks, work)
+    return _of_tasks(spark, tasks, work)
 
 
 def one_a_task(spark: SparkContext, tasks: int, work: Callable[[int], Iterator[Row]]) -> list[Row]:
     """The rows that work makes of the number of each task, in a Spark task of its own.
 
-    An RDD: as a DataFrame the same job takes Spark twice as long, for SQL's planner has a part in
-    it. work travels by value, as the functions do that stand in functions.
+    work travels by value, as the functions do that stand in functions.
+    """
+    return _of_tasks(spark, tasks, work).collect()
+
+
+def _of_tasks(spark: SparkContext, tasks: int, work: Callable[[int], Iterator[Row]]) -> "RDD[Row]":
+    """An RDD: as a DataFrame the same job takes Spark twice as long, for SQL's planner has a part
+    in it.
     """
 
     def of_partition(number: int, nothing: Iterable[object]) -> Iterator[Row]:
@@ -165,4 +190,4 @@ def one_a_task(spark: SparkContext, tasks: int, work: Callable[[int], Iterator[R
     assert jvm is not None, "Java is there as long as the context is"
     # made in Java: pyspark's own would first write a file for it, with nothing in it
     empty: RDD[object] = RDD(java.parallelize(jvm.java.util.ArrayList(), tasks), spark)
-    return empty.mapPartitionsWithIndex(of_partition).collect()
+    return empty.mapPartitionsWithIndex(of_partition)
