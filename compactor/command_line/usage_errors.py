@@ -14,6 +14,7 @@ _LIMITS = (
     (re.compile(r"Input should be greater than or equal to (\S+)"), r"expected \1 or more"),
     (re.compile(r"Input should be less than or equal to (\S+)"), r"expected \1 or less"),
     (re.compile(r"Input should be a valid integer.*"), "expected a whole number"),
+    (re.compile(r"Input should be a valid number.*"), "expected a number"),
     (re.compile(r"Input should be a valid \w+.*"), "expected another kind of value"),
 )
 
@@ -26,7 +27,7 @@ def usage_message(error: Exception) -> str:
         text = pattern.sub(ours, text)
     text = re.sub(r" \(Possible options: ([^)]*)\)", _options, text)
     text = re.sub(r"\. Did you mean (.*)\?", _commands, text)
-    missing = re.fullmatch(r"Missing argument '([^'.]+)(?:\.\.\.)?'", text)
+    missing = re.fullmatch(r"(?:Invalid value: )?Missing argument '([^'.]+)(?:\.\.\.)?'", text)
     if missing and missing[1] in _AFTER_MISSING:
         text = f"{missing[1]} is missing: {_AFTER_MISSING[missing[1]]}"
     return text or "a command is missing"

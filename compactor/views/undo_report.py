@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from compactor.exit_codes import ExitCode
-from compactor.host.printable import shell_word, size_text
+from compactor.host.printable import counted, shell_word, size_text
 from compactor.originals.undo import UndoReport, UndoStatus
 from compactor.reason_codes import ReasonCode
 from compactor.views.report_json import JsonObject
@@ -61,8 +61,12 @@ def lines(reports: Sequence[UndoReport]) -> Iterator[str]:
     if len(others) > SHOWN_LOGS:
         yield f"… and {len(others) - SHOWN_LOGS:,} more (all: --format json)"
     statuses = [report.status for report in reports]
-    counts = [f"{statuses.count(status):,} {_WORDS[status]}" for status in UndoStatus]
-    yield f"Logs: {', '.join(counts)}."
+    counts = [
+        f"{statuses.count(status):,} {_WORDS[status]}"
+        for status in UndoStatus
+        if status in statuses
+    ]
+    yield f"Logs: {', '.join(counts) or 'none'}."
 
 
 def after_undo(run_dir: str, reports: Sequence[UndoReport]) -> list[str]:
@@ -82,4 +86,4 @@ def after_undo(run_dir: str, reports: Sequence[UndoReport]) -> list[str]:
 def _counts(report: UndoReport) -> str:
     if not report.segments:
         return ""
-    return f": {report.segments:,} segments, {size_text(report.bytes)}"
+    return f": {counted(report.segments, 'segment')}, {size_text(report.bytes)}"

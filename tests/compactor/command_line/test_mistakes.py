@@ -25,6 +25,8 @@ MISTAKES: list[tuple[str, str]] = [
     ("pln {data}", "did you mean plan"),
     ("help", "See: compactor --help"),
     ("plan", "LOG_DIR is missing: the broker's log directory, as log.dirs"),
+    ("run", "LOG_DIR is missing: the broker's log directory, as log.dirs"),
+    ("plan {data} --max-minutes soon", "expected a number."),
     ("log", "a command is missing"),
     ("log rol {data} orders-0", "did you mean roll?"),
     ("log offsets {data}", "TOPIC-PARTITION is missing: the log, like orders-0"),
