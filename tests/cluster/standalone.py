@@ -26,7 +26,7 @@ STOP_SECONDS = 30.0
 HOSTS = ("127.0.0.1", "localhost")
 Wrap = Mapping[str, Sequence[str]]
 NOTHING: Wrap = {}
-_QUICK_START = "-XX:TieredStopAtLevel=1"  # none lives long enough for more
+QUICK_START = "-XX:TieredStopAtLevel=1"  # none lives long enough for more
 _DEPLOY = "org.apache.spark.deploy"
 
 
@@ -60,8 +60,8 @@ class Cluster:
             "spark.driver.host": HOSTS[0],
             "spark.driver.bindAddress": HOSTS[0],
             "spark.executor.memory": "512m",
-            "spark.driver.extraJavaOptions": _QUICK_START,
-            "spark.executor.extraJavaOptions": _QUICK_START,
+            "spark.driver.extraJavaOptions": QUICK_START,
+            "spark.executor.extraJavaOptions": QUICK_START,
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # each has its share
             "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
             "spark.python.daemon.module": "cleaner_jobs.spark.worker_daemon",
@@ -77,7 +77,7 @@ def environment() -> dict[str, str]:
     return {
         **os.environ,
         "SPARK_LOCAL_IP": HOSTS[0],
-        "SPARK_LAUNCHER_OPTS": _QUICK_START,
+        "SPARK_LAUNCHER_OPTS": QUICK_START,
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(PROJECT),
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -139,7 +139,7 @@ def _daemon(
     kind = name.partition("-")[0]
     start = [str(spark_home(os.environ) / "bin" / "spark-class")]
     argv = [*by, *start, f"{_DEPLOY}.{kind}.{kind.title()}", *words]
-    memory = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": _QUICK_START}
+    memory = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": QUICK_START}
     with (folder / f"{name}.log").open("wb") as log:
         daemon = subprocess.Popen(
             argv,
