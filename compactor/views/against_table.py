@@ -7,7 +7,7 @@ from compactor.host.printable import counted, iso_time, printable
 from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.proof import REASONS
 from compactor.verification.verify_against import Compared, Comparison
-from compactor.views.fitting_table import Column, table_lines
+from compactor.views.fitting_table import Column, table_lines, whole_words
 
 SHOWN_PARTITIONS = 40
 SHOWN_FINDINGS = 200
@@ -22,9 +22,9 @@ def comparison_view(found: Comparison, width: int) -> RenderableType:
     if len(found.partitions) > SHOWN_PARTITIONS:
         more = len(found.partitions) - SHOWN_PARTITIONS
         parts.append(Text(f"… and {more:,} more (all: --report FILE.json)", "dim"))
-    parts += [Text(printable(note)) for note in _notes(found)]
-    parts += [Text(printable(str(finding))) for finding in found.findings[:SHOWN_FINDINGS]]
-    parts.append(Text(printable(_summary(found))))
+    findings = map(str, found.findings[:SHOWN_FINDINGS])
+    for line in (*_notes(found), *findings, _summary(found)):
+        parts += whole_words(printable(line), width)
     return Group(*parts)
 
 

@@ -15,7 +15,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts, leaving_out
 from compactor.retention.retention_round import retention_report
 from compactor.round_report import LogReport, LogStatus
-from compactor.views.fitting_table import Column, table_lines
+from compactor.views.fitting_table import Column, table_lines, whole_words
 from compactor.views.plan_json import plan_totals
 from compactor.views.plan_remedies import STANDINGS, remedies_table
 from compactor.views.plan_rows import held, logs_lines, topics_lines
@@ -90,18 +90,21 @@ def plan_view(
     parts += [remedies, Text()] if remedies else []
     parts += _reasons(plan, is_whole, width)
     parts += _retention(plan, is_whole, width)
-    parts += [Text(line) for line in _remarks(plan)]
-    parts += [Text(line) for line in expected_lines(said.expected)] if said.expected else []
-    parts += [Text(line) for line in _space_lines(said.space)]
-    parts += [Text(one_line(notice)) for notice in notices_of(plan)]
-    parts += [Text(f"Warning: {one_line(warning)}", "bold") for warning in said.warnings]
-    parts += [
-        Text(f"A run would be refused: {why}", "bold") for why in map(one_line, said.refusals or ())
-    ]
+    for line in _told_lines(plan, said):
+        parts += whole_words(one_line(line), width)
+    for warning in said.warnings:
+        parts += whole_words(f"Warning: {one_line(warning)}", width, "bold")
+    for why in said.refusals or ():
+        parts += whole_words(f"A run would be refused: {one_line(why)}", width, "bold")
     if said.refusals == () and plan.logs:
-        parts.append(Text(NOT_REFUSED))
-    parts.append(Text(_summary(plan)))
-    return Group(*parts)
+        parts += whole_words(NOT_REFUSED, width)
+    return Group(*parts, *whole_words(_summary(plan), width))
+
+
+def _told_lines(plan: RoundPlan, said: Said) -> list[str]:
+    lines = _remarks(plan)
+    lines += expected_lines(said.expected) if said.expected else []
+    return [*lines, *_space_lines(said.space), *notices_of(plan)]
 
 
 def _standing_lines(plan: RoundPlan, whole: Extent, width: int) -> list[Text]:

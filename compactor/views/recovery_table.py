@@ -8,7 +8,7 @@ from rich.text import Text
 from compactor.host.printable import counted, one_line, printable
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
 from compactor.recovery.recovery_account import advice_of, what_was_done
-from compactor.views.fitting_table import name_lines
+from compactor.views.fitting_table import name_lines, whole_words
 
 SHOWN_LOGS = 40
 
@@ -30,7 +30,8 @@ def recovery_view(recovered: Sequence[LogDirRecovery], width: int) -> Renderable
     settled = f"{counted(partitions, 'partition')}: {len(logs) - set_aside:,} settled"
     others = f", {set_aside:,} set aside as they were" if set_aside else ""
     parts.append(Text(f"{settled}{others}, nothing to be done for the others."))
-    parts += [Text(printable(line)) for line in advice_of(recovered)]
+    for line in advice_of(recovered):
+        parts += whole_words(printable(line), width)
     return Group(*parts)
 
 

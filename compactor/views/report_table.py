@@ -10,7 +10,7 @@ from compactor.host.printable import iso_time, one_line, printable, size_text
 from compactor.retention.rules import Rule
 from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus
 from compactor.views.copy_lines import copy_lines
-from compactor.views.fitting_table import Column, table_lines
+from compactor.views.fitting_table import Column, table_lines, whole_words
 from compactor.views.next_steps import next_steps
 from compactor.views.originals_lines import originals_lines
 from compactor.views.reason_lines import reason_lines, some
@@ -52,15 +52,18 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
     trouble = [x for x in report.logs if x.status in (LogStatus.FAILED, LogStatus.SET_ASIDE)]
     if trouble:
         parts += [Text(), Text("Set aside or failed", "bold"), *_reasons(trouble, width)]
-    parts += [Text(one_line(note)) for note in _notes(report.logs)]
+    for note in _notes(report.logs):
+        parts += whole_words(one_line(note), width)
     passed_over = [log for log in report.logs if log.status is LogStatus.PASSED_OVER]
     if passed_over:
         parts += [Text(), Text("Passed over", "bold"), *_reasons(passed_over, width)]
     if report.phases:
         parts += [Text(), *_phases_lines(report, width)]
     parts.append(Text())
-    parts += [Text(one_line(notice)) for notice in report.notices]
-    parts += [Text(f"Warning: {one_line(warning)}", "bold") for warning in report.warnings]
+    for notice in report.notices:
+        parts += whole_words(one_line(notice), width)
+    for warning in report.warnings:
+        parts += whole_words(f"Warning: {one_line(warning)}", width, "bold")
     parts.append(Text(_summary(report, totals)))
     parts += [_line(line) for line in copy_lines(report.copies)]
     if report.originals is not None:

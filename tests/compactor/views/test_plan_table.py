@@ -240,7 +240,8 @@ def test_a_narrow_terminal_and_hostile_names_are_survived(tmp_path: Path) -> Non
     assert "\x1b" not in text
     assert "red\\x1b[31m-" in text
     assert "[bold]x-0" in text
-    assert all(len(line) <= 60 for line in text.splitlines())
+    longer = [line for line in text.splitlines() if len(line) > 60]
+    assert [line for line in longer if " " in line.strip()] == []  # a path is not broken
 
 
 def test_an_empty_plan_is_shown_as_one(tmp_path: Path) -> None:

@@ -85,7 +85,9 @@ def test_no_name_is_broken_in_the_middle(width: int) -> None:
         log(2, FAILED, f"no space left on /data/{topic}-2/00000000000000000000.log", topic),
         log(3, PASSED, "new", topic),
     ]
-    lines = shown(report(*told), width)
+    warned = replace(report(*told), warnings=(f"/data/{topic}-9 is not looked at",))
+    lines = shown(warned, width)
+    assert f"/data/{topic}-9" in lines
     assert lines.count(f"{topic}-0") == 2  # what was cleaned, and what retention deleted
     assert f"   /data/{topic}-2/00000000000000000000.log" in lines
     assert [line for line in lines if f"{topic}-3" in line] == [f"   {topic}-3"]
