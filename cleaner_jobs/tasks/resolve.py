@@ -27,7 +27,7 @@ from cleaner_jobs.tasks.entry_spill import Entries, EntrySpill
 from cleaner_jobs.tasks.sink import write_whole
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.files import io_limit
-from storage.files.filesystem import naming, read_from
+from storage.files.filesystem import naming, read_from, read_into
 
 # of a part: where its ordinals start, their checksum, records dropped, their fingerprints
 INDEX_WORDS = 4
@@ -56,14 +56,16 @@ class PartFile:
             raise WorkFileError(self._path, at, "entries of the map are not what was written")
         return start, end, checksum
 
-    def entries(self, part: EntryBlock, edges: tuple[int, int, int]) -> NDArray[np.uint64]:
-        """The (n, 3) entries of one hash partition of a part, by its edges."""
-        start, end, checksum = edges
+    def read_entries(
+        self, part: EntryBlock, edges: tuple[int, int, int], rows: NDArray[np.uint64]
+    ) -> None:
+        """Fill rows, (n, ENTRY_WORDS), with the entries of one hash partition, by its edges."""
+        start, _, checksum = edges
         at = part.block_at + start * ENTRY_BYTES
-        data = self._read(at, (end - start) * ENTRY_BYTES)
-        if xxhash.xxh3_64_intdigest(data) != checksum:
+        target = rows.view(np.uint8).reshape(-1).data
+        self._fill(at, target)
+        if xxhash.xxh3_64_intdigest(target) != checksum:
             raise WorkFileError(self._path, at, "entries of the map are not what was written")
-        return np.frombuffer(data, np.uint64).reshape(-1, ENTRY_WORDS)
 
     def states(self, part: Part) -> NDArray[np.uint8]:
         """A state byte for each record of a part, free to be changed."""
@@ -81,6 +83,14 @@ class PartFile:
         if len(data) != length:
             raise WorkFileError(self._path, at, f"{len(data)} of {length} bytes are there")
         return data
+
+    def _fill(self, at: int, target: memoryview) -> None:
+        """As _read, into memory that is there: fresh pages take longer than what fills them."""
+        io_limit.take(len(target))
+        with naming(self._path):
+            got = read_into(self._descriptor, at, target)
+        if got != len(target):
+            raise WorkFileError(self._path, at, f"{got} of {len(target)} bytes are there")
 
 
 class PartFiles:
@@ -161,11 +171,10 @@ def _read_entries(
     """Read the entries of all parts, about so many at once."""
     counts, filled = np.zeros(len(parts), np.int64), 0
     for number, (part, of_part) in enumerate(zip(parts, edges, strict=True)):
-        source = files.of(part).entries(part, of_part)
-        end = filled + len(source)
+        end = filled + of_part[1] - of_part[0]
         rows = buffers.keep("merge", end, filled, np.uint64, ENTRY_WORDS)
-        rows[filled:end] = source
-        counts[number], filled = len(source), end
+        files.of(part).read_entries(part, of_part, rows[filled:end])
+        counts[number], filled = end - filled, end
         if filled >= at_once:
             yield Entries(rows[:filled], counts)
             counts, filled = np.zeros(len(parts), np.int64), 0

@@ -269,7 +269,7 @@ class Stages:
         pieces = self._pieces_to_write(sound)
         rules = {plan.log_id: self._rules(plan) for plan in sound}
         tasks = []
-        for own in layout.rewrite_tasks(pieces, self._cores):
+        for own in layout.rewrite_tasks(pieces, self._cores, self._verdicts):
             needed = dict.fromkeys(piece.log_id for piece in own)
             tasks.append({"logs": [rules[log_id] for log_id in needed], "pieces": own})
         awaited: dict[tuple[int, int], _Awaited] = defaultdict(_Awaited)

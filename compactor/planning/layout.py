@@ -3,12 +3,13 @@
 Few long tasks: a Spark task costs a tenth of a second beyond its work. Pure.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, groupby, pairwise
+from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.task_values import Part, Piece, Source, Stretch
+from cleaner_jobs.task_values import Part, Piece, Source, Stretch, Verdict
 from storage.file_names import LOG, file_name
 
 STRETCH_BYTES = 64 << 20  # at most
@@ -17,6 +18,8 @@ TASK_BYTES = 512 << 20
 TASKS_PER_CORE = 4
 PIECES_PER_TASK = 4  # of a group that several tasks share
 REWRITE_TASKS_PER_CORE = 32  # what is being rewritten is staged beside what it replaces
+WRITE_COST = 5  # of a byte that stays: to be put together, checked, written and read back
+SHARE_STEPS = 20  # of halving, to find a number between 0 and 1
 LOG_COST_BYTES = 256 << 10  # what opening and closing a log costs, as bytes of reading
 BYTES_PER_KEY = 100  # an estimate; it decides only into how many parts the map is cut
 HASH_PARTITION_KEYS = 1 << 18  # merged in the processor's cache
@@ -237,28 +240,61 @@ def pieces_of(plan: LogPlan, parts: Sequence[Part], piece_bytes: int) -> list[Pi
     return pieces
 
 
-def rewrite_tasks(pieces: Sequence[Piece], cores: int) -> list[list[Piece]]:
+def rewrite_tasks(
+    pieces: Sequence[Piece],
+    cores: int,
+    verdicts: Mapping[int, Sequence[Verdict]] = MappingProxyType({}),
+) -> list[list[Piece]]:
     """Deal pieces, so that groups are finished about in their order: they are swapped in so, and
     what waits for its turn takes room on the disk.
 
     As many tasks as there are cores share the pieces, each in order. Where that is too much for
-    one task each, tasks follow one another through the logs.
+    one task each, tasks follow one another through the logs. verdicts: by log id.
     """
     costs = [_rewrite_cost(piece) for piece in pieces]
     tasks = -(-sum(costs) // TASK_BYTES)
-    if tasks <= cores:
-        return deal_by_cost(pieces, [_cost_with_age(piece) for piece in pieces], cores)
-    return deal_in_order(pieces, costs, min(tasks, cores * REWRITE_TASKS_PER_CORE))
+    if tasks > cores:
+        return deal_in_order(pieces, costs, min(tasks, cores * REWRITE_TASKS_PER_CORE))
+    kept_bytes = (
+        stays
+        for log_id, own in groupby(pieces, key=lambda piece: piece.log_id)
+        for stays in _kept_bytes(list(own), verdicts.get(log_id, ()))
+    )
+    costs = [cost + WRITE_COST * stays for cost, stays in zip(costs, kept_bytes, strict=True)]
+    return deal_by_cost(pieces, costs, cores)
 
 
 def _rewrite_cost(piece: Piece) -> int:
     return sum(part.log_bytes for part in piece.parts) + LOG_COST_BYTES
 
 
-def _cost_with_age(piece: Piece) -> int:
-    """The later in its group a piece stands, the more of it stays and has to be written."""
-    cost = _rewrite_cost(piece)
-    return cost + cost * piece.number // piece.of
+def _kept_bytes(pieces: Sequence[Piece], verdicts: Sequence[Verdict]) -> list[int]:
+    """About how much of each piece of a log stays.
+
+    The later in its log a piece stands, the more: each stretch of log takes the same share of what
+    the pieces before it would have left. The last piece loses nothing to others.
+    """
+    log_bytes = [sum(part.log_bytes for part in piece.parts) for piece in pieces]
+    records = [sum(part.records for part in piece.parts) for piece in pieces]
+    survivors = [sum(part.survivors for part in piece.parts) for piece in pieces]
+    total = max(1, sum(log_bytes))
+    behind = [1 - end / total for end in accumulate(log_bytes)]
+    dropped = sum(verdict.superseded + verdict.expired for verdict in verdicts)
+    stay = max(0, sum(survivors) - dropped)
+
+    def left(share: float) -> list[float]:
+        return [count * share**age for count, age in zip(survivors, behind, strict=True)]
+
+    low, high = 0.0, 1.0  # share: what all of the log would leave of a piece before it
+    for _ in range(SHARE_STEPS if len(pieces) > 1 else 0):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(left(middle)) < stay else (low, middle)
+    found = left(high)
+    scale = stay / max(1.0, sum(found))
+    return [
+        int(size * count * scale / max(1, of))
+        for size, count, of in zip(log_bytes, found, records, strict=True)
+    ]
 
 
 def resolve_tasks(

@@ -263,6 +263,14 @@ def read_from(descriptor: int, position: int, length: int) -> bytes:
     return b"".join(pieces)
 
 
+def read_into(descriptor: int, position: int, target: memoryview) -> int:
+    """Fill target with what an open file has from there on; how many bytes that is."""
+    got = 0
+    while got < len(target) and (count := os.preadv(descriptor, [target[got:]], position + got)):
+        got += count
+    return got
+
+
 def replace_file(path: str, data: bytes) -> None:
     """Make path hold exactly data. After a crash it holds the old bytes or the new, never a mix.
 

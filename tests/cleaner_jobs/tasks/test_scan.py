@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cleaner_jobs.kernels import packed_runs, plain_runs
+from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
 from cleaner_jobs.kernels.packed_runs import scan_packed
 from cleaner_jobs.problems import MiswrittenError, WorkFileError
 from cleaner_jobs.task_values import Part, RoundSettings, Section, Source, Stretch
@@ -80,7 +81,10 @@ class Scanned:
 
 def entries_of(files: PartFiles, part: Part, hash_partition: int) -> NDArray[np.uint64]:
     of_part = files.of(part)
-    return of_part.entries(part, of_part.edges(part, hash_partition))
+    edges = of_part.edges(part, hash_partition)
+    rows = np.empty((edges[1] - edges[0], ENTRY_WORDS), np.uint64)
+    of_part.read_entries(part, edges, rows)
+    return rows
 
 
 class Scanner:

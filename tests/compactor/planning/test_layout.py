@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleaner_jobs.plan import LogPlan, SegmentGroup
-from cleaner_jobs.task_values import Part, Section, Stretch
+from cleaner_jobs.task_values import Part, Section, Stretch, Verdict
 from compactor.planning import layout
 from compactor.planning.layout import (
     deal_by_cost,
@@ -276,12 +276,37 @@ def test_tasks_that_run_at_once_finish_groups_in_order() -> None:
     assert [[piece.group for piece in task] for task in tasks] == [[0, 2, 4], [1, 3]]
 
 
-def test_each_task_gets_old_and_new_pieces_of_a_group() -> None:
-    """Of new ones most stays, and has to be written."""
-    parts = [part_of(0, 200 * MIB)] * 4
+@pytest.mark.parametrize(
+    ("dropped", "expected"),
+    [
+        (0, [[0, 2], [1, 3]]),
+        (2125, [[3], [0, 1, 2]]),  # of 1000 each 125, 250, 500 and 1000 stay
+        (2999, [[3], [0, 1, 2]]),
+    ],
+)
+def test_a_piece_of_which_more_stays_is_more_to_do(dropped: int, expected: list[list[int]]) -> None:
+    """What stays has to be written, and the newest piece loses nothing to others."""
+    parts = [part_of(0, 200 * MIB)._replace(records=1000, survivors=1000)] * 4
     pieces = pieces_of(plan_of([[800 * MIB]]), parts, 400 * MIB)
-    tasks = rewrite_tasks(pieces, cores=2)
-    assert [[piece.number for piece in task] for task in tasks] == [[0, 3], [1, 2]]
+    verdicts = [Verdict(3, 0, "", 0, 4, dropped, 0, 0)]
+    tasks = rewrite_tasks(pieces, 2, {3: verdicts})
+    assert [[piece.number for piece in task] for task in tasks] == expected
+
+
+def test_what_stays_is_told_log_by_log() -> None:
+    """A log of which nothing stays is less to do than one as large of which all does."""
+    parts = {
+        log_id: [part_of(0, 100 * MIB, log_id)._replace(records=10, survivors=10)]
+        for log_id in (3, 4, 5)
+    }
+    pieces = [
+        piece
+        for log_id, of_log in parts.items()
+        for piece in pieces_of(plan_of([[100 * MIB]], log_id), of_log, GIB)
+    ]
+    gone = {log_id: [Verdict(log_id, 0, "", 0, 1, 7, 3, 0)] for log_id in (3, 5)}
+    tasks = rewrite_tasks(pieces, 2, gone)
+    assert [[piece.log_id for piece in task] for task in tasks] == [[4], [3, 5]]
 
 
 def test_tasks_that_follow_one_another_go_through_a_log_in_order() -> None:
