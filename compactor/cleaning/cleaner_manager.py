@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import problem_of
@@ -28,7 +28,7 @@ from cleaner_jobs.task_values import (
 from cleaner_jobs.tasks.heartbeat import wait_for_silence
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.cleaner_checkpoints import noted, write_checkpoints
-from compactor.cleaning.log_report import log_report
+from compactor.cleaning.log_report import cleaned_groups, log_report
 from compactor.cleaning.null_keys import why_keys_are_missed
 from compactor.cleaning.proof import (
     check_offsets,
@@ -51,7 +51,8 @@ from compactor.planning.layout import sources_of
 from compactor.planning.notices import notices_of
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.uncleaned import NULL_KEYS, problem_report, stop_if_corrupt
-from compactor.retention.retention_round import apply_retention, estimate_retention
+from compactor.retention.log_retention import CleanedGroup
+from compactor.retention.retention_round import LogName, apply_retention, estimate_retention
 from compactor.round_report import CleaningReport, LogReport, PhaseReport
 from storage.errors import CorruptFileError
 from storage.files.discarding import discard_directory
@@ -104,6 +105,13 @@ class _Stopwatch:
         self.phases.append(PhaseReport(name, time.monotonic() - began, log_bytes))
 
 
+class _Cleaned(NamedTuple):
+    """What became of the logs that a round took on."""
+
+    reports: list[LogReport]
+    groups: Mapping[LogName, Sequence[CleanedGroup]]  # of those that went through
+
+
 def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) -> CleaningReport:
     """Clean the logs of a plan; in a dry run do all of it but writing.
 
@@ -113,11 +121,15 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
     if settings.fail_on_corrupt:
         stop_if_corrupt(plan.not_cleaned)
     with ExitStack() as to_its_end:
-        reports = _cleaned(plan, settings, stopwatch, progress, to_its_end) if plan.logs else []
-        reports = noted(plan, [*reports, *plan.not_cleaned])
-        if not settings.dry_run:
+        cleaned = _Cleaned([], {})
+        if plan.logs:
+            cleaned = _cleaned(plan, settings, stopwatch, progress, to_its_end)
+        reports = noted(plan, [*cleaned.reports, *plan.not_cleaned])
+        if settings.dry_run:
+            logs = estimate_retention(plan.retention, reports, cleaned.groups, settings.files)
+        else:
             reports = write_checkpoints(plan, reports, settings.files)
-        logs = _retain(plan, reports, settings, stopwatch, progress)
+            logs = _retain(plan, reports, settings, stopwatch, progress)
     return CleaningReport(
         version=version(),
         run_id=settings.run_id,
@@ -138,7 +150,7 @@ def _cleaned(
     stopwatch: _Stopwatch,
     progress: ProgressSink,
     to_its_end: ExitStack,
-) -> list[LogReport]:
+) -> _Cleaned:
     """to_its_end: of the round."""
     with open_work_dir(settings.work_dir, settings.run_id) as work_dir:
         facts = RoundSettings(
@@ -208,7 +220,7 @@ def _clean(
     stopwatch: _Stopwatch,
     progress: ProgressSink,
     to_its_end: ExitStack,
-) -> list[LogReport]:
+) -> _Cleaned:
     with stopwatch.phase(SCAN, stages.log_bytes()):
         stages.scan()
         _prove_scans(stages)
@@ -224,10 +236,17 @@ def _clean(
     if settings.fail_on_corrupt:  # every checksum was looked at
         _stop_if_corrupt(stages)
     swapped = _rewrite_and_swap(stages, settings, stopwatch, progress, to_its_end)
-    return [
+    results = stages.results()
+    reports = [
         log_report(result, swapped.get(result.plan.log_id, Swapped()), settings.dry_run)
-        for result in stages.results()
+        for result in results
     ]
+    groups = {
+        (result.plan.log_dir, result.plan.topic, result.plan.partition): cleaned_groups(result)
+        for result in results
+        if result.problem is None
+    }
+    return _Cleaned(reports, groups)
 
 
 def _stop(stages: Stages, plan: LogPlan, kind: str, problem: str | None) -> None:
@@ -366,8 +385,6 @@ def _retain(
 ) -> tuple[LogReport, ...]:
     if not plan.retention:
         return tuple(reports)
-    if settings.dry_run:
-        return estimate_retention(plan.retention, reports)
     with stopwatch.phase(RETENTION_STAGE):
         progress.stage(RETENTION_STAGE, 0)
         return apply_retention(plan.retention, reports, settings.originals, settings.files)

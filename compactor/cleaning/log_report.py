@@ -1,5 +1,6 @@
 """From what the stages made of a log to what the report says of it."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ from compactor.cleaning.stage_values import LogResult
 from compactor.cleaning.swapper import Swapped
 from compactor.host.printable import counted
 from compactor.planning.uncleaned import problem_report, untouched_report
+from compactor.retention.log_retention import CleanedGroup
 from compactor.round_report import Counts, LogReport, LogStatus
 
 LEGACY_EMPTIED_NOTE = (
@@ -54,6 +56,17 @@ def log_report(result: LogResult, swapped: Swapped, dry_run: bool) -> LogReport:
         counts=counts,
         notes=(*plan.notes, *_notes(result, swapped)),
         end_offset=plan.end_offset,
+    )
+
+
+def cleaned_groups(result: LogResult) -> tuple[CleanedGroup, ...]:
+    """What comes in the place of the segment groups of a log that went through the stages."""
+    log_bytes: dict[int, int] = defaultdict(int)
+    for piece in result.rewritten:
+        log_bytes[piece.group] += piece.log_bytes
+    return tuple(
+        CleanedGroup(tuple(segment.base_offset for segment in group.segments), log_bytes[number])
+        for number, group in enumerate(result.plan.groups)
     )
 
 

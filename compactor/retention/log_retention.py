@@ -6,7 +6,9 @@ Source: Kafka, LogSegment.largestTimestamp, LogConfig; spec C-18, F-12.8, F-16.1
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from compactor.retention.rules import Deletion, RetentionLimits, decide
 from compactor.survey import CheckpointOffsets, largest_timestamp_ms
@@ -27,6 +29,13 @@ class LogRetention:
     limits: RetentionLimits
     producer_id_expiration_ms: int
     estimate: Deletion  # of the segments as they were when the round was planned
+
+
+class CleanedGroup(NamedTuple):
+    """What a cleaning would leave of adjacent segments: one, named after the first."""
+
+    base_offsets: tuple[int, ...]  # of the segments
+    log_bytes: int  # of what comes in their place
 
 
 def limits_of(config: TopicConfig, offsets: CheckpointOffsets, now_ms: int) -> RetentionLimits:
@@ -52,6 +61,31 @@ def deletion_of(log: PartitionListing, limits: RetentionLimits) -> Deletion:
         limits,
         lambda: log_end_offset(log),
         lambda segment: _largest_timestamp_ms(log, segment),
+    )
+
+
+def deletion_after(
+    log: PartitionListing, limits: RetentionLimits, groups: Sequence[CleanedGroup]
+) -> Deletion:
+    """Likewise, as if segment groups of it had been cleaned.
+
+    A record that would go may have been the youngest of its group: the time rule cannot know.
+    """
+    found = {segment.base_offset: segment for segment in log.segments}
+    sources = {base: [segment] for base, segment in found.items()}
+    for group in groups:
+        first, *others = group.base_offsets
+        last = found[group.base_offsets[-1]]
+        found[first] = last._replace(base_offset=first, log_bytes=group.log_bytes)
+        for base in others:
+            sources[first] += sources.pop(base)
+    return decide(
+        [found[base] for base in sources],
+        limits,
+        lambda: log_end_offset(log),
+        lambda segment: max(
+            _largest_timestamp_ms(log, source) for source in sources[segment.base_offset]
+        ),
     )
 
 

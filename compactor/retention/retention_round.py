@@ -6,7 +6,7 @@ steps, and what a crash leaves, are in `log_deletion`.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +19,12 @@ from compactor.retention.log_deletion import (
     raise_log_starts,
     roll,
 )
-from compactor.retention.log_retention import LogRetention, deletion_of
+from compactor.retention.log_retention import (
+    CleanedGroup,
+    LogRetention,
+    deletion_after,
+    deletion_of,
+)
 from compactor.retention.rules import Deletion, Rule
 from compactor.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from storage.errors import CorruptFileError
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
 _PROBLEMS = CorruptFileError, LogChangedError, OSError
 _LEFT_ALONE = (LogStatus.FAILED, LogStatus.SET_ASIDE)
 
-_LogName = tuple[str, str, int]  # log directory, topic, partition
+LogName = tuple[str, str, int]  # log directory, topic, partition
 
 
 class _Doomed(NamedTuple):
@@ -80,11 +85,29 @@ def apply_retention(
 
 
 def estimate_retention(
-    logs: Sequence[LogRetention], reports: Iterable[LogReport]
+    logs: Sequence[LogRetention],
+    reports: Iterable[LogReport],
+    cleaned: Mapping[LogName, Sequence[CleanedGroup]],
+    files: Files = LOCAL,
 ) -> tuple[LogReport, ...]:
-    """For a dry run, which leaves no cleaned segments: what would go of those that there are."""
-    estimates = {(log.log_dir, log.topic, log.partition): log.estimate for log in logs}
-    return tuple(_with_estimate(report, estimates.get(_name(report))) for report in reports)
+    """For a dry run, which leaves no cleaned segments: what would go of those that it would leave.
+
+    cleaned: the segment groups of those logs that would be cleaned.
+    """
+    by_name = {_name(report): report for report in reports}
+    for retention in logs:
+        name = retention.log_dir, retention.topic, retention.partition
+        report = by_name.get(name)
+        if report is None or report.status in _LEFT_ALONE:
+            continue
+        try:
+            log = list_partition(retention.path, retention.topic, retention.partition, files)
+            deletion = deletion_after(log, retention.limits, cleaned.get(name, ()))
+        except _PROBLEMS as error:
+            by_name[name] = _failed(report, error)
+        else:
+            by_name[name] = replace(report, retention=retention_report(deletion))
+    return tuple(by_name.values())
 
 
 def retention_report(deletion: Deletion) -> RetentionReport:
@@ -93,12 +116,6 @@ def retention_report(deletion: Deletion) -> RetentionReport:
         return RetentionReport()
     counts = {rule.value: _counts(deletion.by_rule.get(rule, ())) for rule in Rule}
     return RetentionReport(**counts, log_start_offset=deletion.log_start_offset)
-
-
-def _with_estimate(report: LogReport, estimate: Deletion | None) -> LogReport:
-    if estimate is None or not estimate.by_rule or report.status in _LEFT_ALONE:
-        return report
-    return replace(report, retention=retention_report(estimate))
 
 
 def _doomed(
@@ -139,9 +156,9 @@ def _producers(
 
 
 def _delete_in(
-    files: Files, log_dir: str, doomed: Iterable[_Doomed], reports: dict[_LogName, LogReport]
+    files: Files, log_dir: str, doomed: Iterable[_Doomed], reports: dict[LogName, LogReport]
 ) -> None:
-    unchanged: dict[_LogName, _Doomed] = {}
+    unchanged: dict[LogName, _Doomed] = {}
     for each in doomed:
         name = log_dir, each.log.topic, each.log.partition
         try:
@@ -194,7 +211,7 @@ def _of_system(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}"
 
 
-def _name(report: LogReport) -> _LogName:
+def _name(report: LogReport) -> LogName:
     return report.log_dir, report.topic, report.partition
 
 

@@ -101,6 +101,7 @@ def test_an_error_names_the_file_that_it_is_of(
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(DATA)
+    monkeypatch.setattr(fcntl, "ioctl", fail(errno.EOPNOTSUPP))  # else XFS and Btrfs share
     monkeypatch.setattr(os, "copy_file_range", fail(errno.EIO))
     for call, of in (("pread", source), ("pwrite", target), ("utime", target)):
         with monkeypatch.context() as patch:
