@@ -17,6 +17,7 @@ from compactor.host.java import use_java
 from tests.bench import (
     docs,
     engine_side,
+    inspect_side,
     machine,
     many_logs_side,
     measured,
@@ -28,11 +29,21 @@ from tests.bench import (
     tables_side,
 )
 from tests.bench.errors import BenchError
-from tests.bench.results import EngineResult, FleetResult, Results, from_json, merged, to_json
+from tests.bench.results import (
+    EngineResult,
+    FleetResult,
+    InspectionResult,
+    Results,
+    from_json,
+    merged,
+    to_json,
+)
 from tests.bench.scratch import Scratch, default_root, open_scratch
 from tests.bench.turns import Setup, measure
 from tests.bench.workloads import (
     ENGINE,
+    GROWTH_LONG,
+    INSPECT,
     MANY_LOGS,
     NAMES,
     OPEN,
@@ -153,6 +164,9 @@ def _measure(wanted: argparse.Namespace) -> Results:
         if wanted.only is None or ENGINE in wanted.only:
             results = replace(results, engine=_engine(setup, wanted.quick))
             _keep(results, wanted.json)
+        if wanted.only is None or INSPECT in wanted.only:
+            results = replace(results, inspection=_inspection(setup, wanted.quick))
+            _keep(results, wanted.json)
     return results
 
 
@@ -181,6 +195,12 @@ def _engine(setup: Setup, quick: bool) -> tuple[EngineResult, ...]:
     setup.tell(f"{ENGINE}: append, read, look up, load")
     size = (4, 2_000) if quick else (300, engine_side.LOOKUPS)
     return tuple(engine_side.measure(setup.scratch, *size, setup.repetitions))
+
+
+def _inspection(setup: Setup, quick: bool) -> InspectionResult:
+    [workload] = choose([GROWTH_LONG], quick)
+    setup.tell(f"{INSPECT}: {workload.name}, in turn with a dry run")
+    return inspect_side.measure(setup.scratch, workload, setup.master, setup.repetitions)
 
 
 def _keep(results: Results, path: Path | None) -> None:

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 SCHEMA_VERSION = 1
 DRIVER, JVM, WORKERS, ALL = "driver", "jvm", "workers", "all"
+# stages of an inspection, and of the dry run beside it
+COUNT, MERGE, SCAN, RESOLVE = "inspect: inspect", "inspect: merge", "run: scan", "run: resolve"
 
 
 class Sample(NamedTuple):
@@ -129,6 +131,24 @@ class EngineResult:
 
 
 @dataclass(frozen=True, slots=True)
+class InspectionResult:
+    """Of inspections of one log, each in turn with a dry run."""
+
+    log: str
+    cpu_seconds: dict[str, list[float]]  # by stage, a turn each
+    memory: dict[str, Peak]  # by kind of process, of both
+
+    def ratio(self, of: Sequence[str], to: Sequence[str]) -> Ratio:
+        """Of the sums of some stages to those of others: the median, and single turns."""
+        above, below = (
+            [sum(turn) for turn in zip(*(self.cpu_seconds[stage] for stage in stages), strict=True)]
+            for stages in (of, to)
+        )
+        of_turns = [a / b for a, b in zip(above, below, strict=True)]
+        return Ratio(median(of_turns), min(of_turns), max(of_turns))
+
+
+@dataclass(frozen=True, slots=True)
 class Results:
     """Everything of a run."""
 
@@ -143,6 +163,7 @@ class Results:
     # million records a CPU second, by what was done with them
     tables: dict[str, float] = field(default_factory=dict)
     engine: tuple[EngineResult, ...] = ()
+    inspection: InspectionResult | None = None
 
     def log(self, name: str) -> LogResult | None:
         return next((log for log in self.logs if log.name == name), None)
@@ -171,6 +192,7 @@ def merged(runs: Sequence[Results]) -> Results:
             many_logs=run.many_logs or first.many_logs,
             tables=run.tables or first.tables,
             engine=run.engine or first.engine,
+            inspection=run.inspection or first.inspection,
         )
     return first
 
@@ -198,7 +220,15 @@ def from_json(text: str) -> Results:
         },
         document.get("tables", {}),
         tuple(EngineResult(**fields) for fields in document.get("engine", ())),
+        _inspection(document.get("inspection")),
     )
+
+
+def _inspection(fields: dict[str, Any] | None) -> InspectionResult | None:
+    if fields is None:
+        return None
+    memory = {kind: Peak(*peak) for kind, peak in fields["memory"].items()}
+    return InspectionResult(fields["log"], fields["cpu_seconds"], memory)
 
 
 def _fleet(fields: dict[str, Any] | None) -> FleetResult | None:

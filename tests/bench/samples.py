@@ -3,11 +3,16 @@
 from tests.bench.many_logs_side import DRY_RUN, RUN
 from tests.bench.results import (
     ALL,
+    COUNT,
     DRIVER,
     JVM,
+    MERGE,
+    RESOLVE,
+    SCAN,
     WORKERS,
     EngineResult,
     FleetResult,
+    InspectionResult,
     LogResult,
     Outcome,
     Peak,
@@ -56,6 +61,9 @@ def results(*logs: LogResult, quick: bool = False) -> Results:
     tables = {"append, none": 2.5, "read, none": 1.5}
     machine = {"machine": "two cores"}
     engine = (EngineResult("1 KB batches", "append", {KAFKA: [3, 4, 5], OURS: [2, 8, 10]}),)
+    stages = {COUNT: [3.0, 2, 4], MERGE: [1.0, 1, 1], SCAN: [2.0, 2, 2], RESOLVE: [2.0, 1, 2]}
+    inspection = InspectionResult("100b-4gb", stages, {WORKERS: Peak(rss_bytes=200 * MIB)})
     return Results(
-        machine, quick, log_results, plan, recovery, opening, swaps, many, tables, engine
+        *(machine, quick, log_results, plan, recovery, opening, swaps, many, tables, engine),
+        inspection,
     )

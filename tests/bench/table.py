@@ -5,11 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from tests.bench.goals import GROWTH_PAIRS, MIB, goals, growth_percent
 from tests.bench.results import (
     ALL,
+    COUNT,
     DRIVER,
     JVM,
+    MERGE,
+    RESOLVE,
+    SCAN,
     WORKERS,
     EngineResult,
     FleetResult,
+    InspectionResult,
     LogResult,
     Peak,
     Ratio,
@@ -68,6 +73,8 @@ def _sections(results: Results) -> Iterator[str]:
         yield "### Logs opened by a log manager\n\n" + _fleet(results.opening)
     if results.many_logs:
         yield "### Many small logs, whole commands\n\n" + _many_logs(results.many_logs)
+    if results.inspection:
+        yield "### `inspect`, beside a dry run\n\n" + _inspection(results.inspection)
     if results.swaps:
         yield "### Swap of one log\n\n" + _swaps(results.swaps)
     if results.engine:
@@ -180,6 +187,23 @@ def _engine(operations: Sequence[EngineResult]) -> str:
         ratio = _ratio(found.ratio(KAFKA, OURS))
         rows.append([f"{found.log}: {found.what}", *each, ratio])
     return markdown(head, rows)
+
+
+def _inspection(found: InspectionResult) -> str:
+    head = ["log: processor time", "ratio", "worker, MiB", "driver, MiB"]
+    memory = [
+        _number(found.memory[kind].rss_bytes / MIB if kind in found.memory else None)
+        for kind in (WORKERS, DRIVER)
+    ]
+    first = _ratio(found.ratio([COUNT], [SCAN]))
+    both = _ratio(found.ratio([COUNT, MERGE], [SCAN, RESOLVE]))
+    return markdown(
+        head,
+        [
+            [f"{found.log}: counting ÷ scan", first, *memory],
+            [f"{found.log}: inspection ÷ scan and resolve", both, *memory],
+        ],
+    )
 
 
 def _speed_mb(log: LogResult, side: str) -> float | None:

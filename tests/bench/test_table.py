@@ -89,6 +89,15 @@ def test_swaps() -> None:
     ]
 
 
+def test_inspection() -> None:
+    """Of single turns 3/2, 2/2 and 4/2; and 4/4, 3/3 and 5/4."""
+    assert rows_of(document(results()), "`inspect`, beside a dry run") == [
+        ["log: processor time", "ratio", "worker, MiB", "driver, MiB"],
+        ["100b-4gb: counting ÷ scan", "1.50 (1.00–2.00)", "200", "–"],
+        ["100b-4gb: inspection ÷ scan and resolve", "1.00 (1.00–1.25)", "200", "–"],
+    ]
+
+
 def test_growth() -> None:
     run = results(log_result("100b-0.8gb", 1_000), log_result("100b-4gb", 800))
     assert "- ours warm: +25.0 %" in document(run)

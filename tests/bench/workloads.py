@@ -23,7 +23,7 @@ SIDES = (KAFKA, COPY, COLD, WARM)  # in the order of a turn
 
 MAIN, SMALL = "100b-none", "small"
 PLAN, RECOVER, OPEN, SWAP, MANY_LOGS = "plan", "recover", "open", "swap", "many-logs"
-TABLES, ENGINE = "tables", "engine"
+TABLES, ENGINE, INSPECT = "tables", "engine", "inspect"
 TXN, MANY_TXN = "100b-txn", "100k-txn"
 GROWTH_SHORT, GROWTH_LONG = "100b-0.8gb", "100b-4gb"
 FEW_SEGMENTS, MANY_SEGMENTS = "7-segments", "7000-segments"
@@ -188,6 +188,7 @@ NAMES = (
     MANY_LOGS,
     TABLES,
     ENGINE,
+    INSPECT,
 )
 
 
