@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from compactor.command_line.every_command import log_format_option
+from compactor.command_line.plain_words import take_plain_words
 
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # newer typers bring their own
 _EXPRESSION = "; one expression can match several topics, like 'a|b'"
@@ -24,7 +25,7 @@ class Commands(TyperGroup):
         super().__init__(**{**settings, "help": _in_paragraphs(settings.get("help"))})
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _with_plain_types(super().get_params(ctx))
+        return take_plain_words(_with_plain_types(super().get_params(ctx)))
 
 
 class GivenOnce(TyperCommand):
@@ -35,7 +36,7 @@ class GivenOnce(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         *own, help_option = super().get_params(ctx)
-        return _with_plain_types([*own, log_format_option(), help_option])
+        return take_plain_words(_with_plain_types([*own, log_format_option(), help_option]))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _, _, in_order = self.make_parser(ctx).parse_args(list(args))

@@ -16,7 +16,7 @@ from compactor.views.next_steps import after_plan
 from compactor.views.plan_json import estimates_document, plan_document, plan_totals
 from compactor.views.plan_table import Said, Screen, plan_view, saved_lines
 from compactor.views.report_json import JsonObject, summary
-from storage.collector import collector_paused
+from storage.collector import collector_paused, spare_what_stays
 
 
 @collector_paused()  # from the first listing to the last line nothing becomes garbage
@@ -55,4 +55,5 @@ def result_of(wanted: RoundArguments) -> Result:
         document = plan_document(found, space, refused, wanted.order)
         return begin | document | warned | estimates_document(planned)
 
+    spare_what_stays()
     return Result(begin | warned, begin, found, whole)

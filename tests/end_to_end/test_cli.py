@@ -99,7 +99,7 @@ def test_version_and_help() -> None:
 )
 def test_light_commands_stay_light(log_dir: Path, words: list[str]) -> None:
     """Neither Spark nor Arrow nor pandas is loaded for them, and arrays for a run alone."""
-    heavy = ["pyspark", "pyarrow", "pandas", "fsspec"]
+    heavy = ["pyspark", "pyarrow", "pandas", "fsspec", "pydantic"]
     heavy += ["numpy", "numba"] if words[0] != "run" else []
     script = (
         "import sys\nfrom compactor.command_line.cli import main\nmain(sys.argv[1:])\n"
