@@ -30,7 +30,7 @@ class SegmentGroup:
 
     @property
     def log_bytes(self) -> int:
-        return sum(segment.log_bytes for segment in self.segments)
+        return sum([segment.log_bytes for segment in self.segments])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class LogPlan:
 
     @property
     def log_bytes(self) -> int:
-        return sum(group.log_bytes for group in self.groups)
+        return sum([group.log_bytes for group in self.groups])
 
     @property
     def end_offset(self) -> int:

@@ -7,6 +7,7 @@ the log and at its producers, for those logs that are left. Source: spec C-4, C-
 """
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -73,7 +74,7 @@ class Judgement(NamedTuple):
     def to_rewrite(self) -> tuple[Segment, ...]:
         """Give the segments of the round: from the first in the directory (C-6.4)."""
         end = self.cleanable.first_uncleanable_offset
-        return tuple(segment for segment in self.partition.segments if segment.base_offset < end)
+        return tuple([segment for segment in self.partition.segments if segment.base_offset < end])
 
 
 class Prepared(NamedTuple):
@@ -185,13 +186,15 @@ def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Pr
     if bound.name is BoundName.OPEN_TRANSACTION:
         cause = _open_transactions(state, clock.now_ms)
         judgement = below(judgement, bound._replace(cause=cause))
-    refusal = _refusal(judgement)
-    to_rewrite: tuple[Segment, ...] = ()
+    to_rewrite = judgement.to_rewrite
+    refusal = _refusal(to_rewrite)
     notes: tuple[str, ...] = ()
     if refusal is None and judgement.is_eligible:
-        if clock.is_checked and has_younger_records(partition, judgement.to_rewrite, clock.now_ms):
+        if clock.is_checked and has_younger_records(partition, to_rewrite, clock.now_ms):
             notes = (YOUNGER_RECORDS,)
-        to_rewrite = tuple(_with_indexes(judgement, s) for s in judgement.to_rewrite)
+        to_rewrite = tuple([_with_indexes(judgement, segment) for segment in to_rewrite])
+    else:
+        to_rewrite = ()
     rebuilt = tuple(state.rebuilt_txn_indexes.items())
     return Prepared(
         judgement=judgement,
@@ -215,8 +218,8 @@ def _compaction_delay_ms(
     return selection.compaction_delay_ms(times, oldest_allowed_ms)
 
 
-def _refusal(judgement: Judgement) -> Reason | None:
-    for segment in judgement.to_rewrite:
+def _refusal(to_rewrite: Iterable[Segment]) -> Reason | None:
+    for segment in to_rewrite:
         if segment.log_bytes > MAX_LOG_BYTES:
             name = file_name(segment.base_offset, LOG)
             return Reason(

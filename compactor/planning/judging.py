@@ -28,6 +28,7 @@ from storage.files.files import Files
 from storage.files.local import LOCAL
 
 FEWEST_FOR_TWO = 2000  # directories: what the second process costs is then a tenth of what it saves
+FIRST_OF_256 = 136  # the first process's share: the second one has to hand its own over, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,7 @@ def _is_for_two(asked: Judging) -> bool:
 
 def _is_first(name: str) -> bool:
     """Whether a partition is of this process's half; of whatever names there are about one."""
-    return not crc32(name.encode()) & 1
+    return crc32(name.encode()) & 255 < FIRST_OF_256
 
 
 def _judged_by_two(asked: Judging) -> Judged | None:

@@ -46,9 +46,10 @@ class Planner:
             return PartitionOutcome(partition=partition, log_dir=survey.path, refusal=refusal)
         try:
             outcome = self._judged(partition, survey)
-            return outcome._replace(
-                retention=self._retention(outcome), stray=self._stray(outcome, survey)
-            )
+            retention, stray = self._retention(outcome), self._stray(outcome, survey)
+            if retention is None and stray is None:  # so it is of nearly every log
+                return outcome
+            return outcome._replace(retention=retention, stray=stray)
         except CorruptFileError as error:
             refusal = Refusal(Reason(ReasonCode.DAMAGED, str(error)), is_data_problem=True)
         except OSError as error:  # gone since it was listed, or not to be read

@@ -73,10 +73,10 @@ def _reaches(first: Segment, last_offset: int) -> bool:
 
 def _index_bytes(segment: Segment) -> int:
     """Whole entries, as Kafka has them in memory (C-9.4)."""
-    entries = (segment.index_bytes or 0) // OFFSET_INDEX_ENTRY_BYTES
-    return entries * OFFSET_INDEX_ENTRY_BYTES
+    found = segment.index_bytes or 0
+    return found - found % OFFSET_INDEX_ENTRY_BYTES
 
 
 def _time_index_bytes(segment: Segment) -> int:
-    entries = (segment.time_index_bytes or 0) // TIME_INDEX_ENTRY_BYTES
-    return entries * TIME_INDEX_ENTRY_BYTES
+    found = segment.time_index_bytes or 0
+    return found - found % TIME_INDEX_ENTRY_BYTES

@@ -70,10 +70,12 @@ class CleanableRange(NamedTuple):
 
     def is_eligible(self, min_cleanable_dirty_ratio: float, compaction_delay_ms: int) -> bool:
         """Say whether the log is to be cleaned (C-5.3, C-5.5)."""
-        if not self.total_bytes:
+        cleanable_bytes = self.cleanable_bytes
+        total_bytes = self.clean_bytes + cleanable_bytes
+        if not total_bytes:
             return False
-        is_due = compaction_delay_ms > 0 and self.cleanable_bytes > 0
-        return is_due or self.ratio > min_cleanable_dirty_ratio
+        is_due = compaction_delay_ms > 0 and cleanable_bytes > 0
+        return is_due or cleanable_bytes / total_bytes > min_cleanable_dirty_ratio
 
 
 def first_dirty(checkpoint: int | None, log_start_offset: int, log_end_offset: int) -> FirstDirty:
@@ -132,11 +134,9 @@ def cleanable_range(
     segments: all of the log, by rising base offset, at least one; the last is the active one. A
     segment that holds the first dirty offset counts as clean and as cleanable, as it does in Kafka.
     """
-    uncleanable = max(first_dirty_offset, min(bound.offset for bound in bounds))
-    first_uncleanable = next(
-        (segment.base_offset for segment in inactive_from(segments, uncleanable)),
-        segments[-1].base_offset,
-    )
+    uncleanable = max(first_dirty_offset, min([bound.offset for bound in bounds]))
+    behind = inactive_from(segments, uncleanable) or segments[-1:]
+    first_uncleanable = behind[0].base_offset
     clean = segments[: bisect_left(segments, first_dirty_offset, key=_base_offset)]
     start = min(first_dirty_offset, first_uncleanable)
     return CleanableRange(
@@ -175,7 +175,7 @@ def _base_offset(segment: Segment) -> int:
 
 
 def _log_bytes(segments: Iterable[Segment]) -> int:
-    return sum(segment.log_bytes for segment in segments)
+    return sum([segment.log_bytes for segment in segments])
 
 
 def legacy_horizon_ms(

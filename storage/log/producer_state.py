@@ -235,7 +235,7 @@ class Replay:
 
 
 def _snapshot_path(path: str, offset: int) -> str:
-    return os.path.join(path, file_name(offset, SNAPSHOT))
+    return f"{path}/{file_name(offset, SNAPSHOT)}"
 
 
 def _batches(log: PartitionListing, start: int, end: int) -> Iterator[tuple[str, int, BatchHeader]]:
