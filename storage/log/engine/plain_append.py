@@ -10,6 +10,7 @@ What the kernel has to know of the log takes longer to tell than it takes to app
 So it is kept from one append to the next, for as long as nothing else has changed the log.
 """
 
+from functools import cached_property
 from types import ModuleType
 from typing import NamedTuple
 
@@ -69,11 +70,15 @@ class PlainAppends:
     def __init__(self, parts: LogParts) -> None:
         self._parts, self._local, self._epochs = parts, parts.local, parts.epochs
         self.producers = PlainProducers(parts.producers)
-        self._told = ToldAppend()
         # the log as the kernel knows it, and how it is to append; no end: it knows nothing
         self._end: OffsetMetadata | None = None
         self._starts, self._how = parts.epochs.starts, BY_CLIENT
         self._take(parts.config)
+
+    @cached_property
+    def _told(self) -> ToldAppend:
+        """Made with the first append: of ten thousand logs few may get one."""
+        return ToldAppend()
 
     def _take(self, config: LogConfig) -> None:
         """Reckon out of the settings what each append asks for."""
