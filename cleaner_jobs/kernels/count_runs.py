@@ -105,7 +105,7 @@ def count_run(
         done: Any = np.int64(0)
         while done < count:
             left, left_is_read = its[done:], is_read[done:count]
-            taken: Any = np.int64(count)
+            taken: Any = np.int64(count - done)
             data = buffer
             if is_packed:
                 taken, _ = decompress_batches(
@@ -117,10 +117,10 @@ def count_run(
                 )
                 data = payload
             else:
-                for i in range(count):
-                    start = its[i, POSITION] - position
+                for i in range(taken):
+                    start = left[i, POSITION] - position
                     bounds[i, 0] = start + BATCH_HEADER_BYTES
-                    bounds[i, 1] = start + its[i, SIZE]
+                    bounds[i, 1] = start + left[i, SIZE]
             taken, _ = plausible(bounds, left, left_is_read, taken)
             if taken == 0:
                 return batches, behind, payload_bytes, NOT_PLAIN
