@@ -27,7 +27,7 @@ BY_NAME = {workload.name: workload for workload in WORKLOADS}
 
 
 def test_names_are_unique() -> None:
-    assert len(set(NAMES)) == len(NAMES) == len(WORKLOADS) + 7
+    assert len(set(NAMES)) == len(NAMES) == len(WORKLOADS) + 8
 
 
 def test_the_main_log_is_the_one_in_the_oracles_readme() -> None:

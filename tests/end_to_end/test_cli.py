@@ -130,7 +130,7 @@ class TestWrongUsage:
         ("words", "told"),
         [
             (["rnu"], "No such command 'rnu'"),
-            (["run"], "Missing argument 'LOG_DIR'"),
+            (["run"], "LOG_DIR is missing: the broker's log directory"),
             (["run", "LOG_DIR", "--fast"], "No such option: --fast"),
             (["run", "LOG_DIR", "--format", "xml"], "'xml' is not one of 'table', 'json'"),
             (["run", "LOG_DIR", "--report"], "requires an argument"),

@@ -20,6 +20,9 @@ def test_source_that_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyP
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", lambda name: f"{name} 7")
+    version.version.cache_clear()
     assert version.version() == "log-compactor 7"
+    version.version.cache_clear()
     monkeypatch.setattr(metadata, "version", not_installed)
     assert version.version() == "unknown"
+    version.version.cache_clear()
