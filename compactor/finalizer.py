@@ -39,7 +39,7 @@ they count all together or not at all.
 """
 
 import os
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -291,3 +291,17 @@ def sweep_staged(files: Files, path: str, marker: str) -> None:
     for name in names:
         if marker in name:
             files.remove(os.path.join(path, name))
+
+
+def may_have_staged(files: Files, paths: Iterable[str], marker: str) -> bool:
+    """Whether such a file stands in one of these partition directories, or that cannot be told."""
+    for path in paths:
+        try:
+            _, names = files.list_names(path)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return True
+        if any(marker in name for name in names):
+            return True
+    return False

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from cleaner_jobs.niceness import be_nice
 from cleaner_jobs.spark.class_archive import cache_dir
 from cleaner_jobs.spark.local_dirs import given_local_dirs
+from cleaner_jobs.staging import STAGED_MARKER
 from cleaner_jobs.task_values import SCAN
 from cleaner_jobs.tasks.tasks_here import TasksHere
 from compactor import account
@@ -33,6 +34,7 @@ from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
+from compactor.finalizer import may_have_staged
 from compactor.host import descriptor_limit
 from compactor.host.clock import now_ms
 from compactor.host.progress import START_STAGE, ChangeWatch
@@ -260,7 +262,14 @@ def _clean(
             plan = split_overflowing(plan, plan_anew, splitting)
             if plan.logs:
                 progress.stage(START_STAGE, 0)
-            return cleaner_manager.run_round(plan, settings, progress)
+            try:
+                return cleaner_manager.run_round(plan, settings, progress)
+            except BaseException:  # the sweep, too, may have failed
+                if not options.dry_run:
+                    directories = [log.path for log in plan.logs]
+                    left = may_have_staged(settings.files, directories, STAGED_MARKER)
+                    progress.staged_is_left = left
+                raise
 
         one_turn = options.dry_run or options.fail_on_corrupt  # which may end before any swap
         report = turn(plan) if one_turn else in_turns(asked.turns, plan, plan_anew, turn)

@@ -197,6 +197,7 @@ class ChangeWatch:
         self.copies: tuple[str, ...] = ()  # that are being made, and alone are changed
         self.are_copies_whole = False
         self.split_began = False  # of segments whose offsets lie too far apart, before the engine
+        self.staged_is_left = False  # or may be: a file that the round could not remove again
 
     def stage(self, name: str, total: int) -> None:
         self.retention_began |= name == RETENTION_STAGE
@@ -228,6 +229,7 @@ class ChangeWatch:
             or self.recovered
             or self.recovery_broke_off
             or self.split_began
+            or self.staged_is_left
             or self.discarded_runs > 0
         )
 
@@ -261,9 +263,17 @@ class ChangeWatch:
                 but.append("for what was settled of a cleaning that had been cut short")
             if self.split_began:
                 but.append("for segments that were split first, batch by batch")
+            if self.staged_is_left:
+                but.append(
+                    "perhaps for files staged beside the segments, which the next run removes"
+                )
             changed = f"Nothing was changed{', except ' if but else ''}{' and '.join(but)}."
             return changed + (kept if self.split_began else "")
         groups = counted(self.swapped_groups, "group")
+        if self.staged_is_left:
+            kept = (
+                f" Staged files may be left beside the segments; the next run removes them.{kept}"
+            )
         return (
             f"{groups} of segments had been swapped in and stay; everything else is as it was, "
             f"and a log's checkpoint moves only when all of its groups are in.{kept}"

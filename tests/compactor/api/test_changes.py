@@ -33,6 +33,19 @@ def test_whatever_ends_a_call_says_what_was_changed(error: BaseException) -> Non
     assert (what_was_changed(error) or "").startswith(told)
 
 
+@pytest.mark.parametrize("groups", [0, 2])
+def test_what_may_be_left_staged_is_told(groups: int) -> None:
+    error = OSError("of the disk")
+    with pytest.raises(OSError), watched(None) as progress:
+        if groups:
+            progress.swapped(groups)
+        progress.staged_is_left = True
+        raise error
+    told = what_was_changed(error) or ""
+    assert "staged" in told.lower() and "the next run removes" in told
+    assert progress.has_changed
+
+
 def test_notes_of_others_say_nothing_of_it() -> None:
     error = ValueError()
     assert what_was_changed(error) is None
