@@ -9,12 +9,14 @@ import numpy as np
 import xxhash
 
 from cleaner_jobs.kernels.kept_batches import KeptBatches, delete_horizon
+from cleaner_jobs.problems import FAULT, MiswrittenError
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import (
     FINGERPRINT_RANGE,
     LogRules,
     Piece,
     Rewritten,
+    Source,
 )
 from cleaner_jobs.tasks.batch_window import Window, WindowReader
 from cleaner_jobs.tasks.cleaned_segment import (
@@ -40,6 +42,9 @@ from storage.files.filesystem import naming, private, read_bytes
 from storage.formats import segment_indexes
 from storage.formats.batch_columns import (
     BATCH_COLUMNS,
+    LAST_OFFSET,
+    OK,
+    problem_text,
     walk_batches,
 )
 
@@ -166,23 +171,31 @@ class _Measure:
 
     def __init__(
         self,
-        base_offset: int,
+        first: Source,
         buffers: WorkerBuffers,
         take_facts: Callable[[BatchFacts], None],
     ) -> None:
-        self._previous_offset, self._buffers = base_offset - 1, buffers
-        self._take_facts = take_facts
+        """first: the segment that the batches begin in."""
+        self._path, self._previous_offset = first.path, first.base_offset - 1
+        self._buffers, self._take_facts = buffers, take_facts
+        self._measured_bytes = 0
 
     def write(self, data: memoryview) -> None:
+        """Raise MiswrittenError where it is not made of whole batches with rising offsets."""
         taken, buffer = 0, np.frombuffer(data, np.uint8)
         while taken < len(data):
             rows = self._buffers.array("measured", 1 << 12, np.int64, BATCH_COLUMNS)
-            count, framed, _, _ = walk_batches(
+            count, framed, code, detail = walk_batches(
                 buffer[taken:], len(data) - taken, taken, self._previous_offset, rows
             )
-            assert count, "the output is not made of whole batches in order"
+            if not count:
+                problem = problem_text(code, detail) if code != OK else "a batch is cut short"
+                problem = f"byte {self._measured_bytes + taken} of what would be written: {problem}"
+                raise MiswrittenError(self._path, 0, f"{problem}; {FAULT}")
             self._take_facts(batch_facts(Window("", buffer, 0, rows[:count])))
+            self._previous_offset = int(rows[count - 1, LAST_OFFSET])
             taken += framed
+        self._measured_bytes += taken
 
 
 def _measure(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
@@ -205,7 +218,7 @@ def _measure_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -
 def _measured(
     piece: Piece, log: LogRules, context: PieceContext, take_facts: Callable[[BatchFacts], None]
 ) -> Rewritten:
-    sink = _Measure(piece.sources[0].base_offset, context.buffers, take_facts)
+    sink = _Measure(piece.sources[0], context.buffers, take_facts)
     rewriter = BatchRewriter(_rules(log, context), sink, context.buffers)
     rewrite_sections(piece, log, context, rewriter)
     log_bytes = rewriter.finish()

@@ -201,6 +201,7 @@ def upgrade_wrapper(
     is_stamped = row[ATTRIBUTES] & LOG_APPEND_TIME != 0
     base_offset = absolute_base + load_be_int64(inner, 0)
     base_timestamp = np.int64(0)
+    previous_delta: Any = np.int64(-1)
     start: Any = np.int64(at)
     out_at = start
     position = np.int64(0)
@@ -215,8 +216,9 @@ def upgrade_wrapper(
         if j == 0:
             base_timestamp = timestamp
         delta = absolute_base + load_be_int64(inner, position) - base_offset
-        if delta < 0 or delta > MAX_OFFSET_DELTA:
+        if delta <= previous_delta or delta > MAX_OFFSET_DELTA:
             return at, BAD_RECORD_OFFSET, j
+        previous_delta = delta
         out_at = _write_record(
             inner, (key_at, end), (timestamp - base_timestamp, delta), out, out_at
         )

@@ -257,3 +257,19 @@ def test_batches_that_are_not_those_of_the_scan_leave_nothing(
     with pytest.raises(MiswrittenError, match="are not those that were scanned"):
         group.rewritten()
     assert group.files() == []
+
+
+def test_a_dry_run_refuses_batches_that_would_stand_out_of_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A last offset delta that a disk has changed: what is only copied has no other proof here."""
+    monkeypatch.setattr(unchanged, "_check_same", lambda *_: None)
+    group = Group(tmp_path, ([NOTHING_GOES[0]], [NOTHING_GOES[1]]), dry_run=True)
+    path = Path(group.sources[0].path)
+    changed = bytearray(path.read_bytes())
+    assert changed[23:27] == b"\0\0\0\1"
+    changed[26] = 2  # one more: the next batch begins there
+    path.write_bytes(changed)
+    told = rf"byte 0: byte {len(changed)} of what would be written: base offset 2 is not above"
+    with pytest.raises(MiswrittenError, match=told):
+        group.rewritten()

@@ -171,6 +171,11 @@ HUGE, NEGATIVE = b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00"
         (wrapper(replaced(GOOD, 7, b"\x0a")), "the wrapper's offset is below 10"),
         (wrapper(replaced(GOOD, 7, b"\x01") + GOOD), "record 1 of the batch has an offset out of"),
         (wrapper(GOOD + replaced(GOOD, 3, b"\x01"), offset=2**33), "record 1 of the batch"),
+        (wrapper(GOOD + GOOD), "record 1 of the batch has an offset out of order"),
+        (
+            wrapper(GOOD + replaced(GOOD, 6, b"\x80") + replaced(GOOD, 7, b"\x02")),
+            "record 2 of the",
+        ),
         (encode_message(1, Record(9, 5, None, None), 1), "the wrapper's value does not end"),
         (encode_message(1, Record(9, 5, None, b"\x1f\x8b"), 1), "gzip"),
         (encode_message(0, Record(9, 5, None, b"\x04\x22"), 3), "lz4"),
