@@ -113,6 +113,10 @@ class LogReport:
     sections: LogSections | None = None  # None: it was not looked into
 
 
+# phases before the first task: what is done once for a machine, and the start of Spark
+FIRST_USE, SESSION = "first-use", "session"
+
+
 @dataclass(frozen=True, slots=True)
 class PhaseReport:
     """How long a step of the round took, and how many bytes of .log it worked through."""
@@ -163,6 +167,19 @@ class CleaningReport:
     notices: tuple[str, ...] = ()  # likewise, said each time
     horizons_from_ms: int | None = None  # when new delete horizons begin; None: as_of_ms
     copies: tuple[CopyReport, ...] = ()  # where the logs are; none: they were cleaned in place
+
+    @property
+    def start_seconds(self) -> float:
+        """Until Spark was ready, without what only the first run of a machine does."""
+        return self._seconds_of(SESSION)
+
+    @property
+    def work_seconds(self) -> float:
+        """Of all that a start of Spark, and a first run, do not take."""
+        return self.seconds - self._seconds_of(SESSION) - self._seconds_of(FIRST_USE)
+
+    def _seconds_of(self, name: str) -> float:
+        return sum(phase.seconds for phase in self.phases if phase.name == name)
 
     def rows(self) -> list[dict[str, Any]]:
         """Of its logs: the names are those of the JSON report where it has them."""

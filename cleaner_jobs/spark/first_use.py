@@ -10,6 +10,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from importlib import metadata
 from pathlib import Path
 from signal import SIGINT
@@ -34,10 +35,15 @@ PACKED = (
 FEWEST_CORES = 2  # on one core, making the archive would lengthen the first run instead
 
 
-def prepare(environ: Mapping[str, str], say: Callable[[str], None]) -> None:
+def prepare(
+    environ: Mapping[str, str],
+    say: Callable[[str], None],
+    timed: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> None:
     """Prepare what is not prepared yet, both things at once, and say so beforehand.
 
-    JAVA_HOME in environ names the Java to be used, if it is not the one in PATH.
+    JAVA_HOME in environ names the Java to be used, if it is not the one in PATH. timed: entered
+    while something is being prepared.
     """
     mark = kernels_mark(environ)
     try:
@@ -55,18 +61,9 @@ def prepare(environ: Mapping[str, str], say: Callable[[str], None]) -> None:
         what = ["compiling kernels"] * (not has_kernels)
         what += ["archiving Java classes"] * archive_is_wanted
         say(f"first use on this machine: {' and '.join(what)}, half a minute")
-        maker = start_making(environ, log_path) if archive_is_wanted else None
-        try:
-            if not has_kernels:
-                _compile_kernels()
-                mark.touch()
-                forget_older(mark)
-            if maker:
-                _wait(maker, log_path, say)
-        except KeyboardInterrupt:
-            if maker:
-                _stop(maker, log_path)
-            raise
+        with timed():
+            maker = start_making(environ, log_path) if archive_is_wanted else None
+            _make_both(None if has_kernels else mark, maker, log_path, say)
     except OSError as error:
         say(f"{error.filename}: {error.strerror}: nothing can be kept there, so each start is slow")
 
@@ -81,6 +78,23 @@ def kernels_mark(environ: Mapping[str, str]) -> Path:
 
 def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _make_both(
+    mark: Path | None, maker: Popen[bytes] | None, log_path: Path, say: Callable[[str], None]
+) -> None:
+    """mark: for the kernels; None: they are there. maker: of the archive; None: none is wanted."""
+    try:
+        if mark:
+            _compile_kernels()
+            mark.touch()
+            forget_older(mark)
+        if maker:
+            _wait(maker, log_path, say)
+    except KeyboardInterrupt:
+        if maker:
+            _stop(maker, log_path)
+        raise
 
 
 def _compile_kernels() -> None:

@@ -219,10 +219,9 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
 
 def _remember_speed(report: CleaningReport) -> None:
     """For the estimates of later plans. A round without a Spark of its own says nothing of them."""
-    start = sum(phase.seconds for phase in report.phases if phase.name == "session")
     log_bytes = sum(phase.log_bytes for phase in report.phases if phase.name == SCAN)
-    if start > 0:
-        past = PastRun(now_ms(), start, report.seconds - start, log_bytes)
+    if report.start_seconds > 0:
+        past = PastRun(now_ms(), report.start_seconds, report.work_seconds, log_bytes)
         remember(cache_dir(os.environ), past)
 
 

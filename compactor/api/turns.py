@@ -70,9 +70,9 @@ class Turns:
         self._done |= paths
         self._left_out = None
         log_bytes = sum(log.log_bytes for log in plan.logs)
-        start = sum(p.seconds for p in report.phases if p.name == "session")
-        if log_bytes and report.seconds > start:
-            self._pace = Pace(start, log_bytes / (report.seconds - start), self._pace.runs + 1)
+        if log_bytes and report.work_seconds > 0:
+            speed = log_bytes / report.work_seconds
+            self._pace = Pace(report.start_seconds, speed, self._pace.runs + 1)
         kinds = {log.reason_code for log in report.logs}
         return bool(paths) and bool(kinds & self._later)
 

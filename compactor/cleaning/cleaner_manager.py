@@ -183,7 +183,7 @@ def _runner(
     choice = RunnerChoice(
         settings.master, settings.session, settings.runner, settings.executor_paths
     )
-    return open_runner(choice, logs, facts, progress, lambda: stopwatch.phase("session"))
+    return open_runner(choice, logs, facts, progress, stopwatch.phase)
 
 
 @contextmanager

@@ -14,10 +14,13 @@ from compactor.cleaning.executors import require_able_executors
 from compactor.cleaning.task_runner import TaskRunner
 from compactor.host.java import use_java
 from compactor.host.progress import ProgressSink
+from compactor.round_report import FIRST_USE, SESSION
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+Timed = Callable[[str], AbstractContextManager[None]]  # by the name of a phase
 
 
 class RunnerChoice(NamedTuple):
@@ -35,11 +38,11 @@ def open_runner(
     logs: Sequence[LogPlan],
     facts: RoundSettings,
     progress: ProgressSink,
-    start: Callable[[], AbstractContextManager[None]] = nullcontext,
+    timed: Timed = lambda _: nullcontext(),
 ) -> Iterator[TaskRunner]:
     """The runner that is given, a Spark that is given, or one that ends with the context.
 
-    start: what a start of Spark is timed by.
+    timed: what times a start of Spark, and what the first use of a machine does, by phase.
     """
     if choice.runner is not None:
         yield choice.runner
@@ -49,7 +52,7 @@ def open_runner(
 
     session = choice.session
     given = None if session is None else nullcontext(session.sparkContext)
-    with given or _spark(choice.master, facts, progress, start) as spark:
+    with given or _spark(choice.master, facts, progress, timed) as spark:
         asked = require_able_executors(spark, logs, facts, choice.executor_paths)
         names = {log.log_id: f"{log.topic}-{log.partition}" for log in logs}
         yield SparkTasks(spark, RunDescription(facts.run_id, names), asked)
@@ -60,15 +63,15 @@ def _spark(
     master: str | None,
     facts: RoundSettings,
     progress: ProgressSink,
-    start: Callable[[], AbstractContextManager[None]],
+    timed: Timed,
 ) -> Iterator["SparkContext"]:
     """A Spark of its own."""
     from cleaner_jobs.spark.spark_session import end_spark, start_spark
 
-    with start():
-        if SUBMITTED_VARIABLE not in os.environ:  # or Java is there already
-            use_java(os.environ, cache_dir(os.environ))
-        first_use.prepare(os.environ, progress.message)
+    if SUBMITTED_VARIABLE not in os.environ:  # or Java is there already
+        use_java(os.environ, cache_dir(os.environ))
+    first_use.prepare(os.environ, progress.message, lambda: timed(FIRST_USE))
+    with timed(SESSION):
         spark = start_spark(master, "log-compactor", facts.work_dir)
     try:
         yield spark

@@ -28,6 +28,7 @@ from compactor.host.output import (
     output_problem,
     print_line,
     standard_output,
+    unpadded,
 )
 from compactor.reason_codes import ReasonCode
 from compactor.views.ending import with_ending
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _carry_out(words: list[str], signals: SignalNotes) -> int:
     parsed: Request | int | None = None
     try:
-        with standard_output():  # typer prints help by itself
+        with standard_output(), unpadded():  # typer prints help by itself
             parsed = _parse(words or ["--help"])
     except _ClickUsageError as error:
         return _end_of_usage_error(words, error)

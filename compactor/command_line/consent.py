@@ -10,12 +10,12 @@ YES = ("y", "yes")
 
 
 def agrees(lines: Sequence[str], yes: bool) -> bool:
-    """Show what will be done, and ask, unless yes was said already. Without a terminal to ask on,
-    nobody agrees."""
-    for line in lines:
-        log_line(printable(line))
+    """Show what will be done, and ask; where yes was said already, neither. Without a terminal to
+    ask on, nobody agrees."""
     if yes:
         return True
+    for line in lines:
+        log_line(printable(line))
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         log_line("There is no terminal to ask on: give --yes to do this.")
         return False

@@ -1,5 +1,7 @@
 """`log roll` and its like, from the words of the command line to a result."""
 
+import sys
+
 from compactor import api
 from compactor.command_line.consent import agrees
 from compactor.command_line.log_requests import ChangeCall, SharedArguments
@@ -15,8 +17,11 @@ from compactor.views.report_json import summary
 def result_of(name: str, wanted: SharedArguments, change: ChangeCall) -> Result:
     """Change one log, once that is agreed to; show what came of it."""
     log = f"{wanted.log.topic_partition} in {wanted.log.log_dir}"
+    told: list[str] = []
 
     def confirm(outcome: api.Outcome) -> bool:
+        if not wanted.yes and sys.stdout.isatty():
+            told.extend(change_lines(outcome))
         return agrees([f"{log}:", *change_lines(outcome)], wanted.yes)
 
     options = api.ChangeOptions(
@@ -32,7 +37,8 @@ def result_of(name: str, wanted: SharedArguments, change: ChangeCall) -> Result:
         would = "would be done" if wanted.dry_run else "done"
         what = would if outcome.is_changed else "nothing was changed"
         after = after_change(name, outcome.is_changed, wanted.dry_run)
-        for line in (f"{log}: {what}", *change_lines(outcome), *after):
+        new = [line for line in change_lines(outcome) if line not in told]
+        for line in (f"{log}: {what}", *new, *after):
             print_line(printable(line))
     begin = summary(f"log {name}", ExitCode.OK)
     return Result(begin | change_document(outcome, wanted.dry_run), begin)

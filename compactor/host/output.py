@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from io import TextIOWrapper
+from io import BytesIO, TextIOWrapper
 from typing import Any, TextIO
 
 _emptying = threading.Lock()  # or one would take for the stream what the other has put there
@@ -66,6 +66,24 @@ def standard_output() -> Iterator[TextIO]:
             _problems.append(error)
         # the rest goes nowhere, so that the last flush does not fail either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def unpadded() -> Iterator[None]:
+    """A library that prints meanwhile, to what is no terminal, ends no line with blanks."""
+    out = sys.stdout
+    if out.isatty():
+        yield
+        return
+    kept = TextIOWrapper(BytesIO(), out.encoding or "utf-8", "backslashreplace", newline="\n")
+    sys.stdout = kept
+    try:
+        yield
+    finally:
+        sys.stdout = out
+        kept.seek(0)
+        out.writelines(f"{line.rstrip()}\n" for line in kept.read().splitlines())
+        out.flush()
 
 
 def output_problem() -> OSError | None:

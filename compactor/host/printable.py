@@ -14,6 +14,7 @@ _UNITS = (
     ("h", 3_600_000, "min", 60_000),
     ("min", 60_000, "s", 1000),
 )
+SIZE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")  # each a thousand times the one before
 
 
 def printable(text: str) -> str:
@@ -33,7 +34,7 @@ def size_text(size_bytes: int) -> str:
     if size_bytes < 1000:
         return f"{size_bytes} B"
     size = float(size_bytes)
-    for unit in ("kB", "MB", "GB", "TB", "PB"):
+    for unit in SIZE_UNITS[1:]:
         size /= 1000
         if size < 999.95:
             return f"{size:.1f} {unit}"

@@ -194,6 +194,7 @@ def _bounds(judgement: Judgement) -> list[NamedBound]:
         bounds.append(NamedBound(bound.name.value, bound.offset, cause))
     least = min(judgement.bounds, key=lambda bound: bound.offset)
     delay_ms = judgement.compaction_delay_ms
+    dirty, in_all = size_text(cleanable.cleanable_bytes), size_text(cleanable.total_bytes)
     return [
         *bounds,
         NamedBound(
@@ -204,8 +205,8 @@ def _bounds(judgement: Judgement) -> list[NamedBound]:
         NamedBound(
             "dirty ratio",
             round(cleanable.ratio, 4),
-            f"{cleanable.cleanable_bytes} of {cleanable.total_bytes} bytes; cleaned if above "
-            f"min.cleanable.dirty.ratio {config.min_cleanable_dirty_ratio}",
+            f"{dirty} of {in_all}; cleaned if above min.cleanable.dirty.ratio "
+            f"{config.min_cleanable_dirty_ratio}",
         ),
         NamedBound(OVERDUE, delay_ms, f"max.compaction.lag.ms {_lag(config)}"),
     ]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from cleaner_jobs.plan import LogPlan
+from compactor.host.printable import size_text
 from compactor.planning.inventory import LogSize, sort_key
 from compactor.planning.order import Order
 from compactor.planning.outcomes import Standing
@@ -42,7 +43,7 @@ def over_budget(plan: RoundPlan, budget: Budget, log_bytes: int | None = None) -
         if budget.max_logs is not None and taken >= budget.max_logs:
             left_out[log.path] = f"left out: --max-logs {budget.max_logs}"
         elif budget.max_bytes is not None and taken_bytes + log.log_bytes > budget.max_bytes:
-            left_out[log.path] = f"left out: --max-bytes {budget.max_bytes}"
+            left_out[log.path] = f"left out: --max-bytes {size_text(budget.max_bytes)}"
         elif log_bytes is not None and taken_bytes + log.log_bytes > log_bytes:
             left_out[log.path] = f"left out: no time for it in --max-minutes {budget.max_minutes:g}"
         else:

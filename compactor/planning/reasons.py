@@ -1,9 +1,10 @@
 """Why a log is not cleaned, in one line that an operator can act on. Pure.
 
-Numbers are plain digits, so that reasons that differ in nothing else can be reported as one.
+Numbers are plain digits, and sizes as `size_text` has them, so that reasons that differ in nothing
+else can be reported as one.
 """
 
-from compactor.host.printable import duration_text
+from compactor.host.printable import duration_text, size_text
 from compactor.planning.candidate import Judgement
 from compactor.planning.selection import Bound, BoundName, DirtyFrom
 from compactor.reason_codes import ReasonCode
@@ -44,9 +45,11 @@ def why_not_eligible(judgement: Judgement) -> Reason:
     if not cleanable.cleanable_bytes:
         return Reason(CODE_OF_BOUND[held.name], _why_nothing(judgement))
     config = judgement.config
-    share = f"{cleanable.cleanable_bytes} of {cleanable.total_bytes} bytes are dirty"
+    dirty, in_all = size_text(cleanable.cleanable_bytes), size_text(cleanable.total_bytes)
     needed = f"min.cleanable.dirty.ratio {config.min_cleanable_dirty_ratio}"
-    parts = [f"dirty ratio {cleanable.ratio:.4f} is not above {needed}: {share}"]
+    parts = [
+        f"dirty ratio {cleanable.ratio:.4f} is not above {needed}: {dirty} of {in_all} are dirty"
+    ]
     if config.max_compaction_lag_ms < MAX_LONG:
         lag = duration_text(config.max_compaction_lag_ms)
         parts.append(f"max.compaction.lag.ms of {lag} has not run out")
@@ -69,7 +72,7 @@ def _why_all_is_new(judgement: Judgement) -> Reason | None:
     segments = judgement.partition.segments
     active = segments[-1].base_offset
     if len(segments) == 1:
-        size = f"{segments[0].log_bytes} bytes"
+        size = size_text(segments[0].log_bytes)
         text = f"only the active segment, of {size}, which is never cleaned"
         return Reason(ReasonCode.ACTIVE_SEGMENT, text)
     if not any(segment.log_bytes for segment in segments[:-1]):
@@ -100,7 +103,7 @@ def waiting(judgement: Judgement, bound: Bound) -> str:
     first = judgement.cleanable.first_uncleanable_offset
     sizes = [s.log_bytes for s in judgement.partition.segments[:-1] if s.base_offset >= first]
     from_offset = max(first, judgement.first_dirty.offset)
-    waiting = f"{sum(sizes)} bytes from offset {from_offset} on wait behind"
+    waiting = f"{size_text(sum(sizes))} from offset {from_offset} on wait behind"
     if bound.name is BoundName.MIN_COMPACTION_LAG:
         lag = duration_text(judgement.config.min_compaction_lag_ms)
         return f"{waiting} {bound.name} of {lag}: of segment {bound.offset} {bound.cause}"

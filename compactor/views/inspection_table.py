@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from compactor.host.printable import counted, iso_time, printable, size_text, span_text
@@ -16,11 +14,12 @@ from compactor.inspect.inspection import (
     Tombstones,
 )
 from compactor.round_report import LogStatus
-from compactor.views.fitting_table import Column, table_lines
+from compactor.views.fitting_table import Column, name_lines, table_lines
 from compactor.views.plain_values import plain
 from compactor.views.report_json import JsonObject
 
 DETAILS_OF = 3  # logs at most; of more, a line for each
+SHOWN_OF_KEY = 600  # characters: a group and a topic may have 249 each, and more
 
 
 def inspection_view(found: Inspection, width: int) -> RenderableType:
@@ -41,6 +40,8 @@ _COLUMNS = (
     Column("codecs", 5, is_text=True),
 )
 
+
+_KEY_COLUMNS = (Column("versions", 0), Column("bytes", 0), Column("latest offset", 1))
 
 _WORDS = {  # by the outcome in a plan
     "to-clean": "clean it",
@@ -79,23 +80,18 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "0 %"
 
 
-def _details(log: LogInspection, width: int) -> Iterator[RenderableType]:
-    yield Text(printable(log.name), style="bold")
+def _details(log: LogInspection, width: int) -> Iterator[Text]:
+    yield Text(printable(log.name), "bold", no_wrap=True, overflow="ignore")
     if log.problem is not None:
-        yield Text(f"  {printable(log.problem)}")
+        yield from name_lines([("", printable(log.problem))], width)
         return
-    facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
-    for name, text in _facts(log):
-        facts.add_row(f"  {name}", Text(printable(text)))
-    yield facts
+    yield from name_lines([(f"  {name}", printable(text)) for name, text in _facts(log)], width)
     for title, keys in (("most versions", log.most_versions), ("most bytes", log.most_bytes)):
         if keys:
-            yield _key_table(f"keys with {title}", keys, width)
+            yield from _key_table(f"keys with {title}", keys, width)
     for title, keys in (("groups", log.heavy_groups), ("topics", log.heavy_topics)):
         if keys:
-            yield _key_table(f"{title} with most bytes", keys, width)
+            yield from _key_table(f"{title} with most bytes", keys, width)
 
 
 def _facts(log: LogInspection) -> Iterator[tuple[str, str]]:
@@ -185,20 +181,23 @@ def _middle(classes: Sequence[SizeClass], greatest: int | None) -> str:
     return "none"
 
 
-def _key_table(title: str, keys: Sequence[HeavyKey], width: int) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(f"  {title}", overflow="ellipsis", max_width=max(20, width - 50))
-    for column in ("versions", "bytes", "latest offset"):
-        table.add_column(column, justify="right")
-    for key in keys:
-        text = "(not read)" if key.key is None else printable(key.key)
-        table.add_row(
-            Text(f"  0x{text}" if key.is_hex else f"  {text}"),
-            f"{key.versions:,}",
-            size_text(key.bytes),
-            str(key.latest_offset),
-        )
-    return table
+def _key_table(title: str, keys: Sequence[HeavyKey], width: int) -> Iterator[Text]:
+    """A line each; a key that is too long to stand beside its numbers has one of its own."""
+    rows = [
+        [f"  {_key_text(key)}", f"{key.versions:,}", size_text(key.bytes), str(key.latest_offset)]
+        for key in keys
+    ]
+    yield Text("")
+    yield from table_lines(f"  {title}", _KEY_COLUMNS, rows, width)
+
+
+def _key_text(key: HeavyKey) -> str:
+    """Whole, unless it is longer than any name may be; JSON has all of it."""
+    if key.key is None:
+        return "(not read)"
+    text = f"0x{key.key}" if key.is_hex else printable(key.key)
+    more = len(text) - SHOWN_OF_KEY
+    return text if more <= 0 else f"{text[:SHOWN_OF_KEY]}… and {counted(more, 'character')} more"
 
 
 def inspection_document(found: Inspection) -> JsonObject:

@@ -12,9 +12,12 @@ from typing import Any
 
 from compactor.exit_codes import ExitCode, exit_code_of_report, reason_code_of_report
 from compactor.host.printable import iso_time, printable
+from compactor.host.progress import START_STAGE
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import (
+    FIRST_USE,
     REPORT_SCHEMA_VERSION,
+    SESSION,
     CleaningReport,
     Counts,
     LogReport,
@@ -29,6 +32,7 @@ from compactor.views.report_totals import dropped_by_reason, totals_of
 JsonObject = dict[str, Any]
 _RATED = ("scan", "rewrite", "copy")
 FEWEST_RATED_BYTES = 64 << 20
+_PHASE_WORDS = {FIRST_USE: "first use", SESSION: START_STAGE}  # Java, and Python's workers
 
 
 def to_line(document: JsonObject) -> str:
@@ -172,7 +176,7 @@ def _phase(phase: PhaseReport) -> JsonObject:
 
 def phase_name(name: str) -> str:
     """For a person, as it may be shown."""
-    return "start Spark" if name == "session" else printable(name)  # Java, and Python's workers
+    return _PHASE_WORDS.get(name) or printable(name)
 
 
 def mb_per_second(phase: PhaseReport) -> float | None:

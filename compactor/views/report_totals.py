@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from itertools import groupby
 
+from compactor.host.printable import SIZE_UNITS
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus, RetentionReport
 
-NUMBER = re.compile(r"\d+(?:\.\d+)?")
+# a size is a number, too, with its unit
+NUMBER = re.compile(rf"\d+(?:\.\d+)?(?: (?:{'|'.join(SIZE_UNITS)})\b)?")
 _REWRITTEN = (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
 _DROPPED = "dropped_"
 
@@ -64,7 +66,7 @@ def group_reasons(logs: Iterable[LogReport]) -> list[ReasonGroup]:
     """One entry for reasons that say the same of different logs; the largest groups first."""
     groups: dict[tuple[LogStatus, str], list[LogReport]] = {}
     for log in logs:
-        shape = NUMBER.sub("#", _without_names(log))
+        shape = NUMBER.sub(_shape, _without_names(log))
         groups.setdefault((log.status, shape), []).append(log)
     found = [
         ReasonGroup(status, _common(same), tuple(_name(log) for log in same), same[0].reason_code)
@@ -96,6 +98,16 @@ def _common(logs: list[LogReport]) -> str:
     return NUMBER.sub(lambda _: next(ranges), reasons[0])
 
 
+def _shape(number: re.Match[str]) -> str:
+    return "# B" if " " in number[0] else "#"
+
+
 def _range(numbers: tuple[str, ...]) -> str:
-    least, greatest = min(numbers, key=float), max(numbers, key=float)
-    return least if float(least) == float(greatest) else f"{least}…{greatest}"
+    least, greatest = min(numbers, key=_value), max(numbers, key=_value)
+    return least if _value(least) == _value(greatest) else f"{least}…{greatest}"
+
+
+def _value(number: str) -> float:
+    """Of a size, in bytes."""
+    digits, _, unit = number.partition(" ")
+    return float(digits) * 1000.0 ** SIZE_UNITS.index(unit or "B")

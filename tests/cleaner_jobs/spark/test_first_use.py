@@ -1,6 +1,8 @@
 """What is prepared for a machine is made once, named after what it fits, and not in the way."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -69,9 +71,17 @@ def test_both_are_made_once_and_said_once(
     archive = class_archive.archive_path(environ)
     set_maker(monkeypatch, tmp_path, f"open({str(archive)!r}, 'w').close()")
     told: list[str] = []
-    first_use.prepare(environ, told.append)
-    first_use.prepare(environ, told.append)
+    timed: list[int] = []
+
+    @contextmanager
+    def timer() -> Iterator[None]:
+        yield
+        timed.append(len(compiled))
+
+    first_use.prepare(environ, told.append, timer)
+    first_use.prepare(environ, told.append, timer)
     assert compiled == ["compiled"]
+    assert timed == [1], "only the turn that compiled is timed, and all of it"
     assert len(told) == 1
     assert "first use" in told[0]
     assert set(archive.parent.iterdir()) == {archive, first_use.kernels_mark(environ)}

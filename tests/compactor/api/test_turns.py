@@ -1,15 +1,18 @@
 """Budgets of a plan and a run, and a run in turns where there is no room for all at once."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compactor.api import turns
+from cleaner_jobs.spark.class_archive import cache_dir
+from compactor.api import runs, turns
 from compactor.api.turns import Turns
-from compactor.host.run_history import Pace
+from compactor.host.clock import now_ms
+from compactor.host.run_history import Pace, machine_pace
 from compactor.planning import layout, room
 from compactor.planning.budget import Budget
 from compactor.planning.round_plan import plan_round
@@ -148,8 +151,12 @@ class Clock:
         return self.seconds
 
 
-def turn_of(seconds: float, start: float, log_bytes: int) -> CleaningReport:
-    phases = PhaseReport("session", start, 0), PhaseReport("scan", seconds - start, log_bytes)
+def turn_of(seconds: float, start: float, log_bytes: int, first_use: float = 0.0) -> CleaningReport:
+    phases = (
+        PhaseReport("first-use", first_use, 0),
+        PhaseReport("session", start, 0),
+        PhaseReport("scan", seconds - start - first_use, log_bytes),
+    )
     return CleaningReport(
         version="",
         run_id="",
@@ -194,6 +201,31 @@ def test_a_run_ends_where_there_is_no_time_for_another_log(tmp_path: Path) -> No
     second = turns_of_run.within(plan)
     assert second.logs == ()
     assert not turns_of_run.end(second, report)
+
+
+def test_what_a_machine_does_once_is_no_speed_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A minute, of which it compiled for half, started Spark for 5 s, and read 1 GB for 25 s."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    runs._remember_speed(turn_of(60.0, 5.0, 1_000_000_000, first_use=30.0))
+    pace = machine_pace(cache_dir(os.environ), now_ms())
+    assert pace == Pace(5.0, 40e6, 1)
+
+
+def test_nor_is_it_of_a_turn(tmp_path: Path) -> None:
+    """Of 40 s it compiled for 30 s and started for 2 s: 8 s for 158 bytes."""
+    log_dir = build(tmp_path / "d", *(Shape("t", number) for number in range(3)))
+    plan = plan_round([log_dir], COMPACT, NOW_MS)
+    clock = Clock()
+    turns_of_run = Turns(Budget(max_minutes=1), Pace(2.0, 5.0), clock)
+    first = turns_of_run.within(plan)
+    clock.seconds = 40.0
+    report = turn_of(40.0, 2.0, 158, first_use=30.0)
+    left = first.not_cleaned
+    assert turns_of_run.end(first, CleaningReport(**(_fields(report) | {"logs": left})))
+    # (20 * 0.7 - 2) * 19.75 = 237 bytes: one more
+    assert [log.partition for log in turns_of_run.within(plan).logs] == [1]
 
 
 def _fields(report: CleaningReport) -> dict[str, Any]:

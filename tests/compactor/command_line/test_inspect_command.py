@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from compactor.inspect.inspection import HeavyKey
+from compactor.views import inspection_table
 from tests.support.local_command import run_command, use_local_rounds
 from tests.support.made_log import keyed, log_of, make_partition
 
@@ -27,6 +29,21 @@ def test_a_few_logs_are_shown_with_all_that_there_is_to_say(log_dir: Path) -> No
 def test_what_a_round_would_do_goes_on_in_words(log_dir: Path) -> None:
     ended = run_command("inspect", log_dir, "orders-0")
     assert "  a round would  pass it over: cleanup.policy is not known" in ended.out, ended.error
+
+
+def test_keys_are_shown_whole_however_long_they_are() -> None:
+    """A name is not shortened; only what is longer than two names may be is cut, and says so."""
+    names = "k" * 249, "k" * 700
+    shown = "\n".join(_shown_keys([HeavyKey(name, False, 2, 20, 7) for name in names], 80))
+    assert f"  {names[0]}\n" in shown
+    assert f"  {'k' * 600}… and 100 characters more\n" in shown
+    assert [line.split() for line in shown.splitlines() if line.endswith("7")] == [
+        ["2", "20", "B", "7"]
+    ] * 2
+
+
+def _shown_keys(keys: list[HeavyKey], width: int) -> list[str]:
+    return [line.plain for line in inspection_table._key_table("keys", keys, width)]
 
 
 def test_a_script_gets_every_count(log_dir: Path) -> None:

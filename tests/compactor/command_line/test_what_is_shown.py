@@ -37,6 +37,12 @@ def test_nothing_is_padded_in_a_pipe_and_the_last_line_is_json(data: str, topics
     assert ended.summary["status"] == "ok"
 
 
+def test_help_is_not_padded_in_a_pipe() -> None:
+    shown = run_command("run", "--help").out
+    assert "--dry-run" in shown
+    assert all(line == line.rstrip() for line in shown.splitlines())
+
+
 @pytest.mark.parametrize(("words", "is_json"), [((), False), (("--format", "json"), True)])
 def test_a_terminal_is_shown_json_only_if_it_is_asked_for(
     data: str,

@@ -127,7 +127,7 @@ def test_a_person_sees_the_reason_first(tmp_path: Path) -> None:
     found = explained([build(tmp_path / "d", Shape(segments=1))], "t-0", with_settings({}))
     verdict, remedy, *_ = shown(found, 200)
     assert verdict == (
-        "t-0 is not compacted: only the active segment, of 79 bytes, which is never cleaned."
+        "t-0 is not compacted: only the active segment, of 79 B, which is never cleaned."
     )
     assert remedy.startswith("What to do: Nothing is cleaned before the log begins a new segment")
 

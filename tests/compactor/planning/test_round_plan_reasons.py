@@ -94,7 +94,7 @@ def test_filters_match_whole_names_and_exclude_wins(tmp_path: Path) -> None:
 
 def test_a_log_of_one_segment(tmp_path: Path) -> None:
     found = plan_round([build(tmp_path / "d", Shape(segments=1))], COMPACT, NOW_MS)
-    reason = "only the active segment, of 79 bytes, which is never cleaned"
+    reason = "only the active segment, of 79 B, which is never cleaned"
     assert judged(found) == (PASSED_OVER, reason)
 
 
@@ -129,7 +129,7 @@ def test_a_log_that_is_not_dirty_enough(tmp_path: Path) -> None:
     clean_up_to(tmp_path / "d", ("t", 0, 2))
     found = plan_round([log_dir], COMPACT, NOW_MS)
     needed = "min.cleanable.dirty.ratio 0.5"
-    reason = f"dirty ratio 0.5000 is not above {needed}: 79 of 158 bytes are dirty"
+    reason = f"dirty ratio 0.5000 is not above {needed}: 79 B of 158 B are dirty"
     assert judged(found) == (PASSED_OVER, reason)
     found = plan_round([log_dir], with_settings({"max.compaction.lag.ms": "998000"}), NOW_MS)
     told = "; max.compaction.lag.ms of 16 min 38 s has not run out"  # since 2000
@@ -144,7 +144,7 @@ def test_a_log_whose_high_watermark_is_low(tmp_path: Path) -> None:
     found = plan_round([log_dir], COMPACT, NOW_MS)
     assert judged(found) == (
         PASSED_OVER,
-        f"{2 * BATCH_BYTES} bytes from offset 0 on wait behind the high watermark 1 "
+        f"{2 * BATCH_BYTES} B from offset 0 on wait behind the high watermark 1 "
         "(replication-offset-checkpoint); --assume-fully-replicated looks past it",
     )
     (log,) = plan_round([log_dir], replace(COMPACT, assume_fully_replicated=True), NOW_MS).logs
@@ -158,7 +158,7 @@ def test_a_log_whose_records_are_too_young(tmp_path: Path) -> None:
     found = plan_round([log_dir], config, 1499)
     assert judged(found) == (
         PASSED_OVER,
-        "158 bytes from offset 0 on wait behind min.compaction.lag.ms of 0.5 s: "
+        "158 B from offset 0 on wait behind min.compaction.lag.ms of 0.5 s: "
         "of segment 0 the youngest record is 0.001 s too young",
     )
     (log,) = plan_round([log_dir], config, 1500).logs

@@ -146,7 +146,7 @@ def test_the_table_tells_what_is_to_be_done_and_why_not(tmp_path: Path) -> None:
     assert "blocked by the high watermark 1 237 B 158 B 158 B high watermark".split() in found
     assert "all 4 948 B 395 B 237 B 158 B high watermark".split() in found
     assert "00000000000000000000.log.swap: left by a cleaning that was cut short" in text
-    assert "158 bytes from offset 0 on wait behind the high watermark 1" in text
+    assert "158 B from offset 0 on wait behind the high watermark 1" in text
     assert f", corrected by a run: 1 {ALL_LOG_DIRS} Logs: 2 to clean" in " ".join(text.split())
     assert "Logs: 2 to clean, 1 set aside, 1 passed over. 237 B dirty, 316 B to read and" in text
 
@@ -229,7 +229,7 @@ def test_many_logs_do_not_flood_the_terminal(tmp_path: Path) -> None:
     assert "only the active segment" not in text
     whole = shown(plan, screen=Screen(top=None))
     assert "topic-0-0, topic-10-0, topic-12-0 and 47 more" in whole
-    assert "only the active segment, of 79 bytes" in whole
+    assert "only the active segment, of 79 B" in whole
     assert "topic-99-0 158 B 79 B 100.0% 79 B 1 → 1 0–2 to clean".split() in rows(whole)
     assert len(plan_document(plan)["not_taken"]) == 50
 

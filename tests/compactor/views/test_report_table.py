@@ -45,6 +45,7 @@ def test_a_round_at_80_columns() -> None:
 def test_a_rate_is_shown_where_it_means_something() -> None:
     """Not of renames, nor of so little that the start of the workers is measured."""
     phases = (
+        PhaseReport("first-use", 30.0, 0),
         PhaseReport("session", 2.0, 0),
         PhaseReport("scan", 2.0, 100_000_000),
         PhaseReport("rewrite", 2.0, 60_000_000),
@@ -52,7 +53,8 @@ def test_a_rate_is_shown_where_it_means_something() -> None:
     )
     lines = [line.split() for line in shown(replace(report(log(0)), phases=phases))]
     at = lines.index("phase seconds read MB/s".split())
-    assert lines[at + 1 : at + 5] == [
+    assert lines[at + 1 : at + 6] == [
+        "first use 30.00".split(),
         "start Spark 2.00".split(),
         "scan 2.00 100.0 MB 50.0".split(),
         "rewrite 2.00 60.0 MB".split(),

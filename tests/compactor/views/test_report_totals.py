@@ -52,6 +52,16 @@ def test_numbers_that_vary_become_a_range() -> None:
     assert grouped(*logs) == [("dirty ratio 0.1…0.4 is not above 0.5", 4)]
 
 
+def test_sizes_that_vary_become_a_range_whatever_their_units() -> None:
+    sizes = ["79 B", "1.5 GB", "12.0 kB"]
+    logs = [log(n, PASSED, f"{size} from offset {n} on wait") for n, size in enumerate(sizes)]
+    assert grouped(*logs) == [("79 B…1.5 GB from offset 0…2 on wait", 3)]
+
+
+def test_a_size_and_a_number_stay_apart() -> None:
+    assert len(grouped(log(0, PASSED, "has 5 B"), log(1, PASSED, "has 5"))) == 2
+
+
 def test_paths_and_names_of_the_logs_do_not_keep_them_apart() -> None:
     logs = [
         log(n, ASIDE, f"/data/orders-{n}/00{n}.log, byte {n * 10}: bad CRC in orders-{n}")
