@@ -249,6 +249,24 @@ assert COMPILED.kernels is None and "numba.core" not in sys.modules
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 
 
+def test_a_clean_log_is_opened_without_the_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-25.8: to load them takes longer than to open a thousand logs."""
+    path = str(tmp_path / "t-0")
+    config = LogConfig(index_interval_bytes=300)
+    options = LogOptions(config=config, clock=clock, scheduler=ManualScheduler(clock))
+    with kernels_used(False), Log.open(path, options) as log:
+        for _ in range(40):
+            log.append_as_leader(encode_batch(PLAIN))
+    monkeypatch.setattr(COMPILED, "kernels", None)
+    monkeypatch.setattr(COMPILED, "left_bytes", 0)
+    with Log.open(path, options) as log:
+        assert (log.log_end_offset, COMPILED.kernels) == (120, None)
+        log.place_of(60)
+        assert COMPILED.kernels is not None
+
+
 def a_log(chance: Random, path: Path) -> list[int]:
     """Make one of several formats, codecs and epochs, damaged at times; where its batches are."""
     places, data, offset = [], bytearray(), 0
