@@ -70,7 +70,11 @@ class Fleet:
         shutil.copytree(self.before, actual)
         clean(actual, self.topic_configs, self.now_ms)
         whole = list(compare.log_dir_differences(self.before, self.after, actual))
-        return whole, [self._checked(*item, actual) for item in sorted(self.kafkas().items())]
+        entries = [compare.checkpoint_entries(d) for d in (self.before, self.after, actual)]
+        return whole, [
+            self._checked(name, kafkas, actual, [of_all.get(name) for of_all in entries])
+            for name, kafkas in sorted(self.kafkas().items())
+        ]
 
     def next_round(self, actual: Path, number: int, slots: int | None) -> "Fleet":
         """What Kafka makes of its own result at a later clock, all of it dirty again.
@@ -96,14 +100,15 @@ class Fleet:
         (root / "fleet.json").write_text(json.dumps(outcome))
         return following
 
-    def _checked(self, name: str, kafkas: Kafkas, actual: Path) -> CheckedLog:
+    def _checked(
+        self, name: str, kafkas: Kafkas, actual: Path, entries: list[int | None]
+    ) -> CheckedLog:
+        """entries: in the cleaner's checkpoints: before, after Kafka's round, after ours."""
         before, after, ours = (d / name for d in (self.before, self.after, actual))
         if not ours.is_dir():
             return CheckedLog(name, kafkas, ("the directory is gone",), untouched=False)
         untouched = not any(compare.differences(before, before, ours))
-        was, want, have = (
-            compare.checkpoint_entries(d).get(name) for d in (self.before, self.after, actual)
-        )
+        was, want, have = entries
         if kafkas is Kafkas.FAILED:  # sound all the same: ours cleans it, without a model
             if untouched and have == was:
                 return CheckedLog(name, kafkas, ("not cleaned",), untouched)

@@ -46,7 +46,7 @@ def endings(cases: Sequence[Case], local: LocalRound, root: Path) -> list[Found]
     named = write_log_dir(root, cases)
     before = {name: files_in(root / name) for name in named}
     plan = plan_round(
-        [str(root)], config_of(named, root.parent / f"{root.name}.json"), corpora.extracted().now_ms
+        [str(root)], config_of(named, root.parent / f"{root.name}.json"), corpora.now_ms()
     )
     report = local.run(plan)
     reports = {f"{log.topic}-{log.partition}": log for log in report.logs}

@@ -64,7 +64,7 @@ def ended(local: LocalRound, root: Path, name: str, data: bytes) -> str:
     partition = root / "case0-0"
     before, whole = files_in(partition), files_in(root)
     config = config_of(named, root.parent / "topics.json")
-    plan = plan_round([str(root)], config, corpora.extracted().now_ms)
+    plan = plan_round([str(root)], config, corpora.now_ms())
     (log,) = local.run(plan).logs
     if log.status is LogStatus.CLEANED:
         start = log_start(root) if name == checkpoint.LOG_START else 0

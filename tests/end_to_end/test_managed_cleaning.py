@@ -31,7 +31,6 @@ from tests.golden.managed import (
 from tests.storage.log.engine.batches_for_tests import batch
 
 pytestmark = pytest.mark.spark
-NAMES = names_for_a_broker()[::4]
 SECONDS = 60
 
 
@@ -79,9 +78,14 @@ class Announced:
             yield done
 
 
+@pytest.fixture(scope="module")
+def names() -> list[str]:
+    return names_for_a_broker()[::4]
+
+
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    write_copies(tmp_path / "data", {name: golden_log(name) for name in NAMES})
+def data(tmp_path: Path, names: list[str]) -> Path:
+    write_copies(tmp_path / "data", {name: golden_log(name) for name in names})
     (tmp_path / "work").mkdir()
     return tmp_path / "data"
 
@@ -113,7 +117,7 @@ def append_to(logs: Sequence[Log], appended: dict[str, list[int]]) -> None:
 
 
 def test_logs_are_cleaned_beside_appends_and_reads(
-    spark: SparkSession, data: Path, tmp_path: Path
+    spark: SparkSession, data: Path, tmp_path: Path, names: list[str]
 ) -> None:
     """To the bytes of Kafka's own cleaner, from a thread of the manager's scheduler and under the
     lock that it holds; nothing that was appended is lost, and no reader sees half of a swap."""
@@ -125,11 +129,11 @@ def test_logs_are_cleaned_beside_appends_and_reads(
         options = ManagerOptions(
             clock=lambda: NOW_MS,
             scheduler=scheduler,
-            topic_settings=settings_of(NAMES),
+            topic_settings=settings_of(names),
             intervals=BY_HAND,
         )
         with LogManager([str(data)], options, cleaner) as manager:
-            replicate(manager, NAMES)
+            replicate(manager, names)
             logs, appended = list(manager.logs.values()), dict[str, list[int]]()
             actives = active_bases(manager)
             ends = {log.path: log.log_end_offset for log in logs}
@@ -142,7 +146,7 @@ def test_logs_are_cleaned_beside_appends_and_reads(
                 told = locked_out(data, ended)
             assert (beside.errors, failed, told) == ([], [], {"refused"})
             assert min(beside.rounds) > 2
-            assert [len(report.logs) for report in reports] == [len(NAMES)]
+            assert [len(report.logs) for report in reports] == [len(names)]
             require_kafkas_bytes(manager, data, actives)
             read_through(logs)
             for log in logs:

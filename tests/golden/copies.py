@@ -30,13 +30,23 @@ class GoldenLog(NamedTuple):
 
 @cache
 def golden_log(name: str) -> GoldenLog:
-    fleet = corpora.extracted()
-    offsets = {kind: checkpoint_entries(fleet.before, kind) for kind in CHECKPOINTS}
     return GoldenLog(
-        fleet.before / name,
-        {kind: entries[name] for kind, entries in offsets.items() if name in entries},
-        json.loads(fleet.topic_configs.read_text())[topic_of(name)],
+        corpora.extracted().before / name,
+        {kind: entries[name] for kind, entries in _offsets().items() if name in entries},
+        _configs()[topic_of(name)],
     )
+
+
+@cache
+def _offsets() -> dict[str, dict[str, int]]:
+    before = corpora.extracted().before
+    return {kind: checkpoint_entries(before, kind) for kind in CHECKPOINTS}
+
+
+@cache
+def _configs() -> dict[str, dict[str, str]]:
+    configs: dict[str, dict[str, str]] = json.loads(corpora.extracted().topic_configs.read_text())
+    return configs
 
 
 def topic_of(partition: str) -> str:

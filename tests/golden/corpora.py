@@ -47,6 +47,7 @@ def write_sparse(path: Path, data: bytes) -> None:
         out.truncate(len(data))
 
 
+@functools.cache
 def outcomes() -> dict[str, Kafkas]:
     """Kafka's outcome of every log."""
     return outcomes_of(_first_file()["results"])

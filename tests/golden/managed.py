@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from storage.formats import checkpoint
@@ -16,6 +17,7 @@ KINDS = (".log", ".index", ".timeindex", ".txnindex")
 _PREFIXES = ("random-", "txn-", "everything-", "legacy-")
 
 
+@cache
 def names_for_a_broker() -> list[str]:
     """Cleaned by Kafka, in log directories as a broker has them, without retention."""
     return [name for name in corpora.partitions() if _is_for_a_broker(name)]

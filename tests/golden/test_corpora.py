@@ -88,7 +88,7 @@ def test_groups_are_those_of_a_hand_count(partition: str, expected: list[int]) -
     ],
 )
 def test_logs_are_taken_or_left_at_their_limits(partition: str, taken: bool) -> None:
-    outcome = corpora.extracted().kafkas()[partition]
+    outcome = corpora.outcomes()[partition]
     assert outcome is (Kafkas.CLEANED if taken else Kafkas.LEFT)
 
 
@@ -203,12 +203,12 @@ def test_an_invalid_checkpoint_is_repaired_though_the_log_is_not_taken() -> None
         partition = f"c4.2-repaired-though-not-taken-{name}-0"
         assert compare.checkpoint_entries(corpora.extracted().before)[partition] == before
         assert entries[partition] == 1
-        assert corpora.extracted().kafkas()[partition] is Kafkas.LEFT
+        assert corpora.outcomes()[partition] is Kafkas.LEFT
 
 
 def test_every_kind_of_outcome_is_there_more_than_once() -> None:
     fleet, seen = corpora.extracted(), Counter[str]()
-    for partition, outcome in fleet.kafkas().items():
+    for partition, outcome in corpora.outcomes().items():
         if outcome is not Kafkas.CLEANED:
             continue
         logs = (fleet.before / partition).glob("*.log")
@@ -226,7 +226,7 @@ def test_every_kind_of_outcome_is_there_more_than_once() -> None:
             seen["log append time"] += bool(batch.attributes & LOG_APPEND_TIME) and not verbatim
             seen["empty batch"] += len(raw) == EMPTY_BATCH_SIZE
             seen["horizon"] += batch.delete_horizon_ms is not None
-            seen["horizon now"] += batch.delete_horizon_ms == fleet.now_ms
+            seen["horizon now"] += batch.delete_horizon_ms == corpora.now_ms()
     codecs = {f"{how} codec {codec}" for how in ("verbatim", "rebuilt") for codec in range(5)}
     others = {"merged", "emptied segment", "log append time", "empty batch", "horizon"}
     assert {kind for kind, count in seen.items() if count > 4} >= codecs | others, seen

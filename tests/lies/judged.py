@@ -111,7 +111,7 @@ class Judge:
         for side in ("before", "after"):
             copies.write_copies(root / side, logs)
         config = copies.config_of(logs, root / "topics.json")
-        plan = plan_round([str(root / "after")], config, corpora.extracted().now_ms)
+        plan = plan_round([str(root / "after")], config, corpora.now_ms())
         liar = Liar(cases, plan)
         with pytest.MonkeyPatch.context() as patch, liar.at_work(patch, self.local):
             reports = {f"{log.topic}-{log.partition}": log for log in self.local.run(plan).logs}

@@ -1,6 +1,7 @@
 """The references agree with Kafka on every golden log, so they may be believed on others."""
 
 import json
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ INDEX_KINDS = (".index", ".timeindex")
 MAGIC, LOW_ATTRIBUTES = 16, 22  # positions in a batch
 OF_TRANSACTIONS = 0x30  # transactional, control
 DAY_MS = 86_400_000  # delete.retention.ms where it is not set
+LEAST = 100  # logs, or the question is no longer the right one
 
 
 @cache
@@ -49,7 +51,7 @@ def round_of(partition: str) -> Round:
     return Round(
         first_dirty_offset=outcome["first_dirty_offset"],
         first_uncleanable_offset=outcome["first_uncleanable_offset"],
-        now_ms=corpora.extracted().now_ms,
+        now_ms=corpora.now_ms(),
         delete_retention_ms=config(partition, "delete.retention.ms", DAY_MS),
         active_producers=producers,
     )
@@ -70,15 +72,32 @@ def is_known_to_the_reference(partition: str) -> bool:
     return all(raw[MAGIC] == 2 and not raw[LOW_ATTRIBUTES] & OF_TRANSACTIONS for raw in batches)
 
 
-KAFKA_CLEANED = sorted(
-    name
-    for name, kafkas in corpora.outcomes().items()
-    if kafkas is Kafkas.CLEANED and is_known_to_the_reference(name)
-)
+@pytest.fixture(scope="module")
+def known() -> list[str]:
+    """Not asked while tests are collected: the archive would be unpacked for that alone."""
+    names = [
+        name
+        for name, kafkas in corpora.outcomes().items()
+        if kafkas is Kafkas.CLEANED and is_known_to_the_reference(name)
+    ]
+    assert len(names) > LEAST
+    return names
 
 
-@pytest.mark.parametrize("partition", KAFKA_CLEANED)
-def test_the_reference_keeps_what_kafka_keeps(partition: str) -> None:
+def each(names: Iterable[str], check: Callable[[str], None]) -> None:
+    for name in names:
+        try:
+            check(name)
+        except AssertionError as error:
+            error.add_note(name)
+            raise
+
+
+def test_the_reference_keeps_what_kafka_keeps(known: list[str]) -> None:
+    each(known, _keeps_what_kafka_keeps)
+
+
+def _keeps_what_kafka_keeps(partition: str) -> None:
     by, fleet = round_of(partition), corpora.extracted()
     bound = by.first_uncleanable_offset
     before = [
@@ -104,8 +123,11 @@ def test_the_reference_keeps_what_kafka_keeps(partition: str) -> None:
     assert counts.null_keys == outcomes()[partition]["invalid_messages_read"]
 
 
-@pytest.mark.parametrize("partition", KAFKA_CLEANED)
-def test_the_reference_makes_kafkas_groups_and_indexes(partition: str) -> None:
+def test_the_reference_makes_kafkas_groups_and_indexes(known: list[str]) -> None:
+    each(known, _makes_kafkas_groups_and_indexes)
+
+
+def _makes_kafkas_groups_and_indexes(partition: str) -> None:
     fleet, bound = corpora.extracted(), round_of(partition).first_uncleanable_offset
     segment_bytes = config(partition, "segment.bytes", 1 << 30)
     made = groups(

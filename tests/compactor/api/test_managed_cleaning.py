@@ -21,24 +21,23 @@ from tests.golden.managed import (
 from tests.storage.log.engine.batches_for_tests import batch
 from tests.support.local_command import use_local_rounds
 
-NAMES = names_for_a_broker()[::9]
-
 
 @pytest.fixture
 def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LogManager]:
     """Of some golden logs; rounds run in this process, without Spark."""
+    names = names_for_a_broker()[::9]
     use_local_rounds(monkeypatch, tmp_path / "rounds")
-    write_copies(tmp_path / "data", {name: golden_log(name) for name in NAMES})
+    write_copies(tmp_path / "data", {name: golden_log(name) for name in names})
     (tmp_path / "work").mkdir()
     options = ManagerOptions(
         clock=lambda: NOW_MS,
         scheduler=ManualScheduler(lambda: NOW_MS),
-        topic_settings=settings_of(NAMES),
+        topic_settings=settings_of(names),
         intervals=BY_HAND,
     )
     cleaner = api.Cleaner(str(tmp_path / "work"))
     with LogManager([str(tmp_path / "data")], options, cleaner) as made:
-        replicate(made, NAMES)
+        replicate(made, names)
         yield made
 
 

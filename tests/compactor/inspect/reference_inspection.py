@@ -105,14 +105,16 @@ class ReferenceInspection:
 
 def check_golden_logs(log_dir: Path, fleet: Fleet, options: api.InspectOptions) -> None:
     """Every log there is counted as by hand. log_dir: of the fleet, before or after."""
+    now_ms = fleet.now_ms
     given = api.Rules(
         topic_configs=str(fleet.topic_configs),
         any_clock=True,
-        as_of=fleet.now_ms,
+        as_of=now_ms,
         assume_fully_replicated=True,
     )
     found = api.inspect(str(log_dir), (), given, options)
     plan = api.plan([str(log_dir)], given).round_plan
+    log_starts = checkpoint.read(str(log_dir / checkpoint.LOG_START))
     judged = {f.judgement.partition.name: f.judgement for f in plan.facts}
     assert len(found.logs) > 50
     for log in found.logs:
@@ -121,7 +123,8 @@ def check_golden_logs(log_dir: Path, fleet: Fleet, options: api.InspectOptions) 
             judgement = judged[log.name]
             end = judgement.cleanable.first_uncleanable_offset
             bounds = judgement.first_dirty.offset, end
-        expected = inspect_slowly(log_dir / log.name, *bounds, fleet.now_ms)
+        log_start_offset = log_starts.get((log.topic, log.partition), 0)
+        expected = inspect_slowly(log_dir / log.name, *bounds, now_ms, log_start_offset)
         try:
             expected.check(log)
         except AssertionError as error:
@@ -130,14 +133,15 @@ def check_golden_logs(log_dir: Path, fleet: Fleet, options: api.InspectOptions) 
 
 
 def inspect_slowly(
-    partition: Path, first_dirty_offset: int, first_uncleanable_offset: int, now_ms: int
+    partition: Path,
+    first_dirty_offset: int,
+    first_uncleanable_offset: int,
+    now_ms: int,
+    log_start_offset: int = 0,
 ) -> ReferenceInspection:
     """Read all segments of a partition, in order. What ended below the log start offset is not
     among the aborted transactions (C-8.2).
     """
-    log_starts = checkpoint.read(str(partition.parent / checkpoint.LOG_START))
-    topic, _, number = partition.name.rpartition("-")
-    log_start_offset = log_starts.get((topic, int(number)), 0)
     found = ReferenceInspection()
     bounds = first_dirty_offset, first_uncleanable_offset, now_ms
     aborted = [
