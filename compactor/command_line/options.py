@@ -1,5 +1,6 @@
 """The options of the commands, as typer takes them: names, help, panel of the help."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -120,8 +121,8 @@ AssumeFullyReplicated = Annotated[
     typer.Option(
         "--assume-fully-replicated",
         rich_help_panel=LOGS,
-        help="take the end of each log as its high watermark; a run needs it where there is no "
-        "replication-offset-checkpoint",
+        help="take the end of each log as its high watermark; a run needs it where no file of the "
+        "log directory says how far its logs are replicated",
     ),
 ]
 DryRun = Annotated[
@@ -132,12 +133,25 @@ DryRun = Annotated[
         help="do everything except writing; the counts are those of a real run",
     ),
 ]
+
+
+def _at_most(greatest: int) -> Callable[[int | None], int | None]:
+    """A limit that the help does not show: beside long ones it has no room for names of options."""
+
+    def check(value: int | None) -> int | None:
+        if value is not None and value > greatest:
+            raise typer.BadParameter(f"expected {greatest} or less")
+        return value
+
+    return check
+
+
 MapCapacity = Annotated[
     int | None,
     typer.Option(
         metavar="KEYS",
         min=1,
-        max=2**31 - 1,  # Kafka counts the keys with 32 bits
+        callback=_at_most(2**31 - 1),  # Kafka counts the keys with 32 bits
         rich_help_panel=LOGS,
         help="stop where Kafka's cleaner would if its offset map took this many keys; by default "
         "there is no limit",
@@ -167,7 +181,7 @@ Wait = Annotated[
     typer.Option(
         metavar="SECONDS",
         min=0,
-        max=7 * 86400,
+        callback=_at_most(7 * 86400),
         rich_help_panel=LOGS,
         show_default=False,
         help="wait so long for another run, or a broker, to leave the log directories; without "

@@ -148,7 +148,8 @@ def _key_facts(log: LogInspection) -> Iterator[tuple[str, str]]:
         f"{size_text(keys.bytes)} the latest records are {size_text(keys.live_bytes)}, and "
         f"{size_text(gone)} superseded or tombstones",
     )
-    yield "versions", ", ".join(f"{_range(cls)}: {cls.members:,} keys" for cls in keys.versions)
+    told = [f"{_range(cls)}: {counted(cls.members, 'key')}" for cls in keys.versions]
+    yield "versions", ", ".join(told) or "none"
 
 
 def _tombstone_facts(found: Tombstones) -> Iterator[tuple[str, str]]:

@@ -40,6 +40,16 @@ def test_no_help_shows_a_type_of_python(
     assert not [name for name in ("bool", "<str>", "<list") if name in shown]
 
 
+@pytest.mark.parametrize("command", [c for c in cli.COMMANDS if c != "report"])
+def test_no_name_in_a_help_is_cut_off_at_80_columns(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`report` has FILE… for its arguments."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main([command, "--help"]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if "…" in line] == []
+
+
 @pytest.mark.parametrize("words", [[], ["log"]])
 def test_the_list_of_commands_has_whole_sentences(
     words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
