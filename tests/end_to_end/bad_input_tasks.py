@@ -137,10 +137,12 @@ def misbehaving(stage: str, behaviour: Behaviour) -> Iterator[None]:
         if job.stage != stage:
             return run_stage(spark, job, *given)
         jobs.TaskContext = _Hook(stage, behaviour)
+        jobs._tasks_of_any_stage.cache_clear()  # the hook travels with what Java is told
         try:
             return run_stage(spark, job, *given)
         finally:
             jobs.TaskContext = TaskContext
+            jobs._tasks_of_any_stage.cache_clear()
 
     jobs.run_stage = run_hooked
     try:
