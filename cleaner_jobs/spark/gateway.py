@@ -26,6 +26,7 @@ from cleaner_jobs.spark.kept_launch import (
     kept_launch,
     start_java,
 )
+from cleaner_jobs.spark.local_dirs import LOCAL_DIR
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 DRIVER_MEMORY = "spark.driver.memory"
@@ -68,7 +69,7 @@ def _started(launch: Launch, options: Mapping[str, str], source: str, log: IO[by
     if daemon is not None:
         environ[SOCKET_VARIABLE] = str(daemon.socket_path)
     try:
-        java = start_java(launch, ours, environ, log)
+        java = start_java(launch, ours, environ, log, options[LOCAL_DIR])
         try:
             gateway = _connected(java)
         except BaseException:

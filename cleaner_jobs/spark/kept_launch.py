@@ -87,13 +87,18 @@ def keep_launch(environ: Mapping[str, str], launch: Launch) -> None:
 
 
 def start_java(
-    launch: Launch, options: Sequence[str], environ: Mapping[str, str], log: IO[bytes]
+    launch: Launch,
+    options: Sequence[str],
+    environ: Mapping[str, str],
+    log: IO[bytes],
+    own_directory: str,
 ) -> StartedJava:
     """Start Java, and wait until it listens. JavaEndedError where it ends before.
 
-    options: ours, before those of the launch.
+    options: ours, before those of the launch. own_directory: removed some time if we are killed.
     """
-    with TemporaryDirectory(prefix="compactor-java-") as directory:  # for this user alone
+    # for this user alone
+    with TemporaryDirectory(prefix="connection-", dir=own_directory) as directory:
         told = Path(directory) / "connection"
         words = [*options, "-cp", launch.class_path, *launch.options, MAIN_CLASS]
         process = subprocess.Popen(

@@ -31,6 +31,7 @@ from cleaner_jobs.spark.gateway import (
     end_early_daemon,
     start_gateway,
 )
+from cleaner_jobs.spark.local_dirs import LOCAL_DIR
 from cleaner_jobs.spark.submitted_log import quieten
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
 from cleaner_jobs.undisturbed import undisturbed
@@ -186,20 +187,31 @@ def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> d
     options = {**ALWAYS, "spark.master": master}
     if not is_local(master):
         return options
-    java_options = [LOCAL_JAVA_OPTIONS, f"-Dlog4j2.configurationFile={_log4j_file().as_uri()}"]
+    own_directory = str(Path(work_dir).absolute())
+    java_options = [
+        LOCAL_JAVA_OPTIONS,
+        f"-Dlog4j2.configurationFile={_log4j_file().as_uri()}",
+        _quoted(f"-Djava.io.tmpdir={own_directory}"),  # where a Java that was killed leaves files
+    ]
     archive = archive_path(environ)
     if archive.exists():
-        java_options.append(f'"-XX:SharedArchiveFile={archive}"')
+        java_options.append(_quoted(f"-XX:SharedArchiveFile={archive}"))
     return {
         **options,
         **LOOPBACK,
         **SMALL_JOBS,
         DRIVER_MEMORY: "1g",  # plans and outcomes; no record ever comes to the driver
         JAVA_OPTIONS: " ".join(java_options),
-        "spark.local.dir": str(Path(work_dir).absolute()),
-        **_socket_options(str(Path(work_dir).absolute())),
+        LOCAL_DIR: own_directory,
+        **_socket_options(own_directory),
         **_worker_options(),
     }
+
+
+def _quoted(option: str) -> str:
+    """As one word, for Spark's launcher and for a shell's rules."""
+    escaped = option.replace("\\", r"\\").replace('"', r"\"")
+    return f'"{escaped}"'
 
 
 def _socket_options(directory: str) -> dict[str, str]:

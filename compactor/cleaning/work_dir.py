@@ -38,10 +38,15 @@ OWNER = "owner"  # holds the name of the host; locked for as long as the run liv
 
 @contextlib.contextmanager
 def open_work_dir(parent: str | None, run_id: str) -> Iterator[str]:
-    """Make a directory of this run's own, private to this user, and remove it afterwards."""
+    """Make a directory of this run's own, private to this user, and remove it afterwards.
+
+    parent: made where it is not there, as in a tmpfs after a reboot; it stays.
+    """
     where = parent or "the system's temporary directory"
     with contextlib.ExitStack() as made:
         try:
+            if parent is not None:
+                os.makedirs(parent, mode=0o700, exist_ok=True)
             path = tempfile.mkdtemp(prefix=f"{PREFIX}{run_id}-", dir=parent)
             made.callback(_remove, path)
             made.callback(_let_go, _own(path))

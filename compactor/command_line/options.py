@@ -219,7 +219,8 @@ WorkDir = Annotated[
     typer.Option(
         metavar="DIR",
         rich_help_panel=SPARK,
-        help="directory for the run's own files; on a cluster, one that all executors share",
+        help="directory for the run's own files, made if it is not there; on a cluster, one that "
+        "all executors share",
     ),
 ]
 KeepOriginals = Annotated[

@@ -372,14 +372,14 @@ def test_a_configuration_that_may_not_be_read(
 # the work directory
 
 
-@pytest.mark.parametrize("where", ["none/such", "log", "logs/inside", "logs/one-0"])
+@pytest.mark.parametrize("where", ["log/inside", "log", "logs/inside", "logs/one-0"])
 def test_a_work_directory_that_cannot_be(spark: SparkSession, tmp_path: Path, where: str) -> None:
     log_dir = log_dir_of(tmp_path, "one")
     (tmp_path / "log").write_text("a file")
     before = state_of(tmp_path)
     ended = Program(spark, tmp_path / where).run(log_dir)
     told = {
-        "none/such": (1, f"no work directory can be made in {tmp_path}/none/such: No such file"),
+        "log/inside": (1, f"{tmp_path}/log/inside: Not a directory"),
         "log": (2, f"--work-dir {tmp_path}/log: is not a directory"),
     }
     inside = f"--work-dir {tmp_path}/{where}: inside of log directory {log_dir}; a broker that"

@@ -29,15 +29,19 @@ def main() -> int:
             kills.append(field.kill_one(seed))
             print_line(f"{number} of {len(seeds)}: {_line(kills[-1])}")
     lost = [kill for kill in kills if kill.problems]
-    for name, count in Counter(f"{k.signal.name} in {k.moment}" for k in kills).most_common():
+    for name, count in Counter(map(_what, kills)).most_common():
         print_line(f"{count:4} {name}")
     slowest = max((k.ending_seconds for k in kills), default=0.0)
     print_line(f"{len(kills)} kills, {len(lost)} lost; the slowest ending took {slowest:.1f} s")
     return 1 if lost else 0
 
 
+def _what(kill: Kill) -> str:
+    return f"{kill.signal.name}{' and a reboot' * kill.rebooted} in {kill.moment}"
+
+
 def _line(kill: Kill) -> str:
-    where = f"{kill.signal.name} in {kill.moment}, ended in {kill.ending_seconds:.1f} s"
+    where = f"{_what(kill)}, ended in {kill.ending_seconds:.1f} s"
     where += f", {kill.changed_logs} logs changed by then"
     return f"seed {kill.seed}: {where}" + "".join(f"\n    {p}" for p in kill.problems[:20])
 

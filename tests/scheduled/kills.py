@@ -2,7 +2,8 @@
 
 After SIGTERM, SIGINT or SIGHUP a run ends in order, with a report, within a stated time. After any
 of them, and after SIGKILL, the next run needs no person, ends as one that was never disturbed, and
-leaves the same bytes.
+leaves the same bytes. After half of the SIGKILLs it finds the machine as after a reboot: what stood
+in a tmpfs, the work directory and temporary files, is gone, perhaps the lock's file as well.
 """
 
 import json
@@ -18,12 +19,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from compactor.log_dir_lock import LOCK_FILE
 from storage.file_names import SNAPSHOT
 from tests.kill import logs, processes
 from tests.scheduled.cron_line import Paths, environment, run_line
 
 STATED_SECONDS = 60.0  # docs/scheduling.md
 RUN_SECONDS = 900.0
+TEMPORARY = "tmp"  # where the runs have their temporary files
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL)
 
 
@@ -71,6 +74,7 @@ class Kill:
     seed: int
     signal: signal.Signals
     moment: str
+    rebooted: bool = False  # after it
     ending_seconds: float = 0.0  # from the signal until every process was gone
     changed_logs: int = 0  # by the run that was killed
     problems: list[str] = field(default_factory=list)
@@ -85,7 +89,7 @@ class Range(NamedTuple):
         logs.write(self.root / "before", self.root / "topics.json")
         shutil.copytree(self.root / "before", self.root / "undisturbed")
         paths = self._paths(self.root / "calm", self.root / "undisturbed")
-        done = _start(self._line(paths)).wait(RUN_SECONDS)
+        done = self._start(paths).wait(RUN_SECONDS)
         assert done == 0, (paths.reports / "last.json").read_text()
         assert not _same(self.root / "before", self.root / "undisturbed")
 
@@ -104,7 +108,7 @@ class Range(NamedTuple):
         shutil.copytree(self.root / "before", log_dir)
         paths, moment = self._paths(folder, log_dir), chance.choice(MOMENTS)
         killed = Kill(seed, chance.choice(SIGNALS), moment.name)
-        running = _start(self._line(paths))
+        running = self._start(paths)
         deadline = time.monotonic() + RUN_SECONDS
         while running.poll() is None and not moment.seen(paths):
             assert time.monotonic() < deadline, f"the run does not come to {moment.name}"
@@ -121,17 +125,20 @@ class Range(NamedTuple):
         killed.changed_logs = len(_folders(log_dir)) - len(_same(self.root / "before", log_dir))
         if killed.signal is not signal.SIGKILL:
             killed.problems += _disorder(killed, paths)
+        elif chance.random() < 0.5:
+            killed.rebooted = True
+            _reboot(paths, with_lock=chance.random() < 0.5)
         killed.problems += self._next(paths)
         return killed
 
     def _next(self, paths: Paths) -> list[str]:
         """What does not hold after the next run."""
         problems = []
-        code = _start(self._line(paths)).wait(RUN_SECONDS)
+        code = self._start(paths).wait(RUN_SECONDS)
         report = _report(paths)
         if code or report.get("exit_code") != 0:
             problems.append(f"the next run ended with {code}: {report.get('error')}")
-        problems += [f"left in the work directory: {name}" for name in os.listdir(paths.work_dir)]
+        problems += _left_over(paths)
         same = _same(self.root / "undisturbed", paths.log_dir)
         problems += [
             f"{name}: not as an undisturbed run leaves it"
@@ -142,25 +149,43 @@ class Range(NamedTuple):
 
     def _paths(self, folder: Path, log_dir: Path) -> Paths:
         paths = Paths(log_dir, folder / "reports", folder / "metrics", folder / "work")
-        for path in paths[1:]:
+        for path in (*paths[1:], folder / TEMPORARY):
             path.mkdir(parents=True)
         return paths
 
-    def _line(self, paths: Paths) -> str:
+    def _start(self, paths: Paths) -> "subprocess.Popen[bytes]":
         words = ("--topic-configs", self.root / "topics.json", "--as-of", logs.NOW_MS)
-        return run_line(paths, *words, "--any-clock", "--master", "local[2]")
+        line = run_line(paths, *words, "--any-clock", "--master", "local[2]")
+        own = environment() | {"TMPDIR": str(_temporary(paths))}
+        return subprocess.Popen(
+            [own["SHELL"], "-c", line],
+            env=own,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
 
-def _start(line: str) -> "subprocess.Popen[bytes]":
-    own = environment()
-    return subprocess.Popen(
-        [own["SHELL"], "-c", line],
-        env=own,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+def _temporary(paths: Paths) -> Path:
+    return paths.work_dir.with_name(TEMPORARY)
+
+
+def _reboot(paths: Paths, with_lock: bool) -> None:
+    """with_lock: its file goes as well."""
+    shutil.rmtree(paths.work_dir)
+    shutil.rmtree(_temporary(paths))
+    _temporary(paths).mkdir()
+    if with_lock:
+        (paths.log_dir / LOCK_FILE).unlink(missing_ok=True)
+
+
+def _left_over(paths: Paths) -> list[str]:
+    """In the work directory, which is there again, and among temporary files."""
+    if not paths.work_dir.is_dir():
+        return ["there is no work directory"]
+    places = (paths.work_dir, _temporary(paths))
+    return [f"left over: {path}" for place in places for path in place.iterdir()]
 
 
 def _send(session: int, number: signal.Signals) -> bool:
@@ -189,8 +214,7 @@ def _disorder(killed: Kill, paths: Paths) -> list[str]:
     has_begun = bool(report or killed.changed_logs)  # else it had not even read its words
     if has_begun and report.get("exit_code") not in (0, 128 + killed.signal):
         problems.append(f"{killed.signal.name}: no report, or one with {report.get('exit_code')}")
-    problems += [f"left in the work directory: {name}" for name in os.listdir(paths.work_dir)]
-    return problems
+    return problems + _left_over(paths)
 
 
 def _report(paths: Paths) -> dict[str, Any]:

@@ -10,14 +10,14 @@ import os
 import random
 import shlex
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from compactor.cleaning import swapper
 from compactor.command_line import cli
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
@@ -27,6 +27,7 @@ from storage.log.manager.manager_options import ManagerOptions
 from tests.scheduled.cron_line import Paths, plan_line, run_line
 from tests.support.local_command import use_local_rounds
 
+PROJECT = Path(__file__).parents[2]
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 BEGIN_MS = 2_000_000_000_000 // DAY_MS * DAY_MS  # a midnight
 SEGMENT_BYTES = 20_000
@@ -43,13 +44,14 @@ SETTINGS = (
 class Host:
     """Hours are counted from the first midnight."""
 
-    def __init__(self, root: Path, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, root: Path, patch: pytest.MonkeyPatch, hour: int = 0) -> None:
+        """hour: the present one of a host that has lived so long."""
         self.paths = Paths(root / "data", root / "reports", root / "metrics", root / "work")
         for path in self.paths:
-            path.mkdir()
+            path.mkdir(exist_ok=True)
         self.kept = root / "kept"
-        self.kept.mkdir()
-        self.hour = 0
+        self.kept.mkdir(exist_ok=True)
+        self.hour = hour
         self._some = random.Random(7)
         self.said = ""  # by the last command
         use_local_rounds(patch, root / "rounds")
@@ -57,7 +59,7 @@ class Host:
         self._offset_ns = 0
         patch.setattr(time, "time_ns", lambda: real() + self._offset_ns)
         self._real_ns = real
-        self.set_clock(0)
+        self.set_clock(hour)
 
     def set_clock(self, hour: int) -> None:
         """It is hour now, and what was written since the last call was written then."""
@@ -108,16 +110,15 @@ class Host:
         """The nightly run; its exit code."""
         return self._command(self._run_line())
 
-    def killed_run(self) -> None:
-        """A run in a process of its own, killed when it is about to swap."""
-        pid = os.fork()
-        if pid == 0:
-            die: Any = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
-            swapper.swap_group = die  # type: ignore[attr-defined]
-            self.run()
-            os._exit(1)
-        _, status = os.waitpid(pid, 0)
-        assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, status
+    def killed_run(self, renames: int = 0) -> None:
+        """A run in a process of its own, killed in its swaps, after so many renames."""
+        words = (self.paths.log_dir.parent, self.hour, renames)
+        killed = subprocess.run(
+            [sys.executable, "-m", "tests.scheduled.killed_night", *map(str, words)],
+            cwd=PROJECT,
+            check=False,
+        )
+        assert killed.returncode == -signal.SIGKILL, killed.returncode
 
     def _run_line(self) -> str:
         kept = ("--keep-originals", self.kept, "--keep-for", "2d")

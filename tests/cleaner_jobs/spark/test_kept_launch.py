@@ -89,6 +89,7 @@ def test_java_gets_our_options_and_those_of_the_launch(tmp_path: Path) -> None:
     java.write_text(
         "#!/bin/sh\n"
         'echo "$@"\n'
+        f'[ -d "{tmp_path}"/connection-* ] || exit 1\n'
         # port 258, then a secret of three bytes
         r"printf '\000\000\001\002\000\000\000\003abc'"
         f" > ${kept_launch.CONNECTION_VARIABLE}\n"
@@ -96,7 +97,8 @@ def test_java_gets_our_options_and_those_of_the_launch(tmp_path: Path) -> None:
     java.chmod(0o755)
     with (tmp_path / "log").open("wb") as log:
         environ = {**os.environ, "JAVA_HOME": str(tmp_path)}
-        started = kept_launch.start_java(LAUNCH, ["-Xmx1g"], environ, log)
+        started = kept_launch.start_java(LAUNCH, ["-Xmx1g"], environ, log, str(tmp_path))
+    assert sorted(os.listdir(tmp_path)) == ["bin", "log"]
     started.process.communicate()
     assert (started.port, started.secret) == (258, "abc")
     assert (tmp_path / "log").read_text() == (

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -152,6 +153,15 @@ def test_a_class_archive_is_used_where_there_is_one(tmp_path: Path) -> None:
     assert f'"-XX:SharedArchiveFile={archive}"' in java_options()
 
 
+@pytest.mark.parametrize("name", ["work", 'of "some" \\ one'])
+def test_what_java_leaves_stands_in_the_work_directory(tmp_path: Path, name: str) -> None:
+    """It goes with it, where Java is killed and cannot remove it."""
+    options = spark_session.session_options("local", str(tmp_path / name), {})
+    words = shlex.split(options[JAVA_OPTIONS])
+    assert f"-Djava.io.tmpdir={tmp_path / name}" in words
+    assert options["spark.local.dir"] == str(tmp_path / name)
+
+
 @pytest.mark.parametrize(("length", "short_enough"), [(60, True), (61, False), (300, False)])
 def test_sockets_of_the_file_system_where_their_names_fit(length: int, short_enough: bool) -> None:
     directory = "/" + "d" * (length - 1)
@@ -167,3 +177,5 @@ def test_a_session_speaks_over_such_sockets() -> None:
         probe = ended([sys.executable, "-m", PROBE, "local[1]", short])
         assert (probe.returncode, probe.stderr) == (0, "")
         assert any(path.is_socket() for path in Path(short).iterdir())
+        at = json.loads(probe.stdout)["java"].index(f" -Djava.io.tmpdir={short} ")
+        assert at > 0

@@ -55,11 +55,21 @@ def test_by_default_it_is_where_temporary_files_are(
         assert os.path.dirname(path) == str(tmp_path)
 
 
+def test_the_directory_that_it_stands_in_is_made_where_it_is_not_there(tmp_path: Path) -> None:
+    """As after a reboot, which empties a tmpfs."""
+    parent = tmp_path / "gone" / "work"
+    with open_work_dir(str(parent), "cafe") as path:
+        assert os.path.dirname(path) == str(parent)
+        assert os.stat(parent).st_mode & 0o777 == 0o700
+    assert os.listdir(parent) == []
+
+
 def test_where_it_cannot_be_made_the_run_fails_in_plain_words(tmp_path: Path) -> None:
-    missing = str(tmp_path / "missing")
-    failed = pytest.raises(CleaningFailedError, match=f"{missing}: No such file or directory$")
-    with failed, open_work_dir(missing, "cafe"):
-        pytest.fail("there is no such directory")
+    (tmp_path / "file").touch()
+    inside = str(tmp_path / "file" / "inside")
+    failed = pytest.raises(CleaningFailedError, match=f"{inside}: Not a directory$")
+    with failed, open_work_dir(inside, "cafe"):
+        pytest.fail("there can be no such directory")
 
 
 KILLED = """
