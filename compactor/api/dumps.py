@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from compactor.api.places import in_place
 from compactor.exit_codes import UsageError
+from compactor.host.suggestions import near_path
 from compactor.inspect.dump import parts_of, rows_of
 from compactor.inspect.dumped_log import EVERY_OFFSET, RecordBlock, Row, WantedOffsets
 from storage.files import filesystem
@@ -40,7 +41,7 @@ def dump_parts(path: str, options: DumpOptions = ALL_OF_IT) -> Iterator[Row | Re
 def _found(path: str) -> str:
     local = in_place("PATH", path)
     if not filesystem.exists(local):
-        raise UsageError(f"PATH {path}: No such file or directory")
+        raise UsageError(f"PATH {path}: No such file or directory{near_path(path)}")
     return local
 
 

@@ -1,5 +1,6 @@
 """The commands that only read: configuration, one log's bounds, files, soundness."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -155,8 +156,20 @@ def doctor(
 
 def dump(
     path: Annotated[
-        str, typer.Argument(metavar="PATH", help="a file of a log directory, or a partition")
+        str,
+        typer.Argument(
+            metavar="PATH", help="a file of a log directory, a partition, or a log directory"
+        ),
     ],
+    topic_partition: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TOPIC-PARTITION]",
+            autocompletion=logs,
+            help="of a log directory: which of its partitions, for example orders-7",
+            show_default=False,
+        ),
+    ] = None,
     from_offset: Annotated[
         int, typer.Option(metavar="OFFSET", min=0, help="the first record or entry that is shown")
     ] = 0,
@@ -175,10 +188,16 @@ def dump(
 
     Keys and values of __consumer_offsets and __transaction_state are shown as what they say.
 
+    [dim]compactor dump /data/kafka orders-7 --limit 10[/]
+
     [dim]compactor dump /data/kafka/orders-7/00000000000000000000.log --format json[/]
     """
     wanted = DumpArguments(
-        path=path, from_offset=from_offset, to_offset=to_offset, limit=limit, format=format_
+        path=path if topic_partition is None else os.path.join(path, topic_partition),
+        from_offset=from_offset,
+        to_offset=to_offset,
+        limit=limit,
+        format=format_,
     )
     return Request(
         command="dump",

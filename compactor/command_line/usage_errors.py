@@ -27,6 +27,9 @@ def usage_message(error: Exception) -> str:
         text = pattern.sub(ours, text)
     text = re.sub(r" \(Possible options: ([^)]*)\)", _options, text)
     text = re.sub(r"\. Did you mean (.*)\?", _commands, text)
+    text = re.sub(
+        r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", r"too many words: \1", text
+    )
     missing = re.fullmatch(r"(?:Invalid value: )?Missing argument '([^'.]+)(?:\.\.\.)?'", text)
     if missing and missing[1] in _AFTER_MISSING:
         text = f"{missing[1]} is missing: {_AFTER_MISSING[missing[1]]}"

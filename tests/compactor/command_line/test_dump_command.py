@@ -17,6 +17,13 @@ def test_only_some_records(tmp_path: Path) -> None:
     assert [line.split()[2] for line in shown] == ["4", "5", "6"]
 
 
+def test_a_partition_may_be_named_as_every_other_command_has_it(tmp_path: Path) -> None:
+    partition = small_log.build(tmp_path)
+    ended = run_command("dump", partition.parent, partition.name)
+    assert ended == run_command("dump", partition)
+    assert ended.code == 0 and "record  offset 4" in ended.out
+
+
 def test_it_stops_when_nobody_reads_any_more(tmp_path: Path) -> None:
     batches = [keyed(1000 * i, "a" * 1000) for i in range(400)]  # 20 MB of lines
     partition = make_partition(tmp_path, {0: batches})
