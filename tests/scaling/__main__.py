@@ -4,6 +4,7 @@ With --measure the points are measured anew first; only a quiet machine makes go
 """
 
 import argparse
+import os
 import platform
 import sys
 
@@ -18,12 +19,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.scaling", description=__doc__)
     parser.add_argument("--measure", action="store_true")
     if parser.parse_args().measure:
+        load = os.getloadavg()[0]  # of others: nothing of this has begun
         found = []
         for point in measured_points(SHAPES):
             print_line(f"{point.name}: {point.task_seconds:.2f} s, {point.driver_seconds:.2f} s")
             found.append(point)
         [long] = [shape for shape in SHAPES if shape.name == "long"]
-        machine = f"{platform.machine()}, two cores that other work kept busy"
+        machine = f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores, load {load:.2f} before"
         points.save(points.Measured(machine, found, list(parallel_points(long))))
     page.write(points.read())
     return 0
