@@ -25,7 +25,8 @@ def main() -> int:
             print_line(f"{point.name}: {point.task_seconds:.2f} s, {point.driver_seconds:.2f} s")
             found.append(point)
         [long] = [shape for shape in SHAPES if shape.name == "long"]
-        machine = f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores, load {load:.2f} before"
+        cores = len(os.sched_getaffinity(0))
+        machine = f"{platform.machine()}, {cores} cores, load {load:.2f} before"
         points.save(points.Measured(machine, found, list(parallel_points(long))))
     page.write(points.read())
     return 0
