@@ -31,7 +31,7 @@ from cleaner_jobs.tasks.cleaned_segment import (
     write_like,
 )
 from cleaner_jobs.work_file import read_checked
-from compactor.finalizer import StagedGroup, StagedSegment
+from compactor.finalizer import INDEX_FILES, StagedGroup, StagedSegment
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem, io_limit
@@ -109,24 +109,36 @@ def join_pieces(
     ]
     log = begun
     try:
-        for segment, staged, own in zip(segments, names, aborted, strict=True):
-            if log.path != staged.log_file:
-                log = LogInJoining(staged.log_file, segment.base_offset, model, log.digest)
-            with log:
-                log.finish(list(_spans(rewritten, segment)))
-            write_like(staged.index_file, segment.indexes.offset_index, model)
-            write_like(staged.time_index_file, segment.indexes.time_index, model)
-            if len(own):
-                write_like(staged.txn_index_file, txn_index.encode_columns(own), model)
-            for kind, name in staged.files.items():
-                if kind != LOG:  # that is synced already
-                    sync_file(name)
+        # by threads: a sync waits for the disk, and the log is longer than all of these
+        with ThreadPoolExecutor(len(INDEX_FILES)) as syncs:
+            for segment, staged, own in zip(segments, names, aborted, strict=True):
+                if log.path != staged.log_file:
+                    log = LogInJoining(staged.log_file, segment.base_offset, model, log.digest)
+                begun_syncs = [
+                    syncs.submit(sync_file, name)
+                    for name in _written_indexes(segment, staged, own, model)
+                ]
+                with log:
+                    log.finish(list(_spans(rewritten, segment)))
+                for sync in begun_syncs:
+                    sync.result()
     except BaseException:
         for name in (name for staged in names for name in staged.files.values()):
             with suppress(OSError):  # the first error counts; the round sweeps it
                 filesystem.remove(name)
         raise
     return StagedGroup(plan.path, sources, tuple(names))
+
+
+def _written_indexes(
+    segment: JoinedSegment, staged: StagedSegment, aborted: Entries, model: FileAttributes
+) -> list[str]:
+    """Write the index files of a segment; their names."""
+    write_like(staged.index_file, segment.indexes.offset_index, model)
+    write_like(staged.time_index_file, segment.indexes.time_index, model)
+    if len(aborted):
+        write_like(staged.txn_index_file, txn_index.encode_columns(aborted), model)
+    return [name for kind, name in staged.files.items() if kind != LOG]
 
 
 def _aborted_txns(path: str, segments: Sequence[JoinedSegment]) -> list[Entries]:

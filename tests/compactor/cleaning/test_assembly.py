@@ -260,6 +260,37 @@ def test_damaged_pieces_leave_nothing(group: Group, what: str, problem: str) -> 
     assert files_of(group.partition) == before
 
 
+def test_what_is_staged_is_on_disk(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    sync, synced = os.fsync, set[str]()
+
+    def note(descriptor: int) -> None:
+        sync(descriptor)
+        synced.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", note)
+        (segment,) = joined(group)
+    assert len(segment.files) >= 3 and synced == set(segment.files.values())
+
+
+@pytest.mark.parametrize("kind", [".index", ".timeindex", ".log"])
+def test_a_file_that_cannot_be_synced_leaves_nothing(
+    group: Group, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    before, sync = files_of(group.partition), os.fsync
+
+    def fail(descriptor: int) -> None:
+        if kind in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+            joined(group)
+    assert files_of(group.partition) == before
+
+
 def test_a_full_disk_leaves_nothing(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
     before = files_of(group.partition)
 
