@@ -121,7 +121,7 @@ class Host:
         assert killed.returncode == -signal.SIGKILL, killed.returncode
 
     def _run_line(self) -> str:
-        kept = ("--keep-originals", self.kept, "--keep-for", "2d")
+        kept = ("--keep-originals", self.kept, "--keep-for", "47h")
         return run_line(self.paths, *SETTINGS, *kept)
 
     def _command(self, line: str) -> int:
