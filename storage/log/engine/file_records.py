@@ -134,6 +134,21 @@ class FileRecords:
             return _place(before)
         return None
 
+    def end_offset(self, target: int, start: int) -> int | None:
+        """The offset after the last batch, where `search_for_offset` finds one; None otherwise."""
+        end: int | None = None
+        before: Batch | None = None  # the last one below target
+        for batch in self.batches(start):
+            if end is None and batch.base_offset < target:
+                before = batch
+                continue
+            if end is None and before is not None and batch.base_offset > target:
+                _ = before.last_offset  # asked for by Kafka, too: it may be unreadable
+            end = batch.last_offset + 1
+        if end is None and before is not None and before.last_offset >= target:
+            end = before.last_offset + 1
+        return end
+
     def search_for_timestamp(
         self, target_ms: int, start: int, from_offset: int
     ) -> TimestampAndOffset | None:

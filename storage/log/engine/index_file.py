@@ -125,18 +125,22 @@ class IndexFile:
         """Forget the entries behind the first ones; the file stays as it is."""
         self.entries = entries
 
-    def resize(self, size_bytes: int) -> bool:
-        """Give the file another length, in whole entries; tell whether it had another."""
-        with self._lock:
-            return self._resize(size_bytes)
+    def resize(self, size_bytes: int, keeps_file: bool = False) -> bool:
+        """Give the file another length, in whole entries; tell whether it had another.
 
-    def _resize(self, size_bytes: int) -> bool:
+        It is opened once more for that, by its name; keeps_file: it has just been opened.
+        """
+        with self._lock:
+            return self._resize(size_bytes, keeps_file)
+
+    def _resize(self, size_bytes: int, keeps_file: bool) -> bool:
         rounded = size_bytes - size_bytes % self._entry.size
         if rounded == self._length:
             return False
-        file = self._files.open_to_change(self.path, create=True)
-        self._file.close()
-        self._file = file
+        if not keeps_file:
+            file = self._files.open_to_change(self.path, create=True)
+            self._file.close()
+            self._file = file
         self._is_changed = True
         self._file.truncate(rounded)
         self._length, self.max_entries = rounded, rounded // self._entry.size

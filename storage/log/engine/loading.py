@@ -23,9 +23,11 @@ from storage.file_names import (
     DELETED,
     INDEX,
     LOG,
+    OFFSET_DIGITS,
     SWAP,
     TIME_INDEX,
     TXN_INDEX,
+    UNFINISHED_SUFFIXES,
     file_name,
 )
 from storage.log.engine.epochs import LeaderEpochs
@@ -120,7 +122,8 @@ class LogLoader:
             recovery_point, end = self._unrecovered()
         else:
             recovery_point, end = self._unless_split(self._recover)
-            segments.active.resize_indexes(self._local.config.segment_index_bytes)
+            room = self._local.config.segment_index_bytes
+            segments.active.resize_indexes(room, keeps_files=True)
         if end > _MAX_LONG:  # Kafka counts on from the lowest offset there is
             raise InvalidOffsetError(f"{self._place.path}: ends at offset {end}, which no log has")
         self._epochs.truncate_from_end(end)
@@ -143,6 +146,9 @@ class LogLoader:
         """Kafka removes first what is to be deleted. But what takes its place may be in memory
         only: so it goes last, once the names that are left are on disk."""
         names = self._names()
+        all_names = "\0".join(names)
+        if not any(suffix in all_names for suffix in UNFINISHED_SUFFIXES):  # as nearly always
+            return
         deleted = [
             name
             for name in names
@@ -193,7 +199,7 @@ class LogLoader:
             if name.endswith(LOG):
                 base = required_offset(name)
                 self._load_segment(base, file_name(base, TIME_INDEX) not in present)
-            elif name.endswith(_INDEXES) and file_name(required_offset(name), LOG) not in present:
+            elif name.endswith(_INDEXES) and not _has_log(name, present):
                 remove_if_there(self._files, self._path(name))
 
     def _load_segment(self, base: int, is_missing: bool) -> None:
@@ -281,3 +287,11 @@ class LogLoader:
     def _remove(self, segments: list[LogSegment]) -> None:
         self._local.remove(segments)
         delete_snapshots(self._local, self._producers, segments)
+
+
+def _has_log(name: str, present: frozenset[str]) -> bool:
+    """Whether the `.log` is there that an index is of."""
+    digits = name[:OFFSET_DIGITS]
+    if digits.isdigit() and name[OFFSET_DIGITS:] in _INDEXES and digits + LOG in present:
+        return True  # as nearly always; and its offset is looked at with the `.log`
+    return file_name(required_offset(name), LOG) in present

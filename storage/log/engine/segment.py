@@ -209,10 +209,10 @@ class LogSegment:
         self.offset_index.opened().trim()
         self.time_index.opened().trim()
 
-    def resize_indexes(self, size_bytes: int) -> None:
-        """Room for more entries, or for fewer."""
-        self.offset_index.opened().resize(size_bytes)
-        self.time_index.resize(size_bytes)
+    def resize_indexes(self, size_bytes: int, keeps_files: bool = False) -> None:
+        """Room for more entries, or for fewer. keeps_files: as for `IndexFile`."""
+        self.offset_index.opened().resize(size_bytes, keeps_files)
+        self.time_index.resize(size_bytes, keeps_files)
 
     # ---- look-up and read ---------------------------------------------------------------------
 
@@ -255,12 +255,8 @@ class LogSegment:
         """The offset after the last batch; by way of the last index entry, which few are behind:
         so it needs no kernels, which take longer to load than a thousand logs."""
         last = self.offset_index.last_offset
-        found = self.log.search_for_offset(last, self.offset_index.lookup(last).position)
-        end = self.base_offset
-        if found is not None:
-            for batch in self.log.batches(found.position):
-                end = batch.last_offset + 1
-        return end
+        end = self.log.end_offset(last, self.offset_index.lookup(last).position)
+        return self.base_offset if end is None else end
 
     def find_offset(self, target_ms: int, from_offset: int) -> TimestampAndOffset | None:
         """The first record that is not older than target and not below an offset."""

@@ -115,9 +115,9 @@ class TimeIndexFile:
         file.keep(number if has_it else number + 1)
         self._last = self._read_last(file)
 
-    def resize(self, size_bytes: int) -> None:
-        """Give the file another length."""
-        if self.opened().resize(size_bytes):
+    def resize(self, size_bytes: int, keeps_file: bool = False) -> None:
+        """Give the file another length. keeps_file: as for `IndexFile`."""
+        if self.opened().resize(size_bytes, keeps_file):
             self._last = None
 
     def reset(self) -> None:

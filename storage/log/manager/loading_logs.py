@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
 
 from storage.file_names import (
     DELETE_DIR,
@@ -29,6 +28,7 @@ from storage.log.manager.manager_options import ManagerOptions
 
 _NOT_OF_LOGS = ("remote-log-index-cache",)
 _THREAD = "log-recovery"  # and its number
+_ANY_WAY = LoadingWay()
 _METADATA_TOPIC = "__cluster_metadata"
 
 
@@ -95,14 +95,12 @@ class LogLoading:
         self, directory: LogDirectory, name: str, partition: TopicPartition, state: LoadingState
     ) -> None:
         thread = int(threading.current_thread().name.removeprefix(f"{_THREAD}_"))
-        options = replace(
-            log_options(self._options, directory, self._config_of(partition[0]), state),
-            way=LoadingWay(
-                on_segments_left=lambda left: self._options.progress.segments_left(
-                    directory.path, thread, left
-                )
-            ),
+        progress = self._options.progress
+        way = LoadingWay(
+            on_segments_left=lambda left: progress.segments_left(directory.path, thread, left)
         )
+        config = self._config_of(partition[0])
+        options = log_options(self._options, directory, config, state, way)
         log = Log.open(directory.place(name), options)
         if name.endswith(DELETE_DIR):
             self._found.deleted.append(log)
@@ -135,7 +133,11 @@ def open_log(
 
 
 def log_options(
-    options: ManagerOptions, directory: LogDirectory, config: LogConfig, state: LoadingState
+    options: ManagerOptions,
+    directory: LogDirectory,
+    config: LogConfig,
+    state: LoadingState,
+    way: LoadingWay = _ANY_WAY,
 ) -> LogOptions:
     """By which a log of a directory is opened."""
     assert options.scheduler is not None, "given to every log"
@@ -147,6 +149,7 @@ def log_options(
         state=state,
         producer_settings=options.producer_settings,
         directory=directory.state,
+        way=way,
     )
 
 

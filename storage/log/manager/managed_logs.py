@@ -37,7 +37,8 @@ class ManagedLogs:
 
     def config_of(self, topic: str) -> LogConfig:
         """The default configuration, with the topic's own settings over it."""
-        return self.options.config.changed(self.settings.get(topic, {}))
+        settings = self.settings.get(topic)
+        return self.options.config.changed(settings) if settings else self.options.config
 
     def configure_topic(self, topic: str, settings: Mapping[str, str]) -> None:
         """Give a topic settings in place of those that it had. ConfigError, and nothing else,

@@ -9,6 +9,8 @@ import pytest
 from storage.files.files import ChangingFile
 from storage.files.local import LOCAL
 from storage.files.memory import MemoryFiles
+from storage.formats.record import Record
+from storage.formats.record_batch import encode_batch
 from storage.log.engine.errors import CorruptRecordError, IllegalArgumentError, KafkaError
 from storage.log.engine.file_records import FileRecords, next_offset
 from tests.engine.replays import kernels_used
@@ -151,6 +153,24 @@ def test_a_gap_leads_to_the_next_batch(files: MemoryFiles) -> None:
     records = FileRecords.open(files, PATH)
     records.append(batch(0, 5) + batch(8, 6))
     assert records.search_for_offset(3) == (8, 70, 70)
+
+
+@pytest.mark.parametrize(
+    ("target", "start", "end"),
+    [(0, 0, 10), (1, 0, 10), (4, 0, 10), (9, 0, 10), (10, 0, None), (4, 70, 10), (0, 210, None)],
+)
+def test_the_end_is_behind_the_last_batch_where_an_offset_is_found(
+    files: MemoryFiles, target: int, start: int, end: int | None
+) -> None:
+    """L-9.4: the last one holds offsets 8 and 9."""
+    records = FileRecords.open(files, PATH)
+    records.append(batch(0, 5) + batch(2, 6))
+    last = [Record(8, 7, None, b"v"), Record(9, 7, None, b"v")]
+    records.append(encode_batch(last)[:-1])  # cut short: it is none
+    assert records.end_offset(target, 0) == (3 if target <= 2 else None)
+    records = FileRecords.open(MemoryFiles(), PATH)
+    records.append(batch(0, 5) + batch(2, 6) + encode_batch(last))
+    assert records.end_offset(target, start) == end
 
 
 def test_a_time_is_looked_for_from_an_offset_on(records: FileRecords) -> None:

@@ -179,6 +179,18 @@ def test_what_was_appended_is_there_after_it_was_closed(local: bool, tmp_path: P
         assert found == [2, 3]
 
 
+@pytest.mark.parametrize("index", ["7.index", "1.index", "1.timeindex", f"{7:020d}.txnindex"])
+def test_an_index_goes_whose_log_is_not_there_by_its_twenty_digits(index: str) -> None:
+    """L-25.2: another file of the same offset, in fewer digits, does not keep it."""
+    files = MemoryFiles()
+    Log.open("/t-0", options(files, LogConfig())).close()
+    for name in (index, "1.log"):
+        files.open_to_change(f"/t-0/{name}", create=True)
+    Log.open("/t-0", options(files, LogConfig()))
+    assert not files.exists(f"/t-0/{index}")
+    assert files.exists(f"/t-0/{0:020d}.timeindex")
+
+
 def test_a_roll_may_begin_further_on_and_never_before() -> None:
     """EE-123, L-21.1: as the roll for a batch that is too far away does."""
     log = Log.open("/t-0", options(MemoryFiles(), LogConfig()))
