@@ -54,6 +54,11 @@ _SET_ASIDE = (
         {None, "CorruptRecordException", "IllegalStateException", "IllegalArgumentException"},
         r"batch length -?\d+ is|cut short|batch header has \d+ of|does not parse within",
     ),
+    _reason(
+        "records that do not decompress",
+        {"KafkaException"},
+        r"\.log, byte \d+: (gzip|snappy|lz4|zstd): ",
+    ),
     _reason("an index that its log contradicts", None, r"\.index, byte \d+: entry"),
     _reason("a wrong checksum", None, r"CRC .* its bytes give|checksum .* is stored"),
 )

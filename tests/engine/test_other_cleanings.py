@@ -23,6 +23,7 @@ REASONS = {
     "310017": "offsets that overlap or go backwards",
     "310503": "bytes that are no whole batch",
     "310839": "a wrong checksum",
+    "72000186": "records that do not decompress",
     "310894": "an index that its log contradicts",
 }
 Lines = list[dict[str, Any]]
