@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import problem_of
@@ -208,11 +208,11 @@ class Stages:
         """Scan the logs that aborted_files names, each by what its file says is aborted."""
         stretches = []
         log_bytes = sum(self._plans[log_id].log_bytes for log_id in aborted_files)
-        lengths = layout.stretch_bytes(log_bytes, self._cores), self._piece_bytes()
+        length = layout.stretch_bytes(log_bytes, self._cores)
         for log_id, aborted_file in aborted_files.items():
             plan = self._plans[log_id]
             with self._or_stop(plan):
-                stretches += layout.stretches_of(plan, index_positions, aborted_file, *lengths)
+                stretches += layout.stretches_of(plan, index_positions, aborted_file, length)
         tasks = layout.scan_tasks(stretches, self._cores)
         parts: dict[int, list[Part]] = defaultdict(list)
         for values in self._run(stage, [{"stretches": own} for own in tasks]):
@@ -299,15 +299,13 @@ class Stages:
 
     def _pieces_to_write(self, plans: Sequence[LogPlan]) -> list[Piece]:
         scans = {plan.log_id: self._scans[plan.log_id].parts for plan in plans}
-        piece_bytes = self._piece_bytes()
+        total = sum(part.log_bytes for parts in scans.values() for part in parts)
+        piece_bytes = layout.share_bytes(total, self._cores)
         return [
             _with_transactions(piece, self._transactions[plan.log_id])
             for plan in plans
             for piece in layout.pieces_of(plan, scans[plan.log_id], piece_bytes)
         ]
-
-    def _piece_bytes(self) -> int:
-        return layout.share_bytes(self.log_bytes(), self._cores)
 
     def _finished(self, log_id: int, group: int, awaited: _Awaited) -> FinishedGroup:
         dropped = self._transactions[log_id].control_records_dropped.get(group, 0)
@@ -389,7 +387,8 @@ def index_positions(log_path: str) -> Sequence[int]:
         return ()
     entries = offset_index.read(path)
     offset_index.check(entries, os.path.getsize(log_path), path)
-    return cast("Sequence[int]", entries["position"])
+    positions: Sequence[int] = entries["position"].tolist()
+    return positions
 
 
 def _check_empty_segments(plan: LogPlan) -> None:

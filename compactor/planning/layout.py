@@ -3,11 +3,10 @@
 Few long tasks: a Spark task costs a tenth of a second beyond its work. Pure.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby, pairwise
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Part, Piece, Source, Stretch, Verdict
@@ -18,7 +17,6 @@ SHORTEST_STRETCH_BYTES = 4 << 20  # of a small log that many cores share
 TASK_BYTES = 512 << 20
 TASKS_PER_CORE = 4
 PIECES_PER_TASK = 4  # of a group that several tasks share
-HALVINGS = 3  # of the last of them: what is written last has to be joined while cores idle
 REWRITE_TASKS_PER_CORE = 32  # what is being rewritten is staged beside what it replaces
 WRITE_COST = 5  # of a byte that stays: to be put together, checked, written and read back
 SHARE_STEPS = 20  # of halving, to find a number between 0 and 1
@@ -108,13 +106,10 @@ def stretches_of(
     index_positions: IndexPositions,
     aborted_file: str = "",
     length: int = STRETCH_BYTES,
-    piece_bytes: int | None = None,
 ) -> list[Stretch]:
     """All of the groups of a log, cut where the offset index knows that a batch starts.
 
     aborted_file: the aborted transactions that the scan goes by. length: stretch_bytes.
-    piece_bytes: as of pieces_of, so that the last pieces of a group can be short; None: no pieces
-    will be made.
     """
     bits = hash_partition_bits(plan.log_bytes)
     return [
@@ -130,13 +125,10 @@ def stretches_of(
             hash_partition_bits=bits,
             aborted_file=aborted_file,
             legacy_expired=source.log_mtime_ns // NS_PER_MS <= plan.legacy_horizon_ms,
-            ends_part=ends_part,
         )
         for g, sources in enumerate(sources_of(plan))
-        for s, start, end, ends_part in _cut(
-            sources, index_positions, _Lengths.of(sources, length, piece_bytes)
-        )
-        for source in (sources[s],)
+        for s, source in enumerate(sources)
+        for start, end in pairwise(_cuts(source, index_positions, length))
     ]
 
 
@@ -163,59 +155,14 @@ def dirty_stretches(plan: LogPlan, start: tuple[int, int], aborted_file: str = "
     ]
 
 
-class _Lengths(NamedTuple):
-    """How long the stretches of a group are: shorter near its end, if it is cut into pieces."""
-
-    longest: int
-    tapered: int  # bytes of the group's end, 0: none
-    shortest: int = 1  # of these
-
-    @classmethod
-    def of(cls, sources: Sequence[Source], longest: int, piece_bytes: int | None) -> "_Lengths":
-        log_bytes = sum(source.log_bytes for source in sources)
-        pieces = 1 if piece_bytes is None else _piece_count(log_bytes, piece_bytes)
-        if pieces == 1:
-            return cls(longest, 0)
-        last_piece = log_bytes // pieces
-        return cls(longest, last_piece, max(SHORTEST_STRETCH_BYTES, last_piece >> HALVINGS))
-
-    def at(self, left: int) -> int:
-        """Of the stretch that begins so many bytes before the end of the group."""
-        return min(self.longest, self.least(left)) if self.tapered else self.longest
-
-    def least(self, left: int) -> int:
-        """Likewise of a part that ends where it is due."""
-        return max(self.shortest, left // 2) if left <= self.tapered else left - self.tapered
-
-
-def _cut(
-    sources: Sequence[Source], index_positions: IndexPositions, lengths: _Lengths
-) -> Iterator[tuple[int, int, int, bool]]:
-    """The stretches of a group: segment, start, end, and whether they end a part in any case."""
-    left = of_part = sum(source.log_bytes for source in sources)  # from where the part begins
-    for number, source in enumerate(sources):
-        for start, end in pairwise(_cuts(source, index_positions, lengths, left)):
-            behind = left - end
-            ends_part = 0 < behind <= min(lengths.tapered, of_part - lengths.least(of_part))
-            of_part = behind if ends_part else of_part
-            yield number, start, end, ends_part
-        left -= source.log_bytes
-
-
-def _cuts(
-    source: Source, index_positions: IndexPositions, lengths: _Lengths, left: int
-) -> list[int]:
-    """left: bytes of the group from the start of the source on."""
+def _cuts(source: Source, index_positions: IndexPositions, length: int) -> list[int]:
     if not source.log_bytes:
         return []
     cuts = [0]
-    if source.log_bytes > lengths.at(left):
-        positions = index_positions(source.path)
-        while True:
-            following = bisect_left(positions, cuts[-1] + lengths.at(left - cuts[-1]))
-            if following == len(positions) or positions[following] >= source.log_bytes:
-                break
-            cuts.append(int(positions[following]))
+    if source.log_bytes > length:
+        for position in index_positions(source.path):
+            if cuts[-1] + length <= position < source.log_bytes:
+                cuts.append(position)
     return [*cuts, source.log_bytes]
 
 
@@ -255,7 +202,7 @@ def _with_ends(run: Sequence[Stretch], part_bytes: int) -> Iterator[Stretch]:
         if stretch.log_id != log_id:
             log_id, log_bytes = stretch.log_id, 0
         log_bytes += stretch.end - stretch.start
-        ends_part = stretch.ends_part or log_bytes >= part_bytes
+        ends_part = log_bytes >= part_bytes
         if ends_part:
             log_bytes = 0
         yield stretch._replace(ends_part=ends_part)
@@ -272,7 +219,12 @@ def pieces_of(plan: LogPlan, parts: Sequence[Part], piece_bytes: int) -> list[Pi
     for i, part in enumerate(parts):
         of_group[part.group].append((i, part))
     for number, (own, sources) in enumerate(zip(of_group, sources_of(plan), strict=True)):
-        runs = _piece_runs(own, piece_bytes) or [[]]
+        log_bytes = sum(part.log_bytes for _, part in own)
+        count = round(log_bytes / max(1, piece_bytes))
+        if count > 1:  # it is cut anyway: into more, so that each task gets some of every age
+            count *= PIECES_PER_TASK
+        count = max(1, min(len(own), count))
+        runs = deal_in_order(own, [part.log_bytes for _, part in own], count) or [[]]
         pieces += [
             Piece(
                 log_id=plan.log_id,
@@ -286,33 +238,6 @@ def pieces_of(plan: LogPlan, parts: Sequence[Part], piece_bytes: int) -> list[Pi
             for i, run in enumerate(runs)
         ]
     return pieces
-
-
-def _piece_runs(
-    parts: Sequence[tuple[int, Part]], piece_bytes: int
-) -> list[list[tuple[int, Part]]]:
-    """The parts of each piece of a group. The last ones are short: to join them is waited for."""
-    sizes = [part.log_bytes for _, part in parts]
-    count = min(len(parts), _piece_count(sum(sizes), piece_bytes))
-    runs = deal_in_order(parts, sizes, max(1, count))
-    if count <= 1:
-        return runs
-    *pieces, last = runs
-    goal = sum(sizes) // count // 2  # of the first of the short ones
-    for _ in range(HALVINGS):
-        short = deal_in_order(last, [part.log_bytes for _, part in last], 2)
-        if len(short) == 1 or goal < SHORTEST_STRETCH_BYTES:
-            break
-        pieces.append(short[0])
-        last, goal = short[1], goal // 2
-    return [*pieces, last]
-
-
-def _piece_count(log_bytes: int, piece_bytes: int) -> int:
-    """Of a group; 1: all of it stays together."""
-    count = round(log_bytes / max(1, piece_bytes))
-    # what is cut anyway is cut into more, so that each task gets some of every age
-    return count * PIECES_PER_TASK if count > 1 else 1
 
 
 def rewrite_tasks(

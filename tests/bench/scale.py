@@ -62,8 +62,8 @@ def table(found: Sequence[Sequence[Count]]) -> str:
 def simulate(log_bytes: int, cores: int = CORES) -> Iterator[Count]:
     """The counts of a round over one log of that size."""
     plan = plan_of(log_bytes)
-    length, share = layout.stretch_bytes(log_bytes, cores), layout.share_bytes(log_bytes, cores)
-    stretches = layout.stretches_of(plan, lambda _: INDEX, length=length, piece_bytes=share)
+    length = layout.stretch_bytes(log_bytes, cores)
+    stretches = layout.stretches_of(plan, lambda _: INDEX, length=length)
     scans = layout.scan_tasks(stretches, cores)
     parts = [part for number, task in enumerate(scans) for part in parts_of(number, task)]
     yield Count("scan", "tasks", len(scans))
@@ -73,7 +73,7 @@ def simulate(log_bytes: int, cores: int = CORES) -> Iterator[Count]:
     hash_partitions = 1 << parts[0].hash_partition_bits
     verdicts = [_verdict(number, len(parts)) for number in range(hash_partitions)]
     yield from _of_resolve(parts, verdicts, cores)
-    pieces = layout.pieces_of(plan, parts, share)
+    pieces = layout.pieces_of(plan, parts, layout.share_bytes(log_bytes, cores))
     yield from _of_rewrite(pieces, verdicts, cores)
     groups = len(plan.groups)
     yield Count("swap", "groups", groups)

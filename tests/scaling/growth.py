@@ -48,11 +48,10 @@ def _of_many_logs(size: Size) -> dict[str, int]:
     """Each log is one part and one piece, so the rows are as many as the logs."""
     plans = [scale.plan_of(LOG_BYTES, log_id) for log_id in range(size.logs)]
     length = layout.stretch_bytes(size.log_bytes, scale.CORES)
-    share = layout.share_bytes(size.log_bytes, scale.CORES)
     stretches = [
         stretch
         for plan in plans
-        for stretch in layout.stretches_of(plan, lambda _: scale.INDEX, "", length, share)
+        for stretch in layout.stretches_of(plan, lambda _: scale.INDEX, length=length)
     ]
     scans = layout.scan_tasks(stretches, scale.CORES)
     parts = [
@@ -60,6 +59,7 @@ def _of_many_logs(size: Size) -> dict[str, int]:
         for plan, own in zip(plans, _by_log(stretches, size.logs), strict=True)
     ]
     flat = [part for of_log in parts for part in of_log]
+    share = layout.share_bytes(size.log_bytes, scale.CORES)
     pieces = [
         piece
         for plan, of_log in zip(plans, parts, strict=True)

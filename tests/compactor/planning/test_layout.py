@@ -202,33 +202,6 @@ def test_every_core_gets_work_in_each_stage_of_one_log_of_800_mb(cores: int) -> 
     assert len(resolve_tasks([parts], cores)) >= min(cores, 32)
 
 
-def test_the_last_pieces_of_a_group_are_short() -> None:
-    """They are joined to the others when nothing is left to do beside it."""
-    plan = plan_of([[400 * MIB] * 2, [100 * MIB]])  # two tasks: eight pieces of the first group
-    entries = range(0, 400 * MIB, MIB // 2)
-    stretches = stretches_of(plan, lambda _: entries, "", 64 * MIB, piece_bytes=400 * MIB)
-    last = [(s.end - s.start, s.ends_part) for s in stretches if s.group == 0][-5:]
-    assert last == [
-        (44 * MIB, True),  # behind four of 64 MiB, to where the last piece begins
-        (50 * MIB, True),
-        (25 * MIB, True),
-        (25 * MIB // 2, True),
-        (25 * MIB // 2, False),  # the group ends with it
-    ]
-    assert not any(s.ends_part for s in stretches if s.group == 1)  # that is one piece
-    parts = [part_of(0, 25 * MIB)] * 28 + [part_of(0, size) for size, _ in last[-4:]]
-    pieces = pieces_of(plan_of([[800 * MIB]]), parts, 400 * MIB)
-    sizes = [sum(part.log_bytes for part in piece.parts) for piece in pieces]
-    assert sizes == [100 * MIB] * 7 + [size for size, _ in last[-4:]]
-
-
-def test_short_segments_at_the_end_of_a_group_share_parts() -> None:
-    plan = plan_of([[MIB] * 800])
-    stretches = stretches_of(plan, lambda _: (), "", 64 * MIB, piece_bytes=400 * MIB)
-    ends = [number + 1 for number, s in enumerate(stretches) if s.ends_part]
-    assert ends == [700, 750, 775, 788]  # half of what is left, an eighth of a piece at least
-
-
 def split_after(
     items: list[Stretch], is_last: Callable[[Stretch], bool]
 ) -> Iterator[list[Stretch]]:
