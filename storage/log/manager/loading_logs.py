@@ -1,4 +1,4 @@
-"""The logs of all directories, loaded on several threads when a manager starts.
+"""The logs of all directories, loaded when a manager starts: on several threads where much is read.
 
 Source: Kafka, LogManager.loadLogs, loadLog; spec L-26.3 to L-26.7.
 """
@@ -48,9 +48,15 @@ class LogLoading:
         progress, threads = self._options.progress, self._options.recovery_threads
         with ExitStack() as pools:
             pools.callback(progress.end)  # when all threads have ended
+            # What was closed cleanly is hardly read: Python is at work, and two threads, which hand
+            # its lock to and fro at each system call, take twice as long as one.
+            of_clean = pools.enter_context(ThreadPoolExecutor(1, _THREAD))
             for directory in directories:
-                pool = pools.enter_context(ThreadPoolExecutor(threads, _THREAD))
                 try:
+                    directory.take_marker()
+                    pool = of_clean
+                    if not directory.was_clean:
+                        pool = pools.enter_context(ThreadPoolExecutor(threads, _THREAD))
                     jobs += [(directory, job) for job in self._submitted(directory, pool)]
                 except OSError:
                     directory.state.is_offline = True
@@ -59,7 +65,6 @@ class LogLoading:
                 directory.state.is_offline = True
 
     def _submitted(self, directory: LogDirectory, pool: ThreadPoolExecutor) -> list["Future[bool]"]:
-        directory.take_marker()
         points = directory.read_or_none(checkpoint.RECOVERY_POINT)
         starts = directory.read_or_none(checkpoint.LOG_START)
         found = [

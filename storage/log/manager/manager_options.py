@@ -60,7 +60,7 @@ class ManagerOptions:
     config: LogConfig = field(default_factory=LogConfig)
     topic_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     producer_settings: ProducerSettings = field(default_factory=ProducerSettings)
-    recovery_threads: int = 2  # for each directory
+    recovery_threads: int = 2  # for each directory that was not shut down cleanly
     progress: LoadingProgress = field(default_factory=LoadingProgress)  # of a start
     intervals: TaskIntervals = field(default_factory=TaskIntervals)
     is_stray: Callable[[TopicPartition], bool] = lambda _: False
