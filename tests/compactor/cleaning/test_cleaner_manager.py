@@ -83,7 +83,7 @@ def test_the_room_of_what_was_replaced_comes_back_when_all_is_written(
 
     def look(*arguments: Any) -> Any:
         assert not [name for name in os.listdir(partition) if name.endswith(DELETED)]
-        open_then.update(deleted_and_open())
+        open_then.update(deleted_and_open(tmp_path))
         return write_checkpoints(*arguments)
 
     monkeypatch.setattr(cleaner_manager, "write_checkpoints", look)
@@ -91,7 +91,7 @@ def test_the_room_of_what_was_replaced_comes_back_when_all_is_written(
     originals = {str(log_of(partition, base)) + DELETED for base in (0, 4, 8)}
     assert {f"{path} (deleted)" for path in originals} <= open_then
     wait_until_freed()
-    assert deleted_and_open() == set()
+    assert deleted_and_open(tmp_path) == set()
 
 
 def test_or_when_a_checkpoint_needs_it(
@@ -101,7 +101,7 @@ def test_or_when_a_checkpoint_needs_it(
     partition, write = logs_in(tmp_path), checkpoint.write
 
     def full_till_then(*arguments: Any) -> None:
-        if deleted_and_open():
+        if deleted_and_open(tmp_path):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), arguments[0])
         write(*arguments)
 
@@ -110,13 +110,18 @@ def test_or_when_a_checkpoint_needs_it(
     assert only(report) == (LogStatus.CLEANED, None)
 
 
-def deleted_and_open() -> set[str]:
-    """Of this process, as Linux names them."""
+def deleted_and_open(directory: Path) -> set[str]:
+    """Files from there that this process has open, as Linux names them. Elsewhere a test before
+    may have left some that the next collection of garbage closes."""
     found = set()
     for number in os.listdir("/proc/self/fd"):
         with suppress(FileNotFoundError):
             found.add(os.readlink(f"/proc/self/fd/{number}"))
-    return {path for path in found if path.endswith(" (deleted)") and DELETED in path}
+    return {
+        path
+        for path in found
+        if path.startswith(str(directory)) and path.endswith(f"{DELETED} (deleted)")
+    }
 
 
 def test_merged_segments_leave_nothing_but_the_new_one(local: LocalRound, tmp_path: Path) -> None:
