@@ -5,20 +5,12 @@ Spark has given up may still be reading: it finds that these are not the bytes t
 and nobody asks for what it makes of them.
 """
 
-import threading
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 
 from cleaner_jobs.task_values import ENTRY_BYTES, Part
 from storage.files.released import release
-
-RELEASING = "gives merged entries back"  # the thread's name
-
-
-def release_behind(parts: Iterable[Part]) -> None:
-    """As `release_entries`, by a thread that nobody waits for, while the next stage begins."""
-    threading.Thread(target=release_entries, args=(list(parts),), name=RELEASING).start()
 
 
 def release_entries(parts: Iterable[Part]) -> None:

@@ -33,7 +33,7 @@ from cleaner_jobs.task_values import (
 from cleaner_jobs.tasks.heartbeat import done_bytes
 from compactor.cleaning import transaction_files
 from compactor.cleaning.aborted_ranges import TxnIndexOfSegment
-from compactor.cleaning.merged_entries import release_behind
+from compactor.cleaning.merged_entries import release_entries
 from compactor.cleaning.stage_values import (
     NOT_SCANNED,
     WITHOUT_TRANSACTIONS,
@@ -242,7 +242,7 @@ class Stages:
             for log_id in again:
                 self._verdicts.pop(log_id, None)
             self._resolve(RESOLVE_AGAIN, [p for p in self.sound() if p.log_id in again])
-        release_behind(part for scan in self._scans.values() for part in scan.parts)
+        release_entries(part for scan in self._scans.values() for part in scan.parts)
 
     def _resolve(self, stage: str, plans: Sequence[LogPlan]) -> None:
         scans = {plan.log_id: self._scans[plan.log_id].parts for plan in plans}

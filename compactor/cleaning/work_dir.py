@@ -46,7 +46,7 @@ def open_work_dir(parent: str | None, run_id: str) -> Iterator[str]:
     with contextlib.ExitStack() as made:
         try:
             if parent is not None:
-                os.makedirs(parent, mode=0o700, exist_ok=True)
+                _make(parent)
             path = tempfile.mkdtemp(prefix=f"{PREFIX}{run_id}-", dir=parent)
             made.callback(_remove, path)
             made.callback(_let_go, _own(path))
@@ -58,6 +58,13 @@ def open_work_dir(parent: str | None, run_id: str) -> Iterator[str]:
                 f"no work directory can be made in {where}: {error.strerror}"
             ) from error
         yield path
+
+
+def _make(parent: str) -> None:
+    try:
+        os.stat(parent)  # first, since makedirs would say that it exists where this fails
+    except FileNotFoundError:
+        os.makedirs(parent, mode=0o700, exist_ok=True)
 
 
 def _own(path: str) -> int:

@@ -1,13 +1,12 @@
 """Between resolve and rewrite the entries of all parts are given back, and nothing else is."""
 
 import json
-import threading
 from pathlib import Path
 
 import pytest
 
 from cleaner_jobs.task_values import PROBLEM, REWRITE, SCAN, Part, part_from
-from compactor.cleaning.merged_entries import RELEASING, release_entries
+from compactor.cleaning.merged_entries import release_entries
 from compactor.planning import layout
 from compactor.round_report import LogStatus
 from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in
@@ -31,14 +30,7 @@ def test_a_round_reads_no_entry_after_its_resolve(
         return rows
 
     local.after[SCAN] = note
-
-    def look() -> None:
-        for thread in threading.enumerate():
-            if thread.name == RELEASING:
-                thread.join()
-        left.update((path, Path(path).read_bytes()) for path in written)
-
-    local.before[REWRITE] = look
+    local.before[REWRITE] = lambda: left.update((p, Path(p).read_bytes()) for p in written)
     report = local.run(round_of(plan_of(logs_in(tmp_path), GROUPS, 12)))
     assert (report.logs[0].status, report.logs[0].counts) == (LogStatus.CLEANED, COUNTS)
     expected = {path: bytearray(data) for path, data in written.items()}
