@@ -196,7 +196,7 @@ def test_a_truncated_log_ends_where_it_was_said(story: Story, isolation: str) ->
     assert len(kept) == TRUNCATED_TO
     # a batch goes whole, and a log that is opened anew ends with its last one: of ten records here
     whole = {offset: each for offset, each in kept.items() if offset < 60}
-    assert "log end offset: 100 becomes 60" in story.commands["truncate"].stderr
+    assert "log end offset: 100 becomes 60" in story.commands["truncate"].stdout
     expected = whole | at(60, [(b"key-0", b"at last 0")])
     assert values(story.last, ("changed", TRUNCATED), isolation) == expected
 
