@@ -287,21 +287,22 @@ def sweep_staged(files: Files, path: str, marker: str) -> None:
 
     marker: what their names contain. The caller holds the log directory's lock.
     """
-    _, names = files.list_names(path)
-    for name in names:
-        if marker in name:
-            files.remove(os.path.join(path, name))
+    for name in _staged(files, path, marker):
+        files.remove(os.path.join(path, name))
 
 
 def may_have_staged(files: Files, paths: Iterable[str], marker: str) -> bool:
     """Whether such a file stands in one of these partition directories, or that cannot be told."""
     for path in paths:
         try:
-            _, names = files.list_names(path)
+            if _staged(files, path, marker):
+                return True
         except FileNotFoundError:
             continue
         except OSError:
             return True
-        if any(marker in name for name in names):
-            return True
     return False
+
+
+def _staged(files: Files, path: str, marker: str) -> list[str]:
+    return [name for name in files.list_names(path)[1] if marker in name]

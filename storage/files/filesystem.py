@@ -23,7 +23,6 @@ from storage.errors import CorruptFileError
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Entry
 from storage.files.held_directories import (
-    is_any_held,
     note_made,
     note_removed,
     note_renamed,
@@ -103,11 +102,8 @@ def list_directory(path: str) -> list[Entry]:
 def look_up(path: str) -> Entry | None:
     """Give what a listing of its directory would say of a name; None if there is no such name."""
     try:
-        if not is_any_held():  # so for each segment of ten thousand logs that are opened
-            found = os.stat(path, follow_symlinks=False)
-        else:
-            with Reached(path, False) as (reached, directory):
-                found = os.stat(reached, dir_fd=directory, follow_symlinks=False)
+        with Reached(path, False) as (reached, directory):
+            found = os.stat(reached, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return None
     _, name = split(path)

@@ -181,8 +181,7 @@ def test_a_run_goes_by_the_speed_of_earlier_runs_and_then_by_its_own(tmp_path: P
     assert turns_of_run.within(plan) == first  # until the turn is over
     clock.seconds = 10.0
     report = turn_of(10.0, 2.0, 158)
-    left = first.not_cleaned
-    assert turns_of_run.end(first, CleaningReport(**(_fields(report) | {"logs": left})))
+    assert turns_of_run.end(first, replace(report, logs=first.not_cleaned))
     # it took 8 s for 158 bytes: (50 * 0.7 - 2) * 19.75 = 651 bytes, both
     assert [log.partition for log in turns_of_run.within(plan).logs] == [1, 2]
 
@@ -195,9 +194,7 @@ def test_a_run_ends_where_there_is_no_time_for_another_log(tmp_path: Path) -> No
     first = turns_of_run.within(plan)
     clock.seconds = 40.0
     report = turn_of(40.0, 2.0, 158)  # slower than was thought: 20 * 0.7 - 2 = 12 s, 49 bytes
-    assert turns_of_run.end(
-        first, CleaningReport(**(_fields(report) | {"logs": first.not_cleaned}))
-    )
+    assert turns_of_run.end(first, replace(report, logs=first.not_cleaned))
     second = turns_of_run.within(plan)
     assert second.logs == ()
     assert not turns_of_run.end(second, report)
@@ -222,14 +219,9 @@ def test_nor_is_it_of_a_turn(tmp_path: Path) -> None:
     first = turns_of_run.within(plan)
     clock.seconds = 40.0
     report = turn_of(40.0, 2.0, 158, first_use=30.0)
-    left = first.not_cleaned
-    assert turns_of_run.end(first, CleaningReport(**(_fields(report) | {"logs": left})))
+    assert turns_of_run.end(first, replace(report, logs=first.not_cleaned))
     # (20 * 0.7 - 2) * 19.75 = 237 bytes: one more
     assert [log.partition for log in turns_of_run.within(plan).logs] == [1]
-
-
-def _fields(report: CleaningReport) -> dict[str, Any]:
-    return {name: getattr(report, name) for name in report.__slots__}
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
