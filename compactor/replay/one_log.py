@@ -143,6 +143,8 @@ class OneLog:
         return damage(self._files, self._log_dir, self._partition_dir, line)
 
     def _list_files(self, _: Line) -> list[Line]:
+        if self._log is not None:
+            self._log.write_indexes()
         return files_below(self._files, self._log_dir)
 
 

@@ -82,7 +82,10 @@ def masked(name: str) -> str:
 
 
 def files_below(files: Files, root: str, path: str = "") -> list[Json]:
-    """Size and CRC-32 of every file; of a checkpoint its lines, whose order means nothing."""
+    """Size and CRC-32 of every file; of a checkpoint its lines, whose order means nothing.
+
+    What open logs have in memory alone is to be written before (`Log.write_indexes`).
+    """
     found: list[Json] = []
     directory = os.path.join(root, path) if path else root
     for entry in files.list_directory(directory):

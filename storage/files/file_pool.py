@@ -6,6 +6,7 @@ that was not used for longest, and opens it again when it is next used, wherever
 
 import contextlib
 import errno
+import itertools
 import os
 import resource
 import threading
@@ -147,6 +148,15 @@ class FilePool:
                 self._nameless.remove(file)
             else:
                 self._unregister(file)
+
+    def forget_below(self, path: str) -> None:
+        """Likewise all in a directory, and below it; also those that are not open just now, and
+        those that had their names there when they lost them."""
+        with self._lock:
+            of_names = [files for names in self._named.values() for files in names.values()]
+            for file in [*itertools.chain(*of_names), *self._nameless]:
+                if file.path.startswith(f"{path}/"):
+                    self.forget(file)
 
     # ---- names --------------------------------------------------------------------------------
 
@@ -324,6 +334,10 @@ class _PooledFile:
     def wrote(self, held: HeldFile) -> None:
         assert isinstance(held, _Opened), "what held gave"
         self._has_written(held)
+
+    @property
+    def is_open(self) -> bool:
+        return self.opened is not None
 
     def size(self) -> int:
         opened = self.opened

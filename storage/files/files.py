@@ -98,6 +98,11 @@ class ChangingFile(Protocol):
         what was written cannot be synced."""
         ...
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is open now. A pool closes files, and opens them with their next use."""
+        ...
+
     def size(self) -> int: ...
 
     def sync(self) -> None:

@@ -133,6 +133,10 @@ class _LocalChangingFile:
         with filesystem.naming(self._path):
             os.ftruncate(self.descriptor, size_bytes)
 
+    @property
+    def is_open(self) -> bool:
+        return self.descriptor >= 0
+
     def size(self) -> int:
         with filesystem.naming(self._path):
             return os.fstat(self.descriptor).st_size

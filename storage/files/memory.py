@@ -292,6 +292,10 @@ class _ChangingInMemory:
     def wrote(self, _held: HeldFile) -> None:
         """No kernel does."""
 
+    @property
+    def is_open(self) -> bool:
+        return True  # it needs no descriptor
+
     def size(self) -> int:
         return len(self._file.data)
 

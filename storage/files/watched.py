@@ -152,6 +152,10 @@ class _WatchedChangingFile:
     def wrote(self, _held: HeldFile) -> None:
         """No kernel does."""
 
+    @property
+    def is_open(self) -> bool:
+        return self._file.is_open
+
     def size(self) -> int:
         return self._file.size()
 

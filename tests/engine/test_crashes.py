@@ -19,7 +19,7 @@ SAMPLE = 8
 def outcomes(story: Story, work: Path, count: int) -> Iterator[Outcome]:
     run = recorded(story, work)
     states = list(crash_states(run.record))
-    assert len(states) > 50
+    assert len(states) > 40
     return (opened(run, each, work / str(i)) for i, each in enumerate(sample(states, count)))
 
 

@@ -1,7 +1,7 @@
 """The kernel of the appends that are made nearly always: checks, offsets, log and indexes.
 
-One batch, or as many as there are one behind the other: they are written at once, and so are their
-index entries. Layout: log-format F-4; rules: engine L-13.
+One batch, or as many as there are one behind the other: they are written at once. Their index
+entries are put where the log has them in memory. Layout: log-format F-4; rules: engine L-13.
 """
 
 from typing import Any, NamedTuple
@@ -54,8 +54,8 @@ _MAX_SEQUENCE = 2**31 - 1
 _MOST_CODEC = int(max(Codec))
 
 # how far an append got: nothing was changed; the batches have their offsets, and nothing is
-# written; they are in the log; their index entries are made, too
-NOT_PLAIN, READY, WRITTEN, DONE = range(4)
+# written; they are in the log, and their index entries in memory
+NOT_PLAIN, READY, DONE = range(3)
 
 
 class PlainAppend(NamedTuple):
@@ -67,9 +67,7 @@ class PlainAppend(NamedTuple):
     producers: int  # how many
     earliest_ms: int  # of a record, inclusive
     latest_ms: int  # likewise
-    log: int  # a descriptor, as those of the indexes; -1: nothing is to be written
-    offset_index: int
-    time_index: int
+    log: int  # a descriptor; -1: nothing is to be written
     # of how it is done, and of the log
     is_alone: int  # there has to be one batch, and nothing behind it
     is_made: int  # for the log: its records are what the log takes, and may be compressed
@@ -101,8 +99,6 @@ class PlainAppend(NamedTuple):
     _EARLIEST_MS,
     _LATEST_MS,
     _LOG,
-    _OFFSET_INDEX,
-    _TIME_INDEX,
     _IS_ALONE,
     _IS_MADE,
     _LEADER_EPOCH,
@@ -166,8 +162,8 @@ def append_plain(
 
     write: the address of pwrite. buffer: with batch_columns.SLACK_BYTES readable behind the
     batches. given: the fields of PlainAppend. offset_index, time_index: the entries in memory, and
-    room for more, which are put there, too. producers: rows of PlainProducer. taken: room for rows
-    of TakenBatch, one at least.
+    room for more, which are put there. producers: rows of PlainProducer. taken: room for rows of
+    TakenBatch, one at least.
     Returns how far it got, and with how many batches.
     """
     at: Any = given[_START]
@@ -238,17 +234,6 @@ def append_plain(
     start = given[_START]
     if must_write or not write_at(write, given[_LOG], given[_POSITION], buffer, start, at - start):
         return READY, count
-    at_offset, at_time = given[_OFFSETS] * OFFSET_ENTRY_BYTES, given[_TIMES] * TIME_ENTRY_BYTES
-    more_offsets = offsets * OFFSET_ENTRY_BYTES - at_offset
-    more_times = times * TIME_ENTRY_BYTES - at_time
-    if more_offsets and not write_at(
-        write, given[_OFFSET_INDEX], at_offset, offset_index, at_offset, more_offsets
-    ):
-        return WRITTEN, count
-    if more_times and not write_at(
-        write, given[_TIME_INDEX], at_time, time_index, at_time, more_times
-    ):
-        return WRITTEN, count
     given[_NEXT_OFFSET], given[_POSITION] = next_offset, position
     given[_SINCE_ENTRY], given[_OFFSETS], given[_TIMES] = since, offsets, times
     given[_LARGEST_MS], given[_LARGEST_OFFSET] = largest_ms, largest_offset

@@ -1,8 +1,8 @@
 """Many batches appended by one call, with one write for as many as are plain.
 
 Each is checked, gets its offsets, and is indexed as if it were appended by itself; what there is
-then, in memory and on disk, is the same. Batches that are not plain (`plain_append`) are appended
-one by one. Spec L-13, L-14, L-18.
+then in memory is the same, and so is what a flush leaves in the files. Batches that are not plain
+(`plain_append`) are appended one by one. Spec L-13, L-14, L-18.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -77,8 +77,10 @@ class AppendedBatches(Sequence[LogAppendInfo]):
 class BatchAppendError(LogError):
     """One of several batches was refused, or could not be written; those before it are appended.
 
-    cause: what an append of it by itself raises. number: of the batch, from 0 on. position: where
-    it begins in what was to be appended. appended: what came of those before.
+    cause: what an append of it by itself raises. number: of the batch, from 0 on; where entries of
+    many batches could not be put in the index files, of the first one since the last write to the
+    `.log`. position: where it begins in what was to be appended. appended: what came of those
+    before.
     """
 
     def __init__(
@@ -148,8 +150,7 @@ class BatchAppends:
             self._note(taken[count - 1 : count], begins_at)
             return
         for number in range(count):
-            is_to_write = reached == kernels.READY
-            plain.go_on(is_to_write, run.room, number, self._how.leader_epoch)
+            plain.go_on(run.room, number, self._how.leader_epoch)
             self._note(taken[number : number + 1], begins_at)
 
     def _note(self, batches: Int64Array, begins_at: int) -> None:

@@ -2,22 +2,26 @@
 
 The file of a segment that is appended to is as long as segment.index.bytes allows, with zeros
 behind the entries in use; one that is opened again counts every slot as in use. The entries are
-kept in memory as the file has them, and each is written to it at once.
+kept in memory. Those that a kernel has put there, the rest, are written 512 at a time, and before
+the file is flushed, resized, cut off, renamed, closed, or written to otherwise. So `write_rest` is
+for who reads it by its name. What a process that is killed has not written, recovery makes anew.
 
 A file is opened when it is first needed: a segment that was never written to, read or flushed has
 none. Readers may be the first to need it, and a flush may come beside an append: so what opens,
-syncs, resizes and closes it excludes one another.
+syncs, resizes and closes it excludes one another. Which entries are written has a lock of its own,
+the inner one, which no sync holds: an append does not wait for a flush.
 
 Source: Kafka, AbstractIndex, LazyIndex; spec L-4.
 """
 
+from contextlib import suppress
 from struct import Struct
-from threading import RLock
+from threading import Lock, RLock
 from typing import NamedTuple
 
 import numpy as np
 
-from storage.files.files import ChangingFile, Files, HeldFile
+from storage.files.files import ChangingFile, Files
 from storage.log.engine.batches import Bytes
 from storage.log.engine.compiled import COMPILED
 from storage.log.engine.errors import BufferOverflowError, IllegalArgumentError
@@ -26,6 +30,7 @@ from storage.log.engine.moves import rename_if_there
 MAX_RELATIVE_OFFSET = 2**31 - 1
 _WARM_BYTES = 8192  # at the end of an index
 _LEAST_ROOM_BYTES = 256  # for entries, in memory
+_WRITTEN_AT_ONCE = 512  # entries: a write of one costs as much as one of hundreds
 
 
 class IndexFile:
@@ -38,8 +43,10 @@ class IndexFile:
         self._files, self.path = files, path
         self.base_offset, self.max_bytes = base_offset, max_bytes
         self.entries = self.max_entries = 0
+        self._written = 0  # of the entries: as many as the file has
         self.is_open = self._is_changed = False
         self._lock = RLock()
+        self._writing = Lock()  # of `entries`, what is written of them, and `_is_changed`
 
     def open(self, entry: Struct, is_read: bool = True) -> None:
         """Open the file, or create it with room for all the entries that it may get.
@@ -69,7 +76,8 @@ class IndexFile:
             raise
         self._file: ChangingFile = file
         self._entry = entry
-        self.entries, self.max_entries = used // entry.size, length // entry.size
+        self.entries = self._written = used // entry.size
+        self.max_entries = length // entry.size
         self._length, self._is_changed = length, is_new
         self.is_open = True
 
@@ -84,25 +92,27 @@ class IndexFile:
         self.data, self.array = data, np.frombuffer(data, np.uint8)
 
     def add(self, packed: Bytes) -> None:
-        """Put one entry or more behind the others."""
+        """Put one entry or more behind the others, also in the file."""
         at, end = self.size_bytes, self.size_bytes + len(packed)
         if end > self.max_entries * self._entry.size:
             raise BufferOverflowError(f"{self.path} has no room left")
-        self._is_changed = True
-        self._file.write(at, packed)
-        if end > len(self.data):
-            self._hold(self.data[:at].ljust(max(2 * end, _LEAST_ROOM_BYTES), b"\0"))
-        self.data[at:end] = packed
-        self.entries = end // self._entry.size
+        with self._writing:
+            self._write_rest()
+            self._write(at, packed)
+            if end > len(self.data):
+                self._hold(self.data[:at].ljust(max(2 * end, _LEAST_ROOM_BYTES), b"\0"))
+            self.data[at:end] = packed
+            self.entries = self._written = end // self._entry.size
 
     def put_behind(self, packed: Bytes) -> None:
         """Write bytes where the next entry begins, which are none: the next entry replaces them."""
-        self._is_changed = True
-        self._file.write(self.size_bytes, packed)
+        with self._writing:
+            self._write_rest()
+            self._write(self.size_bytes, packed)
 
-    def held(self) -> HeldFile:
-        """Keep the file open for a kernel that writes to it."""
-        return self._file.held(to_write=True)
+    def _write(self, position: int, data: Bytes) -> None:
+        self._is_changed = True
+        self._file.write(position, data)
 
     def make_room(self, more: int) -> None:
         """For so many more entries in memory, where the file takes them."""
@@ -112,18 +122,39 @@ class IndexFile:
             room = max(2 * needed, _LEAST_ROOM_BYTES)
             self._hold(self.data[: self.size_bytes].ljust(room, b"\0"))
 
-    def wrote(self, held: HeldFile) -> None:
-        """A kernel has written entries behind the others by what `held` gave."""
-        self._is_changed = True
-        self._file.wrote(held)
-
     def grew_to(self, entries: int) -> None:
-        """A kernel has put entries behind the others, in memory and in the file."""
+        """A kernel has put entries behind the others, in memory."""
         self.entries = entries
+
+    @property
+    def has_many_to_write(self) -> bool:
+        """So many are in memory alone that `write_rest` is due."""
+        return self.entries - self._written >= _WRITTEN_AT_ONCE
+
+    def write_rest(self) -> None:
+        """Write the entries that are in memory alone. After an OSError they still are."""
+        if self._written != self.entries:
+            with self._writing:  # a flush may come beside an append
+                self._write_rest()
+
+    def _write_rest(self) -> None:
+        written, entries = self._written, self.entries
+        if written != entries:
+            size = self._entry.size
+            self._write(written * size, self.data[written * size : entries * size])
+            self._written = entries
+
+    def settle(self) -> None:
+        """Write the rest before the file gets another name. What is wrong with the disk is told by
+        the next flush, which tries it again; on a full one a log can still be deleted."""
+        with suppress(OSError):
+            self.write_rest()
 
     def keep(self, entries: int) -> None:
         """Forget the entries behind the first ones; the file stays as it is."""
-        self.entries = entries
+        with self._writing:
+            self._write_rest()  # in Kafka they are there, and stay
+            self.entries = self._written = entries
 
     def resize(self, size_bytes: int, keeps_file: bool = False) -> bool:
         """Give the file another length, in whole entries; tell whether it had another.
@@ -134,6 +165,7 @@ class IndexFile:
             return self._resize(size_bytes, keeps_file)
 
     def _resize(self, size_bytes: int, keeps_file: bool) -> bool:
+        self.write_rest()  # to the file as it was opened before
         rounded = size_bytes - size_bytes % self._entry.size
         if rounded == self._length:
             return False
@@ -162,9 +194,16 @@ class IndexFile:
         self.resize(self.max_bytes)
 
     def flush(self) -> None:
+        """Sync it, with all entries of before."""
         with self._lock:
-            self._file.sync()
-            self._is_changed = False
+            with self._writing:
+                self._write_rest()
+                self._is_changed = False  # before: what is written meanwhile is not synced
+            try:
+                self._file.sync()
+            except BaseException:
+                self._is_changed = True
+                raise
 
     def close(self) -> None:
         """Trim, flush and close it, if it was opened.
@@ -179,15 +218,20 @@ class IndexFile:
                 self.close_handle()
 
     def close_handle(self) -> None:
+        """Close it as it is. What is closed without a flush is promised to nobody: the rest is
+        written where the file is open by now, and the disk takes it."""
         with self._lock:
             if self.is_open:
-                self.is_open = False
+                if self._file.is_open:
+                    self.settle()
+                self.is_open, self._written = False, self.entries
                 self._file.close()
 
     def rename(self, path: str) -> None:
         """Give it another name. A file that was not needed yet need not be there."""
         before, self.path = self.path, path
         if self.is_open:
+            self.settle()
             self._files.rename(before, path)
         else:
             rename_if_there(self._files, before, path)

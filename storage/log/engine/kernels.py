@@ -7,7 +7,7 @@ batch decide. They stand here together so that one import loads them.
 
 from storage.kernels.positional_read import pread_address
 from storage.kernels.positional_write import pwrite_address
-from storage.log.engine.append_kernel import DONE, NOT_PLAIN, READY, WRITTEN, append_plain
+from storage.log.engine.append_kernel import DONE, NOT_PLAIN, READY, append_plain
 from storage.log.engine.find_kernels import (
     ENDED,
     FOUND,
@@ -29,7 +29,6 @@ __all__ = (
     "NOT_PLAIN",
     "READY",
     "UNKNOWN",
-    "WRITTEN",
     "RecoveryLimits",
     "append_plain",
     "find_place",

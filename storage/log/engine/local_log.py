@@ -225,6 +225,12 @@ class LocalLog:
             segment.sync()
         self.sync_names()
 
+    def write_indexes(self) -> None:
+        """Write the index entries that are in memory alone: only the active segment has some, but
+        where writing them has failed."""
+        for segment in self.segments:
+            segment.write_indexes()
+
     def sync_names(self) -> None:
         """Sync which files there are."""
         if self.files.is_directory(self.place.path):

@@ -147,10 +147,10 @@ class Log:
         other; no other append comes between them. Bytes of a batch that is cut short at the end
         are left.
 
-        The log, its files and its producers are as after those appends, but many batches take one
-        write. Raise BatchAppendError where a batch is refused or cannot be written: those before it
-        are appended. Where the disk fails, bytes of the batch and of later ones may be in the
-        `.log`, behind the end of the log: a log that is opened then may find whole ones there.
+        The log and its producers are as after those appends, once it is flushed its files, too; but
+        many batches take one write. Raise BatchAppendError where a batch is refused or cannot be
+        written: those before it are appended. Where the disk fails, the batch and later ones may be
+        in the `.log`, behind the end of the log: one that is opened then may find them there.
         """
         with self._lock:
             return BatchAppends(self._plain_appends, self.append_as_leader, request).append(data)
@@ -284,6 +284,11 @@ class Log:
         """Sync the files that there are. `flush` makes more, and moves the recovery point."""
         self._local.directory.guarded("flushing", self._local.sync)
 
+    def write_indexes(self) -> None:
+        """Write the index entries that are in memory alone, for who reads the files by name."""
+        with self._lock:
+            self._local.directory.reported("writing indexes", self._local.write_indexes)
+
     def increment_log_start(self, offset: int) -> bool:
         """Let the log begin later, at most at the high watermark; whether it does."""
         with self._lock:
@@ -378,8 +383,7 @@ class Log:
         """
         with self._lock:
             self._local.directory.guarded(
-                f"renaming {self.path}",
-                lambda: partition_dir.rename(self._parts, name, goes_on),
+                f"renaming {self.path}", lambda: partition_dir.rename(self._parts, name, goes_on)
             )
 
     def delete(self) -> None:

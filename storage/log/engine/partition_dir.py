@@ -4,6 +4,7 @@ Source: Kafka, UnifiedLog.renameDir, delete; spec L-24.3, L-24.4.
 """
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 
 from storage.file_names import DELETED
@@ -19,6 +20,8 @@ def rename(parts: LogParts, name: str, goes_on: bool) -> None:
     """
     local = parts.local
     path = os.path.join(os.path.dirname(local.place.path), name)
+    with suppress(OSError):  # told by the next flush; on a full disk a log can still be deleted
+        local.write_indexes()
     local.files.rename(local.place.path, path)
     local.files.sync_directory(os.path.dirname(path))
     local.place = replace(local.place, path=path)

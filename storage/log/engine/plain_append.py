@@ -2,9 +2,9 @@
 
 Such batches (`append_kernel`) get their offsets and go to the end of the log; they are without a
 producer, or the next ones of a producer that has nothing else to be looked at. The kernel writes
-them, and their index entries, where nothing else is to be done; else the rest is done here. All
-other appends, and all where the kernels are not loaded, are left to `appending`, which does the
-same step by step. Source: as there; spec L-13, L-14, L-18.
+them, and indexes them, where nothing else is to be done; else the rest is done here. All other
+appends, and all where the kernels are not loaded, are left to `appending`, which does the same step
+by step. Source: as there; spec L-13, L-14, L-18.
 
 What the kernel has to know of the log takes longer to tell than it takes to append a small batch.
 So it is kept from one append to the next, for as long as nothing else has changed the log.
@@ -43,14 +43,6 @@ _LAST_OFFSET = 2  # in a row of append_kernel.TakenBatch
 _CODECS = tuple(Codec(number) for number in range(max(Codec) + 1))
 
 
-class Files(NamedTuple):
-    """Of a segment, for a kernel to write to."""
-
-    log: HeldFile
-    offset_index: HeldFile
-    time_index: HeldFile
-
-
 class Run(NamedTuple):
     """Batches in the room of a thread, and how they are appended."""
 
@@ -59,9 +51,6 @@ class Run(NamedTuple):
     end: int
     is_alone: bool  # there has to be one batch, and nothing behind it
     how: AppendRequest
-
-
-_NONE = Files(NOT_HELD, NOT_HELD, NOT_HELD)
 
 
 class PlainAppends:
@@ -126,10 +115,10 @@ class PlainAppends:
         self.producers.forget()
         if not self.producers.put_all(room):
             return None
-        files = self._files_of(local.segments.active, how.leader_epoch, is_told)
+        log = self._held_log(local.segments.active, how.leader_epoch, is_told)
         if not is_told:
-            self._tell(how, files, is_alone=True)
-        reached, count = self._append(kernels, room, 0, size, files)
+            self._tell(how, log, is_alone=True)
+        reached, count = self._append(kernels, room, 0, size, log)
         if not count:
             return None
         batch = row_of(room, 0)
@@ -137,20 +126,20 @@ class PlainAppends:
             self._follow(batch[_LAST_OFFSET] + 1)
             self._end = local.end
         else:
-            self.go_on(reached == kernels.READY, room, 0, how.leader_epoch)
+            self.go_on(room, 0, how.leader_epoch)
         return info_of(batch, self._parts.marks.log_start)
 
     def run(self, kernels: ModuleType, run: Run) -> tuple[int, int]:
         """Let a kernel append batches, as far as they are plain. Returns how far it got with how
         many of them: `follow` has to be called next if they are DONE, else `go_on` for each."""
         segment = self._local.segments.active
-        files = self._files_of(segment, run.how.leader_epoch, is_told=False)
-        if files is not _NONE:
+        log = self._held_log(segment, run.how.leader_epoch, is_told=False)
+        if log is not NOT_HELD:
             most = 1 + (run.end - run.start) // (segment.index_interval_bytes + 1)
             segment.offset_index.file.make_room(most)
             segment.time_index.file.make_room(most)
-        self._tell(run.how, files, is_alone=False)
-        return self._append(kernels, run.room, run.start, run.end, files)
+        self._tell(run.how, log, is_alone=False)
+        return self._append(kernels, run.room, run.start, run.end, log)
 
     def follow(self, room: Scratch, count: int) -> None:
         """The log ends behind so many batches in the room. A flush may be due to the last one, and
@@ -170,18 +159,15 @@ class PlainAppends:
             and not (local.is_closed or local.directory.is_offline)
         )
 
-    def _files_of(self, segment: LogSegment, epoch: int, is_told: bool) -> Files:
-        """Those of a segment that the kernel may need, if all that an append has to do is to write
-        to them."""
-        offsets, times = segment.offset_index.file, segment.time_index.file
+    def _held_log(self, segment: LogSegment, epoch: int, is_told: bool) -> HeldFile:
+        """The `.log` that the kernel writes to, if an append has nothing else to do but to index
+        it."""
         if not is_told and not self._is_written_to(segment, epoch):
-            return _NONE
+            return NOT_HELD
         try:
-            if is_told and segment.bytes_since_entry <= segment.index_interval_bytes:
-                return Files(segment.log.held(True), NOT_HELD, NOT_HELD)
-            return Files(segment.log.held(True), offsets.held(), times.held())
+            return segment.log.held(to_write=True)
         except OSError:  # whoever writes meets it again; what is refused before does not
-            return _NONE
+            return NOT_HELD
 
     def _is_written_to(self, segment: LogSegment, epoch: int) -> bool:
         """Whether appends to a segment have made what a kernel does not."""
@@ -194,14 +180,14 @@ class PlainAppends:
             and segment.time_index.file.is_open
         )
 
-    def _tell(self, how: AppendRequest, files: Files, is_alone: bool) -> None:
+    def _tell(self, how: AppendRequest, log: HeldFile, is_alone: bool) -> None:
         """Put the fields of `append_kernel.PlainAppend` where the kernel takes them from, but for
-        those of each append. files: none, where the kernel is to write nothing."""
+        those of each append. log: not held, where the kernel is to write nothing."""
         local = self._local
         segment = local.segments.active
         offsets, times = segment.offset_index.file, segment.time_index.file
         largest = _NO_TIME
-        if files is not _NONE:  # else the time index may not be there, and is not made for this
+        if log is not NOT_HELD:  # else the time index may not be there, and is not made for this
             largest = segment.largest_so_far
         self._end, self._starts, self._how = None, self._epochs.starts, how
         self._told.tell(
@@ -228,13 +214,12 @@ class PlainAppends:
         )
 
     def _append(
-        self, kernels: ModuleType, room: Scratch, start: int, end: int, files: Files
+        self, kernels: ModuleType, room: Scratch, start: int, end: int, log: HeldFile
     ) -> tuple[int, int]:
         """Let a kernel append what is in the room from start to end."""
         local, told = self._local, self._told
         segment, now_ms = local.segments.active, local.place.clock()
         offsets, times = segment.offset_index.file, segment.time_index.file
-        log, of_offsets, of_times = files
         told.tell_of_one(
             start,
             end,
@@ -242,8 +227,6 @@ class PlainAppends:
             now_ms - self._before_ms,
             now_ms + self._after_ms,
             log.descriptor,
-            of_offsets.descriptor,
-            of_times.descriptor,
         )
         reached, count = kernels.append_plain(
             kernels.pwrite_address(),
@@ -255,37 +238,27 @@ class PlainAppends:
             room.batches,
         )
         if reached == kernels.DONE:
-            self._took(segment, files)
+            self._took(segment, log)
             self.producers.follow(room, 0, count)
-        elif reached == kernels.WRITTEN:
-            local.directory.reported("appending", lambda: segment.log.wrote(log))
         return reached, count
 
-    def _took(self, segment: LogSegment, files: Files) -> None:
-        """A kernel has written to the files of a segment, and knows where that ends now."""
+    def _took(self, segment: LogSegment, log: HeldFile) -> None:
+        """A kernel has written to the log of a segment, and knows where that ends now."""
         _, size, since, largest_ms, largest_offset, offsets, times = self._told.changed()
-        largest = LargestTimestamp(largest_ms, largest_offset)
         try:
-            segment.log.wrote(files.log)
-            if offsets != segment.offset_index.file.entries:
-                segment.offset_index.file.wrote(files.offset_index)
-            if times != segment.time_index.file.entries:
-                segment.time_index.file.wrote(files.time_index)
+            segment.log.wrote(log)
+            segment.took(size, since, LargestTimestamp(largest_ms, largest_offset), offsets, times)
         except OSError as error:
             raise self._local.directory.failed("appending", error) from error
-        segment.took(size, since, largest, offsets, times)
 
-    def go_on(self, is_to_write: bool, room: Scratch, number: int, leader_epoch: int) -> None:
-        """Do what a kernel has left to do of the batch in the room that has a number: as
-        `appending.append` does it, in the same order. is_to_write: nothing of it was written."""
+    def go_on(self, room: Scratch, number: int, leader_epoch: int) -> None:
+        """Append the batch in the room that has a number, of which a kernel has written nothing: as
+        `appending.append` does it, in the same order."""
         parts = self._parts
         start, end, last, max_timestamp, records, *_ = row_of(room, number)
         incoming = IncomingBytes(end - start, max_timestamp, last)
 
         def action() -> None:
-            if not is_to_write:
-                parts.local.segments.active.wrote_one(incoming)
-                return
             first = last - records + 1
             parts.epochs.assign(leader_epoch, first)
             segment = parts.local.segments.active

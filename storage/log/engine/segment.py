@@ -169,19 +169,22 @@ class LogSegment:
             self.bytes_since_entry = 0
         self.bytes_since_entry += size_bytes
 
-    def wrote_one(self, incoming: IncomingBytes) -> None:
-        """As append_one, of a batch that a kernel has put into the log, and into no index."""
-        self.log.size_bytes += incoming.size_bytes
-        self._index(incoming, self.log.size_bytes - incoming.size_bytes)
-
     def took(
         self, size_bytes: int, since_entry: int, largest: LargestTimestamp, offsets: int, times: int
     ) -> None:
-        """A kernel has put batches into the log, and entries into the indexes, up to so many."""
+        """A kernel has put batches into the log, and entries into the indexes in memory, up to so
+        many. All that is noted, also where writing them fails."""
         self.log.size_bytes, self.bytes_since_entry = size_bytes, since_entry
         self._largest = largest
         self.offset_index.file.grew_to(offsets)
         self.time_index.grew_to(times)
+        if self.offset_index.file.has_many_to_write:  # the time index gets no more
+            self.write_indexes()
+
+    def write_indexes(self) -> None:
+        """Write the index entries that are in memory alone."""
+        self.offset_index.file.write_rest()
+        self.time_index.file.write_rest()
 
     def note_time(self, timestamp_ms: int, last_offset: int) -> None:
         """Of a batch, by its last offset."""
@@ -383,7 +386,7 @@ class LogSegment:
             raise failed[0]
 
     def close_handles(self) -> None:
-        """Close all files as they are."""
+        """Close all files without a flush."""
         self.log.close_handle()
         self.offset_index.file.close_handle()
         self.time_index.file.close_handle()

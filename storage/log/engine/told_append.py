@@ -8,7 +8,7 @@ import numpy as np
 
 from storage.log.engine.scratch import Scratch
 
-_OF_ONE = Struct("=8q")  # the fields of append_kernel.PlainAppend: of one append
+_OF_ONE = Struct("=6q")  # the fields of append_kernel.PlainAppend: of one append
 _OF_LOG = Struct("=20q")  # the others
 _CHANGED = Struct("=7q")  # what of those is as after the append
 _FIELDS = (_OF_ONE.size + _OF_LOG.size) // 8

@@ -167,7 +167,7 @@ class LogManager:
         return next((error for error in errors if error is not None), None)
 
     def let_go(self) -> None:
-        """Close all files as they are and give the locks back, as if the process had ended."""
+        """Close all files without a flush and give the locks back, as if the process had ended."""
         self._stop()
         self._release()
 
@@ -177,8 +177,7 @@ class LogManager:
 
     def _release(self) -> None:
         """The next start begins with nothing."""
-        for log in self._managed.found.every_log():
-            log.close_handlers()
+        self._managed.close_files()
         self._managed = ManagedLogs(replace(self._options, topic_settings=self._managed.settings))
         for path in list(self._locks):
             self._unlock(path)

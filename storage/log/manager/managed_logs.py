@@ -24,8 +24,8 @@ class ManagedLogs:
 
     def __init__(self, options: ManagerOptions) -> None:
         self.tasks = OwnTasks(options.scheduler)
-        files = pooled(options.files, options.max_open_files)
-        self.options = replace(options, scheduler=self.tasks, files=files)
+        self._files = pooled(options.files, options.max_open_files)
+        self.options = replace(options, scheduler=self.tasks, files=self._files)
         self.settings = {topic: dict(s) for topic, s in options.topic_settings.items()}
         self.directories: list[LogDirectory] = []
         self.found = FoundLogs()
@@ -55,6 +55,14 @@ class ManagedLogs:
     def used(self) -> list[Log]:
         """The logs and the copies of those that are moved."""
         return [*self.found.current.values(), *self.found.future.values()]
+
+    def close_files(self) -> None:
+        """Close all that are in the directories without a flush, also those of segments and logs
+        that were to be deleted later."""
+        for log in self.found.every_log():
+            log.close_handlers()
+        for directory in self.directories:
+            self._files.forget_below(directory.path)
 
     def live(self) -> list[LogDirectory]:
         return [directory for directory in self.directories if directory.is_live]

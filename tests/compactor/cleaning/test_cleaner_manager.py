@@ -3,7 +3,6 @@
 import errno
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,7 @@ from tests.support.made_log import (
     record,
     round_of,
 )
+from tests.support.open_files import open_below
 from tests.support.reference_batch import HORIZON, ReferenceBatch, decode, encode
 from tests.support.worked_example import AFTER_ROUND_1, AFTER_ROUND_2, SOURCE
 
@@ -113,15 +113,7 @@ def test_or_when_a_checkpoint_needs_it(
 def deleted_and_open(directory: Path) -> set[str]:
     """Files from there that this process has open, as Linux names them. Elsewhere a test before
     may have left some that the next collection of garbage closes."""
-    found = set()
-    for number in os.listdir("/proc/self/fd"):
-        with suppress(FileNotFoundError):
-            found.add(os.readlink(f"/proc/self/fd/{number}"))
-    return {
-        path
-        for path in found
-        if path.startswith(str(directory)) and path.endswith(f"{DELETED} (deleted)")
-    }
+    return {path for path in open_below(directory) if path.endswith(f"{DELETED} (deleted)")}
 
 
 def test_merged_segments_leave_nothing_but_the_new_one(local: LocalRound, tmp_path: Path) -> None:

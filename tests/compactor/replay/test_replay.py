@@ -2,10 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from compactor.command_line.cli import main
+from storage.files.local import LOCAL
+from tests.engine.replays import kernels_used, replayed
 
 SCRIPT = """{"op":"config","segment.bytes":"1000","index.interval.bytes":"100"}
 
@@ -66,3 +69,28 @@ def test_a_directory_with_anything_in_it_is_refused(
     assert main(["log", "replay", str(script), str(tmp_path)]) == 2
     assert "is not empty" in capsys.readouterr().err
     assert {path.name for path in tmp_path.iterdir()} == {"script.jsonl"}
+
+
+APPENDS = [{"op": "append", "records": [{"k": "a", "v": "1"}]}] * 9
+ONE_LOG = [{"op": "config", "index.interval.bytes": "1"}, {"op": "open"}, *APPENDS]
+MANY_LOGS = [
+    {"op": "manager"},
+    {"op": "config", "index.interval.bytes": "1"},
+    {"op": "startup"},
+    {"op": "create", "log": "t-0"},
+    *APPENDS,
+]
+
+
+@pytest.mark.parametrize("script", [ONE_LOG, MANY_LOGS], ids=["one log", "many logs"])
+def test_the_files_of_an_open_log_are_told_as_kafka_has_them(
+    script: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """L-4: with their index entries, which an append without kernels writes at once."""
+    told = []
+    for with_kernels in (False, True):
+        with kernels_used(with_kernels):
+            lines = [*script, {"op": "files"}]
+            told.append(replayed(LOCAL, str(tmp_path / str(with_kernels)), lines))
+    assert any(file["name"].endswith(".index") for file in told[0][-1]["result"])
+    assert told[1] == told[0]

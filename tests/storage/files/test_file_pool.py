@@ -1,8 +1,6 @@
 """A pool of open files: how many are open, which is closed, and what outlives that."""
 
-import contextlib
 import errno
-import os
 import threading
 from pathlib import Path
 
@@ -13,15 +11,7 @@ from storage.files.files import ChangingFile
 from storage.files.local import LOCAL
 from storage.files.memory import MemoryFiles
 from storage.files.watched import Operation, WatchedFiles
-
-
-def descriptors_below(path: Path) -> int:
-    """How many descriptors of this process lead to files below a directory."""
-    found = []
-    for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-            found.append(os.readlink(f"/proc/self/fd/{name}"))
-    return sum(target.startswith(f"{path}/") for target in found)
+from tests.support.open_files import open_below
 
 
 def made(pool: FilePool, directory: Path, count: int) -> list[ChangingFile]:
@@ -40,11 +30,11 @@ def test_no_more_are_open_than_may_be(tmp_path: Path) -> None:
         for number, file in enumerate(files):
             assert file.read(0, 100) == bytes([number]) * 10 + bytes(range(turn))
             file.write(10 + turn, bytes([turn]))
-            assert pool.open_count == descriptors_below(tmp_path) <= 5
+            assert pool.open_count == len(open_below(tmp_path)) <= 5
     for file in files:
         file.close()
         file.close()
-    assert pool.open_count == descriptors_below(tmp_path) == 0
+    assert pool.open_count == len(open_below(tmp_path)) == 0
 
 
 def test_what_is_used_again_and_again_stays_open(tmp_path: Path) -> None:
@@ -127,7 +117,7 @@ def test_a_file_without_a_name_stays_open(tmp_path: Path) -> None:
     assert read == [b"\0", b"\1", b"\2", b"\3"]
     for file in (removed, below, replaced, last, *others):
         file.close()
-    assert pool.open_count == descriptors_below(tmp_path) == 0
+    assert pool.open_count == len(open_below(tmp_path)) == 0
 
 
 def test_a_file_that_was_closed_is_not_opened_again(tmp_path: Path) -> None:
@@ -143,6 +133,24 @@ def test_what_a_name_leads_to_is_told_when_it_is_opened() -> None:
     with pytest.raises(FileNotFoundError):
         pool.open_to_change("/missing")
     assert pool.open_count == 0
+
+
+def test_all_files_below_a_directory_are_closed_for_good(tmp_path: Path) -> None:
+    """Those that are open, those that the pool has closed meanwhile, and those without a name."""
+    for name in ("t-0", "t-0/sub", "t-01"):
+        (tmp_path / name).mkdir()
+    pool = FilePool(LOCAL, 3)
+    below = [*made(pool, tmp_path / "t-0", 4), *made(pool, tmp_path / "t-0/sub", 2)]
+    pool.remove(str(tmp_path / "t-0/0"))
+    beside = made(pool, tmp_path / "t-01", 1)
+    pool.forget_below(str(tmp_path / "t-0"))
+    assert open_below(tmp_path / "t-0") == []
+    for file in below:
+        with pytest.raises(OSError, match="closed"):
+            file.read(0, 1)
+        file.close()
+    assert beside[0].read(0, 1) == b"\0"
+    beside[0].close()
 
 
 def test_a_reader_is_never_left_without_its_file(tmp_path: Path) -> None:
@@ -161,7 +169,7 @@ def test_a_reader_is_never_left_without_its_file(tmp_path: Path) -> None:
                 if turn % 20 == 0:
                     files[own].write(10, turn.to_bytes(4))
                     assert files[own].read(10, 4) == turn.to_bytes(4)
-                    most = max(most, descriptors_below(tmp_path))
+                    most = max(most, len(open_below(tmp_path)))
         except BaseException as error:
             errors.append(error)
 
@@ -174,7 +182,7 @@ def test_a_reader_is_never_left_without_its_file(tmp_path: Path) -> None:
     assert most <= 2 + 4  # and one more for each call that is under way
     for file in files:
         file.close()
-    assert descriptors_below(tmp_path) == 0
+    assert len(open_below(tmp_path)) == 0
 
 
 def test_how_many_is_asked_for_once() -> None:

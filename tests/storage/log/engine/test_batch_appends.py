@@ -20,7 +20,7 @@ from storage.file_names import file_name
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log import Log, LogOptions
-from storage.log.engine import batch_appends
+from storage.log.engine import batch_appends, index_file
 from storage.log.engine.appending import BY_CLIENT, AppendRequest
 from storage.log.engine.batch_appends import BatchAppendError
 from storage.log.engine.batches import in_memory
@@ -80,6 +80,7 @@ def told_of(log: Log, path: Path, infos: list[str]) -> Told:
             for s in log.segments
         ],
     ]
+    log.write_indexes()
     files = {file.name: file.read_bytes() for file in path.iterdir()}
     try:
         log.close()
@@ -256,32 +257,69 @@ def records_after_a_crash(path: Path) -> list[Record]:
     return found
 
 
+def in_memory_of(segment: LogSegment) -> list[object]:
+    times, found = segment.time_index, map(segment.translate, range(40))
+    return [
+        segment.size_bytes,
+        segment.offset_index.entries,
+        times.file.entries,
+        times.last,
+        *found,
+    ]
+
+
 @pytest.mark.parametrize("failing", ["the offset index", "the time index"])
 def test_an_index_that_fails_takes_nothing_from_the_log(
     failing: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The bytes may all be there: what is appended is, and what is found then is sound."""
+    """The bytes are all there: what is appended is, and what is found then is sound. In memory it
+    is as if the index had not failed."""
     path = tmp_path / "t-0"
+    monkeypatch.setattr(index_file, "_WRITTEN_AT_ONCE", 8)
     with kernels_used(True):
+        with opened(path, SMALL) as log:
+            log.append_batches_as_leader(b"".join(ONE))
+            sound = in_memory_of(log.segments[0])
         log = opened(path, SMALL)
         log.append_batches_as_leader(b"".join(ONE[:9]))
         segment = log.segments[0]
         file = (segment.offset_index if "offset" in failing else segment.time_index).file
-
-        def write(*_: object) -> None:
-            raise OSError(errno.EIO, os.strerror(errno.EIO), file.path)
-
-        monkeypatch.setattr(file, "add", write)
-        refusing = os.open(os.devnull, os.O_RDONLY)
-        monkeypatch.setattr(file, "held", lambda: Refusing(refusing))
+        monkeypatch.setattr(file, "_write", refuse)
         with pytest.raises(BatchAppendError) as found:
             log.append_batches_as_leader(b"".join(ONE[9:]))
-        os.close(refusing)
-        end = log.log_end_offset
-        assert end == 9 + found.value.number == 9 + len(found.value.appended)
-        assert 9 < end < 40
+        assert isinstance(found.value.cause, KafkaStorageError)
+        assert (found.value.number, found.value.position) == (0, 0)  # they are one write
+        assert len(found.value.appended) == 0
+        assert log.log_end_offset == 9
+        assert in_memory_of(segment) == sound
+        with pytest.raises(KafkaStorageError, match="offline"):
+            log.append_as_leader(ONE[0])
         log.close_handlers()
-        assert len(records_after_a_crash(path)) >= end
+        assert len(records_after_a_crash(path)) == 40
+
+
+def refuse(*_: object) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_one_append_at_a_time_those_before_an_index_fails_are_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "t-0"
+    monkeypatch.setattr(index_file, "_WRITTEN_AT_ONCE", 8)
+    with kernels_used(True):
+        log = opened(path, SMALL)
+        for data in ONE[:9]:
+            log.append_as_leader(data)
+        monkeypatch.setattr(log.segments[0].time_index.file, "_write", refuse)
+        done = 9
+        with pytest.raises(KafkaStorageError):
+            for data in ONE[9:]:
+                log.append_as_leader(data)
+                done += 1
+        assert 9 < done == log.log_end_offset < 39
+        log.close_handlers()
+        assert len(records_after_a_crash(path)) == done + 1  # its bytes are in the `.log`
 
 
 @pytest.mark.parametrize("with_kernels", [False, True])
@@ -335,12 +373,6 @@ def test_offsets_go_up_to_the_highest_that_another_can_follow(start: int, tmp_pa
     assert told[0] == told[1]
 
 
-class Refusing(NamedTuple):
-    """A descriptor that is open for reading alone takes nothing."""
-
-    descriptor: int
-
-
 def test_what_was_flushed_before_a_call_outlives_a_crash_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -354,11 +386,13 @@ def test_what_was_flushed_before_a_call_outlives_a_crash_in_it(
         log.flush(force=True)
         before = {file.name: file.read_bytes() for file in path.iterdir()}
         log.append_batches_as_leader(b"".join(ONE[9:]))
+        log.write_indexes()
         after = {file.name: file.read_bytes() for file in path.iterdir()}
         log.close_handlers()
         name, counts = file_name(0, ".log"), set[int]()
         assert before.keys() == after.keys()
         assert all(len(before[index]) == len(after[index]) for index in before if index != name)
+        assert sum(before[file] != after[file] for file in before) == 3
         for _ in range(40):
             end = chance.choice((9 * SIZE, 40 * SIZE, chance.randrange(9 * SIZE, 40 * SIZE)))
             lost = chance.choice((end, chance.randrange(9 * SIZE, 40 * SIZE)))

@@ -20,7 +20,7 @@ from storage.log.engine.time_index_file import ENTRY
 from tests.engine.replays import kernels_used
 
 NOW_MS = 1_700_000_000_000
-STOPS_AT, OF_LOG = 13, 8  # places in append_kernel.PlainAppend
+STOPS_AT, OF_LOG = 11, 6  # places in append_kernel.PlainAppend
 BY_ANOTHER_LEADER = AppendRequest(leader_epoch=1)
 CONFIGS = (
     LogConfig(index_interval_bytes=100),
@@ -42,8 +42,8 @@ class Checked:
                 return False
             before, end = numbers(plain), plain._end
             plain._take(plain._local.config)
-            files = plain._files_of(plain._local.segments.active, how.leader_epoch, False)
-            plain._tell(how, files, is_alone=True)
+            log = plain._held_log(plain._local.segments.active, how.leader_epoch, False)
+            plain._tell(how, log, is_alone=True)
             assert numbers(plain) == before
             plain._end = end
             self.kept += 1

@@ -26,6 +26,7 @@ from storage.log.engine.scheduler import ManualScheduler
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
 from storage.log.manager.manager_options import BY_HAND, INITIAL_TASK_DELAY_MS, TaskIntervals
 from tests.storage.log.engine.batches_for_tests import batch
+from tests.support.open_files import open_below
 
 SPEC = Path(__file__).parents[4] / "docs" / "spec"
 INDEXED = ("index", "log", "timeindex")
@@ -297,6 +298,17 @@ def test_one_directory_given_twice_is_refused(tmp_path: Path) -> None:
     """L-26.1."""
     with pytest.raises(KafkaError, match="given twice"):
         LogManager([str(tmp_path), f"{tmp_path}/."]).start()
+
+
+def test_a_manager_that_is_closed_has_no_file_open(tmp_path: Path) -> None:
+    """Nor one of a segment that is to be deleted later, which a start does."""
+    options = ManagerOptions(scheduler=ManualScheduler(lambda: 0), intervals=BY_HAND)
+    with LogManager([str(tmp_path)], options) as manager:
+        log = manager.create(T0)
+        log.append_as_leader(batch(0, 1_700_000_000_000))
+        log.truncate_fully(10)
+        assert any(".deleted" in name for name in open_below(tmp_path))
+    assert open_below(tmp_path) == []
 
 
 def test_a_power_cut_at_any_moment_of_a_move_keeps_the_records(broker: Broker) -> None:
