@@ -157,10 +157,11 @@ class Piece(NamedTuple):
     of: int  # pieces of the group
     parts: tuple[Part, ...]
     first_part: int  # number of parts[0] among the parts of the log, as the verdicts know it
-    sources: tuple[Source, ...]  # of the whole group
+    sources: tuple[Source, ...]  # those of the group that the parts are of; of one piece, all
     txn_index_file: str = ""  # what its `.txnindex` is to be; "" where it is to have none
     changes_markers: bool = False  # whether a control batch of the group is not to be copied
     discardable_file: str = ""  # base offsets of control batches that may go; "" where none may
+    first_source: int = 0  # number of sources[0] among those of the group, as sections know it
 
 
 class MapEnd(NamedTuple):

@@ -58,7 +58,8 @@ def rewrite_sections(
             rewriter.counts.dropped += on_part.dropped
             rewriter.counts.dropped_fingerprints += on_part.dropped_fingerprints
         for section in part.sections:
-            of_section = _OfSection(piece.sources[section.segment], section, states)
+            source = piece.sources[section.segment - piece.first_source]
+            of_section = _OfSection(source, section, states)
             _rewrite_section(of_section, discardable, context.buffers, rewriter)
 
 

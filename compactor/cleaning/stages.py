@@ -246,7 +246,12 @@ class Stages:
 
     def _resolve(self, stage: str, plans: Sequence[LogPlan]) -> None:
         scans = {plan.log_id: self._scans[plan.log_id].parts for plan in plans}
-        logs = {log_id: parts for log_id, parts in scans.items() if parts}
+        logs = {
+            # each task is told of all parts of a log, and none asks for their sections
+            log_id: tuple(part._replace(sections=()) for part in parts)
+            for log_id, parts in scans.items()
+            if parts
+        }
         tasks = []
         for pairs in layout.resolve_tasks(list(logs.values()), self._cores):
             needed = dict.fromkeys(log_id for log_id, _ in pairs)

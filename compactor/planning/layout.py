@@ -225,19 +225,27 @@ def pieces_of(plan: LogPlan, parts: Sequence[Part], piece_bytes: int) -> list[Pi
             count *= PIECES_PER_TASK
         count = max(1, min(len(own), count))
         runs = deal_in_order(own, [part.log_bytes for _, part in own], count) or [[]]
-        pieces += [
-            Piece(
-                log_id=plan.log_id,
-                group=number,
-                number=i,
-                of=len(runs),
-                parts=tuple(part for _, part in run),
-                first_part=run[0][0] if run else 0,
-                sources=sources,
+        for i, run in enumerate(runs):
+            needed = _segments_of(run) if len(runs) > 1 else range(len(sources))
+            pieces.append(
+                Piece(
+                    log_id=plan.log_id,
+                    group=number,
+                    number=i,
+                    of=len(runs),
+                    parts=tuple(part for _, part in run),
+                    first_part=run[0][0] if run else 0,
+                    sources=sources[needed.start : needed.stop],
+                    first_source=needed.start,
+                )
             )
-            for i, run in enumerate(runs)
-        ]
     return pieces
+
+
+def _segments_of(run: Sequence[tuple[int, Part]]) -> range:
+    """The segments of their group that parts are of, and those between."""
+    numbers = [section.segment for _, part in run for section in part.sections]
+    return range(min(numbers, default=0), max(numbers, default=-1) + 1)
 
 
 def rewrite_tasks(

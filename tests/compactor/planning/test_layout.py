@@ -240,8 +240,25 @@ def test_large_groups_are_cut_into_pieces_between_parts() -> None:
         (1, 0, 1, 0, 0),  # a group without a batch is a piece too
         (2, 0, 1, 1, 4),
     ]
-    assert pieces[1].sources == sources_of(plan)[0]
     assert {p.log_id for p in pieces} == {3}
+
+
+def test_a_piece_of_several_is_told_of_the_segments_that_its_parts_are_of() -> None:
+    """Of all of them, in each piece, would be the square of their number."""
+    plan = plan_of([[100] * 5, [50, 50]])
+    of_segments = [(0, 1), (1,), (1, 3), (4,)]
+    parts = [
+        part_of(0, 100)._replace(sections=tuple(Section(s, 0, 1, 0, 0, 0, 0) for s in segments))
+        for segments in of_segments
+    ]
+    pieces = pieces_of(plan, [*parts, part_of(1, 50)], piece_bytes=100)
+    assert [p.first_source for p in pieces] == [0, 1, 1, 4, 0]
+    of_group = sources_of(plan)
+    assert pieces[0].sources == of_group[0][:2]
+    assert pieces[1].sources == of_group[0][1:2]
+    assert pieces[2].sources == of_group[0][1:4]  # what lies between, too
+    assert pieces[3].sources == of_group[0][4:]
+    assert pieces[4].sources == of_group[1]  # one piece is told of all
 
 
 @given(
