@@ -113,6 +113,7 @@ class Sides:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, kept: dict[str, int]) -> None:
         self.turns: list[str] = []
+        self.longer = ""  # the side that leaves a byte more
         self._kept, self._seconds = kept, itertools.count(1)
         for module, name in ((kafka_side, "kafka"), (cold_side, "cold"), (warm_side, "warm")):
             monkeypatch.setattr(module, "clean", getattr(self, f"_{name}"))
@@ -126,10 +127,11 @@ class Sides:
         return Sample(float(next(self._seconds)), 1.0)
 
     def _outcome(self, side: str) -> Outcome:
-        return OUTCOME._replace(records_kept=self._kept.get(side, 20))
+        kept = self._kept.get(side, 20)
+        return OUTCOME._replace(records_kept=kept, bytes_after=2000 + (side == self.longer))
 
     def _kafka(self, _log_dir: Path, warms_up: bool) -> kafka_side.KafkaTurn:
-        assert warms_up
+        assert warms_up == (not self.longer)
         return kafka_side.KafkaTurn(self._sample("kafka"), self._outcome("kafka"), len(self.turns))
 
     def _cold(self, *_: object, watch_memory: bool = False) -> cold_side.ColdTurn:
@@ -168,6 +170,18 @@ def test_a_side_that_leaves_something_else_stops_it(
 ) -> None:
     Sides(monkeypatch, {side: 21})
     with pytest.raises(BenchError, match=f"x: {side} left .*records_kept=21.*not .*kept=20"):
+        measure(setup(tmp_path), Workload("x", 1, 1, 1, 100))
+
+
+def test_only_many_rounds_may_leave_other_bytes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sides = Sides(monkeypatch, {})
+    sides.longer = "kafka"
+    measure(setup(tmp_path), Workload("x", 1, 1, 1, 100, many_rounds=True))
+    sides = Sides(monkeypatch, {})
+    monkeypatch.setattr(sides, "_outcome", lambda side: OUTCOME._replace(bytes_after=len(side)))
+    with pytest.raises(BenchError, match=r"x: cold left .*bytes_after=4.*not .*bytes_after=5"):
         measure(setup(tmp_path), Workload("x", 1, 1, 1, 100))
 
 
