@@ -15,6 +15,7 @@ from storage.file_names import LOG, file_name
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.log.engine.batches import Batch, in_memory
+from storage.log.engine.lazy_messages import whole
 from storage.log.log_dir import list_partition
 
 _CHUNK_BYTES = 1024 * 1024
@@ -105,7 +106,7 @@ class LogTail:
                     value=record.value,
                     headers=tuple((key.decode(errors="replace"), v) for key, v in record.headers),
                 )
-                for record in batch.records()
+                for record in map(whole, batch.records())
                 if record.offset >= self.next_offset
             ]
         self.next_offset = batch.last_offset + 1

@@ -62,6 +62,10 @@ class DecompressionError(LogCompactionError):
     """A payload cannot be decompressed. Whoever knows the file adds path and position."""
 
 
+class CutPayloadError(DecompressionError):
+    """A gzip payload ends too early."""
+
+
 def compress(codec: Codec, data: Bytes) -> bytes:
     """Return data as Kafka's writer leaves it with the codec's default level and block size."""
     return _COMPRESS[codec](data)
@@ -148,7 +152,7 @@ def _gunzip_into(data: Bytes, out: "ByteArray", at: int) -> int | None:
             left = len(inflate.unused_data) + len(inflate.unconsumed_tail)
             rest = rest[min(chunk_bytes, len(rest)) - left :]
         if not inflate.eof:
-            raise DecompressionError("gzip: the payload is cut short")
+            raise CutPayloadError("gzip: the payload is cut short")
         if rest[: len(_GZIP_MAGIC)] != _GZIP_MAGIC:
             return at
         chunk_bytes = _GZIP_CHUNK_BYTES

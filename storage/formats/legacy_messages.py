@@ -41,10 +41,6 @@ MIN_BYTES = tuple(FRAMING.size + head.size + 2 * LENGTH.size for head in HEADS)
 assert MIN_BYTES == (26, 34)
 
 
-class LengthError(CorruptFileError):
-    """A key or value that is longer than its message."""
-
-
 def is_legacy(data: Bytes) -> bool:
     """Whether the entry at the start of data is of format v0 or v1."""
     return len(data) > MAGIC_AT and data[MAGIC_AT] in (0, 1)
@@ -102,11 +98,6 @@ def check_crc(entry: Bytes, header: BatchHeader, path: str, position: int) -> No
         raise CorruptFileError(path, position, problem)
 
 
-def has_right_crc(message: Bytes) -> bool:
-    """Whether the bytes of a whole message match its CRC."""
-    return bool(FRAMING.unpack_from(message)[2] == crc32(memoryview(message)[MAGIC_AT:]))
-
-
 def decode_records(entry: Bytes, header: BatchHeader, path: str, position: int) -> list[Record]:
     """Return the records of a whole entry of any format, with absolute offsets and timestamps."""
     if header.magic == MAGIC:
@@ -115,7 +106,7 @@ def decode_records(entry: Bytes, header: BatchHeader, path: str, position: int) 
         return [_decode_message(entry, path, position)]
     inner = [
         (message[MAGIC_AT], _decode_message(message, path, position))
-        for message in messages_within(entry, header, path, position)
+        for message in _messages_within(entry, header, path, position)
     ]
     if not inner:
         raise CorruptFileError(path, position, "the wrapper holds no message")
@@ -135,7 +126,9 @@ def decode_records(entry: Bytes, header: BatchHeader, path: str, position: int) 
     ]
 
 
-def messages_within(entry: Bytes, header: BatchHeader, path: str, position: int) -> Iterator[bytes]:
+def _messages_within(
+    entry: Bytes, header: BatchHeader, path: str, position: int
+) -> Iterator[bytes]:
     """Yield the messages of a wrapper as they are. Their checksums are not looked at."""
     value = _decode_message(entry, path, position).value
     if value is None:
@@ -183,5 +176,5 @@ def _nullable(message: Bytes, at: int, path: str, position: int) -> tuple[bytes 
         return None, start
     if start + length > len(message):
         problem = f"{length} bytes expected, {len(message) - start} left in the message"
-        raise LengthError(path, position, problem)
+        raise CorruptFileError(path, position, problem)
     return bytes(message[start : start + length]), start + length

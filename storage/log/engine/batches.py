@@ -6,15 +6,14 @@ DefaultRecordBatch, AbstractLegacyRecordBatch; spec F-3, F-4, F-7, L-3.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from struct import Struct
 from typing import Protocol
 from zlib import crc32
 
-from storage.codecs.compression import Codec, DecompressionError, decompress
-from storage.errors import CorruptFileError, LogCompactionError
-from storage.formats import legacy_messages
+from storage.codecs.compression import Codec, CutPayloadError, decompress
+from storage.codecs.lz4_frame import with_header_checksum
+from storage.errors import LogCompactionError
 from storage.formats.batch_header import (
     BATCH_HEADER_BYTES,
     CHECKED_AT,
@@ -40,12 +39,14 @@ from storage.log.engine.errors import (
     BufferUnderflowError,
     CodecError,
     CorruptRecordError,
+    CutZipError,
     IllegalArgumentError,
     InvalidRecordError,
     KafkaError,
     ZipError,
     ZstdError,
 )
+from storage.log.engine.lazy_messages import LazyMessage, messages_within
 from storage.log.engine.strict_records import read_head, read_record, read_unpacked
 
 Bytes = bytes | bytearray | memoryview
@@ -186,45 +187,32 @@ class Batch:
                 f"{self._offset}, does not match its checksum"
             )
 
-    def records(self) -> Iterator[Record]:
-        """Yield the records, with their offsets and times. Raise InvalidRecordError at the first
-        that cannot be one, and where there are fewer or more bytes than records."""
+    def records(self) -> Iterator[Record | LazyMessage]:
+        """Give the records, with their offsets and times. Raise InvalidRecordError at the first
+        that cannot be one, and where there are fewer or more bytes than records. Keys and values of
+        old formats are looked at when they are asked for."""
         if self.is_legacy:
             return self._legacy_records()
         if self.codec is Codec.NONE:
             return self._v2_records()
         return iter(list(self._v2_records(read_unpacked)))  # Kafka reads them all before the first
 
-    def _legacy_records(self) -> Iterator[Record]:
-        with self._legacy_errors():
-            header = legacy_messages.decode_header(self.data, self.position, "")
-            found = legacy_messages.decode_records(self.data, header, "", self.position)
-        if self.magic == 1 and header.is_log_append_time:
-            found = [record._replace(timestamp=header.max_timestamp) for record in found]
-        return iter(found)
+    def _legacy_records(self) -> Iterator[LazyMessage]:
+        if self.codec is Codec.NONE:
+            return iter((LazyMessage(self._offset, self.data),))
+        if self.magic < 0 or self.codec is Codec.ZSTD:
+            raise InvalidRecordError(f"a wrapper of magic {self.magic}, codec {self.codec.name}")
+        value = LazyMessage(self._offset, self.data).value
+        if value is None:
+            raise InvalidRecordError("a wrapper without a value")
+        if self.codec is Codec.LZ4 and self.magic == 0:
+            value = with_header_checksum(value)  # it is wrong in v0 (F-8.4)
+        stamp_ms = self.max_timestamp if self.is_log_append_time else None
+        return messages_within(self._unpacked(value), self._offset, self.magic, stamp_ms)
 
-    def messages_within(self) -> list[bytes]:
-        """The messages of a wrapper as they are; none of a batch that is none."""
-        if not self.is_legacy or self.codec is Codec.NONE:
-            return []
-        with self._legacy_errors():
-            header = legacy_messages.decode_header(self.data, self.position, "")
-            return list(legacy_messages.messages_within(self.data, header, "", self.position))
-
-    @contextmanager
-    def _legacy_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except CorruptFileError as error:
-            if isinstance(error, legacy_messages.LengthError):
-                raise IllegalArgumentError(error.problem) from None
-            if isinstance(error.__cause__, DecompressionError):
-                raise _cannot_decompress(self.codec, error) from error
-            raise InvalidRecordError(error.problem) from None  # Kafka's has no cause either
-
-    def record_heads(self) -> Iterator[Record]:
-        """As `records`, with b"" for any key, and neither values nor headers."""
-        return self.records() if self.is_legacy else self._v2_records(read_head)
+    def record_heads(self) -> Iterator[Record | LazyMessage]:
+        """As `records`, of v2 with b"" for any key, and with neither values nor headers."""
+        return self._legacy_records() if self.is_legacy else self._v2_records(read_head)
 
     def _v2_records(self, read: _Read = read_record) -> Iterator[Record]:
         header = self.header
@@ -245,13 +233,17 @@ class Batch:
 
     def _payload(self) -> Bytes:
         payload = memoryview(self.data)[BATCH_HEADER_BYTES:]
+        return payload if self.codec is Codec.NONE else self._unpacked(bytes(payload))
+
+    def _unpacked(self, payload: bytes) -> bytes:
         codec = self.codec
-        if codec is Codec.NONE:
-            return payload
         try:
-            return decompress(codec, bytes(payload), "", self.position)
+            return decompress(codec, payload, "", self.position)
         except LogCompactionError as error:
-            raise _cannot_decompress(codec, error) from error
+            kind = {Codec.GZIP: ZipError, Codec.ZSTD: ZstdError}.get(codec, CodecError)
+            if isinstance(error.__cause__, CutPayloadError):
+                kind = CutZipError
+            raise kind(f"the records cannot be decompressed: {error}") from error
 
     def offset_of_max_timestamp(self) -> int | None:
         """The first record with the largest time of the batch; None if no record has it."""
@@ -263,11 +255,6 @@ class Batch:
 
 def _int32(number: int) -> int:
     return (number + 2**31) % 2**32 - 2**31
-
-
-def _cannot_decompress(codec: Codec, error: Exception) -> KafkaError:
-    kind = {Codec.GZIP: ZipError, Codec.ZSTD: ZstdError}.get(codec, CodecError)
-    return kind(f"the records cannot be decompressed: {error}")
 
 
 class _Memory:

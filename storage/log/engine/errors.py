@@ -57,6 +57,10 @@ class BufferOverflowError(LogError):
     """An index without any room left."""
 
 
+class IndexOutOfBoundsError(LogError):
+    """A field that would stand behind the end of its message."""
+
+
 class BufferUnderflowError(LogError):
     """Bytes that end too early."""
 
@@ -75,6 +79,12 @@ class ZipError(CodecError):
     """Likewise, of gzip."""
 
     kafka_name, kafka_cause = "KafkaException", "ZipException"
+
+
+class CutZipError(CodecError):
+    """Likewise, of gzip that ends too early."""
+
+    kafka_name, kafka_cause = "KafkaException", "EOFException"
 
 
 class ZstdError(CodecError):

@@ -19,6 +19,7 @@ from storage.log.engine.errors import (
     OutOfOrderSequenceError,
     TransactionCoordinatorFencedError,
 )
+from storage.log.engine.lazy_messages import whole
 from storage.log.engine.offsets import OffsetMetadata
 from storage.log.engine.producers import MAX_SEQUENCE, BatchMetadata, KnownProducer, Verification
 
@@ -72,7 +73,7 @@ class ProducerAppend:
         if not batch.is_control:
             self._append_data(batch, first or OffsetMetadata(batch.base_offset))
             return None
-        record = next(batch.records(), None)
+        record = next(map(whole, batch.records()), None)
         if record is None:  # what is left of a transaction that was cleaned away
             return None
         return self._append_marker(batch, record, transaction_version)

@@ -4,17 +4,13 @@ Offsets and times go into the buffer in place where Kafka does it in place; else
 made. Source: Kafka, LogValidator; spec L-13.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from storage.codecs.compression import Codec
-from storage.errors import CorruptFileError
-from storage.formats import legacy_messages
 from storage.formats.batch_header import (
     LEADER_EPOCH_AT,
     MAGIC,
-    MAGIC_AT,
     MAX_LAST_OFFSET,
     NO_TIMESTAMP,
 )
@@ -30,6 +26,7 @@ from storage.log.engine.errors import (
     UnsupportedForMessageFormatError,
     UnsupportedOperationError,
 )
+from storage.log.engine.lazy_messages import LazyMessage, lacks_key, whole
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.producer_append import AppendOrigin
 from storage.log.engine.rebuilding import BatchModel, rebuild, require_encodable, set_times
@@ -101,7 +98,7 @@ def _in_place(data: bytearray, batches: list[Batch], how: Validation) -> Validat
         _check_batch(batch, batches[0], how)
         largest_of_batch = NO_TIMESTAMP
         checks = _RecordChecks(batch, how)
-        for record in _records_of(batch, heads_only=True):
+        for record in batch.record_heads():
             checks.check(record)
             offset += 1
             if batch.magic > 0:
@@ -144,15 +141,19 @@ def _converted(batches: list[Batch], how: Validation) -> Validated:
     first = batches[0]
     if first.is_transactional and how.target_magic < MAGIC:
         raise IllegalArgumentError("a transaction in an old message format")
+    for batch in batches:  # Kafka first sums the sizes of all records up
+        for record in batch.records():
+            whole(record)
     kept: list[Record] = []
     offset = how.next_offset
     for batch in batches:
         _check_batch(batch, first, how)
         checks = _RecordChecks(batch, how)
-        for record in _records_of(batch):
+        for record in batch.records():
             if checks.check(record) and checks.all_passed:  # behind a bad one, nothing is written
-                require_encodable(record, how.target_magic)
-                kept.append(record._replace(offset=offset))
+                found = whole(record)
+                require_encodable(found, how.target_magic)
+                kept.append(found._replace(offset=offset))
                 offset += 1
         checks.finish()
     require_next_offset(offset - 1)
@@ -166,17 +167,17 @@ def _compressed(data: bytearray, batches: list[Batch], how: Validation) -> Valid
         how.source_codec is how.target_codec or (first.is_control and not how.source_codec)
     ) and first.magic == how.target_magic != 0
     was_in_place = in_place
-    records: list[Record] = []
+    records: list[Record | LazyMessage] = []
     largest, number = NO_TIMESTAMP, 0
     for batch in batches:
         _check_batch(batch, first, how)
         checks = _RecordChecks(batch, how)
-        for record in _records_of(batch):
+        for record in batch.records():
             if not checks.check(record):
                 continue
             if batch.magic > 0 and how.target_magic > 0:
                 largest = max(largest, record.timestamp)
-                if _inner_offset(batch, record) != number:
+                if record.offset != number:
                     in_place = False
             number += 1
             records.append(record)
@@ -186,7 +187,7 @@ def _compressed(data: bytearray, batches: list[Batch], how: Validation) -> Valid
             # Kafka has read neither keys nor values of what it meant to leave as it is
             raise UnsupportedOperationError("a compressed batch whose offsets are not 0, 1, 2, …")
         require_next_offset(how.next_offset + len(records) - 1)
-        numbered = [r._replace(offset=how.next_offset + i) for i, r in enumerate(records)]
+        numbered = [whole(r)._replace(offset=how.next_offset + i) for i, r in enumerate(records)]
         made = rebuild(numbered, _model(first, how))
         end = how.next_offset + len(records)
         return Validated(made.data, end, made.max_timestamp, len(records), True)
@@ -195,13 +196,6 @@ def _compressed(data: bytearray, batches: list[Batch], how: Validation) -> Valid
     set_times(data, first, _log_time(how), largest)
     largest = how.now_ms if how.config.is_log_append_time else largest
     return Validated(data, end, largest, 0, False)
-
-
-def _inner_offset(batch: Batch, record: Record) -> int:
-    """As the producer gave it: of a legacy wrapper relative to its first message."""
-    if batch.is_legacy and batch.codec is not Codec.NONE:
-        return record.offset - batch.base_offset if batch.magic else record.offset
-    return record.offset
 
 
 def _model(first: Batch, how: Validation) -> BatchModel:
@@ -218,18 +212,6 @@ def _model(first: Batch, how: Validation) -> BatchModel:
         is_transactional=first.is_transactional,
         first_offset=how.next_offset,
     )
-
-
-def _records_of(batch: Batch, heads_only: bool = False) -> Iterator[Record]:
-    if not batch.is_legacy:
-        return batch.record_heads() if heads_only else batch.records()
-    try:
-        header = legacy_messages.decode_header(batch.data, batch.position, "")
-        if batch.codec is Codec.NONE:
-            legacy_messages.check_crc(batch.data, header, "", batch.position)
-        return batch.records()
-    except CorruptFileError as error:
-        raise CorruptRecordError(error.problem) from error
 
 
 def _check_batch(batch: Batch, first: Batch, how: Validation) -> None:
@@ -265,16 +247,17 @@ class _RecordChecks:
         config = how.config
         self._compacted = config.is_compacted
         self._log_append_time = config.is_log_append_time
-        self._messages = batch.messages_within() if how.source_codec else []
+        self._is_wrapper = batch.is_legacy and batch.codec is not Codec.NONE
         self._takes_times = not self._log_append_time
         # the times that pass, both included
         self._earliest = how.now_ms - config.message_timestamp_before_max_ms
         self._latest = how.now_ms + config.message_timestamp_after_max_ms
 
-    def check(self, record: Record) -> bool:
+    def check(self, record: Record | LazyMessage) -> bool:
         """Look at the next record; whether it is sound."""
         is_timely = self._takes_times and self._earliest <= record.timestamp <= self._latest
-        if is_timely and record.key is not None and not self._messages:  # as nearly always
+        is_plain = is_timely and not self._is_wrapper
+        if is_plain and not (self._compacted and lacks_key(record)):  # as nearly always
             self._number += 1
             return True
         error = self._problem(record)
@@ -283,14 +266,13 @@ class _RecordChecks:
         self._number += 1
         return error is None
 
-    def _problem(self, record: Record) -> LogError | None:
-        if self._messages:
-            message = self._messages[self._number]
-            if message[MAGIC_AT] != self._batch.magic:
-                return InvalidRecordError(f"a message of magic {message[MAGIC_AT]} in a wrapper")
-            if not legacy_messages.has_right_crc(message):
+    def _problem(self, record: Record | LazyMessage) -> LogError | None:
+        if self._is_wrapper and isinstance(record, LazyMessage):
+            if record.magic != self._batch.magic:
+                return InvalidRecordError(f"a message of magic {record.magic} in a wrapper")
+            if not record.has_right_crc:
                 raise CorruptRecordError("a message in a wrapper does not match its checksum")
-        if self._compacted and record.key is None:
+        if self._compacted and lacks_key(record):
             return InvalidRecordError("a record without a key, in a topic that is compacted")
         if not self._log_append_time and record.timestamp != NO_TIMESTAMP:
             if not self._earliest <= record.timestamp <= self._latest:

@@ -18,6 +18,7 @@ from tests.engine.rules import (
     splitting,
     validating,
     verifying,
+    wrapping,
 )
 from tests.engine.rules.case import Case
 
@@ -37,4 +38,5 @@ PARTS: Mapping[str, Sequence[Case]] = {
     "splitting": splitting.CASES,
     "validating": validating.CASES,
     "verifying": verifying.CASES,
+    "wrapping": wrapping.CASES,
 }

@@ -25,6 +25,7 @@ from storage.log.engine.appending import BY_CLIENT, AppendRequest
 from storage.log.engine.batch_appends import BatchAppendError
 from storage.log.engine.batches import in_memory
 from storage.log.engine.errors import IllegalArgumentError, KafkaStorageError, LogError
+from storage.log.engine.lazy_messages import whole
 from storage.log.engine.loading import LoadingState
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.message_sets import message_set
@@ -248,7 +249,7 @@ def records_after_a_crash(path: Path) -> list[Record]:
     with Log.open(str(path), options) as log:
         for batch in in_memory(log.read(0, 1 << 20).read()):
             batch.require_valid()
-            found += batch.records()
+            found += map(whole, batch.records())
         assert [record.offset for record in found] == list(range(log.log_end_offset))
         for record in found:
             at = log.offset_by_timestamp(record.timestamp)
