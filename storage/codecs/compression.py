@@ -158,6 +158,19 @@ def _gunzip_into(data: Bytes, out: "ByteArray", at: int) -> int | None:
         chunk_bytes = _GZIP_CHUNK_BYTES
 
 
+def inflated(data: Bytes) -> bytes | None:
+    """What a gzip member with a plain header holds, whatever its trailer says; None where that
+    cannot be told."""
+    if bytes(data[: len(_GZIP_MAGIC) + 1]) != _GZIP_MAGIC + b"\0":
+        return None
+    inflate = zlib.decompressobj(-15)
+    try:
+        found = inflate.decompress(data[len(GZIP_HEADER) :], MAX_DECOMPRESSED_BYTES)
+    except zlib.error:
+        return None
+    return found if inflate.eof else None
+
+
 # snappy
 
 

@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Protocol
 from zlib import crc32
 
-from storage.codecs.compression import Codec, CutPayloadError, decompress
+from storage.codecs.compression import Codec, CutPayloadError, decompress, inflated
 from storage.codecs.lz4_frame import with_header_checksum
 from storage.errors import LogCompactionError
 from storage.formats.batch_header import (
@@ -46,7 +46,7 @@ from storage.log.engine.errors import (
     ZipError,
     ZstdError,
 )
-from storage.log.engine.lazy_messages import LazyMessage, messages_within
+from storage.log.engine.lazy_messages import LazyMessage, messages_within, require_framed
 from storage.log.engine.strict_records import read_head, read_record, read_unpacked
 
 Bytes = bytes | bytearray | memoryview
@@ -208,7 +208,13 @@ class Batch:
         if self.codec is Codec.LZ4 and self.magic == 0:
             value = with_header_checksum(value)  # it is wrong in v0 (F-8.4)
         stamp_ms = self.max_timestamp if self.is_log_append_time else None
-        return messages_within(self._unpacked(value), self._offset, self.magic, stamp_ms)
+        try:
+            data = self._unpacked(value)
+        except CodecError:
+            if self.codec is Codec.GZIP:  # Kafka frames the messages before it sees the trailer
+                require_framed(inflated(value) or b"")
+            raise
+        return messages_within(data, self._offset, self.magic, stamp_ms)
 
     def record_heads(self) -> Iterator[Record | LazyMessage]:
         """As `records`, of v2 with b"" for any key, and with neither values nor headers."""

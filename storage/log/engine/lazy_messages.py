@@ -125,6 +125,12 @@ def messages_within(
     return _given(framed, base, stamp_ms)
 
 
+def require_framed(data: bytes) -> None:
+    """Raise CorruptRecordError where what a wrapper holds cannot be framed."""
+    for _ in _framed(data):
+        pass
+
+
 def _framed(data: bytes) -> Iterator[bytes]:
     """Yield the messages; what is cut at the end is left out."""
     at = 0

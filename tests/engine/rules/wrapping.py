@@ -48,6 +48,13 @@ def with_second(magic: int, fields: bytes) -> bytes:
     return b"".join(message(magic, i, fields if i == 1 else SOUND, NOW_MS + i) for i in range(3))
 
 
+def with_wrong_trailer(inner: bytes) -> bytes:
+    """A gzip wrapper of format 1 whose value has a wrong checksum at its end."""
+    value = bytearray(compress(Codec.GZIP, inner))
+    value[-8] ^= 1
+    return message(1, 2, NO_KEY + pack(">i", len(value)) + value, attributes=Codec.GZIP)
+
+
 def append(data: bytes, **more: object) -> Line:
     return {"op": "append", "hex": data.hex(), **more}
 
@@ -100,6 +107,7 @@ def _told_to_a_leader(says: str, inner: bytes, *seen: Seen) -> Case:
     )
 
 
+SHORT_HEAD = message(1, 0, SOUND) + pack(">qi", 1, 13) + bytes(13)
 CASES = [
     *(_life(magic, codec) for magic in (0, 1) for codec in CODECS),
     _told_to_a_leader(
@@ -143,7 +151,7 @@ CASES = [
     ),
     _told_to_a_leader(
         "a message too short for its head",
-        message(1, 0, SOUND) + pack(">qi", 1, 13) + bytes(13),
+        SHORT_HEAD,
         fails("CorruptRecordException"),
         fails("CorruptRecordException"),
     ),
@@ -183,6 +191,20 @@ CASES = [
             )
         ),
         fails("KafkaException", "EOFException"),
+    ),
+    Case(
+        "L-3.6",
+        "of gzip the checksum is looked at behind the messages",
+        OPEN,
+        append(with_wrong_trailer(SHORT_HEAD)),
+        fails("CorruptRecordException"),
+        append(with_wrong_trailer(with_second(1, SOUND))),
+        fails("KafkaException", "ZipException"),
+        append(with_wrong_trailer(SHORT_HEAD), **AS_FOLLOWER),
+        result(last_offset=2),
+        TO_END,
+        at_time(NOW_MS),
+        fails("CorruptRecordException"),
     ),
     Case(
         "L-3.6",
