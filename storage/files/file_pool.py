@@ -312,12 +312,7 @@ class _PooledFile:
         opened = self.opened or self._pool.opened(self)
         self.was_used = self.is_dirty = True
         opened.file.write(position, data)
-        self._has_written(opened)
-
-    def _has_written(self, opened: _Opened) -> None:
-        self.is_dirty = True  # again: a sync meanwhile may not have had it all
-        if self.opened is not opened:  # the pool let go of it, and may have synced it before
-            opened.file.sync()
+        self.wrote(opened)
 
     def truncate(self, size_bytes: int) -> None:
         opened = self.opened or self._pool.opened(self)
@@ -332,8 +327,10 @@ class _PooledFile:
         return opened
 
     def wrote(self, held: HeldFile) -> None:
-        assert isinstance(held, _Opened), "what held gave"
-        self._has_written(held)
+        self.is_dirty = True  # again: a sync meanwhile may not have had it all
+        if self.opened is not held:  # the pool let go of it, and may have synced it before
+            assert isinstance(held, _Opened), "what held gave"
+            held.file.sync()
 
     @property
     def is_open(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import NamedTuple, Self
 
-from storage.files.files import ChangingFile, Files, HeldFile
+from storage.files.files import ChangingFile, Files
 from storage.formats.batch_header import NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.log.engine import quick_search
 from storage.log.engine.batches import Batch, Bytes, in_file, in_memory
@@ -47,7 +47,7 @@ class FileRecords:
     """A file of batches. Its size is what is in use: a preallocated file is longer."""
 
     def __init__(self, file: ChangingFile, size_bytes: int) -> None:
-        self._file, self.size_bytes = file, size_bytes
+        self.file, self.size_bytes = file, size_bytes  # file: for a kernel that holds it
         self._is_open = True
 
     @classmethod
@@ -74,20 +74,20 @@ class FileRecords:
                 f"{len(data)} bytes do not fit behind the {self.size_bytes} of a segment"
             )
         try:
-            self._file.write(self.size_bytes, data)
+            self.file.write(self.size_bytes, data)
         except OSError:
             with contextlib.suppress(OSError):  # the first error counts
-                self._file.truncate(self.size_bytes)
+                self.file.truncate(self.size_bytes)
             raise
         self.size_bytes += len(data)
         return len(data)
 
     def read(self, position: int, length: int) -> bytes:
         """Give length bytes; fewer only where the file ends."""
-        return self._file.read(position, length)
+        return self.file.read(position, length)
 
     def read_fully(self, position: int, length: int) -> Bytes:
-        data = self._file.read(position, length)
+        data = self.file.read(position, length)
         if len(data) < length:
             raise KafkaError(f"{length} bytes expected at byte {position}, {len(data)} are there")
         return data
@@ -108,16 +108,8 @@ class FileRecords:
         self, kernels: ModuleType, index: IndexFile, target: int
     ) -> BatchPosition | NotKnown | None:
         """As search_for_offset, from where the offset index of the segment says on."""
-        found = find_place(kernels, index, InUse(self._file, 0, self.size_bytes), target)
+        found = find_place(kernels, index, InUse(self.file, 0, self.size_bytes), target)
         return found if found is None or found is NOT_KNOWN else BatchPosition(*found)
-
-    def held(self, to_write: bool = False) -> HeldFile:
-        """Keep the file open for a kernel, which says what it `wrote`."""
-        return self._file.held(to_write)
-
-    def wrote(self, held: HeldFile) -> None:
-        """A kernel has written by what `held` gave."""
-        self._file.wrote(held)
 
     def search_for_offset(self, target: int, start: int = 0) -> BatchPosition | None:
         """Find the first batch from a position on whose last offset is not below target."""
@@ -156,7 +148,7 @@ class FileRecords:
         from_offset."""
         kernels = COMPILED.kernels or COMPILED.kernels_for(WINDOW_BYTES)
         if kernels is not None:
-            in_use = InUse(self._file, start, self.size_bytes)
+            in_use = InUse(self.file, start, self.size_bytes)
             found = find_time(kernels, in_use, target_ms, from_offset)
             if found is not NOT_KNOWN:
                 return found
@@ -184,8 +176,8 @@ class FileRecords:
         before = self.size_bytes
         if not 0 <= size_bytes <= before:
             raise KafkaError(f"a file of {before} bytes cannot be cut off at byte {size_bytes}")
-        if size_bytes < self._file.size():
-            self._file.truncate(size_bytes)
+        if size_bytes < self.file.size():
+            self.file.truncate(size_bytes)
             self.size_bytes = size_bytes
         return before - size_bytes
 
@@ -194,7 +186,7 @@ class FileRecords:
         self.truncate_to(self.size_bytes)
 
     def flush(self) -> None:
-        self._file.sync()
+        self.file.sync()
 
     def close(self) -> None:
         """Trim, flush and close. A second call does nothing."""
@@ -207,7 +199,7 @@ class FileRecords:
         """Close without a flush or a trim."""
         if self._is_open:
             self._is_open = False
-            self._file.close()
+            self.file.close()
 
 
 def next_offset(data: bytes) -> int | None:

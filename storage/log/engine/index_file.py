@@ -122,14 +122,11 @@ class IndexFile:
             room = max(2 * needed, _LEAST_ROOM_BYTES)
             self._hold(self.data[: self.size_bytes].ljust(room, b"\0"))
 
-    def grew_to(self, entries: int) -> None:
-        """A kernel has put entries behind the others, in memory."""
+    def grew_to(self, entries: int) -> bool:
+        """A kernel has put entries behind the others, in memory. Whether so many are there alone
+        that `write_rest` is due."""
         self.entries = entries
-
-    @property
-    def has_many_to_write(self) -> bool:
-        """So many are in memory alone that `write_rest` is due."""
-        return self.entries - self._written >= _WRITTEN_AT_ONCE
+        return entries - self._written >= _WRITTEN_AT_ONCE
 
     def write_rest(self) -> None:
         """Write the entries that are in memory alone. After an OSError they still are."""

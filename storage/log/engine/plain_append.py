@@ -112,13 +112,13 @@ class PlainAppends:
             return None
         room = scratch()
         room.put(data)
-        self.producers.forget()
         if not self.producers.put_all(room):
             return None
-        log = self._held_log(local.segments.active, how.leader_epoch, is_told)
+        segment = local.segments.active
+        log = self._held_log(segment, how.leader_epoch, is_told)
         if not is_told:
             self._tell(how, log, is_alone=True)
-        reached, count = self._append(kernels, room, 0, size, log)
+        reached, count = self._append(kernels, room, (0, size), segment, log)
         if not count:
             return None
         batch = row_of(room, 0)
@@ -139,7 +139,7 @@ class PlainAppends:
             segment.offset_index.file.make_room(most)
             segment.time_index.file.make_room(most)
         self._tell(run.how, log, is_alone=False)
-        return self._append(kernels, run.room, run.start, run.end, log)
+        return self._append(kernels, run.room, (run.start, run.end), segment, log)
 
     def follow(self, room: Scratch, count: int) -> None:
         """The log ends behind so many batches in the room. A flush may be due to the last one, and
@@ -165,7 +165,7 @@ class PlainAppends:
         if not is_told and not self._is_written_to(segment, epoch):
             return NOT_HELD
         try:
-            return segment.log.held(to_write=True)
+            return segment.log.file.held(True)
         except OSError:  # whoever writes meets it again; what is refused before does not
             return NOT_HELD
 
@@ -214,16 +214,19 @@ class PlainAppends:
         )
 
     def _append(
-        self, kernels: ModuleType, room: Scratch, start: int, end: int, log: HeldFile
+        self,
+        kernels: ModuleType,
+        room: Scratch,
+        span: tuple[int, int],
+        segment: LogSegment,
+        log: HeldFile,
     ) -> tuple[int, int]:
-        """Let a kernel append what is in the room from start to end."""
-        local, told = self._local, self._told
-        segment, now_ms = local.segments.active, local.place.clock()
+        """Let a kernel append what is in a span of the room to the active segment."""
+        told, now_ms = self._told, self._local.place.clock()
         offsets, times = segment.offset_index.file, segment.time_index.file
         told.tell_of_one(
-            start,
-            end,
-            self.producers.count,
+            *span,
+            len(self.producers.known),
             now_ms - self._before_ms,
             now_ms + self._after_ms,
             log.descriptor,
@@ -239,14 +242,15 @@ class PlainAppends:
         )
         if reached == kernels.DONE:
             self._took(segment, log)
-            self.producers.follow(room, 0, count)
+            if self.producers.known:
+                self.producers.follow(room, 0, count)
         return reached, count
 
     def _took(self, segment: LogSegment, log: HeldFile) -> None:
         """A kernel has written to the log of a segment, and knows where that ends now."""
         _, size, since, largest_ms, largest_offset, offsets, times = self._told.changed()
         try:
-            segment.log.wrote(log)
+            segment.log.file.wrote(log)
             segment.took(size, since, LargestTimestamp(largest_ms, largest_offset), offsets, times)
         except OSError as error:
             raise self._local.directory.failed("appending", error) from error
@@ -267,7 +271,8 @@ class PlainAppends:
             segment.append_one(incoming, room.view[start:end])
 
         parts.local.directory.reported("appending", action)
-        self.producers.follow(room, number, 1)
+        if self.producers.known:
+            self.producers.follow(room, number, 1)
         self._follow(last + 1)
 
     def _follow(self, end: int) -> None:

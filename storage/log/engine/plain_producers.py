@@ -25,27 +25,24 @@ class PlainProducers:
 
     def __init__(self, manager: ProducerManager) -> None:
         self._manager = manager
-        self._known: list[KnownProducer] = []
-
-    @property
-    def count(self) -> int:
-        return len(self._known)
+        self.known: list[KnownProducer] = []  # that the kernel was told of
 
     def forget(self) -> None:
         """Begin anew: state or room may have changed."""
-        if self._known:
-            self._known.clear()
+        self.known.clear()
 
     def put_all(self, room: Scratch) -> bool:
-        """Tell the kernel of the producer of the one batch in the room, if it has one; False where
-        there is more to look at."""
+        """Tell the kernel of the producer of the one batch in the room, if it has one, and of no
+        other; False where there is more to look at."""
+        if self.known:
+            self.known.clear()
         (producer_id,) = _ID.unpack_from(room.view, PRODUCER_ID_AT)
         return producer_id == NO_PRODUCER_ID or self.put(room, producer_id)
 
     def put(self, room: Scratch, producer_id: int) -> bool:
         """Tell the kernel of a producer; False, and nothing is told, where there is more to look
         at than whether its next sequence follows, or no room."""
-        manager, number = self._manager, len(self._known)
+        manager, number = self._manager, len(self.known)
         known = manager.producers.get(producer_id)
         if (
             known is None
@@ -64,7 +61,7 @@ class PlainProducers:
             known.last_sequence + 1,
             in_transaction,
         )
-        self._known.append(known)
+        self.known.append(known)
         return True
 
     def put_of(self, room: Scratch, start: int, end: int) -> bool:
@@ -73,18 +70,16 @@ class PlainProducers:
         if end - start < BATCH_HEADER_BYTES:
             return False
         (producer_id,) = _ID.unpack_from(room.view, start + PRODUCER_ID_AT)
-        if producer_id == NO_PRODUCER_ID or any(k.producer_id == producer_id for k in self._known):
+        if producer_id == NO_PRODUCER_ID or any(k.producer_id == producer_id for k in self.known):
             return False
         return self.put(room, producer_id)
 
     def follow(self, room: Scratch, first: int, count: int) -> None:
         """Note so many of the batches in the room, from one on: they are in the log."""
-        if not self._known:
-            return
         for row in room.batches[first : first + count].tolist():
             _, _, last_offset, max_timestamp, records, number, last_sequence, _ = row
             if number >= 0:
-                known = self._known[number]
+                known = self.known[number]
                 batch = BatchMetadata(last_sequence, last_offset, records - 1, max_timestamp)
                 known.add_batch(known.epoch, batch)
 

@@ -157,7 +157,7 @@ class _Recovering:
             np.int64,
         )
         window, offset_entries, time_entries = self._room
-        held, how = log.held(), kernels.MORE
+        held, how = log.file.held(), kernels.MORE
         pread, end = kernels.pread_address(), segment.size_bytes
         while how == kernels.MORE:
             start = self._valid

@@ -176,9 +176,9 @@ class LogSegment:
         many. All that is noted, also where writing them fails."""
         self.log.size_bytes, self.bytes_since_entry = size_bytes, since_entry
         self._largest = largest
-        self.offset_index.file.grew_to(offsets)
+        is_due = self.offset_index.file.grew_to(offsets)
         self.time_index.grew_to(times)
-        if self.offset_index.file.has_many_to_write:  # the time index gets no more
+        if is_due:  # the time index gets no more
             self.write_indexes()
 
     def write_indexes(self) -> None:

@@ -224,7 +224,7 @@ def test_what_a_kernel_writes_behind_a_sync_is_synced_by_the_pool(
         )
         for data in some:
             log.append_as_leader(data)
-        file = log.segments[0].log._file
+        file = log.segments[0].log.file
         assert isinstance(file, _PooledFile)
         assert file.is_dirty
         log.close()
