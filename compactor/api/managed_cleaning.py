@@ -77,6 +77,7 @@ class Cleaner:
                 as_of=now_ms,
                 any_clock=True,
                 no_metadata=True,
+                due=[log.partition for log in logs if log.is_due],
             )
             report = run([log_dir], rules, replace(self._options, work_dir=own, retention=False))
             self._on_report(report)

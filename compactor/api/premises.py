@@ -103,7 +103,12 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
 def _with_rules(config: Config, rules: Rules) -> Config:
     config = with_filters(config, rules.include, rules.exclude)
     replicated = rules.assume_fully_replicated or config.assume_fully_replicated
-    return replace(config, checks_clock=not rules.any_clock, assume_fully_replicated=replicated)
+    return replace(
+        config,
+        checks_clock=not rules.any_clock,
+        assume_fully_replicated=replicated,
+        due=frozenset(rules.due),
+    )
 
 
 def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -> Premises:

@@ -1,6 +1,6 @@
 """What a caller gives: the rules of a round, and the options of a run."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,8 @@ class Rules:
     max_bytes: int | None = None  # of `.log` files that are read and rewritten
     max_minutes: float | None = None  # by the speed of earlier runs on this machine, and its own
     order: Order = Order.GAIN
+    # topic and partition of logs to be cleaned whatever part of them is dirty; no option says so
+    due: Collection[tuple[str, int]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

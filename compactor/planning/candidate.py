@@ -64,9 +64,12 @@ class Judgement(NamedTuple):
     compaction_delay_ms: int  # by how much it is past max.compaction.lag.ms; 0: it is not
     log_end_offset: int | None = None  # None: not looked up, which takes reading
     last_stable_offset: int | None = None  # likewise (C-4.5)
+    is_due: bool = False  # whatever part of it is dirty
 
     @property
     def is_eligible(self) -> bool:
+        if self.is_due:
+            return bool(self.to_rewrite)
         ratio = self.config.min_cleanable_dirty_ratio
         return self.cleanable.is_eligible(ratio, self.compaction_delay_ms)
 

@@ -87,11 +87,11 @@ class ScriptCleaning:
     def _ranged(self, log: Log, values: Values, line: Line) -> LogToClean:
         """Nothing but the range counts: no checkpoint, lag, dirty ratio or open transaction."""
         asked = self._from(log, values.offset(line, "first_dirty"))
-        ready = {"min.cleanable.dirty.ratio": "0", "min.compaction.lag.ms": "0"}
         return replace(
             asked,
             view=asked.view._replace(last_stable=values.offset(line, "uncleanable")),
-            config=asked.config.changed(ready),
+            config=asked.config.changed({"min.compaction.lag.ms": "0"}),
+            is_due=True,
         )
 
     def _nothing(self, log: Log, asked: LogToClean) -> Line:

@@ -19,6 +19,7 @@ class LogToClean:
     view: LogView
     first_dirty: int | None  # where the last cleaning stopped; None: there was none
     config: LogConfig
+    is_due: bool = False  # whatever part of it is dirty
 
     @property
     def bases(self) -> list[int]:
