@@ -16,6 +16,11 @@ class Scan(NamedTuple):
     parts: tuple[Part, ...]  # in the order of the log
     aborted_file: str  # the aborted transactions that its tasks went by
 
+    @property
+    def parts_to_merge(self) -> tuple[Part, ...]:
+        """Without their sections: each task of a resolve is told of all parts, and needs none."""
+        return tuple(part._replace(sections=()) for part in self.parts)
+
 
 class Decisions(NamedTuple):
     """What becomes of the transactions of one log."""

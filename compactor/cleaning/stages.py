@@ -245,13 +245,8 @@ class Stages:
         release_entries(part for scan in self._scans.values() for part in scan.parts)
 
     def _resolve(self, stage: str, plans: Sequence[LogPlan]) -> None:
-        scans = {plan.log_id: self._scans[plan.log_id].parts for plan in plans}
-        logs = {
-            # each task is told of all parts of a log, and none asks for their sections
-            log_id: tuple(part._replace(sections=()) for part in parts)
-            for log_id, parts in scans.items()
-            if parts
-        }
+        scans = {plan.log_id: self._scans[plan.log_id] for plan in plans}
+        logs = {log_id: scan.parts_to_merge for log_id, scan in scans.items() if scan.parts}
         tasks = []
         for pairs in layout.resolve_tasks(list(logs.values()), self._cores):
             needed = dict.fromkeys(log_id for log_id, _ in pairs)

@@ -39,7 +39,7 @@ def encode(record: Record, base_offset: int, base_timestamp: int) -> bytes:
     body = b"".join(
         (
             _ATTRIBUTES,
-            encode_varlong(_int64(record.timestamp - base_timestamp)),
+            encode_varlong(int64(record.timestamp - base_timestamp)),
             encode_varint(record.offset - base_offset),
             _encode_nullable(record.key),
             _encode_nullable(record.value),
@@ -67,13 +67,13 @@ def decode(data: Bytes, at: int, base_offset: int, base_timestamp: int) -> tuple
     headers, at = _decode_headers(body, at)
     if at != end:
         raise MalformedRecordError(f"a record of {length} bytes ends {end - at} bytes early")
-    timestamp = _int64(base_timestamp + timestamp_delta)
+    timestamp = int64(base_timestamp + timestamp_delta)
     return Record(base_offset + offset_delta, timestamp, key, value, headers), end
 
 
-def _int64(time: int) -> int:
-    """What Java makes of a sum or a difference of two times that needs more than 64 bits."""
-    return (time + 2**63) % 2**64 - 2**63
+def int64(number: int) -> int:
+    """What Java makes of a sum or a difference that needs more than 64 bits."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def _encode_nullable(data: bytes | None) -> bytes:

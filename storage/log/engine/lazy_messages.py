@@ -21,7 +21,7 @@ from storage.formats.batch_header import (
     NO_TIMESTAMP,
 )
 from storage.formats.legacy_messages import FRAMING, HEADS
-from storage.formats.record import Record
+from storage.formats.record import Record, int64
 from storage.log.engine.errors import (
     CorruptRecordError,
     IllegalArgumentError,
@@ -152,9 +152,5 @@ def _given(framed: list[bytes], base: int, stamp_ms: int | None) -> Iterator[Laz
             raise IllegalArgumentError(f"no codec has the number {codec}")
         if codec:
             raise InvalidRecordError("a compressed message in a wrapper")
-        offset = _int64(base + FRAMING.unpack_from(data)[0])
+        offset = int64(base + FRAMING.unpack_from(data)[0])
         yield LazyMessage(offset, data, stamp_ms if data[MAGIC_AT] == 1 else None)
-
-
-def _int64(number: int) -> int:
-    return (number + 2**63) % 2**64 - 2**63

@@ -241,18 +241,18 @@ class PlainAppends:
             room.batches,
         )
         if reached == kernels.DONE:
-            self._took(segment, log, count)
+            self._took(segment, log)
             if self.producers.known:
                 self.producers.follow(room, 0, count)
         return reached, count
 
-    def _took(self, segment: LogSegment, log: HeldFile, count: int) -> None:
+    def _took(self, segment: LogSegment, log: HeldFile) -> None:
         """A kernel has written to the log of a segment, and knows where that ends now."""
-        _, size, since, largest_ms, largest_offset, *entries = self._told.changed()
+        _, size, since, largest_ms, largest_offset, offsets, times = self._told.changed()
         largest = LargestTimestamp(largest_ms, largest_offset)
         try:
             segment.log.file.wrote(log)
-            segment.took(size, since, largest, entries, count == 1)
+            segment.took(size, since, largest, offsets, times)
         except OSError as error:
             raise self._local.directory.failed("appending", error) from error
 
@@ -272,8 +272,7 @@ class PlainAppends:
             segment.append_one(incoming, room.view[start:end])
 
         parts.local.directory.reported("appending", action)
-        if self.producers.known:
-            self.producers.follow(room, number, 1)
+        self.producers.follow(room, number, 1)
         self._follow(last + 1)
 
     def _follow(self, end: int) -> None:

@@ -34,8 +34,7 @@ class PlainProducers:
     def put_all(self, room: Scratch) -> bool:
         """Tell the kernel of the producer of the one batch in the room, if it has one, and of no
         other; False where there is more to look at."""
-        if self.known:
-            self.known.clear()
+        self.known.clear()
         (producer_id,) = _ID.unpack_from(room.view, PRODUCER_ID_AT)
         return producer_id == NO_PRODUCER_ID or self.put(room, producer_id)
 

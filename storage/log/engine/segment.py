@@ -4,7 +4,7 @@ Source: Kafka, LogSegment; spec L-8 to L-11, F-12.
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from storage.file_names import (
     DELETED,
@@ -170,22 +170,14 @@ class LogSegment:
         self.bytes_since_entry += size_bytes
 
     def took(
-        self,
-        size_bytes: int,
-        since_entry: int,
-        largest: LargestTimestamp,
-        entries: Sequence[int],
-        is_one: bool,
+        self, size_bytes: int, since_entry: int, largest: LargestTimestamp, offsets: int, times: int
     ) -> None:
         """A kernel has put batches into the log, and entries into the indexes in memory, up to so
-        many in that of offsets and in that of times. All that is noted, also where writing them
-        fails. is_one: of one batch, whose time entry, if it got one, is the largest time.
-        """
-        offsets, times = entries
+        many. All that is noted, also where writing them fails."""
         self.log.size_bytes, self.bytes_since_entry = size_bytes, since_entry
         self._largest = largest
         is_due = self.offset_index.file.grew_to(offsets)
-        self.time_index.grew_to(times, largest if is_one else None)
+        self.time_index.grew_to(times)
         if is_due:  # the time index gets no more
             self.write_indexes()
 

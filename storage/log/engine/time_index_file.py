@@ -86,13 +86,11 @@ class TimeIndexFile:
             file.add(ENTRY.pack(timestamp_ms, relative))
             self._last = LargestTimestamp(timestamp_ms, offset)
 
-    def grew_to(self, entries: int, last: LargestTimestamp | None = None) -> None:
-        """A kernel has put entries behind the others. last: what the last one says, where known."""
+    def grew_to(self, entries: int) -> None:
+        """A kernel has put entries behind the others."""
         if entries != self.file.entries:
             self.file.grew_to(entries)
-            self._last = last or self._at(
-                entries - 1
-            )  # not None: a reader may be about to put the old one
+            self._last = self._at(entries - 1)  # not None: a reader may be about to put the old one
 
     def add(self, packed: Bytes) -> None:
         """Put entries behind the others, of which is known that they may come there."""

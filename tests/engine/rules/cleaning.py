@@ -1,4 +1,4 @@
-"""The entry of a log in the cleaner's checkpoint, where a script names the range: spec C-4."""
+"""Cleanings of a range that a script names: spec C-4, C-6, C-13."""
 
 from tests.engine.rules.case import NOW_MS, Case, Line
 from tests.engine.rules.steps import (

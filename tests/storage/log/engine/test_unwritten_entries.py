@@ -103,7 +103,7 @@ def test_they_are_written_many_at_once() -> None:
         if number % 3 == 0:
             times.file.make_room(1)
             times.file.data[12 * (count - 1) : 12 * count] = TIME_ENTRY.pack(count, number)
-        segment.took(100 * number, 0, LargestTimestamp(count, number), (number + 1, count), False)
+        segment.took(100 * number, 0, LargestTimestamp(count, number), number + 1, count)
         written = count_of(files.read_bytes(segment.offset_index.file.path))
         most = max(most, number + 1 - written)
         of_times = TIME_ENTRY.iter_unpack(files.read_bytes(times.file.path))
