@@ -5,9 +5,6 @@ has both, and Java ignores one that does not fit. It lies on top of the archive 
 brings of its own classes; a trimmed one brings none. Source: JEP 350.
 """
 
-import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from importlib.util import find_spec
@@ -67,20 +64,6 @@ def java_path(environ: Mapping[str, str]) -> Path:
     """The Java that JAVA_HOME names, or else the one in PATH."""
     home = environ.get("JAVA_HOME")
     return Path(home) / "bin" / "java" if home else Path(which("java") or "java")
-
-
-def start_making(environ: Mapping[str, str], log_path: Path) -> subprocess.Popen[bytes]:
-    """Begin to make the archive in a process of its own: a session, a job, and Java's own dump."""
-    archive_path(environ).parent.mkdir(parents=True, exist_ok=True)
-    with log_path.open("wb") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", MAKER_MODULE],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C reaches it through whoever started it, once
-            env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
 
 
 def _identity(path: Path) -> str:

@@ -1,6 +1,6 @@
 """Makes the class archive: takes Spark through a small round's motions, then has Java dump it.
 
-Run as a process of its own by `class_archive.start_making`, since Java dumps as it ends.
+Run as a process of its own by `first_use`, since Java dumps as it ends.
 """
 
 import os

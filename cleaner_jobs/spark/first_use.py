@@ -13,18 +13,20 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib import metadata
 from pathlib import Path
-from signal import SIGINT
-from subprocess import Popen, TimeoutExpired
+from signal import SIGINT, SIGKILL, Signals
+from subprocess import DEVNULL, STDOUT, Popen, TimeoutExpired
+from typing import NamedTuple, Self
 
 from cleaner_jobs.spark.class_archive import (
+    MAKER_MODULE,
     MAKING_SECONDS,
     SUBMITTED_VARIABLE,
     archive_path,
     can_be_made,
     forget_older,
     kept_file,
-    start_making,
 )
+from cleaner_jobs.spark.worker_daemon import KERNELS_MODULE
 from cleaner_jobs.undisturbed import undisturbed
 
 SOURCES = Path(__file__).resolve().parents[2]
@@ -62,8 +64,9 @@ def prepare(
         what += ["archiving Java classes"] * archive_is_wanted
         say(f"first use on this machine: {' and '.join(what)}, half a minute")
         with timed():
-            maker = start_making(environ, log_path) if archive_is_wanted else None
-            _make_both(None if has_kernels else mark, maker, log_path, say)
+            _make_both(
+                environ, None if has_kernels else mark, log_path if archive_is_wanted else None, say
+            )
     except OSError as error:
         say(f"{error.filename}: {error.strerror}: nothing can be kept there, so each start is slow")
 
@@ -80,47 +83,79 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+class _Maker(NamedTuple):
+    """A process that makes one of the two things, and says in a file what went wrong."""
+
+    process: Popen[bytes]
+    log_path: Path
+    ended_by: Signals  # where it is not to go on
+
+    @classmethod
+    def start(
+        cls, module: str, environ: Mapping[str, str], log_path: Path, ended_by: Signals
+    ) -> Self:
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        with log_path.open("wb") as log:
+            process = Popen(
+                [sys.executable, "-m", module],
+                stdin=DEVNULL,
+                stdout=log,
+                stderr=STDOUT,
+                start_new_session=True,  # Ctrl-C reaches it through whoever started it, once
+                env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        return cls(process, log_path, ended_by)
+
+    def made_it(self, seconds: float | None = None) -> bool:
+        """Whether it came to its end, after at most so many seconds, without an error."""
+        try:
+            code = self.process.wait(seconds)
+        except TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        if code == 0:
+            self.log_path.unlink(missing_ok=True)
+        return code == 0
+
+    def stop(self) -> None:
+        """Leave neither the process behind, nor what it started, nor what it wrote."""
+        self.process.send_signal(self.ended_by)
+        self.process.wait()
+        self.log_path.unlink(missing_ok=True)
+
+
 def _make_both(
-    mark: Path | None, maker: Popen[bytes] | None, log_path: Path, say: Callable[[str], None]
+    environ: Mapping[str, str],
+    mark: Path | None,
+    archive_log: Path | None,
+    say: Callable[[str], None],
 ) -> None:
-    """mark: for the kernels; None: they are there. maker: of the archive; None: none is wanted."""
+    """mark: for the kernels; None: they are there. archive_log: None: no archive is wanted."""
+    archive = kernels = None
     try:
-        if mark:
-            _compile_kernels()
-            mark.touch()
-            forget_older(mark)
-        if maker:
-            _wait(maker, log_path, say)
-    except KeyboardInterrupt:
-        if maker:
-            _stop(maker, log_path)
+        with undisturbed():  # or one that has started would not be known of
+            if archive_log:
+                archive = _Maker.start(MAKER_MODULE, environ, archive_log, SIGINT)
+            if mark:
+                # Not in this process: LLVM calls Python back, and an interrupt that arrives in
+                # there is lost, or ends the process with a segmentation fault.
+                log_path = mark.with_suffix(".log")
+                kernels = _Maker.start(KERNELS_MODULE, environ, log_path, SIGKILL)
+        if mark and kernels:
+            if kernels.made_it():
+                for name in PACKAGES_WITH_KERNELS:  # bytecode, which workers of Spark never write
+                    compileall.compile_dir(SOURCES / name, quiet=2)
+                mark.touch()
+                forget_older(mark)
+            else:
+                say(f"the kernels were not compiled; see {kernels.log_path}")
+        if archive and not archive.made_it(MAKING_SECONDS):
+            say(
+                "no archive of Java classes was made, so each start takes longer; "
+                f"see {archive.log_path}"
+            )
+    except BaseException:
+        with undisturbed():
+            for maker in filter(None, (archive, kernels)):
+                maker.stop()
         raise
-
-
-def _compile_kernels() -> None:
-    """The kernels, and the bytecode around them, which workers of Spark never write."""
-    from cleaner_jobs.tasks.kernels_warm import warm  # loads numba, which only this way needs
-
-    warm()
-    for name in PACKAGES_WITH_KERNELS:
-        compileall.compile_dir(SOURCES / name, quiet=2)
-
-
-def _wait(maker: Popen[bytes], log_path: Path, say: Callable[[str], None]) -> None:
-    try:
-        code = maker.wait(MAKING_SECONDS)
-    except TimeoutExpired:
-        maker.kill()
-        code = maker.wait()
-    if code:
-        say(f"no archive of Java classes was made, so each start takes longer; see {log_path}")
-    else:
-        log_path.unlink(missing_ok=True)
-
-
-def _stop(maker: Popen[bytes], log_path: Path) -> None:
-    """Leave neither the process behind, nor its Java, nor what they wrote."""
-    with undisturbed():
-        maker.send_signal(SIGINT)
-        maker.wait()
-        log_path.unlink(missing_ok=True)

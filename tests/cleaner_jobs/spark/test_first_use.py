@@ -1,5 +1,8 @@
 """What is prepared for a machine is made once, named after what it fits, and not in the way."""
 
+import compileall
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cleaner_jobs.spark import class_archive, first_use
+from compactor.command_line.interrupts import SignalNotes
 
 
 @pytest.fixture
@@ -27,17 +31,32 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    calls: list[str] = []
-    monkeypatch.setattr(first_use, "_compile_kernels", lambda: calls.append("compiled"))
+def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A file that has a line for each time that kernels were compiled."""
+    times = tmp_path / "compiled"
+    times.touch()
+    set_module(
+        monkeypatch, tmp_path, "KERNELS_MODULE", f"open({str(times)!r}, 'a').write('once\\n')"
+    )
+    monkeypatch.setattr(compileall, "compile_dir", lambda *_, **__: None)
     monkeypatch.setattr(first_use, "cores", lambda: 2)
-    return calls
+    return times
 
 
-def set_maker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str) -> None:
-    (tmp_path / "fake_maker.py").write_text(code)
+def set_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, constant: str, code: str) -> None:
+    """Have the module that makes a thing be this code."""
+    module = f"fake_{constant.lower()}"
+    (tmp_path / f"{module}.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(class_archive, "MAKER_MODULE", "fake_maker")
+    monkeypatch.setattr(first_use, constant, module)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_the_archive_is_named_after_java_and_jars(environ: dict[str, str], tmp_path: Path) -> None:
@@ -64,24 +83,24 @@ def test_only_what_an_earlier_state_of_the_same_folder_left_is_removed(tmp_path:
 
 def test_both_are_made_once_and_said_once(
     environ: dict[str, str],
-    compiled: list[str],
+    compiled: Path,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
     archive = class_archive.archive_path(environ)
-    set_maker(monkeypatch, tmp_path, f"open({str(archive)!r}, 'w').close()")
+    set_module(monkeypatch, tmp_path, "MAKER_MODULE", f"open({str(archive)!r}, 'w').close()")
     told: list[str] = []
-    timed: list[int] = []
+    timed: list[str] = []
 
     @contextmanager
     def timer() -> Iterator[None]:
         yield
-        timed.append(len(compiled))
+        timed.append(compiled.read_text())
 
     first_use.prepare(environ, told.append, timer)
     first_use.prepare(environ, told.append, timer)
-    assert compiled == ["compiled"]
-    assert timed == [1], "only the turn that compiled is timed, and all of it"
+    assert compiled.read_text() == "once\n"
+    assert timed == ["once\n"], "only the turn that compiled is timed, and all of it"
     assert len(told) == 1
     assert "first use" in told[0]
     assert set(archive.parent.iterdir()) == {archive, first_use.kernels_mark(environ)}
@@ -89,14 +108,14 @@ def test_both_are_made_once_and_said_once(
 
 def test_an_archive_that_cannot_be_made_is_a_message_and_no_error(
     environ: dict[str, str],
-    compiled: list[str],
+    compiled: Path,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    set_maker(monkeypatch, tmp_path, "raise SystemExit('no disk')")
+    set_module(monkeypatch, tmp_path, "MAKER_MODULE", "raise SystemExit('no disk')")
     told: list[str] = []
     first_use.prepare(environ, told.append)
-    assert compiled == ["compiled"]
+    assert compiled.read_text() == "once\n"
     log = Path(told[-1].rpartition(" ")[2])
     assert "no disk" in log.read_text()
     first_use.prepare(environ, told.append)
@@ -107,11 +126,11 @@ def test_an_archive_that_cannot_be_made_is_a_message_and_no_error(
 def test_no_archive_where_it_would_not_pay(
     why: str,
     environ: dict[str, str],
-    compiled: list[str],
+    compiled: Path,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    set_maker(monkeypatch, tmp_path, "raise SystemExit('was asked')")
+    set_module(monkeypatch, tmp_path, "MAKER_MODULE", "raise SystemExit('was asked')")
     match why:
         case "one core":
             monkeypatch.setattr(first_use, "cores", lambda: 1)
@@ -121,18 +140,67 @@ def test_no_archive_where_it_would_not_pay(
             (tmp_path / "java" / "lib" / "server" / "classes.jsa").unlink()
     told: list[str] = []
     first_use.prepare(environ, told.append)
-    assert compiled == ["compiled"]
+    assert compiled.read_text() == "once\n"
     assert told == ["first use on this machine: compiling kernels, half a minute"]
 
 
+@pytest.mark.usefixtures("compiled")
+def test_kernels_that_cannot_be_compiled_are_a_message_and_no_error(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    environ[class_archive.SUBMITTED_VARIABLE] = "12345"  # no archive
+    set_module(monkeypatch, tmp_path, "KERNELS_MODULE", "raise SystemExit('no memory')")
+    told: list[str] = []
+    first_use.prepare(environ, told.append)
+    log = Path(told[-1].rpartition(" ")[2])
+    assert told[-1] == f"the kernels were not compiled; see {log}"
+    assert "no memory" in log.read_text()
+    assert not first_use.kernels_mark(environ).exists()
+    set_module(monkeypatch, tmp_path, "KERNELS_MODULE", "")
+    first_use.prepare(environ, told.append)
+    assert len(told) == 3, "it is tried again: a run needs them"
+    assert list(log.parent.iterdir()) == [first_use.kernels_mark(environ)]
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_both_and_leaves_nothing(
+    number: signal.Signals,
+    environ: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """In the middle of LLVM it would be lost, or end the process with a segmentation fault."""
+    pids = [tmp_path / "archive.pid", tmp_path / "kernels.pid"]
+    sleeping = "import os, pathlib, signal, time\npathlib.Path({!r}).write_text(str(os.getpid()))\n"
+    set_module(
+        monkeypatch,
+        tmp_path,
+        "MAKER_MODULE",
+        sleeping.format(str(pids[0])) + "try: time.sleep(60)\nexcept KeyboardInterrupt: pass",
+    )
+    interrupting = (
+        f"while not os.path.exists({str(pids[0])!r}): time.sleep(0.01)\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"  # as good as lost
+        f"os.kill(os.getppid(), {number})\ntime.sleep(60)"
+    )
+    set_module(
+        monkeypatch, tmp_path, "KERNELS_MODULE", sleeping.format(str(pids[1])) + interrupting
+    )
+    with SignalNotes(), pytest.raises(KeyboardInterrupt):
+        first_use.prepare(environ, lambda _: None)
+    assert not any(is_running(int(pid.read_text())) for pid in pids)
+    assert list(class_archive.cache_dir(environ).iterdir()) == []
+
+
 def test_a_cache_that_cannot_be_written_is_a_message_and_no_error(
-    environ: dict[str, str], compiled: list[str], tmp_path: Path
+    environ: dict[str, str], compiled: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
     environ["XDG_CACHE_HOME"] = str(tmp_path / "file")
     told: list[str] = []
     first_use.prepare(environ, told.append)
-    assert compiled == []
+    assert compiled.read_text() == ""
     assert "file/log-compactor: Not a directory" in told[0]
 
 

@@ -1,6 +1,7 @@
 """The work directory is private, has what tasks expect, and does not outlive the run for long."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,22 @@ def test_nobody_waits_for_the_room_of_what_is_in_it(
 def test_it_is_removed_when_the_run_fails(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), open_work_dir(str(tmp_path), "cafe"):
         raise KeyboardInterrupt
+    assert os.listdir(tmp_path) == []
+
+
+def test_it_is_removed_when_an_interrupt_arrives_while_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = tempfile.mkdtemp
+
+    def make_and_be_interrupted(prefix: str, dir: str) -> str:
+        path = make(prefix=prefix, dir=dir)
+        signal.raise_signal(signal.SIGINT)
+        return path
+
+    monkeypatch.setattr(tempfile, "mkdtemp", make_and_be_interrupted)
+    with pytest.raises(KeyboardInterrupt), open_work_dir(str(tmp_path), "cafe"):
+        pass
     assert os.listdir(tmp_path) == []
 
 
