@@ -178,7 +178,8 @@ def test_only_many_rounds_may_leave_other_bytes(
 ) -> None:
     sides = Sides(monkeypatch, {})
     sides.longer = "kafka"
-    measure(setup(tmp_path), Workload("x", 1, 1, 1, 100, many_rounds=True))
+    log = measure(setup(tmp_path), Workload("x", 1, 1, 1, 100, many_rounds=True))
+    assert log.outcome.bytes_after == 2000, "ours"
     sides = Sides(monkeypatch, {})
     monkeypatch.setattr(sides, "_outcome", lambda side: OUTCOME._replace(bytes_after=len(side)))
     with pytest.raises(BenchError, match=r"x: cold left .*bytes_after=4.*not .*bytes_after=5"):

@@ -27,7 +27,7 @@ TABLES, ENGINE, INSPECT = "tables", "engine", "inspect"
 TXN, MANY_TXN = "100b-txn", "100k-txn"
 GROWTH_SHORT, GROWTH_LONG = "100b-0.8gb", "100b-4gb"
 FEW_SEGMENTS, MANY_SEGMENTS = "7-segments", "7000-segments"
-MANY_KEYS = "60m-keys"
+FEWER_KEYS, MANY_KEYS = "20m-keys", "60m-keys"
 QUICK_SHARE = 200  # quick logs have one batch of so many,
 QUICK_BATCHES = 300  # but not fewer than this
 
@@ -175,6 +175,7 @@ WORKLOADS: tuple[Workload, ...] = (
         segment_bytes=600_000,
         sides=(KAFKA, WARM),
     ),
+    Workload(*(FEWER_KEYS, 300_000, 110, 20_000_000, 100), sides=(KAFKA, WARM), many_rounds=True),
     Workload(
         *(MANY_KEYS, 900_000, 110, 60_000_000, 100), sides=(KAFKA, COLD, WARM), many_rounds=True
     ),
