@@ -249,10 +249,9 @@ class PlainAppends:
     def _took(self, segment: LogSegment, log: HeldFile) -> None:
         """A kernel has written to the log of a segment, and knows where that ends now."""
         _, size, since, largest_ms, largest_offset, offsets, times = self._told.changed()
-        largest = LargestTimestamp(largest_ms, largest_offset)
         try:
             segment.log.file.wrote(log)
-            segment.took(size, since, largest, offsets, times)
+            segment.took(size, since, (largest_ms, largest_offset), offsets, times)
         except OSError as error:
             raise self._local.directory.failed("appending", error) from error
 

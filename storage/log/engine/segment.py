@@ -63,7 +63,7 @@ class LogSegment:
         self._created_ms = place.clock()
         self.bytes_since_entry = 0
         self.first_timestamp: int | None = None  # of the first batch, once it was looked at
-        self._largest: LargestTimestamp | None = None  # so far; None: not looked at
+        self._largest: tuple[int, int] | None = None  # as LargestTimestamp; None: not looked at
 
     def _path(self, kind: str) -> str:
         return self._stem + kind + self._suffix
@@ -85,7 +85,7 @@ class LogSegment:
             found = self.time_index.last
             if self._largest is None:  # still: the writer may have taken a larger one
                 self._largest = found
-        return self._largest
+        return LargestTimestamp(*self._largest)
 
     @property
     def last_modified_ms(self) -> int:
@@ -170,14 +170,14 @@ class LogSegment:
         self.bytes_since_entry += size_bytes
 
     def took(
-        self, size_bytes: int, since_entry: int, largest: LargestTimestamp, offsets: int, times: int
+        self, size_bytes: int, since_entry: int, largest: tuple[int, int], offsets: int, times: int
     ) -> None:
         """A kernel has put batches into the log, and entries into the indexes in memory, up to so
-        many. All that is noted, also where writing them fails."""
+        many. All that is noted, also where writing them fails. largest: as LargestTimestamp."""
         self.log.size_bytes, self.bytes_since_entry = size_bytes, since_entry
         self._largest = largest
         is_due = self.offset_index.file.grew_to(offsets)
-        self.time_index.grew_to(times)
+        self.time_index.file.grew_to(times)
         if is_due:  # the time index gets no more
             self.write_indexes()
 
@@ -188,9 +188,9 @@ class LogSegment:
 
     def note_time(self, timestamp_ms: int, last_offset: int) -> None:
         """Of a batch, by its last offset."""
-        largest = self._largest or self.largest_so_far
-        if timestamp_ms > largest.timestamp_ms:
-            self._largest = LargestTimestamp(timestamp_ms, last_offset)
+        largest_ms, _ = self._largest or self.largest_so_far
+        if timestamp_ms > largest_ms:
+            self._largest = timestamp_ms, last_offset
 
     def put_in_indexes(self, last_offset: int, position: int) -> None:
         """An entry for the batch that begins there, and one of the largest time so far."""

@@ -29,13 +29,11 @@ class TimeIndexFile:
     def __init__(self, files: Files, path: str, base_offset: int, max_bytes: int) -> None:
         self.file = IndexFile(files, path, base_offset, max_bytes)
         self._base_offset = base_offset
-        self._last: LargestTimestamp | None = None
 
     def opened(self) -> IndexFile:
         """The file, which is created if it is not there."""
         if not self.file.is_open:
             self.file.open(ENTRY)
-            self._last = None
         return self.file
 
     @property
@@ -47,17 +45,13 @@ class TimeIndexFile:
     @property
     def last(self) -> LargestTimestamp:
         """The last entry; of an empty index no time, and the base offset."""
-        file = self.opened()
-        if self._last is None:
-            found = self._read_last(file)
-            if self._last is None:  # still: the writer may have put an entry behind it
-                self._last = found
-        return self._last
+        entries = self.opened().entries
+        return self._at(entries - 1) if entries else self._none
 
-    def _read_last(self, file: IndexFile) -> LargestTimestamp:
-        if not file.entries:
-            return LargestTimestamp(NO_TIMESTAMP, self._base_offset)
-        return self._at(file.entries - 1)
+    @property
+    def _none(self) -> LargestTimestamp:
+        """What stands for an entry that there is not."""
+        return LargestTimestamp(NO_TIMESTAMP, self._base_offset)
 
     def _at(self, number: int) -> LargestTimestamp:
         timestamp, relative = ENTRY.unpack_from(self.file.data, number * ENTRY.size)
@@ -84,25 +78,16 @@ class TimeIndexFile:
                 file.put_behind(_TIME.number.pack(timestamp_ms))  # as Kafka, before it looks
                 raise IndexOffsetOverflowError(f"offset {offset} does not fit {file.path}")
             file.add(ENTRY.pack(timestamp_ms, relative))
-            self._last = LargestTimestamp(timestamp_ms, offset)
-
-    def grew_to(self, entries: int) -> None:
-        """A kernel has put entries behind the others."""
-        if entries != self.file.entries:
-            self.file.grew_to(entries)
-            self._last = self._at(entries - 1)  # not None: a reader may be about to put the old one
 
     def add(self, packed: Bytes) -> None:
         """Put entries behind the others, of which is known that they may come there."""
         if len(packed):
-            file = self.opened()
-            file.add(packed)
-            self._last = self._read_last(file)
+            self.opened().add(packed)
 
     def lookup(self, target_ms: int) -> LargestTimestamp:
         """The entry with the greatest time that is not above target; else none, at the base."""
         number = self._slot(_TIME, target_ms)
-        return LargestTimestamp(NO_TIMESTAMP, self._base_offset) if number < 0 else self._at(number)
+        return self._none if number < 0 else self._at(number)
 
     def _slot(self, field: EntryField, target: int) -> int:
         return SlotSearch(self.opened(), field).lower_bound(target)
@@ -113,14 +98,11 @@ class TimeIndexFile:
         number = self._slot(_OFFSET, offset - self._base_offset)
         has_it = number >= 0 and self._at(number).offset == offset
         file.keep(number if has_it else number + 1)
-        self._last = self._read_last(file)
 
     def resize(self, size_bytes: int, keeps_file: bool = False) -> None:
         """Give the file another length. keeps_file: as for `IndexFile`."""
-        if self.opened().resize(size_bytes, keeps_file):
-            self._last = None
+        self.opened().resize(size_bytes, keeps_file)
 
     def reset(self) -> None:
         """Forget all entries, and make room for as many as there may be."""
         self.file.reset(ENTRY)
-        self._last = self._read_last(self.file)

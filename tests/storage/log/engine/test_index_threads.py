@@ -59,7 +59,7 @@ def test_a_reader_does_not_put_the_last_entry_back_behind_what_a_kernel_added(
         reads.append(number)
         if len(reads) == 1:
             self.file.data[3 * ENTRY.size : 4 * ENTRY.size] = ENTRY.pack(7, 9)
-            self.grew_to(4)
+            self.file.grew_to(4)
         return found
 
     monkeypatch.setattr(TimeIndexFile, "_at", meanwhile)
