@@ -65,10 +65,12 @@ class PlainAppend(NamedTuple):
     start: int  # of the first batch in the buffer
     end: int  # of what is in the buffer
     producers: int  # how many
-    earliest_ms: int  # of a record, inclusive
-    latest_ms: int  # likewise
+    now_ms: int
     log: int  # a descriptor; -1: nothing is to be written
     # of how it is done, and of the log
+    write: int  # the address of pwrite
+    before_ms: int  # how much earlier than now a record may be
+    after_ms: int  # likewise later
     is_alone: int  # there has to be one batch, and nothing behind it
     is_made: int  # for the log: its records are what the log takes, and may be compressed
     leader_epoch: int
@@ -96,9 +98,11 @@ class PlainAppend(NamedTuple):
     _START,
     _END,
     _PRODUCERS,
-    _EARLIEST_MS,
-    _LATEST_MS,
+    _NOW_MS,
     _LOG,
+    _WRITE,
+    _BEFORE_MS,
+    _AFTER_MS,
     _IS_ALONE,
     _IS_MADE,
     _LEADER_EPOCH,
@@ -149,7 +153,6 @@ class TakenBatch(NamedTuple):
 
 @kernel
 def append_plain(
-    write: int,
     buffer: ByteArray,
     given: Int64Array,
     offset_index: ByteArray,
@@ -160,10 +163,9 @@ def append_plain(
     """Give batches in buffer their offsets, as far as they are plain, and put them at the end of a
     log.
 
-    write: the address of pwrite. buffer: with batch_columns.SLACK_BYTES readable behind the
-    batches. given: the fields of PlainAppend. offset_index, time_index: the entries in memory, and
-    room for more, which are put there. producers: rows of PlainProducer. taken: room for rows of
-    TakenBatch, one at least.
+    buffer: with batch_columns.SLACK_BYTES readable behind the batches. given: the fields of
+    PlainAppend. offset_index, time_index: the entries in memory, and room for more, which are put
+    there. producers: rows of PlainProducer. taken: room for rows of TakenBatch, one at least.
     Returns how far it got, and with how many batches.
     """
     at: Any = given[_START]
@@ -231,7 +233,7 @@ def append_plain(
             break
     if not count:
         return NOT_PLAIN, 0
-    start = given[_START]
+    start, write = given[_START], given[_WRITE]
     if must_write or not write_at(write, given[_LOG], given[_POSITION], buffer, start, at - start):
         return READY, count
     given[_NEXT_OFFSET], given[_POSITION] = next_offset, position
@@ -347,7 +349,8 @@ def _producer_of(
 def _largest_time(buffer: ByteArray, at: Any, end: Any, count: Any, given: Int64Array) -> Any:
     """The largest time of the records of a batch; less than any where the log may not take them."""
     none = np.int64(NO_TIMESTAMP - 1)
-    earliest_ms, latest_ms, needs_keys = given[_EARLIEST_MS], given[_LATEST_MS], given[_NEEDS_KEYS]
+    earliest_ms = given[_NOW_MS] - given[_BEFORE_MS]
+    latest_ms, needs_keys = given[_NOW_MS] + given[_AFTER_MS], given[_NEEDS_KEYS]
     base_time = load_be_int64(buffer, at + BASE_TIMESTAMP_AT)
     largest: Any = np.int64(NO_TIMESTAMP)
     at += BATCH_HEADER_BYTES

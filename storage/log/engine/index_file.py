@@ -31,18 +31,18 @@ MAX_RELATIVE_OFFSET = 2**31 - 1
 _WARM_BYTES = 8192  # at the end of an index
 _LEAST_ROOM_BYTES = 256  # for entries, in memory
 _WRITTEN_AT_ONCE = 512  # entries: a write of one costs as much as one of hundreds
+_NO_DATA = bytearray()
+_NO_ARRAY = np.frombuffer(_NO_DATA, np.uint8)
 
 
 class IndexFile:
     """Entries of one size in a file. Open once it was used; `entries` counts those in use."""
 
-    data = bytearray()
-    array = np.frombuffer(data, np.uint8)  # the same for a kernel
-
     def __init__(self, files: Files, path: str, base_offset: int, max_bytes: int) -> None:
         self._files, self.path = files, path
         self.base_offset, self.max_bytes = base_offset, max_bytes
         self.entries = self.max_entries = 0
+        self.data, self.array = _NO_DATA, _NO_ARRAY  # the same twice: the array is for a kernel
         self._written = 0  # of the entries: as many as the file has
         self.is_open = self._is_changed = False
         self._lock = RLock()

@@ -95,7 +95,10 @@ class LocalLog:
 
     def set_end(self, offset: int) -> None:
         """The log ends there, in the active segment as it is now."""
-        active = self.segments.active
+        self.set_end_in(self.segments.active, offset)
+
+    def set_end_in(self, active: LogSegment, offset: int) -> None:
+        """Likewise, by who has the active segment at hand."""
         self.end = OffsetMetadata(offset, active.base_offset, active.log.size_bytes)
         if offset < self.recovery_point:
             self.recovery_point = offset

@@ -10,7 +10,6 @@ What the kernel has to know of the log takes longer to tell than it takes to app
 So it is kept from one append to the next, for as long as nothing else has changed the log.
 """
 
-from functools import cached_property
 from types import ModuleType
 from typing import NamedTuple
 
@@ -33,7 +32,7 @@ from storage.log.engine.producer_append import AppendOrigin
 from storage.log.engine.scratch import Scratch, scratch
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.segment_values import IncomingBytes
-from storage.log.engine.told_append import ToldAppend, row_of
+from storage.log.engine.told_append import NOTHING_TOLD, ToldAppend, row_of
 
 _MAX_INT = 2**31 - 1
 _MAX_LONG = 2**63 - 1
@@ -62,12 +61,9 @@ class PlainAppends:
         # the log as the kernel knows it, and how it is to append; no end: it knows nothing
         self._end: OffsetMetadata | None = None
         self._starts, self._how = parts.epochs.starts, BY_CLIENT
+        self._told = NOTHING_TOLD  # till the first append: of ten thousand logs few may get one
+        self._clock = parts.local.place.clock
         self._take(parts.config)
-
-    @cached_property
-    def _told(self) -> ToldAppend:
-        """Made with the first append: of ten thousand logs few may get one."""
-        return ToldAppend()
 
     def _take(self, config: LogConfig) -> None:
         """Reckon out of the settings what each append asks for."""
@@ -106,7 +102,8 @@ class PlainAppends:
 
     def append(self, data: bytes, how: AppendRequest) -> LogAppendInfo | None:
         """Append a batch; None, and nothing is done, if it is not plain."""
-        local, size, is_told = self._local, len(data), self._is_told(how)
+        size, segment = len(data), self._local.segments.active
+        is_told = self._is_told(segment, how)
         kernels = COMPILED.kernels if is_told else self.kernels_for(size, how)
         if kernels is None or not BATCH_HEADER_BYTES <= size <= self._most_bytes:
             return None
@@ -114,17 +111,16 @@ class PlainAppends:
         room.put(data)
         if not self.producers.put_all(room):
             return None
-        segment = local.segments.active
         log = self._held_log(segment, how.leader_epoch, is_told)
         if not is_told:
-            self._tell(how, log, is_alone=True)
+            self._tell(kernels, how, log, is_alone=True)
         reached, count = self._append(kernels, room, (0, size), segment, log)
         if not count:
             return None
         batch = row_of(room, 0)
         if reached == kernels.DONE:
-            self._follow(batch[_LAST_OFFSET] + 1)
-            self._end = local.end
+            self._follow(segment, batch[_LAST_OFFSET] + 1)
+            self._end = self._local.end
         else:
             self.go_on(room, 0, how.leader_epoch)
         return info_of(batch, self._parts.marks.log_start)
@@ -138,20 +134,21 @@ class PlainAppends:
             most = 1 + (run.end - run.start) // (segment.index_interval_bytes + 1)
             segment.offset_index.file.make_room(most)
             segment.time_index.file.make_room(most)
-        self._tell(run.how, log, is_alone=False)
+        self._tell(kernels, run.how, log, is_alone=False)
         return self._append(kernels, run.room, (run.start, run.end), segment, log)
 
     def follow(self, room: Scratch, count: int) -> None:
         """The log ends behind so many batches in the room. A flush may be due to the last one, and
         what it raises is what an append of that one raises."""
-        self._follow(row_of(room, count - 1)[_LAST_OFFSET] + 1)
+        end = row_of(room, count - 1)[_LAST_OFFSET] + 1
+        self._follow(self._local.segments.active, end)
 
-    def _is_told(self, how: AppendRequest) -> bool:
+    def _is_told(self, segment: LogSegment, how: AppendRequest) -> bool:
         """Whether the kernel knows the log as it is, and how to append."""
         local, end = self._local, self._local.end
         return (
             end is self._end
-            and local.segments.active.log.size_bytes == end.position  # not so behind a refusal
+            and segment.log.size_bytes == end.position  # not so behind a refusal
             and (how is self._how or how == self._how)
             and local.config is self._config
             and self._epochs.starts is self._starts
@@ -180,7 +177,7 @@ class PlainAppends:
             and segment.time_index.file.is_open
         )
 
-    def _tell(self, how: AppendRequest, log: HeldFile, is_alone: bool) -> None:
+    def _tell(self, kernels: ModuleType, how: AppendRequest, log: HeldFile, is_alone: bool) -> None:
         """Put the fields of `append_kernel.PlainAppend` where the kernel takes them from, but for
         those of each append. log: not held, where the kernel is to write nothing."""
         local = self._local
@@ -190,7 +187,12 @@ class PlainAppends:
         if log is not NOT_HELD:  # else the time index may not be there, and is not made for this
             largest = segment.largest_so_far
         self._end, self._starts, self._how = None, self._epochs.starts, how
+        if self._told is NOTHING_TOLD:
+            self._told = ToldAppend()
         self._told.tell(
+            kernels.pwrite_address(),
+            self._before_ms,
+            self._after_ms,
             is_alone,
             how.is_made_for_log,
             how.leader_epoch,
@@ -222,27 +224,20 @@ class PlainAppends:
         log: HeldFile,
     ) -> tuple[int, int]:
         """Let a kernel append what is in a span of the room to the active segment."""
-        told, now_ms = self._told, self._local.place.clock()
-        offsets, times = segment.offset_index.file, segment.time_index.file
-        told.tell_of_one(
-            *span,
-            len(self.producers.known),
-            now_ms - self._before_ms,
-            now_ms + self._after_ms,
-            log.descriptor,
-        )
+        told, known = self._told, self.producers.known
+        start, end = span
+        told.tell_of_one(start, end, len(known), self._clock(), log.descriptor)
         reached, count = kernels.append_plain(
-            kernels.pwrite_address(),
             room.buffer,
             told.numbers,
-            offsets.array,
-            times.array,
+            segment.offset_index.file.array,
+            segment.time_index.file.array,
             room.producers,
             room.batches,
         )
         if reached == kernels.DONE:
             self._took(segment, log)
-            if self.producers.known:
+            if known:
                 self.producers.follow(room, 0, count)
         return reached, count
 
@@ -272,12 +267,12 @@ class PlainAppends:
 
         parts.local.directory.reported("appending", action)
         self.producers.follow(room, number, 1)
-        self._follow(last + 1)
+        self._follow(parts.local.segments.active, last + 1)
 
-    def _follow(self, end: int) -> None:
+    def _follow(self, active: LogSegment, end: int) -> None:
         """The log ends there now."""
-        parts, local = self._parts, self._parts.local
-        local.set_end(end)
+        parts, local = self._parts, self._local
+        local.set_end_in(active, end)
         parts.marks.follow_end()
         parts.producers.map_end_offset = end
         parts.marks.update_first_unstable()  # which a truncation may have moved, and forgets to

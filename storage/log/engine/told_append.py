@@ -8,19 +8,20 @@ import numpy as np
 
 from storage.log.engine.scratch import Scratch
 
-_OF_ONE = Struct("=6q")  # the fields of append_kernel.PlainAppend: of one append
-_OF_LOG = Struct("=20q")  # the others
+_OF_ONE = Struct("=5q")  # the fields of append_kernel.PlainAppend: of one append
+_OF_LOG = Struct("=23q")  # the others
 _CHANGED = Struct("=7q")  # what of those is as after the append
 _FIELDS = (_OF_ONE.size + _OF_LOG.size) // 8
 _CHANGED_AT = _OF_ONE.size + _OF_LOG.size - _CHANGED.size
 _TAKEN = Struct("=8q")  # append_kernel.TakenBatch
+_TAKEN_BYTES = _TAKEN.size
 
 
 class ToldAppend:
     """The numbers of one log, in the order of append_kernel.PlainAppend.
 
     tell_of_one takes the fields of an append, from `start` on; tell those of the log, from
-    `is_alone` on; changed gives the log behind an append that is done, from `next_offset` on.
+    `write` on; changed gives the log behind an append that is done, from `next_offset` on.
     """
 
     __slots__ = ("changed", "numbers", "tell", "tell_of_one")
@@ -35,6 +36,9 @@ class ToldAppend:
         )
 
 
+NOTHING_TOLD = ToldAppend()
+
+
 def row_of(room: Scratch, number: int) -> tuple[int, ...]:
     """A batch that was taken, by its number: the fields of append_kernel.TakenBatch."""
-    return _TAKEN.unpack_from(room.batches_view, number * _TAKEN.size)
+    return _TAKEN.unpack_from(room.batches_view, number * _TAKEN_BYTES)

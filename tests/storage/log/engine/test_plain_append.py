@@ -10,17 +10,19 @@ import pytest
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.log import Log, LogOptions
+from storage.log.engine import kernels
 from storage.log.engine.appending import AppendRequest
 from storage.log.engine.errors import InvalidOffsetError, LogError
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.plain_append import PlainAppends
 from storage.log.engine.producer_append import AppendOrigin
 from storage.log.engine.scheduler import ManualScheduler
+from storage.log.engine.segment import LogSegment
 from storage.log.engine.time_index_file import ENTRY
 from tests.engine.replays import kernels_used
 
 NOW_MS = 1_700_000_000_000
-STOPS_AT, OF_LOG = 11, 6  # places in append_kernel.PlainAppend
+STOPS_AT, OF_LOG = 13, 5  # places in append_kernel.PlainAppend
 BY_ANOTHER_LEADER = AppendRequest(leader_epoch=1)
 CONFIGS = (
     LogConfig(index_interval_bytes=100),
@@ -37,13 +39,13 @@ class Checked:
         self.kept = 0
         real = PlainAppends._is_told
 
-        def is_told(plain: PlainAppends, how: AppendRequest) -> bool:
-            if not real(plain, how):
+        def is_told(plain: PlainAppends, segment: LogSegment, how: AppendRequest) -> bool:
+            if not real(plain, segment, how):
                 return False
             before, end = numbers(plain), plain._end
             plain._take(plain._local.config)
-            log = plain._held_log(plain._local.segments.active, how.leader_epoch, False)
-            plain._tell(how, log, is_alone=True)
+            log = plain._held_log(segment, how.leader_epoch, False)
+            plain._tell(kernels, how, log, is_alone=True)
             assert numbers(plain) == before
             plain._end = end
             self.kept += 1
