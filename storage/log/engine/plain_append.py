@@ -102,7 +102,10 @@ class PlainAppends:
 
     def append(self, data: bytes, how: AppendRequest) -> LogAppendInfo | None:
         """Append a batch; None, and nothing is done, if it is not plain."""
-        size, segment = len(data), self._local.segments.active
+        local, size = self._local, len(data)
+        if local.is_closed or local.directory.is_offline:  # there may be no segment any more
+            return None
+        segment = local.segments.active
         is_told = self._is_told(segment, how)
         kernels = COMPILED.kernels if is_told else self.kernels_for(size, how)
         if kernels is None or not BATCH_HEADER_BYTES <= size <= self._most_bytes:
@@ -120,7 +123,7 @@ class PlainAppends:
         batch = row_of(room, 0)
         if reached == kernels.DONE:
             self._follow(segment, batch[_LAST_OFFSET] + 1)
-            self._end = self._local.end
+            self._end = local.end
         else:
             self.go_on(room, 0, how.leader_epoch)
         return info_of(batch, self._parts.marks.log_start)
@@ -153,7 +156,6 @@ class PlainAppends:
             and local.config is self._config
             and self._epochs.starts is self._starts
             and COMPILED.kernels is not None
-            and not (local.is_closed or local.directory.is_offline)
         )
 
     def _held_log(self, segment: LogSegment, epoch: int, is_told: bool) -> HeldFile:

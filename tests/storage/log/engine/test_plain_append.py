@@ -12,7 +12,8 @@ from storage.formats.record_batch import encode_batch
 from storage.log import Log, LogOptions
 from storage.log.engine import kernels
 from storage.log.engine.appending import AppendRequest
-from storage.log.engine.errors import InvalidOffsetError, LogError
+from storage.log.engine.batch_appends import BatchAppendError
+from storage.log.engine.errors import InvalidOffsetError, KafkaStorageError, LogError
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.plain_append import PlainAppends
 from storage.log.engine.producer_append import AppendOrigin
@@ -115,6 +116,25 @@ def test_what_is_kept_is_what_would_be_told(
                 except LogError:
                     continue
     assert checked.kept > 40
+
+
+@pytest.mark.parametrize("appends", range(4))
+def test_a_log_that_was_deleted_takes_nothing(appends: int, tmp_path: Path) -> None:
+    """L-22: whatever is kept of the appends before."""
+    chance = Random(1)
+    with kernels_used(True):
+        scheduler = ManualScheduler(lambda: NOW_MS)
+        options = LogOptions(clock=lambda: NOW_MS, scheduler=scheduler)
+        log = Log.open(str(tmp_path / "t-0"), options)
+        for _ in range(appends):
+            log.append_as_leader(one(chance))
+        log.delete()
+        for _ in range(2):
+            with pytest.raises(KafkaStorageError):
+                log.append_as_leader(one(chance))
+            with pytest.raises(BatchAppendError) as refused:
+                log.append_batches_as_leader(one(chance) + one(chance))
+            assert isinstance(refused.value.cause, KafkaStorageError)
 
 
 def told_behind_a_refusal(with_kernels: bool, path: Path) -> list[object]:
