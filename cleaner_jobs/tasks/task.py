@@ -58,7 +58,7 @@ from cleaner_jobs.tasks.worker_buffers import WORKER_BUFFERS
 from cleaner_jobs.unchanged import LogChangedError
 from storage.errors import CorruptFileError
 from storage.files.filesystem import naming
-from storage.files.held_directories import hold_directory
+from storage.files.held_directories import hold_directory, kept_open
 from storage.files.io_limit import limited
 
 
@@ -173,8 +173,10 @@ def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
                 continue
             result = early_pieces.of(piece)
             if result is None:
+                log = logs[piece.log_id]
                 try:
-                    result = rewrite_piece(piece, logs[piece.log_id], context)
+                    with kept_open(log.path):
+                        result = rewrite_piece(piece, log, context)
                     row = REWRITTEN, json.dumps(tried.ground.there(result))
                     syncs.start(piece.log_id, result.staged_files, partial(early_rows.add, row))
                 except (CorruptFileError, LogChangedError, OSError) as error:

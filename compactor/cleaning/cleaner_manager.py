@@ -47,7 +47,7 @@ from compactor.finalizer import sweep_staged
 from compactor.host.clock import now_ms
 from compactor.host.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
 from compactor.host.version import version
-from compactor.planning.layout import sources_of
+from compactor.planning.layout import sources_of_group
 from compactor.planning.notices import notices_of
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.uncleaned import NULL_KEYS, problem_report, stop_if_corrupt
@@ -341,7 +341,7 @@ def _rewrite_dry(stages: Stages) -> dict[int, Swapped]:
         if stages.is_stopped(plan.log_id) or not needs_joining(group.rewritten):
             return
         try:
-            segments = joined_segments(plan, sources_of(plan)[group.group], group.rewritten)
+            segments = joined_segments(plan, sources_of_group(plan, group.group), group.rewritten)
         except CorruptFileError as error:
             stages.stop(plan.log_id, problem_of(plan.log_id, error))
         else:

@@ -61,10 +61,7 @@ class PlannedFiles:
 
     def _check_all(self, first_offset: int) -> None:
         found = {entry.name: entry for entry in list_files(self._path, self._access)}
-        if found == self._files:
-            return
-        names = sorted(self._files.keys() | found.keys())
-        for name in names:
+        for name in sorted({name for name, _ in self._files.items() ^ found.items()}):
             offset = offset_of(name)
             if offset is None or offset >= first_offset:
                 self._compare(name, found.get(name))

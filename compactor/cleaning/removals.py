@@ -9,6 +9,7 @@ from contextlib import suppress
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.files.freed_behind import Close, close_behind, frees_behind
+from storage.files.held_directories import kept_open
 
 REMOVED_AT_ONCE_BYTES = 16 << 20  # by one thread, one after the other: a few small files
 OPEN_AT_ONCE = 16  # of large files, by one thread
@@ -31,8 +32,11 @@ class Removals:
             self._take(self._begun.popleft())
         at_once = max(1, len(paths) * REMOVED_AT_ONCE_BYTES // max(1, log_bytes))
         remove = _remove_each
-        if paths and at_once == 1 and self._may_free_behind(os.path.dirname(paths[0])):
-            at_once, remove = OPEN_AT_ONCE, _remove_open
+        if paths and self._may_free_behind(os.path.dirname(paths[0])):
+            if at_once == 1:
+                at_once, remove = OPEN_AT_ONCE, _remove_open
+            else:
+                at_once = len(paths)  # there one has the directory, and the others wait for it
         for start in range(0, len(paths), at_once):
             some = paths[start : start + at_once]
             self._begun.append(self._threads.submit(remove, self._files, some))
@@ -57,11 +61,12 @@ class Removals:
 def _remove_each(files: Files, paths: Sequence[str]) -> None:
     """Raise, at the end, the OSError of the first that could not be removed."""
     failed: OSError | None = None
-    for path in paths:
-        try:
-            files.remove(path)
-        except OSError as error:
-            failed = failed or error
+    with kept_open(os.path.dirname(paths[0])):
+        for path in paths:
+            try:
+                files.remove(path)
+            except OSError as error:
+                failed = failed or error
     if failed is not None:
         raise failed
 

@@ -32,10 +32,11 @@ from compactor.finalizer import (
 )
 from compactor.host.progress import ProgressSink
 from compactor.originals.kept_files import mark_of
-from compactor.planning.layout import sources_of
+from compactor.planning.layout import sources_of, sources_of_group
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, LOG, SWAP, file_name
 from storage.files.files import Files
+from storage.files.held_directories import kept_open
 from storage.files.local import LOCAL
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class GroupSwapper:
                 return
             join = self._joins.get((plan.log_id, piece.group))
             if join is None and len(self._joins) < SWAP_THREADS:
-                join = EarlyJoin(plan, sources_of(plan)[piece.group], self._run_id)
+                join = EarlyJoin(plan, sources_of_group(plan, piece.group), self._run_id)
                 self._joins[plan.log_id, piece.group] = join
             if join is not None:
                 self._working.append(self._threads.submit(self._join, join, piece))
@@ -211,7 +212,8 @@ class GroupSwapper:
         """How many of them are in; what is wrong with the log or its files concerns no other."""
         before = queue.swapped.groups
         try:
-            self._swap(queue, run)
+            with kept_open(queue.plan.path):
+                self._swap(queue, run)
         except (CorruptFileError, LogChangedError, OSError) as error:
             _fail(queue, error)
             broke_off = _is_between_swaps(self._files, queue.plan.path)
@@ -313,7 +315,7 @@ class GroupSwapper:
 
         with self._lock:
             join = self._joins.pop((plan.log_id, group.group), None)
-        sources = sources_of(plan)[group.group]
+        sources = sources_of_group(plan, group.group)
         with closing(join or EarlyJoin(plan, sources, self._run_id)) as begun:
             return begun.finish(group.rewritten, segments)
 

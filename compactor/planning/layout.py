@@ -84,21 +84,23 @@ def stretch_bytes(log_bytes: int, cores: int) -> int:
 
 def sources_of(plan: LogPlan) -> list[tuple[Source, ...]]:
     """The `.log` files of each group."""
-    return [
-        tuple(
-            Source(
-                path=f"{plan.path}/{file_name(segment.base_offset, LOG)}",
-                base_offset=segment.base_offset,
-                log_bytes=segment.log_bytes,
-                log_mtime_ns=segment.log_mtime_ns,
-                log_inode=segment.log_inode,
-                log_ctime_ns=segment.log_ctime_ns,
-                log_device=segment.log_device,
-            )
-            for segment in group.segments
+    return [sources_of_group(plan, group) for group in range(len(plan.groups))]
+
+
+def sources_of_group(plan: LogPlan, group: int) -> tuple[Source, ...]:
+    """Those of one group."""
+    return tuple(
+        Source(
+            path=f"{plan.path}/{file_name(segment.base_offset, LOG)}",
+            base_offset=segment.base_offset,
+            log_bytes=segment.log_bytes,
+            log_mtime_ns=segment.log_mtime_ns,
+            log_inode=segment.log_inode,
+            log_ctime_ns=segment.log_ctime_ns,
+            log_device=segment.log_device,
         )
-        for group in plan.groups
-    ]
+        for segment in plan.groups[group].segments
+    )
 
 
 def stretches_of(

@@ -16,6 +16,7 @@ from storage.file_names import (
     DELETED,
     INDEX,
     LOG,
+    OFFSET_DIGITS,
     SEGMENT_SUFFIXES,
     SNAPSHOT,
     TIME_INDEX,
@@ -64,12 +65,7 @@ def settlement(names: Collection[str], end_offsets: Mapping[int, int]) -> Settle
 
 def _unneeded(live: Collection[str]) -> list[str]:
     """Of the names that are left once swaps are settled: what no broker or run will look at."""
-    bases = [number_of(name) for name in live if is_regular(name, (LOG,))]
-    snapshots = [number_of(name) for name in live if is_regular(name, (SNAPSHOT,))]
-    kept = kept_on_loading(snapshots, bases) if bases else snapshots
-    stale = {file_name(offset, SNAPSHOT) for offset in snapshots} - {
-        file_name(offset, SNAPSHOT) for offset in kept
-    }
+    stale = _stale_snapshots(live)
     return sorted(
         name
         for name in live
@@ -77,8 +73,21 @@ def _unneeded(live: Collection[str]) -> list[str]:
         or STAGED_MARKER in name
         or (name.endswith(DELETED) and not name.endswith(_KRAFT_SNAPSHOT_DELETED))
         or (name.endswith(TEMPORARY) and _is_rewritten(name.removesuffix(TEMPORARY)))
-        or (is_regular(name, _INDEX_SUFFIXES) and file_name(number_of(name), LOG) not in live)
+        or (
+            name[OFFSET_DIGITS:] in _INDEX_SUFFIXES
+            and name[:OFFSET_DIGITS] + LOG not in live
+            and is_regular(name, _INDEX_SUFFIXES)
+        )
     )
+
+
+def _stale_snapshots(live: Collection[str]) -> Collection[str]:
+    snapshots = [number_of(name) for name in live if is_regular(name, (SNAPSHOT,))]
+    bases = [number_of(name) for name in live if is_regular(name, (LOG,))] if snapshots else []
+    if not bases:
+        return ()
+    kept = kept_on_loading(snapshots, bases)
+    return {file_name(offset, SNAPSHOT) for offset in {*snapshots} - {*kept}}
 
 
 def _is_rewritten(name: str) -> bool:

@@ -7,11 +7,13 @@ directory, which is opened without following a link and compared with what was n
 each change the owner is asked whether he still is.
 
 What is compared is opened anew for each operation: ten thousand directories take no descriptors.
-A directory that nobody holds, such as a run's own work directory, is reached by its path.
+Who does thousands in one directory keeps that one open meanwhile (`kept_open`). A directory that
+nobody holds, such as a run's own work directory, is reached by its path.
 """
 
 import errno
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -35,6 +37,16 @@ class _Held(NamedTuple):
 
 _held: dict[str, _Held] = {}  # by path, as whoever holds it names it
 _log_dirs: set[str] = set()  # of which every directory in it is held
+
+
+class _Kept(threading.local):
+    """The directory that a thread keeps open."""
+
+    path: str | None = None
+    descriptor: int = -1
+
+
+_kept = _Kept()
 
 
 @contextmanager
@@ -97,6 +109,38 @@ def hold_directory(path: str, inode: int | None) -> Iterator[None]:
         del _held[path]
 
 
+@contextmanager
+def kept_open(path: str) -> Iterator[None]:
+    """Open a directory that is held once for all that this thread does in it meanwhile.
+
+    It is compared with what was noted now, and not before each operation: another that takes its
+    place is left alone, and found with the next use after that. Owners are asked as ever.
+    """
+    descriptor = open_directory(path)
+    if descriptor is None:  # nobody holds it
+        yield
+        return
+    before = _kept.path, _kept.descriptor
+    _kept.path, _kept.descriptor = path, descriptor
+    try:
+        yield
+    finally:
+        _kept.path, _kept.descriptor = before
+        os.close(descriptor)
+
+
+def kept_descriptor(path: str, to_change: bool) -> int | None:
+    """That of a directory, if this thread keeps it open; not to be closed.
+
+    to_change: whether the owner is asked. Raise what he raises.
+    """
+    if path != _kept.path:
+        return None
+    if to_change:
+        _held[path].require_owner()
+    return _kept.descriptor
+
+
 def is_any_held() -> bool:
     """Whether there is a directory that `open_directory` gives a descriptor of."""
     return bool(_held)
@@ -121,6 +165,9 @@ def open_directory(path: str, to_change: bool = False) -> int | None:
     to_change: whether the owner is asked. Raise what he raises, DirectoryExchangedError or OSError:
     that, too, where a log directory that is held has no such directory.
     """
+    kept = kept_descriptor(path, to_change)
+    if kept is not None:
+        return os.dup(kept)
     held = _held.get(path)
     if held is None:
         if _log_dirs and os.path.dirname(path) in _log_dirs:

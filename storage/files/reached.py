@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 
 from storage.files import held_directories
-from storage.files.held_directories import open_directory
+from storage.files.held_directories import kept_descriptor, open_directory
 
 
 def split(path: str) -> tuple[str, str]:
@@ -25,25 +25,28 @@ class Reached:
     to_change: whether the owner of the directory is asked first.
     """
 
-    __slots__ = ("_descriptor", "_name", "_path", "_to_change")
+    __slots__ = ("_name", "_opened", "_path", "_to_change")
 
     def __init__(self, path: str, to_change: bool) -> None:
         self._path, self._to_change = path, to_change
+        self._opened: int | None = None
 
     def __enter__(self) -> tuple[str, int | None]:
+        self._name = self._path
         if not held_directories.is_any_held():  # so for each file of a plan
-            self._descriptor = None
             return self._path, None
-        directory, self._name = split(self._path)
-        self._descriptor = open_directory(directory, self._to_change)
-        if self._descriptor is None:
+        directory, name = split(self._path)
+        descriptor = kept_descriptor(directory, self._to_change)
+        if descriptor is None:
+            descriptor = self._opened = open_directory(directory, self._to_change)
+        if descriptor is None:
             return self._path, None
-        return self._name, self._descriptor
+        self._name = name
+        return name, descriptor
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if self._descriptor is None:
-            return
-        os.close(self._descriptor)
+        if self._opened is not None:
+            os.close(self._opened)
         if isinstance(error, OSError) and error.filename == self._name:
             error.filename = self._path
 
@@ -53,7 +56,7 @@ def with_both(call: Callable[..., None], source: str, target: str, **named: bool
 
     Two names in one directory, as nearly always, reach it once.
     """
-    directory, name = split(target)
+    directory, _ = split(target)
     of_source, old_name = split(source)
     if of_source != directory:
         with Reached(source, True) as (old, of_old), Reached(target, True) as (new, of_new):
@@ -63,15 +66,10 @@ def with_both(call: Callable[..., None], source: str, target: str, **named: bool
                 error.filename, error.filename2 = source, target
                 raise
         return
-    held = open_directory(directory, True) if held_directories.is_any_held() else None
-    try:
-        if held is None:
-            call(source, target, **named)
-        else:
-            call(old_name, name, src_dir_fd=held, dst_dir_fd=held, **named)
-    except OSError as error:
-        error.filename, error.filename2 = source, target
-        raise
-    finally:
-        if held is not None:
-            os.close(held)
+    with Reached(target, True) as (name, held):
+        old = source if held is None else old_name
+        try:
+            call(old, name, src_dir_fd=held, dst_dir_fd=held, **named)
+        except OSError as error:
+            error.filename, error.filename2 = source, target
+            raise

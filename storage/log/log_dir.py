@@ -23,7 +23,6 @@ from storage.file_names import (
     file_name,
     is_offset,
     is_special_dir,
-    offset_of,
     parse_future_dir,
     parse_partition_dir,
 )
@@ -220,9 +219,9 @@ def is_of_file(name: str) -> bool:
 
 def is_unloadable(name: str) -> bool:
     """Say whether a loading broker would trip over a file of that name."""
-    prefix, _, _ = name.partition(".")
-    regular = len(prefix) == OFFSET_DIGITS and offset_of(name) is not None
-    return name.endswith(_NUMBERED) and not regular
+    if not name.endswith(_NUMBERED):
+        return False
+    return name[OFFSET_DIGITS : OFFSET_DIGITS + 1] != "." or not is_offset(name[:OFFSET_DIGITS])
 
 
 def log_end_offset(partition: PartitionListing) -> int:

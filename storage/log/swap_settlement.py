@@ -89,8 +89,10 @@ def swap_settlement(
     with an offset in the range of a swap is replaced by it; else files of segments alone.
     """
     cleaned = [name for name in names if name.endswith(CLEANED)]
-    limit = _lowest(names, CLEANED)
     swaps = [name for name in names if name.endswith(SWAP)]
+    if not cleaned and not swaps:  # nearly always, and a log may have thousands of segments
+        return SwapSettlement((), (), (), (), frozenset(names))
+    limit = _lowest(cleaned, CLEANED)
     empty = None if as_kafka else _revocable(names, end_offsets)
     revoked = [] if empty is None else [file_name(empty, LOG)]
     limit = limit if empty is None else empty

@@ -55,7 +55,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor": "lock_support log_dir_lock refusals",
         "storage.log": "lock_holder log_dir_lock",
         "storage.log.manager": "log_manager",
-        "compactor.cleaning": "cleaner_checkpoints",
+        "compactor.cleaning": "cleaner_checkpoints removals",
         "compactor.originals": "kept_run_lock",
         "compactor.planning": "room",
     },

@@ -1,0 +1,117 @@
+"""A directory that is kept open is the one that is held; what takes its place is left alone."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from storage.files import filesystem
+from storage.files.held_directories import (
+    DirectoryExchangedError,
+    hold_log_dir,
+    kept_open,
+)
+from tests.support.exchanged import Exchange
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    path = tmp_path / "log" / "t-0"
+    path.mkdir(parents=True)
+    for name in "abc":
+        (path / name).write_text(name)
+    return path
+
+
+def open_files() -> set[str]:
+    return set(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.parametrize("for_a_link", [True, False])
+def test_what_is_done_meanwhile_is_done_in_the_directory_that_was_opened(
+    partition: Path, for_a_link: bool
+) -> None:
+    exchange = Exchange(partition, for_a_link)
+    path = str(partition)
+    with hold_log_dir(os.path.dirname(path), lambda: None):
+        with kept_open(path):
+            exchange()
+            filesystem.rename(f"{path}/a", f"{path}/a.deleted")
+            filesystem.remove(f"{path}/b")
+            filesystem.sync_directory(path)
+            assert sorted(filesystem.list_names(path)[1]) == ["a.deleted", "c"]
+            assert filesystem.read_bytes(f"{path}/c") == b"c"
+        assert exchange.is_untouched()
+        assert sorted(os.listdir(exchange.moved)) == ["a.deleted", "c"]
+        with pytest.raises(DirectoryExchangedError):
+            filesystem.remove(f"{path}/c")
+        with pytest.raises(DirectoryExchangedError), kept_open(path):
+            pass
+    assert exchange.is_untouched()
+
+
+def test_owners_are_asked_before_each_change_alone(partition: Path) -> None:
+    asked: list[str] = []
+    path = str(partition)
+    with hold_log_dir(os.path.dirname(path), lambda: asked.append("asked")), kept_open(path):
+        filesystem.look_up(f"{path}/a")
+        assert not asked
+        filesystem.rename(f"{path}/a", f"{path}/d")
+        filesystem.remove(f"{path}/d")
+    assert len(asked) == 2
+
+
+def test_an_owner_who_is_none_any_more_ends_it(partition: Path) -> None:
+    def refuse() -> None:
+        raise PermissionError("not the owner")
+
+    path = str(partition)
+    refused = pytest.raises(PermissionError, match="not the owner")
+    with hold_log_dir(os.path.dirname(path), refuse), kept_open(path), refused:
+        filesystem.remove(f"{path}/a")
+    assert sorted(os.listdir(path)) == ["a", "b", "c"]
+
+
+def test_it_holds_for_one_thread_and_one_directory(partition: Path) -> None:
+    other = partition.parent / "u-0"
+    other.mkdir()
+    (other / "x").touch()
+    path, failed = str(partition), list[BaseException]()
+
+    def remove_elsewhere() -> None:
+        try:
+            filesystem.remove(f"{path}/a")
+        except DirectoryExchangedError as error:
+            failed.append(error)
+
+    before = open_files()
+    with hold_log_dir(os.path.dirname(path), lambda: None):
+        with kept_open(path):
+            with kept_open(str(other)):
+                filesystem.remove(f"{other}/x")
+            Exchange(partition)()
+            filesystem.remove(f"{path}/b")
+            thread = threading.Thread(target=remove_elsewhere)
+            thread.start()
+            thread.join()
+        assert len(failed) == 1
+    assert open_files() == before
+
+
+def test_an_error_names_the_whole_path(partition: Path) -> None:
+    path = str(partition)
+    with hold_log_dir(os.path.dirname(path), lambda: None), kept_open(path):
+        with pytest.raises(FileNotFoundError) as found:
+            filesystem.remove(f"{path}/x")
+        assert found.value.filename == f"{path}/x"
+        with pytest.raises(FileNotFoundError) as found:
+            filesystem.rename(f"{path}/x", f"{path}/y")
+        assert (found.value.filename, found.value.filename2) == (f"{path}/x", f"{path}/y")
+
+
+def test_of_a_directory_that_nobody_holds_nothing_is_kept(partition: Path) -> None:
+    before = open_files()
+    with kept_open(str(partition)):
+        assert open_files() == before
+        filesystem.remove(f"{partition}/a")
