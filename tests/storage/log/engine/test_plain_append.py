@@ -120,7 +120,7 @@ def test_what_is_kept_is_what_would_be_told(
 
 @pytest.mark.parametrize("appends", range(4))
 def test_a_log_that_was_deleted_takes_nothing(appends: int, tmp_path: Path) -> None:
-    """L-22: whatever is kept of the appends before."""
+    """Whatever is kept of the appends before it."""
     chance = Random(1)
     with kernels_used(True):
         scheduler = ManualScheduler(lambda: NOW_MS)
