@@ -113,8 +113,8 @@ def hold_directory(path: str, inode: int | None) -> Iterator[None]:
 def kept_open(path: str) -> Iterator[None]:
     """Open a directory that is held once for all that this thread does in it meanwhile.
 
-    It is compared with what was noted now, and not before each operation: another that takes its
-    place is left alone, and found with the next use after that. Owners are asked as ever.
+    Before each operation its name is asked for what stands there, as ever, and owners before each
+    change: that takes one call of the system, and not three.
     """
     descriptor = open_directory(path)
     if descriptor is None:  # nobody holds it
@@ -130,15 +130,19 @@ def kept_open(path: str) -> Iterator[None]:
 
 
 def kept_descriptor(path: str, to_change: bool) -> int | None:
-    """That of a directory, if this thread keeps it open; not to be closed.
-
-    to_change: whether the owner is asked. Raise what he raises.
-    """
+    """That of a directory, if this thread keeps it open; not to be closed. As `open_directory`."""
     if path != _kept.path:
         return None
+    held = _held[path]
+    _require_same(path, held, os.stat(path, follow_symlinks=held.is_log_dir))
     if to_change:
-        _held[path].require_owner()
+        held.require_owner()
     return _kept.descriptor
+
+
+def _require_same(path: str, held: _Held, found: os.stat_result) -> None:
+    if found.st_ino != held.inode or held.device not in (None, found.st_dev):
+        raise DirectoryExchangedError(errno.ESTALE, EXCHANGED, path)
 
 
 def is_any_held() -> bool:
@@ -182,9 +186,7 @@ def open_directory(path: str, to_change: bool = False) -> int | None:
             raise
         raise DirectoryExchangedError(errno.ESTALE, EXCHANGED, path) from error
     try:
-        found = os.fstat(descriptor)
-        if found.st_ino != held.inode or held.device not in (None, found.st_dev):
-            raise DirectoryExchangedError(errno.ESTALE, EXCHANGED, path)
+        _require_same(path, held, os.fstat(descriptor))
         if to_change:
             held.require_owner()
     except BaseException as error:

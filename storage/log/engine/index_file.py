@@ -70,7 +70,9 @@ class IndexFile:
                 file.truncate(self.max_bytes - self.max_bytes % entry.size)
             length = file.size()
             used = length - length % entry.size if is_read and not is_new else 0
-            self._hold(bytearray(file.read(0, used)))
+            data = bytearray(file.read(0, used))
+            used = len(data) - len(data) % entry.size  # fewer where somebody cuts it meanwhile
+            self._hold(data)
         except BaseException:
             file.close()
             raise

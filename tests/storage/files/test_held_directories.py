@@ -1,7 +1,6 @@
-"""A directory that is kept open is the one that is held; what takes its place is left alone."""
+"""A directory that is kept open is looked at by its name all the same, and its owner is asked."""
 
 import os
-import threading
 from pathlib import Path
 
 import pytest
@@ -29,26 +28,36 @@ def open_files() -> set[str]:
 
 
 @pytest.mark.parametrize("for_a_link", [True, False])
-def test_what_is_done_meanwhile_is_done_in_the_directory_that_was_opened(
+def test_what_takes_its_place_meanwhile_is_found_before_the_next_operation(
     partition: Path, for_a_link: bool
 ) -> None:
-    exchange = Exchange(partition, for_a_link)
-    path = str(partition)
-    with hold_log_dir(os.path.dirname(path), lambda: None):
-        with kept_open(path):
-            exchange()
-            filesystem.rename(f"{path}/a", f"{path}/a.deleted")
+    exchange, path = Exchange(partition, for_a_link), str(partition)
+    exchanged = pytest.raises(DirectoryExchangedError, match=path)
+    with hold_log_dir(os.path.dirname(path), lambda: None), kept_open(path):
+        filesystem.remove(f"{path}/a")
+        exchange()
+        with exchanged:
+            filesystem.rename(f"{path}/b", f"{path}/b.deleted")
+        with exchanged:
             filesystem.remove(f"{path}/b")
+        with exchanged:
             filesystem.sync_directory(path)
-            assert sorted(filesystem.list_names(path)[1]) == ["a.deleted", "c"]
-            assert filesystem.read_bytes(f"{path}/c") == b"c"
-        assert exchange.is_untouched()
-        assert sorted(os.listdir(exchange.moved)) == ["a.deleted", "c"]
-        with pytest.raises(DirectoryExchangedError):
-            filesystem.remove(f"{path}/c")
-        with pytest.raises(DirectoryExchangedError), kept_open(path):
+        with exchanged:
+            filesystem.list_names(path)
+        with exchanged:
+            filesystem.read_bytes(f"{path}/c")
+        with exchanged, kept_open(path):
             pass
     assert exchange.is_untouched()
+    assert sorted(os.listdir(exchange.moved)) == ["b", "c"]
+
+
+def test_a_directory_that_is_gone_is_an_error(partition: Path) -> None:
+    path = str(partition)
+    with hold_log_dir(os.path.dirname(path), lambda: None), kept_open(path):
+        partition.rename(partition.parent / "gone")
+        with pytest.raises(FileNotFoundError, match=path):
+            filesystem.remove(f"{path}/a")
 
 
 def test_owners_are_asked_before_each_change_alone(partition: Path) -> None:
@@ -73,30 +82,20 @@ def test_an_owner_who_is_none_any_more_ends_it(partition: Path) -> None:
     assert sorted(os.listdir(path)) == ["a", "b", "c"]
 
 
-def test_it_holds_for_one_thread_and_one_directory(partition: Path) -> None:
+def test_it_is_one_directory_at_a_time(partition: Path) -> None:
     other = partition.parent / "u-0"
     other.mkdir()
     (other / "x").touch()
-    path, failed = str(partition), list[BaseException]()
-
-    def remove_elsewhere() -> None:
-        try:
-            filesystem.remove(f"{path}/a")
-        except DirectoryExchangedError as error:
-            failed.append(error)
-
-    before = open_files()
+    path, before = str(partition), open_files()
     with hold_log_dir(os.path.dirname(path), lambda: None):
         with kept_open(path):
             with kept_open(str(other)):
                 filesystem.remove(f"{other}/x")
-            Exchange(partition)()
+                filesystem.remove(f"{path}/a")
             filesystem.remove(f"{path}/b")
-            thread = threading.Thread(target=remove_elsewhere)
-            thread.start()
-            thread.join()
-        assert len(failed) == 1
-    assert open_files() == before
+            assert len(open_files()) == len(before) + 1
+        assert open_files() == before
+    assert (os.listdir(path), os.listdir(other)) == (["c"], [])
 
 
 def test_an_error_names_the_whole_path(partition: Path) -> None:

@@ -174,6 +174,17 @@ def test_an_index_that_is_opened_again_counts_every_slot() -> None:
     assert (index.entries, index.is_full, index.last_offset) == (3, True, 50)
 
 
+def test_an_index_that_is_cut_while_it_is_opened_has_what_was_read_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files = MemoryFiles()
+    files.replace_file("/index", bytes.fromhex("0000000100000007 0000000300000009 00000005"))
+    kind = type(files.open_to_change("/index"))
+    monkeypatch.setattr(kind, "size", lambda _: 40)  # as it was before
+    index = OffsetIndexFile(files, "/index", 50, 40)
+    assert (index.entries, index.last_offset) == (2, 53)
+
+
 def test_an_index_has_a_file_once_it_is_used() -> None:
     """L-4.8: till then its name alone changes."""
     files = MemoryFiles()
