@@ -37,11 +37,13 @@ def check_in_place(source: Source, files: Files = LOCAL) -> None:
         raise _changed(source, "device", source.log_device, found.device)
 
 
-def check_open(source: Source, opened: Entry) -> None:
-    """Likewise for a task that has the file open: before it reads a byte, and after the last.
+def check_opened(source: Source, opened: Entry) -> None:
+    """Likewise for a task that has just opened the file by its name. opened: a look at it."""
+    _check_same(source, opened)
 
-    opened: a look at the open file. Its name must lead to the same file still.
-    """
+
+def check_open(source: Source, opened: Entry) -> None:
+    """Likewise once it has read the last byte: its name must lead to the same file still."""
     found = _found(source, LOCAL)
     _check_same(source, opened)
     _check_same(source, found)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cleaner_jobs.kernels.batch_flags import mark_read
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
-from cleaner_jobs.unchanged import check_open
+from cleaner_jobs.unchanged import check_open, check_opened
 from storage.codecs.payload_kernels import CODECS_OF_KERNELS
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files import io_limit
@@ -135,7 +135,7 @@ class WindowReader:
 
     def check_planned(self, source: Source) -> None:
         """Raise LogChangedError where the file that was opened is not what was planned for."""
-        check_open(source, self._opened)
+        check_opened(source, self._opened)
 
     def check_unchanged(self, source: Source) -> None:
         """Raise LogChangedError where it is no longer what was planned for."""

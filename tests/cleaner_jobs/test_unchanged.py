@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from cleaner_jobs.task_values import Source
-from cleaner_jobs.unchanged import LogChangedError, check_in_place, check_open, with_second_name
+from cleaner_jobs.unchanged import (
+    LogChangedError,
+    check_in_place,
+    check_open,
+    check_opened,
+    with_second_name,
+)
 from storage.files.files import entry_of
 from storage.files.filesystem import look_at
 from storage.files.local import LOCAL
@@ -33,7 +39,15 @@ def check_as_task(source: Source) -> None:
         os.close(descriptor)
 
 
-CHECKS: list[Callable[[Source], None]] = [check_in_place, check_as_task]
+def check_as_task_that_opens(source: Source) -> None:
+    descriptor = os.open(source.path, os.O_RDONLY)
+    try:
+        check_opened(source, look_at(descriptor, source.path))
+    finally:
+        os.close(descriptor)
+
+
+CHECKS: list[Callable[[Source], None]] = [check_in_place, check_as_task, check_as_task_that_opens]
 
 
 def grow(path: Path) -> None:
@@ -89,6 +103,7 @@ def test_another_device_is_drift_on_the_host_that_planned(path: Path) -> None:
     with pytest.raises(LogChangedError, match=r"0\.log: device was \d+, is \d+"):
         check_in_place(moved)
     check_as_task(moved)  # another host has another number for it
+    check_as_task_that_opens(moved)
 
 
 def test_a_task_holds_the_name_to_the_file_that_it_reads(path: Path) -> None:
