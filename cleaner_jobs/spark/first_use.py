@@ -34,6 +34,7 @@ PACKAGES_WITH_KERNELS = ("storage", "cleaner_jobs")
 PACKED = (
     "log-compactor-packed.json"  # beside the packages of an environment that brings its kernels
 )
+ENDING_SECONDS = 10
 FEWEST_CORES = 2  # on one core, making the archive would lengthen the first run instead
 
 
@@ -68,7 +69,8 @@ def prepare(
                 environ, None if has_kernels else mark, log_path if archive_is_wanted else None, say
             )
     except OSError as error:
-        say(f"{error.filename}: {error.strerror}: nothing can be kept there, so each start is slow")
+        where = f"{error.filename}: " if error.filename else ""
+        say(f"{where}{error.strerror}: nothing can be kept there, so each start is slow")
 
 
 def kernels_mark(environ: Mapping[str, str]) -> Path:
@@ -95,15 +97,19 @@ class _Maker(NamedTuple):
         cls, module: str, environ: Mapping[str, str], log_path: Path, ended_by: Signals
     ) -> Self:
         log_path.parent.mkdir(parents=True, exist_ok=True)
-        with log_path.open("wb") as log:
-            process = Popen(
-                [sys.executable, "-m", module],
-                stdin=DEVNULL,
-                stdout=log,
-                stderr=STDOUT,
-                start_new_session=True,  # Ctrl-C reaches it through whoever started it, once
-                env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            )
+        try:
+            with log_path.open("wb") as log:
+                process = Popen(
+                    [sys.executable, "-P", "-m", module],  # the modules that this process has
+                    stdin=DEVNULL,
+                    stdout=log,
+                    stderr=STDOUT,
+                    start_new_session=True,  # Ctrl-C reaches it through whoever started it, once
+                    env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                )
+        except OSError:
+            log_path.unlink(missing_ok=True)  # or the archive would not be tried again
+            raise
         return cls(process, log_path, ended_by)
 
     def made_it(self, seconds: float | None = None) -> bool:
@@ -118,10 +124,15 @@ class _Maker(NamedTuple):
         return code == 0
 
     def stop(self) -> None:
-        """Leave neither the process behind, nor what it started, nor what it wrote."""
-        self.process.send_signal(self.ended_by)
-        self.process.wait()
-        self.log_path.unlink(missing_ok=True)
+        """End it, with what it started, unless it has ended."""
+        if self.process.poll() is None:
+            self.process.send_signal(self.ended_by)
+            try:
+                self.process.wait(ENDING_SECONDS)
+            except TimeoutExpired:  # it ignores the signal, as what a shell began with `&`
+                self.process.kill()
+                self.process.wait()
+            self.log_path.unlink(missing_ok=True)
 
 
 def _make_both(

@@ -50,7 +50,7 @@ def open_work_dir(parent: str | None, run_id: str) -> Iterator[str]:
             with undisturbed():  # or one that is made is not known of, and stays
                 path = tempfile.mkdtemp(prefix=f"{PREFIX}{run_id}-", dir=parent)
                 made.callback(_remove, path)
-                made.callback(_let_go, _own(path))
+            made.callback(_let_go, _own(path))
             for name in SUBDIRECTORIES:
                 os.mkdir(os.path.join(path, name))
             _remove_left(os.path.dirname(path))

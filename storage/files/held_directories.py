@@ -43,6 +43,7 @@ class _Kept(threading.local):
     """The directory that a thread keeps open."""
 
     path: str | None = None
+    held: "_Held | None" = None
     descriptor: int = -1
 
 
@@ -120,12 +121,12 @@ def kept_open(path: str) -> Iterator[None]:
     if descriptor is None:  # nobody holds it
         yield
         return
-    before = _kept.path, _kept.descriptor
-    _kept.path, _kept.descriptor = path, descriptor
+    before = _kept.path, _kept.held, _kept.descriptor
+    _kept.path, _kept.held, _kept.descriptor = path, _held.get(path), descriptor
     try:
         yield
     finally:
-        _kept.path, _kept.descriptor = before
+        _kept.path, _kept.held, _kept.descriptor = before
         os.close(descriptor)
 
 
@@ -133,7 +134,9 @@ def kept_descriptor(path: str, to_change: bool) -> int | None:
     """That of a directory, if this thread keeps it open; not to be closed. As `open_directory`."""
     if path != _kept.path:
         return None
-    held = _held[path]
+    held = _held.get(path)
+    if held is None or held is not _kept.held:  # it was renamed, removed or made by us meanwhile
+        raise DirectoryExchangedError(errno.ESTALE, EXCHANGED, path)
     _require_same(path, held, os.stat(path, follow_symlinks=held.is_log_dir))
     if to_change:
         held.require_owner()

@@ -16,10 +16,12 @@ import os
 import re
 from collections.abc import Callable
 from functools import cache
+from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import numba
 from numba import njit
 from numba.core.caching import (
     CompileResultCacheImpl,
@@ -101,6 +103,12 @@ class _KernelFiles(IndexDataCacheFile):
 
     def __init__(self, kept: str, beside: str, name: str, stamp: str) -> None:
         super().__init__(kept, name, stamp)  # type: ignore[no-untyped-call]
+        # numba writes the index first, and numbers the files of each source from 1 on: an index of
+        # a new source, by a process that is killed then, would name a kernel of an older one
+        made_of = sha256(f"{stamp} {numba.__version__}".encode()).hexdigest()[:16]
+        self._older = f"{escape(name)}.*.nbc"
+        self._own = f"{name}.{made_of}."
+        self._data_name_pattern = f"{self._own}{{number:d}}.nbc"
         self._beside = None
         if beside != kept and not os.environ.get("NUMBA_CACHE_DIR"):
             self._beside = IndexDataCacheFile(beside, name, stamp)  # type: ignore[no-untyped-call]
@@ -114,6 +122,9 @@ class _KernelFiles(IndexDataCacheFile):
     def save(self, key: object, data: object) -> None:
         try:
             super().save(key, data)  # type: ignore[no-untyped-call]
+            for file in Path(self._cache_path).glob(self._older):
+                if not file.name.startswith(self._own):
+                    file.unlink(missing_ok=True)
         except OSError as error:
             if error.errno not in _CANNOT_BE_KEPT:
                 raise

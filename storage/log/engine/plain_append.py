@@ -59,15 +59,15 @@ class PlainAppends:
         self._parts, self._local, self._epochs = parts, parts.local, parts.epochs
         self.producers = PlainProducers(parts.producers)
         # the log as the kernel knows it, and how it is to append; no end: it knows nothing
-        self._end: OffsetMetadata | None = None
+        self._end: OffsetMetadata | None
         self._starts, self._how = parts.epochs.starts, BY_CLIENT
         self._told = NOTHING_TOLD  # till the first append: of ten thousand logs few may get one
         self._clock = parts.local.place.clock
         self._take(parts.config)
 
     def _take(self, config: LogConfig) -> None:
-        """Reckon out of the settings what each append asks for."""
-        self._config = config
+        """Reckon out of the settings what each append asks for. The kernel knows the old ones."""
+        self._config, self._end = config, None
         self._keeps_times = config.message_timestamp_type == "CreateTime"
         self._keeps_codec = config.compression_type in ("producer", "uncompressed")
         self._most_bytes = min(config.max_message_bytes, config.segment_bytes)

@@ -82,6 +82,16 @@ def test_an_owner_who_is_none_any_more_ends_it(partition: Path) -> None:
     assert sorted(os.listdir(path)) == ["a", "b", "c"]
 
 
+def test_a_directory_of_ours_that_we_rename_or_make_anew_is_another(partition: Path) -> None:
+    path = str(partition)
+    with hold_log_dir(os.path.dirname(path), lambda: None), kept_open(path):
+        filesystem.rename(path, f"{path}.deleted")
+        filesystem.make_directory(path)
+        with pytest.raises(DirectoryExchangedError):
+            filesystem.remove(f"{path}/a")
+    assert sorted(os.listdir(f"{path}.deleted")) == ["a", "b", "c"]
+
+
 def test_it_is_one_directory_at_a_time(partition: Path) -> None:
     other = partition.parent / "u-0"
     other.mkdir()

@@ -37,6 +37,11 @@ CALL = """
 from {package}.work import work
 print(work(7), sum(work.stats.cache_hits.values()))
 """
+KILLED = """
+import os
+from numba.core.caching import IndexDataCacheFile
+IndexDataCacheFile._save_data = lambda *_: os._exit(9)
+"""
 PACKAGE = "cut_pieces"
 
 
@@ -50,16 +55,20 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
-def call(package: Path) -> str:
-    """The kernel's answer for 7, and how often it was found in the cache, in a new process."""
+def run(package: Path, code: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(package.parent), str(PROJECT)])
-    done = subprocess.run(
-        [sys.executable, "-c", CALL.format(package=PACKAGE)],
+    return subprocess.run(
+        [sys.executable, "-c", code.format(package=PACKAGE)],
         env=os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        check=True,
     )
+
+
+def call(package: Path) -> str:
+    """The kernel's answer for 7, and how often it was found in the cache, in a new process."""
+    done = run(package, CALL)
+    assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
@@ -78,6 +87,18 @@ def test_a_kernel_is_compiled_once_for_each_state_of_what_goes_into_it(package: 
     assert call(package) == "21 0"
     change(package / "helper.py", "n * UNIT", "n - UNIT")
     assert call(package) == "4 0"
+
+
+def test_a_process_that_is_killed_while_it_keeps_a_kernel_leaves_none_of_another_source(
+    package: Path,
+) -> None:
+    """numba's index, which names the file of the kernel, is written before that file."""
+    assert call(package) == "7 0"
+    change(package / "constant.py", "1", "3")
+    assert run(package, KILLED + CALL).returncode == 9
+    assert call(package) == "21 0"
+    assert call(package) == "21 1"
+    assert len(list(package.rglob("work*.nbc"))) == 1, "the file of the older source has gone"
 
 
 @allocating_kernel

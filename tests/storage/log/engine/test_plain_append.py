@@ -74,7 +74,13 @@ def disturb(log: Log, chance: Random) -> None:
     end = log.log_end_offset
     refused = bytearray(one(chance))
     refused[-1] ^= 1
+    too_long = encode_batch([Record(0, NOW_MS, b"k", b"v" * 1_100_000)])
     coordinator = AppendRequest(origin=AppendOrigin.COORDINATOR)
+
+    def new_settings_and_a_refusal() -> None:
+        log.config = chance.choice(CONFIGS)
+        log.append_as_leader(too_long)
+
     does: tuple[Callable[[], object], ...] = (
         log.roll,
         log.flush,
@@ -86,6 +92,7 @@ def disturb(log: Log, chance: Random) -> None:
         lambda: log.truncate_fully(end + chance.randrange(3)),
         lambda: log.assign_epoch(chance.randrange(3), end),
         lambda: setattr(log, "config", chance.choice(CONFIGS)),
+        new_settings_and_a_refusal,
         lambda: log.append_as_leader(bytes(refused)),
         lambda: log.append_as_leader(one(chance), BY_ANOTHER_LEADER),
         lambda: log.append_as_leader(one(chance), coordinator),
@@ -135,6 +142,40 @@ def test_a_log_that_was_deleted_takes_nothing(appends: int, tmp_path: Path) -> N
             with pytest.raises(BatchAppendError) as refused:
                 log.append_batches_as_leader(one(chance) + one(chance))
             assert isinstance(refused.value.cause, KafkaStorageError)
+
+
+def told_behind_new_settings(with_kernels: bool, path: Path) -> list[object]:
+    """Of appends that new settings refuse, the first of them for its size, which is looked at
+    before the kernel is told of them."""
+    options = LogOptions(clock=lambda: NOW_MS, scheduler=ManualScheduler(lambda: NOW_MS))
+    wrong = (
+        encode_batch([Record(0, NOW_MS, b"k", b"v" * 5000)]),
+        encode_batch([Record(0, NOW_MS, None, b"v")]),
+        encode_batch([Record(0, NOW_MS - 5000, b"k", b"v")]),
+        encode_batch([Record(0, NOW_MS, b"k", b"v")]),
+    )
+    told: list[object] = []
+    with kernels_used(with_kernels), Log.open(str(path), options) as log:
+        for _ in range(4):
+            log.append_as_leader(encode_batch([Record(0, NOW_MS, b"k", b"v")]))
+        log.config = LogConfig(
+            cleanup_policy="compact",
+            max_message_bytes=1000,
+            message_timestamp_before_max_ms=1000,
+        )
+        for data in wrong:
+            try:
+                told.append(log.append_as_leader(data).last_offset)
+            except LogError as error:
+                told.append(type(error).__name__)
+    return told
+
+
+def test_new_settings_hold_from_the_next_append_on(tmp_path: Path) -> None:
+    told = told_behind_new_settings(True, tmp_path / "t-0")
+    assert told == told_behind_new_settings(False, tmp_path / "t-1")
+    assert [type(each) for each in told] == [str, str, str, int]
+    assert told[-1] == 4
 
 
 def told_behind_a_refusal(with_kernels: bool, path: Path) -> list[object]:
