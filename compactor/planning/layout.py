@@ -204,10 +204,11 @@ def _with_ends(run: Sequence[Stretch], part_bytes: int) -> Iterator[Stretch]:
         if stretch.log_id != log_id:
             log_id, log_bytes = stretch.log_id, 0
         log_bytes += stretch.end - stretch.start
-        ends_part = log_bytes >= part_bytes
-        if ends_part:
-            log_bytes = 0
-        yield stretch._replace(ends_part=ends_part)
+        if log_bytes < part_bytes:
+            yield stretch
+            continue
+        log_bytes = 0
+        yield stretch._replace(ends_part=True)
 
 
 def pieces_of(plan: LogPlan, parts: Sequence[Part], piece_bytes: int) -> list[Piece]:

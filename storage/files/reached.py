@@ -56,9 +56,8 @@ def with_both(call: Callable[..., None], source: str, target: str, **named: bool
 
     Two names in one directory, as nearly always, reach it once.
     """
-    directory, _ = split(target)
     of_source, old_name = split(source)
-    if of_source != directory:
+    if of_source != split(target)[0]:
         with Reached(source, True) as (old, of_old), Reached(target, True) as (new, of_new):
             try:
                 call(old, new, src_dir_fd=of_old, dst_dir_fd=of_new, **named)
