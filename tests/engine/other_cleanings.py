@@ -59,6 +59,11 @@ _SET_ASIDE = (
         {"KafkaException"},
         r"\.log, byte \d+: (gzip|snappy|lz4|zstd): ",
     ),
+    _reason(
+        "a wrapper whose lengths do not fit it",
+        {"IndexOutOfBoundsException"},
+        "the wrapper's value does not end within",
+    ),
     _reason("an index that its log contradicts", None, r"\.index, byte \d+: entry"),
     _reason("a wrong checksum", None, r"CRC .* its bytes give|checksum .* is stored"),
 )

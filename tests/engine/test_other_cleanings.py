@@ -24,6 +24,7 @@ REASONS = {
     "310503": "bytes that are no whole batch",
     "310839": "a wrong checksum",
     "72000186": "records that do not decompress",
+    "74000159": "a wrapper whose lengths do not fit it",
     "310894": "an index that its log contradicts",
 }
 Lines = list[dict[str, Any]]
