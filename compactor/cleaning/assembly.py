@@ -8,13 +8,13 @@ one is begun at a batch and named after that batch's base offset.
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from functools import partial
 from io import FileIO
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xxhash
@@ -35,6 +35,7 @@ from compactor.finalizer import INDEX_FILES, StagedGroup, StagedSegment
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem, io_limit
+from storage.files.early_writes import begin_to_write
 from storage.files.file_attributes import FileAttributes, attributes_of
 from storage.files.filesystem import naming, private, sync_file
 from storage.files.freed_behind import with_freed_room
@@ -181,9 +182,9 @@ def _spans(rewritten: Sequence[Rewritten], segment: JoinedSegment) -> Iterator[S
 class LogInJoining:
     """A `.log` in the making, as far as its pieces are there.
 
-    The file of the first piece becomes that of the segment, where it can. What stands there is
-    hashed, and on its way to the disk, while the next bytes are copied. Whoever has added to it
-    leaves it.
+    The file of the first piece becomes that of the segment, where it can. What stands there is on
+    its way to the disk while the next bytes are copied, and is hashed once all of it is there: what
+    somebody else does to the file between two pieces is found. Whoever has added to it leaves it.
     """
 
     def __init__(
@@ -198,7 +199,7 @@ class LogInJoining:
         self.digest = digest or xxhash.xxh3_64()
         self.log_bytes = 0
         self._spans: list[Span] = []
-        self._hashed: list[Future[None]] = []
+        self._begun: list[Future[None]] = []
         self._out: FileIO | None = None
 
     def __enter__(self) -> "LogInJoining":
@@ -214,12 +215,10 @@ class LogInJoining:
         stands = self._out is None and _take_over(span, self.path, self._model)
         out = self._opened(stands)
         with naming(self.path):
-            if not span.start:
-                self._hash(self.digest.reset)
             for count in _copied(span, None if stands else out):
-                self._hash(_add_to, self.digest, out.fileno(), self.log_bytes, count)
+                write = self._behind.submit(begin_to_write, out.fileno(), self.log_bytes, count)
+                self._begun.append(write)
                 self.log_bytes += count
-            self._hash(_check_whole, self.digest, self.path, self.log_bytes, span)
         self._spans.append(span)
 
     def finish(self, spans: Sequence[Span]) -> None:
@@ -232,21 +231,35 @@ class LogInJoining:
         for span in spans[len(there) :]:
             self.add(span)
         out = self._opened()
-        for step in self._hashed:
-            step.result()
+        for write in self._begun:
+            write.result()
         with naming(self.path):
             self._check_size(out.fileno())
+            self._check_bytes(out.fileno())
             finish_like(out.fileno(), self._model)
             # by this descriptor: another one may not see an error from before it was opened
             os.fsync(out.fileno())
 
     def _check_size(self, descriptor: int) -> None:
-        """Each piece was hashed where it was to stand; nothing else may stand there."""
+        """Each piece is hashed where it is to stand; nothing else may stand there."""
         spans_bytes = sum(span.log_bytes for span in self._spans)
         size = os.fstat(descriptor).st_size
         if not size == self.log_bytes == spans_bytes:
             problem = f"{size} bytes are there, {self.log_bytes} were joined of {spans_bytes}"
             raise WorkFileError(self.path, min(size, spans_bytes), problem)
+
+    def _check_bytes(self, descriptor: int) -> None:
+        """Where a piece ends, the digest must be its own."""
+        position = 0
+        for span in self._spans:
+            if not span.start:
+                self.digest.reset()
+            _add_to(self.digest, descriptor, position, span.log_bytes)
+            is_whole = span.start + span.log_bytes == span.piece.log_bytes
+            if is_whole and self.digest.intdigest() != span.piece.log_checksum:
+                problem = "a joined piece is not what was written"
+                raise WorkFileError(self.path, position, problem)
+            position += span.log_bytes
 
     def _opened(self, stands: bool = False) -> FileIO:
         """stands: whether the file is there already."""
@@ -257,9 +270,6 @@ class LogInJoining:
                 )
             self._behind = ThreadPoolExecutor(1)
         return self._out
-
-    def _hash(self, step: Callable[..., None], *arguments: Any) -> None:
-        self._hashed.append(self._behind.submit(step, *arguments))
 
 
 def _take_over(span: Span, path: str, model: FileAttributes) -> bool:
@@ -302,14 +312,6 @@ def _copied(span: Span, out: FileIO | None) -> Iterator[int]:
             done += count
 
 
-def _check_whole(digest: xxhash.xxh3_64, path: str, position: int, span: Span) -> None:
-    """Where a piece ends, the digest must be its own."""
-    is_whole = span.start + span.log_bytes == span.piece.log_bytes
-    if is_whole and digest.intdigest() != span.piece.log_checksum:
-        problem = "a joined piece is not what was written"
-        raise WorkFileError(path, position - span.log_bytes, problem)
-
-
 def _append(source: int, target: int, log_bytes: int) -> bool:
     """Copy inside the kernel; where the file system can, without copying a byte.
 
@@ -341,5 +343,3 @@ def _add_to(digest: xxhash.xxh3_64, descriptor: int, position: int, count: int) 
     while position < end and (got := os.preadv(descriptor, [buffer[: end - position]], position)):
         digest.update(buffer[:got])  # cut short: the digest is another
         position += got
-    # has the kernel begin to write them, or all would wait for the sync at the end
-    os.posix_fadvise(descriptor, end - count, count, os.POSIX_FADV_DONTNEED)

@@ -79,7 +79,8 @@ def _problems(stage: Stage, writer: Writer, attack: Attack, ended: Ended) -> Ite
         yield from _after_the_lock(stage, writer)
     if attack.kind in OF_A_FILE:
         yield from _of_the_files(stage, writer)
-    else:
+    elif is_held or attack.kind not in OF_A_DIRECTORY or stage.state() != stage.end:
+        # else it was all done in what stood there, which was meant
         writer.restore()
         yield from _as_if_undisturbed(stage)
 

@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -422,21 +421,39 @@ def test_so_is_what_is_no_fault_of_a_file(tmp_path: Path, monkeypatch: pytest.Mo
     """It comes when a piece is copied and not yet counted: it must not be put there once more."""
     group = Group(tmp_path)
     before = files_of(group.partition)
-    check = assembly.LogInJoining._hash
 
-    def fail(self: assembly.LogInJoining, step: Any, *arguments: Any) -> None:
-        if step is assembly._check_whole and self.log_bytes > group.pieces[0].log_bytes:
-            raise MemoryError
-        check(self, step, *arguments)
+    def fail(*_: object) -> None:
+        raise MemoryError
 
     with closing(EarlyJoin(group.plan, group.sources, "run")) as join:
         join.add(group.pieces[0])
         with monkeypatch.context() as patch:
-            patch.setattr(assembly.LogInJoining, "_hash", fail)
+            assert join._log is not None
+            patch.setattr(join._log._behind, "submit", fail)
             with pytest.raises(MemoryError):
                 join.add(group.pieces[1])
         segments = joined_segments(group.plan, group.sources, group.pieces)
         with pytest.raises(MemoryError):
+            join.finish(group.pieces, segments)
+    assert files_of(group.partition) == before
+
+
+@pytest.mark.parametrize("way", ["changed", "cut", "hollow"])
+@pytest.mark.parametrize("early", [1, 2, 3])
+def test_what_somebody_does_to_it_between_two_pieces_is_noticed(
+    tmp_path: Path, way: str, early: int
+) -> None:
+    group = Group(tmp_path)
+    before, path = files_of(group.partition), group.partition / STAGED
+    with closing(EarlyJoin(group.plan, group.sources, "run")) as join:
+        for piece in group.pieces[:early]:
+            join.add(piece)
+        data = path.read_bytes()
+        half = len(data) // 2
+        other = {"changed": data[:-1] + b"?", "cut": data[:half]}
+        path.write_bytes(other.get(way, data[:half] + bytes(len(data) - half)))
+        segments = joined_segments(group.plan, group.sources, group.pieces)
+        with pytest.raises(CorruptFileError, match=STAGED):
             join.finish(group.pieces, segments)
     assert files_of(group.partition) == before
 
