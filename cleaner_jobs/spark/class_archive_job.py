@@ -4,7 +4,9 @@ Run as a process of its own by `first_use`, since Java dumps as it ends.
 """
 
 import os
+import signal
 import tempfile
+from types import FrameType
 
 from cleaner_jobs.spark.class_archive import archive_path, forget_older
 from cleaner_jobs.spark.gateway import JAVA_OPTIONS
@@ -14,7 +16,15 @@ from cleaner_jobs.spark.task_job import one_a_task
 MASTER = "local[2]"
 
 
+def _end_once(_number: int, _frame: FrameType | None) -> None:
+    """Where all processes are interrupted this one is told twice, by whoever started it, too: the
+    second time must not end the cleaning up."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def make() -> None:
+    signal.signal(signal.SIGINT, _end_once)
     archive = archive_path(os.environ)
     temporary = archive.with_name(f"{archive.name}.{os.getpid()}.tmp")
     with tempfile.TemporaryDirectory(prefix="compactor-") as work_dir:
@@ -25,6 +35,7 @@ def make() -> None:
             one_a_task(spark, 2, lambda number: iter([("number", str(number))]))
             end_spark(spark)
         except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # see _end_once
             kill_java()  # it would dump what it has
             temporary.unlink(missing_ok=True)
             raise
