@@ -34,7 +34,6 @@ PACKAGES_WITH_KERNELS = ("storage", "cleaner_jobs")
 PACKED = (
     "log-compactor-packed.json"  # beside the packages of an environment that brings its kernels
 )
-ENDING_SECONDS = 10
 FEWEST_CORES = 2  # on one core, making the archive would lengthen the first run instead
 
 
@@ -128,8 +127,8 @@ class _Maker(NamedTuple):
         if self.process.poll() is None:
             self.process.send_signal(self.ended_by)
             try:
-                self.process.wait(ENDING_SECONDS)
-            except TimeoutExpired:  # it ignores the signal, as what a shell began with `&`
+                self.process.wait(MAKING_SECONDS)
+            except TimeoutExpired:  # whatever keeps it
                 self.process.kill()
                 self.process.wait()
             self.log_path.unlink(missing_ok=True)
