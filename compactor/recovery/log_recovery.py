@@ -181,7 +181,8 @@ class _Judge:
         """What is wrong behind the last sound batch."""
         path, position = self._path(segment), segment.log_bytes
         try:
-            next(read_batches(path, files=self._log.access, start=position))
+            # none: somebody has cut the log off meanwhile
+            next(read_batches(path, files=self._log.access, start=position), None)
         except CorruptFileError as error:
             return error
         return CorruptFileError(path, position, "a batch that no broker takes")

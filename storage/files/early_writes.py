@@ -1,9 +1,12 @@
 """Bytes that the system is to bring to the disk soon, so that a sync has less to wait for."""
 
-import ctypes
-import os
+from ctypes import c_int, c_int64, c_uint
+
+from storage.files.linux_function import linux_function
 
 _WRITE = 2  # linux/fs.h, SYNC_FILE_RANGE_WRITE
+
+_sync_file_range = linux_function("sync_file_range", (c_int, c_int64, c_int64, c_uint))
 
 
 def begin_to_write(descriptor: int, start: int, length: int) -> None:
@@ -13,15 +16,3 @@ def begin_to_write(descriptor: int, start: int, length: int) -> None:
     """
     if _sync_file_range is not None and length > 0:  # a length of 0 would mean: to the end
         _sync_file_range(descriptor, start, length, _WRITE)
-
-
-def _found() -> "ctypes._NamedFuncPointer | None":
-    if os.uname().sysname != "Linux":
-        return None
-    function = getattr(ctypes.CDLL(None), "sync_file_range", None)
-    if function is not None:
-        function.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
-    return function
-
-
-_sync_file_range = _found()

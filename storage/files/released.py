@@ -5,10 +5,13 @@ as the bytes in it, on a virtual machine ten times: its memory may have to come 
 what was not written to the disk yet need not be any more.
 """
 
-import ctypes
-import os
+from ctypes import c_int, c_int64
+
+from storage.files.linux_function import linux_function
 
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2  # linux/falloc.h
+
+_fallocate = linux_function("fallocate64", (c_int, c_int, c_int64, c_int64))
 
 
 def release(descriptor: int, start: int, length: int) -> None:
@@ -19,15 +22,3 @@ def release(descriptor: int, start: int, length: int) -> None:
     """
     if _fallocate is not None and length > 0:
         _fallocate(descriptor, _KEEP_SIZE | _PUNCH_HOLE, start, length)
-
-
-def _found() -> "ctypes._NamedFuncPointer | None":
-    if os.uname().sysname != "Linux":
-        return None
-    function = getattr(ctypes.CDLL(None), "fallocate64", None)
-    if function is not None:
-        function.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
-    return function
-
-
-_fallocate = _found()

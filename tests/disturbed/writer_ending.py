@@ -79,10 +79,16 @@ def _problems(stage: Stage, writer: Writer, attack: Attack, ended: Ended) -> Ite
         yield from _after_the_lock(stage, writer)
     if attack.kind in OF_A_FILE:
         yield from _of_the_files(stage, writer)
-    elif is_held or attack.kind not in OF_A_DIRECTORY or stage.state() != stage.end:
+    elif is_held or attack.kind not in OF_A_DIRECTORY or not _is_done(stage):
         # else it was all done in what stood there, which was meant
         writer.restore()
         yield from _as_if_undisturbed(stage)
+
+
+def _is_done(stage: Stage) -> bool:
+    with suppress(Exception):  # a log that is torn still cannot be read
+        return stage.state() == stage.end
+    return False
 
 
 def _first_held(stage: Stage) -> int:

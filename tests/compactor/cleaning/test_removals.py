@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from types import MethodType
 from typing import cast
 
@@ -53,6 +54,35 @@ def test_small_files_are_removed_by_one_thread_and_large_ones_by_several(
         assert len(removals._begun) == jobs
         removals.finish()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("threads_of_log", "jobs"), [(1, 1), (2, 2), (8, 4)])
+def test_many_small_files_of_a_log_are_removed_by_few_threads(
+    four: Sequence[str],
+    threads_of_log: int,
+    jobs: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However many swaps have replaced them: those that come later wait for the same threads."""
+    monkeypatch.setattr(module, "frees_behind", lambda _: True)
+    monkeypatch.setattr(module, "REMOVED_AT_ONCE_BYTES", 1)
+    monkeypatch.setattr(module, "SMALL_FILES_AT_ONCE", 1)
+    monkeypatch.setattr(module, "SMALL_FILES_THREADS", threads_of_log)
+    may_begin = Event()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(may_begin.wait)
+        removals = Removals(threads, LOCAL)
+        removals.begin(8, four[:2])
+        removals.begin(8, four[2:])
+        begun = len(removals._begun)
+        may_begin.set()
+        removals.finish()
+        assert begun == jobs
+        assert list(tmp_path.iterdir()) == []
+        removals.begin(8, four[:2])  # all have ended: others begin
+        with pytest.raises(FileNotFoundError, match="/a'"):
+            removals.finish()
 
 
 @pytest.mark.parametrize(("log_bytes", "are_held"), [(4 << 20, False), (LARGE, True)])

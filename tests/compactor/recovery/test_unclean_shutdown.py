@@ -163,6 +163,25 @@ def test_what_another_writer_appends_meanwhile_is_not_cut_off(
     assert active.read_bytes() == grown
 
 
+def test_a_log_that_another_writer_cuts_off_meanwhile_is_left(
+    partition: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is judged nothing is left of what was damaged."""
+    active, whole = log_of(partition, 6), encode(LAST)
+    active.write_bytes(whole + encode(keyed(8, "ab"))[:-5])
+    require_as_read = log_recovery.require_as_read
+
+    def cutting(*arguments: Any) -> None:
+        require_as_read(*arguments)
+        active.write_bytes(whole)
+
+    monkeypatch.setattr(log_recovery, "require_as_read", cutting)
+    log = recover(partition)
+    assert log is not None and log.problem is not None
+    assert log.problem.startswith(f"{active}: changed since it was read, so nothing was cut off")
+    assert active.read_bytes() == whole
+
+
 @pytest.mark.parametrize("what", ["another", "rolled", "rolled before"])
 def test_of_a_log_in_use_nothing_is_judged_or_cut_off(
     partition: Path, monkeypatch: pytest.MonkeyPatch, what: str
