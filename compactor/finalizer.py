@@ -8,7 +8,7 @@ whatever order: only the sync at its end says that all has.
 2. .cleaned -> .swap, .log first, the     while a .cleaned is left, it is of the lowest base: that
    destinations in descending order;      and all .swap from it on go, the old log; all .swap: the
    sync before the lowest one; sync       sources in their range go, the new log
-3. sources -> .deleted, ascending; sync   those in the range of the destinations go: the new log;
+3. remove the sources, ascending; sync    those in the range of the destinations go: the new log;
                                           of those behind it the last ones are left, whole
 4. of each destination, ascending:
    .log.swap -> live; sync                from the lowest .log.swap on nothing else is left that
@@ -16,11 +16,12 @@ whatever order: only the sync at its end says that all has.
    .index.swap and so on -> live          likewise
 5. sync                                   nothing is left to do
 6. remove snapshots of merged bases       stale ones are removed, or stay without harm
-7. remove the .deleted files              likewise
 
 Kafka's own cleaner makes the same renames in the same order and syncs in 1 and 5 alone (C-15.1): it
 counts on a file system that keeps the order. Without the other syncs sources could be gone and
 their successor not be there, or old segments lie beside the one that they were merged into.
+It renames the sources to .deleted in 3, for those who still read them, and removes them a minute
+later. Here nobody does, and a starting broker makes the same of a source in either state.
 
 The range begins at the lowest destination and ends where the highest one's last batch does: behind
 that, all the records of the group have gone, and that of an empty destination has nothing in it
@@ -40,6 +41,7 @@ they count all together or not at all.
 
 import os
 from collections.abc import Callable, Container, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -112,8 +114,9 @@ def swap_group(
 ) -> None:
     """Replace the sources by the staged segments, in the steps above.
 
-    remove: takes over the removals of the last two steps; by default they are done at once.
-    names: of the files of the sources, where the caller has just looked.
+    remove: removes files, which may be many, and comes back when their names are gone; by default
+    they are removed here, one after the other. names: of the files of the sources, where the caller
+    has just looked.
     Raise LogChangedError, before the first of them, where a source is not what was planned for.
     """
     for source in group.sources:
@@ -124,16 +127,11 @@ def swap_group(
     _complete(files, group.path, ascending)
     replaced = [source.base_offset for source in group.sources]
     there = _Standing(files, group.path, names)
-    deleted = _rename_sources(there, replaced, range_end)
+    remove = remove or partial(_remove_each, files)
+    _remove_sources(there, replaced, range_end, remove)
     _name(files, group.path, ascending)
     bases = {segment.base_offset for segment in group.destinations}
-    stale = [there.path_of(base, SNAPSHOT) for base in replaced if base not in bases]
-    replaced_files = [*filter(None, stale), *deleted]
-    if remove is not None:
-        remove(replaced_files)
-        return
-    for path in replaced_files:
-        files.remove(path)
+    remove(there.paths_of([base for base in replaced if base not in bases], (SNAPSHOT,)))
 
 
 class _Standing(NamedTuple):
@@ -143,12 +141,16 @@ class _Standing(NamedTuple):
     path: str
     names: Container[str] | None  # None: each is looked for
 
-    def path_of(self, base_offset: int, kind: str) -> str:
-        """Of a segment's file of that kind; "" if there is none."""
-        name = file_name(base_offset, kind)
-        path = f"{self.path}/{name}"
-        is_there = self.files.exists(path) if self.names is None else name in self.names
-        return path if is_there else ""
+    def paths_of(self, base_offsets: Iterable[int], kinds: Sequence[str]) -> list[str]:
+        """Those of segments' files, in the order given, as far as they are there."""
+        names = (file_name(base_offset, kind) for base_offset in base_offsets for kind in kinds)
+        if self.names is not None:
+            known = self.names
+            # a .log is there: if it were passed over, it would lie beside what replaces it
+            names = (name for name in names if name in known or name.endswith(LOG))
+            return [f"{self.path}/{name}" for name in names]
+        paths = (f"{self.path}/{name}" for name in names)
+        return [path for path in paths if self.files.exists(path)]
 
 
 def _moves(files: Files, group: StagedGroup) -> list[list[_Move]]:
@@ -216,16 +218,20 @@ def _complete(files: Files, path: str, ascending: list[list[_Move]]) -> None:
     files.sync_directory(path)
 
 
-def _rename_sources(there: _Standing, base_offsets: Sequence[int], range_end: int) -> list[str]:
-    """Step 3; the new names."""
-    deleted = _marked(there, [base for base in base_offsets if base < range_end], SEGMENT_FILES)
+def _remove_sources(
+    there: _Standing,
+    base_offsets: Sequence[int],
+    range_end: int,
+    remove: Callable[[Sequence[str]], object],
+) -> None:
+    """Step 3."""
+    remove(there.paths_of([base for base in base_offsets if base < range_end], SEGMENT_FILES))
     for base_offset in base_offsets:
         if base_offset >= range_end:
-            deleted += _marked(there, [base_offset], (LOG,))
+            _remove_each(there.files, there.paths_of([base_offset], (LOG,)))
             there.files.sync_directory(there.path)
-            deleted += _marked(there, [base_offset], INDEX_FILES)
+            _remove_each(there.files, there.paths_of([base_offset], INDEX_FILES))
     there.files.sync_directory(there.path)
-    return deleted
 
 
 def _name(files: Files, path: str, ascending: list[list[_Move]]) -> None:
@@ -249,18 +255,16 @@ def mark_deleted(
     files: Files, path: str, base_offsets: Sequence[int], kinds: Sequence[str] = SEGMENT_FILES
 ) -> list[str]:
     """Rename files of segments to .deleted, in the order given; their new names."""
-    return _marked(_Standing(files, path, None), base_offsets, kinds)
-
-
-def _marked(there: _Standing, base_offsets: Sequence[int], kinds: Sequence[str]) -> list[str]:
     deleted = []
-    for base_offset in base_offsets:
-        for kind in kinds:
-            live = there.path_of(base_offset, kind)
-            if live:
-                there.files.rename(live, live + DELETED)
-                deleted.append(live + DELETED)
+    for live in _Standing(files, path, None).paths_of(base_offsets, kinds):
+        files.rename(live, live + DELETED)
+        deleted.append(live + DELETED)
     return deleted
+
+
+def _remove_each(files: Files, paths: Iterable[str]) -> None:
+    for path in paths:
+        files.remove(path)
 
 
 def _remove(files: Files, path: str) -> None:

@@ -1,6 +1,7 @@
 """For all tests: no example of Hypothesis is too slow because a kernel is compiled meanwhile."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,10 @@ from hypothesis import settings
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
 from tests.support.local_round import LocalRound, open_local_round
+
+# Who runs them in the background of a shell has Ctrl-C ignored, and so would all that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("kernels", deadline=None)
 settings.load_profile("kernels")

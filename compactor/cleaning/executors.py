@@ -8,7 +8,7 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.spark.executor_problem import Lack
 from cleaner_jobs.task_values import RoundSettings, Source
 from compactor.errors import RefusedError
-from compactor.planning.layout import sources_of
+from compactor.planning.layout import sources_of_group
 from compactor.reason_codes import ReasonCode
 
 if TYPE_CHECKING:
@@ -74,6 +74,6 @@ def _directories(logs: Sequence[LogPlan]) -> list[str]:
 def _one_of_each_log_dir(logs: Sequence[LogPlan]) -> list[Source]:
     samples: dict[str, Source] = {}
     for log in logs:
-        for sources in sources_of(log)[:1]:
-            samples.setdefault(log.log_dir, sources[0])
+        if log.groups and log.log_dir not in samples:
+            samples[log.log_dir] = sources_of_group(log, 0)[0]
     return list(samples.values())

@@ -3,8 +3,8 @@
 Nobody else should be at work on a log. Whoever is, changes its end, or what is about to be
 swapped: those files are looked at by name before every group. The whole directory is listed before
 the first group and before the last, so that no checkpoint moves over a change that came before it,
-and in between as often as the number of groups pays for. To list it for every group would take the
-square of the number of segments.
+and in between as often as the looks at names that it saves, and the number of groups, pay for. To
+list it for every group would take the square of the number of segments.
 """
 
 import os
@@ -21,6 +21,7 @@ from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.log_dir import list_files
 
 LISTED_A_GROUP = 64  # files of the whole directory, on average; a group's own come on top
+LISTED_A_LOOK = 3  # files in the time that a look at one by its name takes
 
 
 class PlannedFiles:
@@ -30,7 +31,7 @@ class PlannedFiles:
         self._path, self._access, self._plan = plan.path, access, plan
         self._files = {entry.name: entry for entry in plan.files}
         self._first_offsets = [group.base_offset for group in plan.groups]
-        self._groups_since_listing = 0
+        self._paid_for = 0  # files of the next listing
 
     @property
     def names(self) -> Collection[str]:
@@ -43,13 +44,18 @@ class PlannedFiles:
         To be asked for each group of the round, in their order, before it is swapped in. What
         stands below the group is what the round has made of it, and left out.
         """
-        self._groups_since_listing += 1
-        is_paid_for = self._groups_since_listing * LISTED_A_GROUP >= len(self._files)
-        if is_paid_for or group in (0, len(self._first_offsets) - 1):
-            self._groups_since_listing = 0
+        if group in (0, len(self._first_offsets) - 1) or self._pays_for_listing(group):
+            self._paid_for = 0
             self._check_all(self._first_offsets[group] if group else 0)
         else:
-            self._check_names((*self._of_group[group], *self._of_end))
+            self._check_names(self._names_of(group))
+
+    def _pays_for_listing(self, group: int) -> bool:
+        self._paid_for += max(LISTED_A_GROUP, LISTED_A_LOOK * len(self._names_of(group)))
+        return self._paid_for >= len(self._files)
+
+    def _names_of(self, group: int) -> set[str]:
+        return self._of_group[group] | self._of_end
 
     @cached_property
     def _of_group(self) -> list[set[str]]:
@@ -60,8 +66,10 @@ class PlannedFiles:
         return _names_of_end(self._files)
 
     def _check_all(self, first_offset: int) -> None:
+        planned = self._files
         found = {entry.name: entry for entry in list_files(self._path, self._access)}
-        for name in sorted({name for name, _ in self._files.items() ^ found.items()}):
+        others = [name for name, entry in found.items() if planned.get(name) != entry]
+        for name in sorted((*others, *(planned.keys() - found.keys()))):
             offset = offset_of(name)
             if offset is None or offset >= first_offset:
                 self._compare(name, found.get(name))

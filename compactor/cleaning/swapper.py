@@ -258,7 +258,7 @@ class GroupSwapper:
             names = None if queue.files is None else queue.files.names
             together = side_by_side(staged)
             replaced_bytes = sum(source.log_bytes for source in together.sources)
-            remove = partial(queue.removals.begin, replaced_bytes)
+            remove = partial(queue.removals.remove, replaced_bytes)
             swap_group(self._files, together, remove, names)
             for piece in chain.from_iterable(group.rewritten for group in ready):
                 if piece.facts_file:  # of the work directory: they are joined
@@ -301,7 +301,7 @@ class GroupSwapper:
         if needs_joining(rewritten):
             segments = joined_segments(plan, sources, rewritten)
             queue.swapped = queue.swapped.with_joined(segments)
-            return self._joined(plan, group, segments)
+            return self._joined(plan, sources, group, segments)
         only = rewritten[0]
         _require_whole(only)
         staged = only.log_file, only.index_file, only.time_index_file, only.txn_index_file
@@ -309,13 +309,16 @@ class GroupSwapper:
         return StagedGroup(plan.path, sources, (segment,))
 
     def _joined(
-        self, plan: LogPlan, group: FinishedGroup, segments: "Sequence[JoinedSegment]"
+        self,
+        plan: LogPlan,
+        sources: tuple[Source, ...],
+        group: FinishedGroup,
+        segments: "Sequence[JoinedSegment]",
     ) -> StagedGroup:
         from compactor.cleaning.early_join import EarlyJoin
 
         with self._lock:
             join = self._joins.pop((plan.log_id, group.group), None)
-        sources = sources_of_group(plan, group.group)
         with closing(join or EarlyJoin(plan, sources, self._run_id)) as begun:
             return begun.finish(group.rewritten, segments)
 
@@ -360,10 +363,7 @@ def _require_whole(piece: Rewritten) -> None:
 
 
 def _is_between_swaps(files: Files, path: str) -> bool:
-    """Whether a swap has left names to be settled; not known counts as so.
-
-    What is `.deleted` may be of the group before, and about to go.
-    """
+    """Whether a swap has left names to be settled; not known counts as so."""
     try:
         _, names = files.list_names(path)
     except FileNotFoundError:  # the log is gone, and its swap with it

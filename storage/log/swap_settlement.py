@@ -141,7 +141,8 @@ def carry_out(files: Files, directory: str, steps: Iterable[Step]) -> None:
 def _revocable(names: Collection[str], end_offsets: Mapping[int, int]) -> int | None:
     """The base offset of an empty .log.swap beside all that it would replace.
 
-    Sources are renamed to .deleted from that base offset on: while none is, all of them stand.
+    Sources go from that base offset on, a broker's to .deleted first: while that one stands, and
+    none is .deleted, all of them do.
     """
     if len(end_offsets) != 1:
         return None

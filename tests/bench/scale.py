@@ -31,7 +31,7 @@ INDEX_STEP_BYTES = MIB  # between the index entries that a stretch may be cut at
 # hardly one comes twice in a part, so each record has an entry.
 RECORD_BYTES, BATCH_BYTES = 121, 13_300
 KEPT = 0.5  # of the batches, in some form
-RENAMES_A_FILE, SYNCS_A_GROUP, FILES_A_SEGMENT = 4, 5, 3  # staged, .cleaned, .swap; .deleted
+RENAMES_A_FILE, SYNCS_A_GROUP, FILES_A_SEGMENT = 3, 5, 3  # to .cleaned, .swap, its name
 LARGE = 2**63 - 1  # as long in JSON as a checksum
 
 

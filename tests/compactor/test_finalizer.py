@@ -77,17 +77,12 @@ BESIDE: list[Step] = [
     ("rename", ".index.cleaned", ".index.swap"),
     ("rename", ".timeindex.cleaned", ".timeindex.swap"),
     SYNC,
-    ("rename", ".log", ".log.deleted"),
-    ("rename", ".index", ".index.deleted"),
-    ("rename", ".timeindex", ".timeindex.deleted"),
+    ("remove", ".log"),
+    ("remove", ".index"),
+    ("remove", ".timeindex"),
 ]
-OF_4: list[Step] = [("rename", f"4{kind}", f"4{kind}.deleted") for kind in SEGMENT_FILES]
-OF_9: list[Step] = [
-    ("rename", "9.log", "9.log.deleted"),
-    SYNC,
-    ("rename", "9.index", "9.index.deleted"),
-    ("rename", "9.txnindex", "9.txnindex.deleted"),
-]
+OF_4: list[Step] = [("remove", f"4{kind}") for kind in SEGMENT_FILES]
+OF_9: list[Step] = [("remove", "9.log"), SYNC, ("remove", "9.index"), ("remove", "9.txnindex")]
 NAMED: list[Step] = [
     SYNC,
     ("rename", ".log.swap", ".log"),
@@ -96,23 +91,19 @@ NAMED: list[Step] = [
     ("rename", ".timeindex.swap", ".timeindex"),
     SYNC,
 ]
-REMOVED: list[Step] = [
-    ("remove", "4.snapshot"),
-    ("remove", "9.snapshot"),
-    *[("remove", f"{kind}.deleted") for kind in (LOG, INDEX, TIME_INDEX)],
-    *[("remove", f"4{kind}.deleted") for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX)],
-    *[("remove", f"9{kind}.deleted") for kind in (LOG, INDEX, TXN_INDEX)],
-]
+STALE: list[Step] = [("remove", "4.snapshot"), ("remove", "9.snapshot")]
 
 
 def test_steps_are_kafkas_and_in_its_order(tmp_path: Path, files: WatchedFiles) -> None:
     """C-15.1: of each segment .log, .index, .timeindex, .txnindex; and a sync behind each step.
 
+    What it renames to .deleted and removes later is removed.
+
     The .log of a source behind the destination's last batch is synced away before its index files.
     """
     group = staged(tmp_path)
     swap_group(files, group)
-    assert done(files) == [*BESIDE, *OF_4, *OF_9, *NAMED, *REMOVED]
+    assert done(files) == [*BESIDE, *OF_4, *OF_9, *NAMED, *STALE]
 
 
 def test_an_empty_destination_lets_its_sources_go_from_the_front(
@@ -123,7 +114,7 @@ def test_an_empty_destination_lets_its_sources_go_from_the_front(
     swap_group(files, group)
     first, of_0, of_4 = BESIDE[:-3], BESIDE[-3:], OF_4
     synced = [[of[0], SYNC, *of[1:]] for of in (of_0, of_4)]
-    assert done(files) == [*first, *synced[0], *synced[1], *OF_9, *NAMED, *REMOVED]
+    assert done(files) == [*first, *synced[0], *synced[1], *OF_9, *NAMED, *STALE]
 
 
 def test_a_txnindex_does_not_outlive_its_segment_beside_an_empty_one(
@@ -137,9 +128,8 @@ def test_a_txnindex_does_not_outlive_its_segment_beside_an_empty_one(
     assert [step for step in steps if "9" not in step[-1]] == [
         ("rename", ".log.compactor-run-1-no-txnindex", ".txnindex.cleaned"),
         ("rename", ".txnindex.cleaned", ".txnindex.swap"),
-        ("rename", ".txnindex", ".txnindex.deleted"),
+        ("remove", ".txnindex"),
         ("remove", ".txnindex.swap"),
-        ("remove", ".txnindex.deleted"),
     ]
     assert file_name(0, TXN_INDEX) not in files_of(Path(group.path))
 
@@ -155,6 +145,17 @@ def test_only_the_new_segment_is_left(tmp_path: Path, files: WatchedFiles) -> No
         file_name(0, TIME_INDEX): b"",
         file_name(0, SNAPSHOT): b"snapshot",
     }
+
+
+def test_a_source_that_a_listing_has_left_out_does_not_stay_beside_its_successor(
+    tmp_path: Path, files: WatchedFiles
+) -> None:
+    group = staged(tmp_path)
+    swap_group(files, group, names=())
+    assert [path.name for path in sorted(Path(group.path).glob("*.log"))] == [
+        file_name(0, LOG),
+        file_name(20, LOG),
+    ]
 
 
 def in_two(root: Path) -> StagedGroup:
@@ -183,7 +184,6 @@ def test_groups_that_go_in_as_one_take_one_more_sync_each(
     for base in bases:
         assert (partition / file_name(base, LOG)).read_bytes() == encode(keyed(base, "abcdef"))
     assert len(list(partition.glob("*.log"))) == count + 1
-    assert not [path.name for path in partition.iterdir() if path.suffix == ".deleted"]
 
 
 def test_several_destinations_come_in_kafkas_order(tmp_path: Path, files: WatchedFiles) -> None:
@@ -196,7 +196,7 @@ def test_several_destinations_come_in_kafkas_order(tmp_path: Path, files: Watche
     swap_group(files, group)
     steps = done(files)
     first = steps.index(("rename", "4.log.cleaned", "4.log.swap"))
-    assert [step for step in steps[first:] if ".deleted" not in step[-1]][:-1] == [
+    assert [step for step in steps[first:] if step[0] != "remove"] == [
         *[("rename", f"4{kind}.cleaned", f"4{kind}.swap") for kind in SEGMENT_FILES],
         SYNC,
         ("rename", ".log.cleaned", ".log.swap"),

@@ -16,7 +16,7 @@ from compactor.finalizer import swap_group
 from compactor.planning import layout
 from compactor.planning.round_plan import RoundPlan
 from compactor.round_report import LogReport, LogStatus
-from storage.file_names import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.freed_behind import wait_until_freed
 from storage.formats import checkpoint
 from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in, only
@@ -78,17 +78,16 @@ def test_the_room_of_what_was_replaced_comes_back_when_all_is_written(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Names go first; then the checkpoint is on disk; and only then the disk is kept busy."""
-    monkeypatch.setattr(removals, "REMOVED_AT_ONCE_BYTES", 1)  # so that these are large files
+    monkeypatch.setattr(removals, "LARGE_BYTES", 1)
     partition, open_then = logs_in(tmp_path), set[str]()
 
     def look(*arguments: Any) -> Any:
-        assert not [name for name in os.listdir(partition) if name.endswith(DELETED)]
         open_then.update(deleted_and_open(tmp_path))
         return write_checkpoints(*arguments)
 
     monkeypatch.setattr(cleaner_manager, "write_checkpoints", look)
     local.run(round_of(plan_of(partition, GROUPS, 12)))
-    originals = {str(log_of(partition, base)) + DELETED for base in (0, 4, 8)}
+    originals = [str(log_of(partition, base)) for base in (0, 4, 8)]
     assert {f"{path} (deleted)" for path in originals} <= open_then
     wait_until_freed()
     assert deleted_and_open(tmp_path) == set()
@@ -97,7 +96,7 @@ def test_the_room_of_what_was_replaced_comes_back_when_all_is_written(
 def test_or_when_a_checkpoint_needs_it(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(removals, "REMOVED_AT_ONCE_BYTES", 1)
+    monkeypatch.setattr(removals, "LARGE_BYTES", 1)
     partition, write = logs_in(tmp_path), checkpoint.write
 
     def full_till_then(*arguments: Any) -> None:
@@ -113,7 +112,7 @@ def test_or_when_a_checkpoint_needs_it(
 def deleted_and_open(directory: Path) -> set[str]:
     """Files from there that this process has open, as Linux names them. Elsewhere a test before
     may have left some that the next collection of garbage closes."""
-    return {path for path in open_below(directory) if path.endswith(f"{DELETED} (deleted)")}
+    return {path for path in open_below(directory) if path.endswith(" (deleted)")}
 
 
 def test_merged_segments_leave_nothing_but_the_new_one(local: LocalRound, tmp_path: Path) -> None:

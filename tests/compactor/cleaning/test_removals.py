@@ -6,6 +6,7 @@ from pathlib import Path
 from threading import Event
 from types import MethodType
 from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,6 +14,7 @@ from compactor.cleaning import removals as module
 from compactor.cleaning.removals import Removals
 from storage.files.files import OpenFile
 from storage.files.local import LOCAL
+from storage.files.watched import Operation, WatchedFiles
 
 LARGE = 1 << 40  # bytes, of the four
 
@@ -56,33 +58,42 @@ def test_small_files_are_removed_by_one_thread_and_large_ones_by_several(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("threads_of_log", "jobs"), [(1, 1), (2, 2), (8, 4)])
-def test_many_small_files_of_a_log_are_removed_by_few_threads(
+@pytest.mark.parametrize(("threads_of_log", "helpers"), [(1, 0), (2, 1), (8, 3)])
+def test_many_small_files_are_removed_by_few_threads(
     four: Sequence[str],
     threads_of_log: int,
-    jobs: int,
+    helpers: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """However many swaps have replaced them: those that come later wait for the same threads."""
+    """Whoever asks for it is one of them."""
     monkeypatch.setattr(module, "frees_behind", lambda _: True)
     monkeypatch.setattr(module, "REMOVED_AT_ONCE_BYTES", 1)
     monkeypatch.setattr(module, "SMALL_FILES_AT_ONCE", 1)
     monkeypatch.setattr(module, "SMALL_FILES_THREADS", threads_of_log)
-    may_begin = Event()
-    with ThreadPoolExecutor(1) as threads:
-        threads.submit(may_begin.wait)
-        removals = Removals(threads, LOCAL)
-        removals.begin(8, four[:2])
-        removals.begin(8, four[2:])
-        begun = len(removals._begun)
-        may_begin.set()
-        removals.finish()
-        assert begun == jobs
+    with ThreadPoolExecutor(4) as pool:
+        threads = Mock(wraps=pool)
+        Removals(threads, LOCAL).remove(8, four)
+        assert threads.submit.call_count == helpers
         assert list(tmp_path.iterdir()) == []
-        removals.begin(8, four[:2])  # all have ended: others begin
-        with pytest.raises(FileNotFoundError, match="/a'"):
-            removals.finish()
+
+
+def test_a_removal_that_is_cut_short_begins_no_other(
+    four: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the lock was lost. What waits for a thread is not waited for."""
+    monkeypatch.setattr(module, "frees_behind", lambda _: False)
+    may_go_on = Event()
+
+    def fail(_: Operation) -> None:
+        raise RuntimeError("lost")
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(may_go_on.wait)
+        with pytest.raises(RuntimeError, match="lost"):
+            Removals(threads, WatchedFiles(LOCAL, fail)).remove(LARGE, four)
+        may_go_on.set()
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 @pytest.mark.parametrize(("log_bytes", "are_held"), [(4 << 20, False), (LARGE, True)])
@@ -114,17 +125,21 @@ def test_no_more_are_open_than_a_few(
 
 
 @pytest.mark.parametrize("log_bytes", [0, LARGE])
+@pytest.mark.parametrize("behind", [False, True])
 def test_what_cannot_be_removed_is_told_and_keeps_nothing_else(
-    tmp_path: Path, log_bytes: int, held: list[OpenFile]
+    tmp_path: Path, log_bytes: int, behind: bool, held: list[OpenFile]
 ) -> None:
     there = [tmp_path / "a", tmp_path / "d"]
     for path in there:
         path.touch()
     with ThreadPoolExecutor(1) as threads:
-        removals = Removals(threads, LOCAL)
-        removals.begin(log_bytes, [str(tmp_path / name) for name in "abcd"])
+        removals, paths = Removals(threads, LOCAL), [str(tmp_path / name) for name in "abcd"]
         with pytest.raises(FileNotFoundError, match="/b'"):  # the first of two
-            removals.finish()
+            if behind:
+                removals.begin(log_bytes, paths)
+                removals.finish()
+            else:
+                removals.remove(log_bytes, paths)
     assert list(tmp_path.iterdir()) == []
     for file in held:
         file.__exit__()

@@ -146,7 +146,7 @@ def test_those_before_a_group_that_is_wrong_go_in_without_it(
     assert found.problem is not None and "4 bytes are there, 5 were" in found.problem.problem
 
 
-@pytest.mark.parametrize(("suffix", "half_done"), [(".deleted", True), (".cleaned", False)])
+@pytest.mark.parametrize(("suffix", "half_done"), [(".log", True), (".cleaned", False)])
 def test_a_swap_that_breaks_off_is_reported(
     local: LocalRound, tmp_path: Path, suffix: str, half_done: bool
 ) -> None:
@@ -156,7 +156,7 @@ def test_a_swap_that_breaks_off_is_reported(
     def fail(operation: Operation) -> None:
         target = operation.paths[-1]
         in_first = target.startswith(plan.logs[0].path) and target.endswith(suffix)
-        if operation.name == "rename" and in_first:
+        if operation.name in ("rename", "remove") and in_first:
             raise OSError(errno.EIO, os.strerror(errno.EIO), *operation.paths)
 
     local.files = WatchedFiles(LOCAL, fail)
