@@ -14,6 +14,7 @@ from functools import cached_property
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.unchanged import check_same
+from storage.collector import collector_paused
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name, offset_of
 from storage.files.files import Entry, Files
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -38,6 +39,7 @@ class PlannedFiles:
         """Of all of them; those of a group are there, once it was checked, and no others."""
         return self._files.keys()
 
+    @collector_paused()  # what is listed stays, and has no cycles
     def check(self, group: int) -> None:
         """Raise LogChangedError where a file is another, has gone or has come; OSError.
 

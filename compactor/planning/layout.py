@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Part, Piece, Source, Stretch, Verdict
+from storage.collector import collector_paused
 from storage.file_names import LOG, file_name
 
 STRETCH_BYTES = 64 << 20  # at most
@@ -82,6 +83,7 @@ def stretch_bytes(log_bytes: int, cores: int) -> int:
     return min(STRETCH_BYTES, max(SHORTEST_STRETCH_BYTES, share))
 
 
+@collector_paused()  # they stay, and have no cycles
 def sources_of(plan: LogPlan) -> list[tuple[Source, ...]]:
     """The `.log` files of each group."""
     return [sources_of_group(plan, group) for group in range(len(plan.groups))]

@@ -22,6 +22,7 @@ from compactor import api
 from compactor.host.java import use_java
 from compactor.host.progress import START_STAGE
 from compactor.views.report_json import report_document
+from storage.files.freed_behind import wait_until_freed
 from tests.bench.process_tree import cpu_seconds
 from tests.bench.scratch import Scratch, fresh_copy
 from tests.bench.workloads import NOW_MS, TOPIC_CONFIG
@@ -53,7 +54,9 @@ def _rounds(wanted: Request, work_dir: str, session: SparkSession) -> Iterator[d
         with fresh_copy(Scratch(Path(wanted.scratch)), Path(wanted.log_dir)) as copy:
             used_before, began = cpu_seconds(os.getpid()), time.monotonic()
             report, plan_seconds = _round(str(copy), work_dir, session)
-            seconds, used = time.monotonic() - began, cpu_seconds(os.getpid())
+            seconds = time.monotonic() - began
+            wait_until_freed()  # nobody waits for it, and yet it takes the processor
+            used = cpu_seconds(os.getpid())
         document = report_document(report)
         yield {
             "seconds": seconds,

@@ -14,7 +14,7 @@ import pytest
 
 from storage.files import filesystem
 from tests.crash.matrix import Matrix, Recorded, recorded
-from tests.crash.operations import Operation, SyncDirectory
+from tests.crash.operations import Operation, Rename, SyncDirectory, Unlink
 from tests.crash.states import CrashState, crash_states
 from tests.crash.stories import FARTHER, STORIES
 from tests.crash.test_swap_crashes import SLOW_LOADER
@@ -29,8 +29,8 @@ ZERO, TEN, TWENTY, SIXTY, FOUR, FAR_BASE = (f"{base:020}" for base in (0, 10, 20
 SYNCS = (
     ("joined", f"rename orders-0/{ZERO}.log.compactor"),  # step 1
     ("joined", f"rename orders-0/{ZERO}.txnindex.cleaned"),  # step 2
-    ("joined", f"rename orders-0/{TWENTY}.timeindex to"),  # step 3
-    ("joined", f"rename orders-0/{SIXTY}.log to"),  # step 3, behind the range
+    ("joined", f"unlink orders-0/{TWENTY}.timeindex"),  # step 3
+    ("joined", f"unlink orders-0/{SIXTY}.log"),  # step 3, behind the range
     ("joined", f"rename orders-0/{ZERO}.log.swap"),  # step 4
     ("split", f"rename split-0/{3:020}.timeindex.cleaned"),  # step 2, before the lowest
     ("split", f"unlink split-0/{ZERO}.log.swap"),  # step 4, of what stands in
@@ -41,7 +41,7 @@ SYNCS = (
 # the story, and two operations that change places
 ORDERS = (
     # a source goes before its successor is complete
-    ("joined", f"rename orders-0/{ZERO}.log.cleaned", f"rename orders-0/{TEN}.log to"),
+    ("joined", f"rename orders-0/{ZERO}.log.cleaned", f"unlink orders-0/{TEN}.log"),
     # an index gets its name before its log
     ("joined", f"rename orders-0/{ZERO}.log.swap", f"rename orders-0/{ZERO}.index.swap"),
     # the lowest destination of a split is complete before the highest
@@ -68,9 +68,7 @@ def test_a_sync_that_is_left_out_loses_something(
     runs: dict[str, Recorded], tmp_path: Path, story: str, behind: str
 ) -> None:
     run = runs[story]
-    at = _find(run, behind) + 1
-    left_out = run.record.operations[at]
-    assert isinstance(left_out, SyncDirectory)
+    at = _sync_behind(run, _find(run, behind))
     operations = [*run.record.operations[:at], *run.record.operations[at + 1 :]]
     assert _loses(run, operations, at, tmp_path)
 
@@ -115,6 +113,14 @@ def _find(run: Recorded, beginning: str) -> int:
     found = [i for i, step in enumerate(run.record.operations) if str(step).startswith(beginning)]
     assert found, beginning
     return found[0]
+
+
+def _sync_behind(run: Recorded, at: int) -> int:
+    """That of a swap's step; meanwhile a thread may stage what becomes of another group."""
+    step = run.record.operations[at + 1 :]
+    length = next(i for i, done in enumerate(step) if isinstance(done, SyncDirectory))
+    assert not any(isinstance(done, (Rename, Unlink)) for done in step[:length])
+    return at + 1 + length
 
 
 def _loses(run: Recorded, operations: Sequence[Operation], at: int, work: Path) -> bool:
