@@ -64,15 +64,20 @@ def assert_failed(log: LogReport, exchange: Exchange) -> None:
     assert cleaner == {}
 
 
-def is_renamed_to(suffix: str) -> Any:
-    return lambda _, target: target.endswith(suffix)
+def leads_to(suffix: str) -> Any:
+    return lambda *paths: paths[-1].endswith(suffix)
 
 
 @pytest.mark.parametrize("for_a_link", [True, False])
-@pytest.mark.parametrize("suffix", [LOG + CLEANED, LOG + SWAP, LOG + DELETED, INDEX])
-def test_a_swap(local: LocalRound, partition: Path, suffix: str, for_a_link: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [("rename", LOG + CLEANED), ("rename", LOG + SWAP), ("remove", LOG), ("rename", INDEX)],
+)
+def test_a_swap(
+    local: LocalRound, partition: Path, name: str, suffix: str, for_a_link: bool
+) -> None:
     exchange = Exchange(partition, for_a_link)
-    local.files = before_operation(exchange, "rename", is_renamed_to(suffix))
+    local.files = before_operation(exchange, name, leads_to(suffix))
     assert_failed(cleaned(local, partition), exchange)
 
 

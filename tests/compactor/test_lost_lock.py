@@ -122,14 +122,17 @@ def test_a_directory_in_which_it_is_held_no_longer(partition: Path) -> None:
         filesystem.remove(str(partition / file_name(0, LOG)))
 
 
-@pytest.mark.parametrize("suffix", [CLEANED, SWAP, DELETED, LOG])
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [("rename", CLEANED), ("rename", SWAP), ("remove", LOG), ("rename", LOG)],
+)
 def test_a_round_ends_in_the_middle_of_a_swap(
-    local: LocalRound, partition: Path, suffix: str
+    local: LocalRound, partition: Path, name: str, suffix: str
 ) -> None:
     """What is left a starting broker, or the next run, settles."""
     log_dir = str(partition.parent)
     theft = Theft(partition.parent)
-    local.files = before_operation(theft, "rename", lambda _, target: target.endswith(suffix))
+    local.files = before_operation(theft, name, lambda *paths: paths[-1].endswith(suffix))
     with lost, lock_log_dirs([log_dir]):
         local.run(plan_round([log_dir], COMPACT, NOW_MS))
     theft.assert_nothing_followed()
