@@ -99,15 +99,19 @@ def _headers(column: pa.Array) -> tuple[Any, pa.Array, pa.Array]:
     """Where the headers of each record end, and the keys and values of all."""
     if pa.types.is_null(column.type):
         return _NO_ENDS, pa.nulls(0), pa.nulls(0)
+    kind = getattr(column.type, "value_type", pa.null())
+    if not pa.types.is_struct(kind) or sorted(f.name for f in kind) != ["key", "value"]:
+        raise BadTableError(
+            f"column headers of type {column.type}: expected a list of (key, value), by these names"
+        )
     try:
         lengths = compute.list_value_length(column).fill_null(0).to_numpy()
-        keys, values = compute.list_flatten(column).flatten()
-    except (AttributeError, ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise BadTableError(
-            f"column headers of type {column.type}: expected a list of (key, value)"
-        ) from error
+        headers = compute.list_flatten(column)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise BadTableError(f"column headers of type {column.type}: {error}") from error
+    parts = dict(zip((field.name for field in kind), headers.flatten(), strict=True))
     ends = np.concatenate((_NO_ENDS, lengths.cumsum())).astype(np.int32)
-    return _read_only(ends), keys, values
+    return _read_only(ends), parts["key"], parts["value"]
 
 
 def chunks(source: pa.Table | pa.RecordBatch | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:

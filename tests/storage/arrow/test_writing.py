@@ -173,6 +173,13 @@ def test_headers_may_be_null(tmp_path: Path) -> None:
     assert found == [[], [], [], [{"key": "k", "value": None}]]
 
 
+def test_the_fields_of_a_header_are_taken_by_their_names(tmp_path: Path) -> None:
+    with opened(tmp_path / "t-0") as log:
+        arrow.append(log, pa.table({"key": ["k"], "headers": [[{"value": b"V", "key": "K"}]]}))
+        found = arrow.read(log).column("headers").to_pylist()
+    assert found == [[{"key": "K", "value": b"V"}]]
+
+
 def test_a_record_may_be_larger_than_all_buffers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,6 +240,8 @@ def test_batches_that_are_too_large_are_refused(tmp_path: Path) -> None:
         {"value": ["a"], "timestamp": ["yesterday"]},
         {"value": ["a"], "headers": [5]},
         {"value": ["a"], "headers": [[{"key": None, "value": b""}]]},
+        {"value": ["a"], "headers": [[{"name": "a", "content": b""}]]},
+        {"value": ["a"], "headers": [[{"key": "a"}]]},
     ],
 )
 def test_tables_of_which_no_records_can_be_made_are_refused(
