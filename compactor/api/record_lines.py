@@ -3,7 +3,8 @@
     {"key": "a", "value": null, "timestamp": 1700000000000, "headers": [["trace", "x"]]}
 
 A key, value or header value is text, null, {"hex": …} or {"base64": …}. `value` has to be there:
-null is a tombstone. Without `key` a record has none; without `timestamp`, that of the append.
+null is a tombstone. Without `key` a record has none; without `timestamp` it gets the time of
+the append, and with `"timestamp": null` it has none.
 """
 
 import base64
@@ -16,6 +17,7 @@ from typing import Any
 from compactor.api.places import in_place
 from compactor.exit_codes import UsageError
 from compactor.stopped_log.additions import NewRecord
+from storage.formats.batch_header import NO_TIMESTAMP
 
 STANDARD_INPUT = "-"
 _FIELDS = {"key", "value", "timestamp", "headers"}
@@ -62,14 +64,14 @@ def record_of(line: bytes | str) -> NewRecord:
     return NewRecord(
         _bytes(found.get("key"), "key"),
         _bytes(found["value"], "value"),
-        _timestamp(found.get("timestamp")),
+        _timestamp(found["timestamp"]) if "timestamp" in found else None,
         tuple(_headers(found.get("headers"))),
     )
 
 
-def _timestamp(found: object) -> int | None:
+def _timestamp(found: object) -> int:
     if found is None:
-        return None
+        return NO_TIMESTAMP
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= _MAX_LONG:
         raise ValueError(f"timestamp {found!r}: expected milliseconds since 1970")
     return found

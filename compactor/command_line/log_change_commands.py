@@ -99,7 +99,7 @@ def append(
             "--records",
             metavar="FILE",
             help="a JSON object a line, - for standard input: key, value (text, null, "
-            '{"hex": ...} or {"base64": ...}), timestamp (ms; now), '
+            '{"hex": ...} or {"base64": ...}), timestamp (ms, null for none; now), '
             r"headers ([\[name, value], ...])",  # Rich takes brackets for markup
         ),
     ],

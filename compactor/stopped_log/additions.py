@@ -24,7 +24,7 @@ class NewRecord(NamedTuple):
 
     key: bytes | None
     value: bytes | None
-    timestamp_ms: int | None = None  # None: the time at which it is appended
+    timestamp_ms: int | None = None  # None: that of the append; -1: the record has none
     headers: tuple[tuple[bytes, bytes | None], ...] = ()
 
     @property

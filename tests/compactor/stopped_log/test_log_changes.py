@@ -228,6 +228,17 @@ class TestAppend:
         assert (rows[0]["timestamp"], rows[1]["headers"]) == (1699999999999, [["h", None]])
         assert offsets(made)["epochs"][-1] == {"epoch": 5, "start_offset": 8, "end_offset": 13}
 
+    def test_a_record_without_a_time_goes_from_log_to_log_without_one(self, made: Path) -> None:
+        """`log read --format json` writes null for it; only a line without the field gets one."""
+        lines = '{"key": "a", "value": "1", "timestamp": null}\n{"key": "b", "value": "2"}\n'
+        assert self.append(made, lines).code == 0
+        read = run_command("log", "read", made, NAME, "--from", 10, "--format", "json")
+        assert self.append(made, read.out).code == 0
+        rows = [r for r in api.dump(str(made / NAME)) if r["kind"] == "record"][-4:]
+        times = [row["timestamp"] for row in rows]
+        assert times[::2] == [-1, -1]
+        assert times[1] == times[3] > 0
+
     def test_many_records_come_in_batches(self, made: Path) -> None:
         lines = "".join(f'{{"key": "{n}", "value": "{"v" * 100}"}}\n' for n in range(1000))
         ended = self.append(made, lines, "--codec", "lz4", "--set", "segment.bytes=10000")
