@@ -1,9 +1,8 @@
 """Settings of a round: the broker's, a TOML file, `--topic-configs`, flags; the later wins.
 
-But for cleanup.policy: what `--topic-configs` says of a topic stands, and what the topic itself
-says in the metadata log gives way to that alone if it is not compacted by it: so no flag compacts
-a topic that is not compacted by its own word. `[defaults]` of the TOML file are for topics that
-say nothing themselves.
+But for cleanup.policy: what `--topic-configs` says of a topic stands, and no flag compacts a topic
+whose own entry in the metadata log does not. Where these two disagree, the topic is set aside.
+`[defaults]` of the TOML file are for topics that say nothing themselves.
 
 The TOML file is laid out as conf/compactor.toml, which explains every setting. Nothing needs a
 file: the defaults are in the code (`compactor.topic_config`, and here).
@@ -30,6 +29,7 @@ from compactor.topic_config import (
     check_value,
     check_values,
     topic_config,
+    value_text,
 )
 from storage.formats.producer_snapshot import EXPIRATION_MS
 
@@ -56,6 +56,8 @@ class Config:
     defaults_place: str = "[defaults]"
     patterns: tuple[TopicPattern, ...] = ()
     topics: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+    topics_place: str = "--topic-configs"  # where they stand, for people
+    trusted_topics: frozenset[str] = frozenset()  # --topic-configs decides against the metadata log
     overrides: Mapping[str, Value] = field(default_factory=dict)
     producer_id_expiration_ms: int = EXPIRATION_MS
     include: re.Pattern[str] | None = None  # over whole names of topics; None: every one
@@ -81,6 +83,37 @@ class Config:
     def values(self, name: str) -> dict[str, Value]:
         """Give what the layers say of one topic, by Kafka's names; nothing for a default."""
         return {key: value for _, layer in self.layers(name) for key, value in layer.items()}
+
+    def policy_disagreement(self, topic: str) -> str | None:
+        """Say which two cleanup policies are named for the topic itself; None if they agree.
+
+        Both sources speak for this topic alone, and the older one would decide what is removed. It
+        does not matter between two policies that do not compact: nothing is removed by either.
+        """
+        of_file = self.topics.get(topic, {}).get("cleanup.policy")
+        if self.cluster is None or self.cluster.metadata is None or topic in self.trusted_topics:
+            return None
+        own = self.cluster.topic_layer(topic).values.get("cleanup.policy")
+        if not isinstance(of_file, tuple) or not isinstance(own, tuple) or of_file == own:
+            return None
+        if COMPACT not in (*of_file, *own):
+            return None
+        return (
+            f"cleanup.policy is {value_text(of_file) or 'empty'} in {self.topics_place}, and "
+            f"{value_text(own) or 'empty'} in the topic's own entry in the metadata log, "
+            f"{self.cluster.metadata.path}"
+        )
+
+    def other_disagreements(self, topic: str) -> Iterator[str]:
+        """Yield each other setting of a topic that --topic-configs and its own entry both have."""
+        of_file = self.topics.get(topic)
+        if not of_file or self.cluster is None or self.cluster.metadata is None:
+            return
+        own = self.cluster.topic_layer(topic).values
+        for name in sorted(of_file.keys() & own.keys() - {"cleanup.policy"}):
+            if of_file[name] != own[name]:
+                values = f"{value_text(of_file[name])}, not {value_text(own[name])}"
+                yield f"{name} of {topic} ({values})"
 
     def layers(self, topic: str) -> Iterator[Layer]:
         """Yield place and values of every layer that says something of a topic; the last wins."""
@@ -142,7 +175,11 @@ def load_configs(
         topics = parse_topic_configs(_read(topic_configs), topic_configs)
     elif topic_configs is not None:
         topics = _checked_topics(topic_configs, "topic_configs")
-    return [_config_of(cluster, toml, topics, settings or {}) for cluster in clusters]
+    configs = [_config_of(cluster, toml, topics, settings or {}) for cluster in clusters]
+    if isinstance(topic_configs, str):
+        place = f"--topic-configs {topic_configs}"
+        return [replace(config, topics_place=place) for config in configs]
+    return configs
 
 
 def _config_of(

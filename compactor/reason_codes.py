@@ -99,6 +99,10 @@ class ReasonCode(StrEnum):
     # why Kafka's rules do not have a log cleaned now
     UNKNOWN_POLICY = "unknown-policy", "No configuration says what its topic's cleanup.policy is."
     NOT_COMPACTED = "not-compacted", "The cleanup.policy of its topic does not contain compact."
+    SETTINGS_DISAGREE = (
+        "settings-disagree",
+        "--topic-configs and the metadata log name different cleanup policies for its topic.",
+    )
     LEFT_OUT = "left-out", "Its topic is not among those that were asked for."
     NOT_REVIEWED = "not-reviewed", "A saved plan is carried out, which does not have it."
     OVER_BUDGET = (

@@ -27,7 +27,7 @@ from compactor.planning.candidate import RoundClock
 from compactor.planning.judging import Judging
 from compactor.planning.merged_plan import merged
 from compactor.planning.round_plan import RoundPlan, plan_as_asked
-from compactor.planning.unmatched import require_include, unmatched
+from compactor.planning.unmatched import disagreements, require_include, unmatched
 from compactor.survey import topics_in
 from compactor.topic_config import COMPACT
 from storage.files.files import Files
@@ -107,6 +107,7 @@ def _with_rules(config: Config, rules: Rules) -> Config:
         config,
         checks_clock=not rules.any_clock,
         assume_fully_replicated=replicated,
+        trusted_topics=frozenset(rules.trust_topic_configs),
         due=frozenset(rules.due),
     )
 
@@ -132,7 +133,9 @@ def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -
         require_high_watermarks(log_dirs, replicated, premises.files)
         require_known_log_dirs(rules, premises)
     warnings = [doubt] if doubt is not None else []
-    return premises._replace(warnings=(*warnings, *unmatched(premises.config, topics)))
+    configs = [each.config for each in premises.of_brokers]
+    warnings += [*unmatched(premises.config, topics), *disagreements(configs, topics)]
+    return premises._replace(warnings=tuple(warnings))
 
 
 def require_known_log_dirs(rules: Rules, premises: Premises) -> None:

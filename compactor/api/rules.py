@@ -20,6 +20,8 @@ class Rules:
     config: str | None = None  # file of defaults and settings by pattern, TOML
     # settings by topic: a file of JSON, or what would stand there
     topic_configs: str | Mapping[str, Mapping[str, Any]] | None = None
+    # topics for which `topic_configs` decides against their own entry in the metadata log
+    trust_topic_configs: Collection[str] = ()
     settings: Mapping[str, str] = field(default_factory=dict)  # for every topic; precede all files
     include: str | None = None  # regular expression over whole names of topics; None: every one
     exclude: str | None = None  # wins over include

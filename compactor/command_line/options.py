@@ -34,6 +34,15 @@ TopicConfigs = Annotated[
         "{topic: {name: value}}, with its names",
     ),
 ]
+TrustTopicConfigs = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TOPIC",
+        rich_help_panel=CONFIGURATION,
+        help="--topic-configs decides this topic's cleanup.policy, even if the metadata log "
+        "disagrees; may be repeated",
+    ),
+]
 Config = Annotated[
     str | None,
     typer.Option(

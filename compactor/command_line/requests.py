@@ -37,6 +37,7 @@ class ConfigurationArguments(NamedTuple):
     metadata: str | None = None
     no_metadata: bool = False
     server_properties: str | None = None
+    trust_topic_configs: tuple[str, ...] = ()
 
 
 NOTHING_GIVEN = ConfigurationArguments()
@@ -110,6 +111,7 @@ def rules_of_settings(given: ConfigurationArguments) -> api.Rules:
         metadata=given.metadata,
         no_metadata=given.no_metadata,
         server_properties=given.server_properties,
+        trust_topic_configs=given.trust_topic_configs,
     )
 
 

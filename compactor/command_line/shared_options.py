@@ -28,6 +28,7 @@ from compactor.command_line.options import (
     ServerProperties,
     Setting,
     TopicConfigs,
+    TrustTopicConfigs,
 )
 from compactor.command_line.requests import ConfigurationArguments, Format, Request
 
@@ -40,6 +41,7 @@ _CONFIGURATION = "configuration"
 
 def _configuration(  # one parameter an option: this is how typer learns of them
     topic_configs: TopicConfigs = None,
+    trust_topic_configs: TrustTopicConfigs = None,
     config: Config = None,
     set_: Setting = None,
     metadata: Metadata = None,
@@ -53,6 +55,7 @@ def _configuration(  # one parameter an option: this is how typer learns of them
         metadata=metadata,
         no_metadata=no_metadata,
         server_properties=server_properties,
+        trust_topic_configs=tuple(trust_topic_configs or ()),
     )
 
 

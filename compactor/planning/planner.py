@@ -41,10 +41,10 @@ class Planner:
 
     def outcome(self, partition: PartitionListing, survey: LogDirSurvey) -> PartitionOutcome:
         """Take a log or say why not. Only what concerns more than this log is raised."""
-        refusal = self._not_wanted(partition.topic) or self._unfit(partition, survey)
-        if refusal is not None:
-            return PartitionOutcome(partition=partition, log_dir=survey.path, refusal=refusal)
         try:
+            refusal = self._not_wanted(partition) or self._unfit(partition, survey)
+            if refusal is not None:
+                return PartitionOutcome(partition=partition, log_dir=survey.path, refusal=refusal)
             outcome = self._judged(partition, survey)
             retention, stray = self._retention(outcome), self._stray(outcome, survey)
             if retention is None and stray is None:  # so it is of nearly every log
@@ -62,7 +62,8 @@ class Planner:
             self._topics[name] = self._config.topic(name)
         return self._topics[name]
 
-    def _not_wanted(self, topic: str) -> Refusal | None:
+    def _not_wanted(self, partition: PartitionListing) -> Refusal | None:
+        topic = partition.topic
         include, exclude = self._config.include, self._config.exclude
         if topic == CLUSTER_METADATA:
             text = "the metadata log of KRaft, which no cleaner works on"
@@ -76,6 +77,11 @@ class Planner:
         if self._cluster is not None and self._cluster.is_deleted(topic):
             text = "its topic was deleted: the cluster's metadata log does not have it"
             return Refusal(Reason(ReasonCode.TOPIC_DELETED, text))
+        disagreement = self._config.policy_disagreement(topic)
+        if disagreement is not None:
+            assert self._cluster is not None
+            another = self._cluster.why_of_another_topic(partition)
+            return Refusal(another or Reason(ReasonCode.SETTINGS_DISAGREE, disagreement))
         config = self._topic(topic)
         return None if config.is_compacted else Refusal(why_not_compacted(config))
 

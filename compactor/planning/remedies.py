@@ -44,6 +44,16 @@ REMEDIES: Mapping[ReasonCode, Remedy] = {
         ),
         briefly="say what its policy is: --metadata DIR or --topic-configs FILE",
     ),
+    ReasonCode.SETTINGS_DISAGREE: Remedy(
+        "Correct the file, or leave this topic out of it: then the metadata log decides. If the "
+        "file is right: --trust-topic-configs {topic}. While the broker runs, this shows what is "
+        "in effect today:",
+        (
+            "kafka-configs.sh --bootstrap-server HOST:9092 --entity-type topics "
+            "--entity-name {topic} --describe",
+        ),
+        briefly="correct the file; if it is right: --trust-topic-configs {topic}",
+    ),
     ReasonCode.NOT_COMPACTED: Remedy(
         "Nothing, if its records may go by age or size alone. If only the latest record of each "
         "key is wanted:",
@@ -234,4 +244,4 @@ def remedy_of(code: ReasonCode, place: LogPlace) -> Remedy:
     }
     words, commands, briefly = REMEDIES[code]
     told = tuple(command.format_map(names) for command in commands)
-    return Remedy(words.format_map(names), told, briefly)
+    return Remedy(words.format_map(names), told, briefly.format_map(names))

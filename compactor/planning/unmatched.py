@@ -4,11 +4,12 @@ Nothing is wrong with each by itself, and a mistyped one is done without for eve
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 
 from compactor.config import Config
 from compactor.errors import ConfigError
+from compactor.host.printable import counted
 
 SHOWN_TOPICS = 3
 PAIRS = 20_000  # of names, to be checked against each other: a tenth of a second
@@ -51,6 +52,33 @@ def unmatched(config: Config, topics: Collection[str]) -> Iterator[str]:
     if absent:
         count = f"{len(absent):,} of its {len(config.topics):,} topics"
         yield f"--topic-configs: {count} are not here: {_names(absent, topics)}"
+
+
+def disagreements(configs: Sequence[Config], topics: Collection[str]) -> Iterator[str]:
+    """Yield a warning where --topic-configs and the metadata log differ in what removes no topic.
+
+    A policy that differs sets the logs of its topic aside, see `Config.policy_disagreement`.
+    configs: one for each broker.
+    """
+    named = sorted(topic for topic in configs[0].topics if topic in topics)
+    found = [text for config in configs for topic in named for text in _others(config, topic)]
+    found = list(dict.fromkeys(found))  # brokers of one cluster say the same
+    if found:
+        yield (
+            f"--topic-configs differs in {counted(len(found), 'setting')} from the topics' own "
+            f"entries in the metadata log, and the file decides: {_some(found)}"
+        )
+    unknown = sorted(configs[0].trusted_topics - configs[0].topics.keys())
+    if unknown:
+        yield f"--trust-topic-configs: --topic-configs does not have {_some(unknown)}"
+
+
+def _others(config: Config, topic: str) -> Iterator[str]:
+    include, exclude = config.include, config.exclude
+    is_left_out = (include is not None and not include.fullmatch(topic)) or (
+        exclude is not None and exclude.fullmatch(topic)
+    )
+    return iter(()) if is_left_out else config.other_disagreements(topic)
 
 
 def _hint(match: re.Pattern[str], topics: Collection[str]) -> str:

@@ -1,5 +1,6 @@
 """What a broker's own files say of its topics, and what comes before what."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,88 @@ def test_a_compacted_topic_is_planned_without_any_configuration(tmp_path: Path) 
     data = cluster(tmp_path, topic("t", A), POLICY)
     found = api.plan([str(data)], api.Rules(as_of=NOW_MS, any_clock=True))
     assert [(log.topic, log.partition) for log in found.round_plan.logs] == [("t", 0)]
+
+
+def stale_file(tmp_path: Path, **values: str) -> str:
+    named = {name.replace("_", "."): value for name, value in values.items()}
+    path = tmp_path / "topics.json"
+    path.write_text(json.dumps({"t": named}))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("in_file", "own", "is_set_aside"),
+    [
+        ("compact", "delete", True),
+        ("compact", "compact,delete", True),
+        ("compact,delete", "compact", True),
+        ("delete", "compact", True),
+        ("compact", "compact", False),
+        ("delete,compact", "compact,delete", False),
+        ("delete", "delete", False),
+        ("", "delete", False),
+    ],
+)
+def test_a_file_that_contradicts_the_topics_own_policy_sets_the_topic_aside(
+    tmp_path: Path, in_file: str, own: str, is_set_aside: bool
+) -> None:
+    data = cluster(tmp_path, topic("t", A), config("cleanup.policy", own))
+    file = stale_file(tmp_path, cleanup_policy=in_file)
+    rules = api.Rules(as_of=NOW_MS, any_clock=True, topic_configs=file)
+    planned = api.plan([str(data)], rules).round_plan
+    set_aside = [
+        (log.topic, log.reason_code) for log in planned.not_cleaned if log.status == "set-aside"
+    ]
+    assert set_aside == ([("t", "settings-disagree")] if is_set_aside else [])
+    if is_set_aside:
+        assert not planned.logs
+        told = reason(data, topic_configs=file)
+        assert file in told
+        assert str(data / METADATA_DIR) in told
+        assert f"cleanup.policy is {in_file}" in told
+        assert f"and {own} in the topic's own entry" in told
+
+
+def test_a_topic_that_is_named_is_compacted_as_the_file_says(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A), config("cleanup.policy", "delete"))
+    file = stale_file(tmp_path, cleanup_policy="compact")
+    rules = api.Rules(as_of=NOW_MS, any_clock=True, topic_configs=file)
+    trusted = api.plan([str(data)], replace(rules, trust_topic_configs=("t",)))
+    assert [log.topic for log in trusted.round_plan.logs] == ["t"]
+    another = api.plan([str(data)], replace(rules, trust_topic_configs=("other",)))
+    assert not another.round_plan.logs
+    assert another.warnings == ("--trust-topic-configs: --topic-configs does not have other",)
+
+
+def test_a_policy_of_an_earlier_topic_of_the_name_is_no_disagreement(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", OTHER), config("cleanup.policy", "delete"))
+    file = stale_file(tmp_path, cleanup_policy="compact")
+    assert reason(data, topic_configs=file).startswith("its topic was deleted, and one of the same")
+
+
+def test_what_is_typed_is_no_disagreement(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A), config("cleanup.policy", "delete"))
+    said = reason(data, settings=COMPACT_EVERYTHING, include="t")
+    assert said.startswith("cleanup.policy is delete, so it is not compacted (set by the topic")
+
+
+def test_other_settings_that_differ_are_one_warning(tmp_path: Path) -> None:
+    own = [config(name, "7") for name in ("retention.ms", "segment.bytes", "retention.bytes")]
+    data = cluster(tmp_path, topic("t", A), POLICY, *own, config("delete.retention.ms", "7"))
+    file = stale_file(
+        tmp_path,
+        retention_ms="8",
+        segment_bytes="8",
+        retention_bytes="8",
+        delete_retention_ms="8",
+        min_compaction_lag_ms="0",
+    )
+    rules = api.Rules(as_of=NOW_MS, any_clock=True, topic_configs=file)
+    assert api.plan([str(data)], rules).warnings == (
+        "--topic-configs differs in 4 settings from the topics' own entries in the metadata log, "
+        "and the file decides: delete.retention.ms of t (8, not 7), retention.bytes of t "
+        "(8, not 7), retention.ms of t (8, not 7) and 1 more",
+    )
 
 
 def test_a_log_of_a_deleted_topic_is_passed_over(tmp_path: Path) -> None:

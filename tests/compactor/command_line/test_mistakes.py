@@ -43,7 +43,7 @@ MISTAKES: list[tuple[str, str]] = [
     ("plan s3://bucket/kafka", "copy them to a disk first"),
     ("plan {data} --inclde x", "did you mean --exclude or --include?"),
     ("run {data} --dryrun", "did you mean --dry-run?"),
-    ("run {data} --topic-config x", "did you mean --config or --topic-configs?"),
+    ("run {data} --topic-config x", "did you mean --config or --topic-configs"),
     ("plan {data} --format yaml", "'yaml' is not one of 'table', 'json'"),
     ("run {data} --map-capacity 0", "expected 1 or more"),
     ("run {data} --map-capacity many", "expected a whole number"),

@@ -107,6 +107,10 @@ def no_topic_id(root: Path) -> Explanation:
     return by_metadata(data)
 
 
+def settings_disagree(root: Path) -> Explanation:
+    return asked(str(cluster(root, topic("t", A), config("cleanup.policy", "delete"))))
+
+
 def moved(root: Path) -> Explanation:
     log_dir = build(root)
     (root / "t-0.0123456789abcdef0123456789abcdef-future").mkdir()
@@ -173,6 +177,11 @@ def too_large(root: Path) -> Explanation:
 CASES: dict[ReasonCode, tuple[Callable[[Path], Explanation], str, str]] = {
     ReasonCode.UNKNOWN_POLICY: (no_policy, "cleanup.policy is not known", "--topic-configs FILE"),
     ReasonCode.NOT_COMPACTED: (not_compacted, "cleanup.policy is delete", "cleanup.policy=compact"),
+    ReasonCode.SETTINGS_DISAGREE: (
+        settings_disagree,
+        "cleanup.policy is compact in --topic-configs, and delete in the topic's own entry",
+        "--trust-topic-configs t",
+    ),
     ReasonCode.BELOW_RATIO: (
         not_dirty_enough,
         "dirty ratio 0.5000 is not above",
