@@ -47,11 +47,19 @@ def html_table(title: str, rows: Sequence[Row]) -> str:
     return f"<p><b>{escape(printable(title))}</b></p>{table if flat else ''}{rest}"
 
 
-def write_rows(rows: Iterable[Row], path: str, form: str) -> None:
-    """Write a file of them. form: CSV or PARQUET."""
+def write_rows(rows: Sequence[Row], path: str, form: str, columns: Sequence[str]) -> None:
+    """Write a file of them.
+
+    Args:
+        rows: What stands in the file.
+        path: The file.
+        form: CSV or PARQUET.
+        columns: Those that a file without rows has.
+    """
+    import pyarrow as pa
     from pyarrow import csv, parquet
 
-    table = arrow_table(rows)
+    table = arrow_table(rows) if rows else pa.table({name: pa.nulls(0) for name in columns})
     write = {CSV: csv.write_csv, PARQUET: parquet.write_table}
     write[form](table, path)
 

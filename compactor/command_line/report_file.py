@@ -6,7 +6,6 @@ to it; a file that is no report of ours does not.
 """
 
 import os
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import chain, count
 
@@ -18,12 +17,6 @@ from storage.files.filesystem import look_up
 
 JSON, HTML, CSV, PARQUET = ".json", ".html", ".csv", ".parquet"
 EXTENSIONS = (JSON, HTML, CSV, PARQUET)
-ROWS = {  # where the rows of a command stand in its document
-    "plan": ("logs", "not_taken"),
-    "verify": ("findings",),
-    "configs": ("topics",),
-}
-_OF_LOGS = ("logs",)
 _BEGINNINGS = {  # of the reports that we write; of CSV by its first column
     JSON: b'{\n  "schema_version"',
     HTML: b"<!doctype html>",
@@ -58,23 +51,6 @@ def write_report(path: str, document: JsonObject) -> None:
             out.write(_page(document) if extension == HTML else to_text(document))
 
 
-def rows_of(document: JsonObject) -> list[Mapping[str, object]]:
-    """A row for each log, finding or topic of a document, with what names the command."""
-    command = {name: document[name] for name in ("run_id", "command", "as_of") if name in document}
-    parts = ROWS.get(document["command"], _OF_LOGS)
-    found = (row for part in parts for row in document.get(part, ()))
-    return [command | _leaves(row) for row in found]
-
-
-def _leaves(row: JsonObject) -> JsonObject:
-    """Without lists of objects, which are no columns."""
-    return {
-        name: value
-        for name, value in row.items()
-        if not (isinstance(value, list) and value and isinstance(value[0], dict))
-    }
-
-
 def _with_values(path: str, account: Account) -> str:
     date = datetime.fromtimestamp(account.started_at_ms / 1000, UTC).date().isoformat()
     named = path.replace("{run_id}", account.run_id).replace("{date}", date)
@@ -97,8 +73,9 @@ def _require_replaceable(path: str, extension: str) -> None:
 
 def _write_rows(path: str, extension: str, document: JsonObject) -> None:
     from compactor.row_tables import write_rows
+    from compactor.views.report_rows import columns_of, rows_of
 
-    write_rows(rows_of(document), path, extension)
+    write_rows(rows_of(document), path, extension, columns_of(document["command"]))
 
 
 def _page(document: JsonObject) -> str:

@@ -181,6 +181,8 @@ def _gains(rows: Sequence[Row]) -> list[Bar]:
 
 
 def _dropped(document: JsonObject) -> list[Bar]:
+    if document["command"] != "run":  # elsewhere "records" is a number
+        return []
     records: dict[str, Any] = document.get("totals", {}).get("records", {}).get("dropped", {})
     found = {name.replace("_", " "): count for name, count in records.items() if count}
     return _bars(found, lambda name: f"{found[name]:,}")

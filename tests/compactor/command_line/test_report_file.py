@@ -10,8 +10,9 @@ import pyarrow.parquet
 import pytest
 
 from compactor.account import Account
-from compactor.command_line.report_file import report_file, rows_of, write_report
+from compactor.command_line.report_file import report_file, write_report
 from compactor.exit_codes import UsageError
+from compactor.views.report_rows import rows_of
 from tests.support.local_command import run_command, use_local_rounds
 
 MIDNIGHT_MS = 1_700_006_400_000  # 2023-11-15T00:00Z

@@ -1,0 +1,102 @@
+"""The rows of `--report x.csv` and `x.parquet`: which parts of a document they are, their columns.
+
+A document without rows still has the columns that its type in `report_types` declares.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from enum import EnumType
+from types import UnionType
+from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
+
+from compactor.inspect.inspection import LogInspection
+from compactor.views.log_types import Check, Finding, OneReport
+from compactor.views.plan_types import LogNotTaken
+from compactor.views.report_json import JsonObject
+from compactor.views.report_types import (
+    Explanation,
+    RecoveredLog,
+    RunLog,
+    TopicSettings,
+    UndoneLog,
+)
+
+_ROW_TYPES: Mapping[str, type] = {  # every command with --report
+    "run": RunLog,
+    "plan": LogNotTaken,
+    "recover": RecoveredLog,
+    "undo": UndoneLog,
+    "verify": Finding,
+    "explain": Explanation,
+    "configs": TopicSettings,
+    "inspect": LogInspection,
+    "doctor": Check,
+    "report": OneReport,
+}
+_PARTS = {"plan": ("logs", "not_taken"), "verify": ("findings",), "configs": ("topics",)} | {
+    "report": ("reports",)
+}
+_COMMAND = ("run_id", "command", "as_of")
+
+
+def rows_of(document: JsonObject) -> list[Mapping[str, object]]:
+    """Return a row for each log, finding, check, report or topic, with what names the command."""
+    command = {name: document[name] for name in _COMMAND if name in document}
+    return [command | _without_objects(row) for row in _rows(document)]
+
+
+def columns_of(command: str) -> list[str]:
+    """Return the columns that the type of a command's rows declares, names within names joined."""
+    columns = [*_COMMAND, *(("log_dir",) if command == "doctor" else ())]
+    columns += _columns(_ROW_TYPES[command]) if command in _ROW_TYPES else ()
+    return list(dict.fromkeys(columns))
+
+
+def _rows(document: JsonObject) -> Iterator[JsonObject]:
+    command = document["command"]
+    if command == "explain":
+        if "outcome" in document:  # it came to its end
+            yield {name: document[name] for name in get_type_hints(Explanation) if name in document}
+        return
+    if command == "doctor":
+        yield from ({"log_dir": None, **check} for check in document.get("machine", ()))
+        for log_dir in document.get("log_dirs", ()):
+            for check in log_dir.get("checks", ()):
+                yield {"log_dir": log_dir["path"], **check}
+        return
+    for part in _PARTS.get(command, ("logs",)):
+        yield from document.get(part, ())
+
+
+def _without_objects(row: JsonObject) -> JsonObject:
+    """Leave out lists of objects, which are no columns."""
+    return {
+        name: value
+        for name, value in row.items()
+        if not (isinstance(value, list) and value and isinstance(value[0], dict))
+    }
+
+
+def _columns(type_: Any, prefix: str = "") -> Iterator[str]:
+    for name, hint in get_type_hints(type_).items():
+        yield from _columns_of_value(f"{prefix}{name}", hint)
+
+
+def _columns_of_value(name: str, hint: Any) -> Iterator[str]:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is NotRequired or origin in (Union, UnionType):
+        yield from _columns_of_value(name, arguments[0])
+    elif origin in (list, tuple):
+        if not _is_object(arguments[0]):
+            yield name
+    elif _is_object(hint):
+        yield from _columns(hint, f"{name}_")
+    elif origin is not dict and hint is not dict:  # the names in a dict are not known before
+        yield name
+
+
+def _is_object(hint: Any) -> bool:
+    if get_origin(hint) is Literal or isinstance(hint, EnumType):
+        return False
+    is_typed = hasattr(hint, "__total__") or dataclasses.is_dataclass(hint)
+    return is_typed or hasattr(hint, "_fields")

@@ -1,0 +1,120 @@
+"""Every command that has --report, in every format: written, with the rows that it is about."""
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+import typer
+
+from compactor.command_line.commands import app
+from compactor.command_line.report_file import EXTENSIONS
+from tests.compactor.originals.test_undo import Kept, merged
+from tests.support.local_command import run_command, use_local_rounds
+from tests.support.local_round import LocalRound
+
+RULES = ("--include", "orders", "--set", "cleanup.policy=compact", "--assume-fully-replicated")
+COMMANDS: dict[str, tuple[tuple[str, ...], int | None, str]] = {  # words, rows, one of its columns
+    "plan": (("plan", "LOG_DIR", *RULES), 1, "total_bytes"),
+    "run": (("run", "LOG_DIR", *RULES, "--dry-run"), 1, "records_dropped_superseded"),
+    "recover": (("recover", "LOG_DIR"), 0, "truncated"),
+    "undo": (("undo", "KEPT_RUN"), 2, "status"),
+    "explain": (("explain", "LOG_DIR", "orders-0"), 1, "verdict"),
+    "configs": (("configs", "LOG_DIR"), 1, "topic"),
+    "inspect": (("inspect", "LOG_DIR"), 1, "record_bytes"),
+    "doctor": (("doctor", "LOG_DIR"), None, "advice"),
+    "verify": (("verify", "LOG_DIR"), 0, "problem"),
+    "report": (("report", "FILE"), 1, "exit_code"),
+}
+
+
+@pytest.fixture
+def words(
+    request: pytest.FixtureRequest, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """The words of a command, for directories and files that are there."""
+    wanted, _, _ = COMMANDS[request.param]
+    places = {"LOG_DIR": str(log_dir)}
+    if "KEPT_RUN" in wanted:
+        local: LocalRound = request.getfixturevalue("local")
+        kept = Kept(local, merged(tmp_path / "logs"))
+        kept.run()
+        places["KEPT_RUN"] = str(kept.run_dir)
+    else:
+        use_local_rounds(monkeypatch, tmp_path / "work")
+    if "FILE" in wanted:
+        places["FILE"] = str(tmp_path / "plan.json")
+        assert run_command("plan", log_dir, "--report", places["FILE"]).code == 0
+    return [places.get(word, word) for word in wanted]
+
+
+def test_every_command_with_a_report_is_here() -> None:
+    group = typer.main.get_command(app)
+    assert isinstance(group, typer.core.TyperGroup)
+    having = {
+        name
+        for name, command in group.commands.items()
+        if any("--report" in parameter.opts for parameter in command.params)
+    }
+    assert having == set(COMMANDS)
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+@pytest.mark.parametrize(
+    ("words", "command"), [(name, name) for name in COMMANDS], indirect=["words"]
+)
+def test_a_report(words: list[str], command: str, tmp_path: Path, extension: str) -> None:
+    path = tmp_path / f"report{extension}"
+    ended = run_command(*words, "--report", path)
+    assert "internal error" not in ended.error
+    assert ended.code in ((0, 4) if command == "doctor" else (0,)), ended.error
+    _, rows, column = COMMANDS[command]
+    if extension == ".json":
+        assert json.loads(path.read_text())["command"] == command
+    elif extension == ".html":
+        assert "<h1" in path.read_text()
+    else:
+        columns, found = _table(path)
+        assert columns[:2] == ["run_id", "command"]
+        assert column in columns
+        assert found == rows or (rows is None and found > 5)
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_a_report_of_findings(log_dir: Path, tmp_path: Path, extension: str) -> None:
+    path = log_dir / "orders-0" / "00000000000000000015.log"
+    path.write_bytes(path.read_bytes()[:-1])
+    report = tmp_path / f"report{extension}"
+    assert run_command("verify", log_dir, "--report", report).code == 4
+    assert str(path) in report.read_text() if extension in (".json", ".csv") else report.stat()
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_columns_do_not_depend_on_whether_there_are_rows(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that ends with an error has the header line, and no row."""
+    path = tmp_path / "report.csv"
+    wanted, _, column = COMMANDS[command]
+    words = [str(tmp_path / "none") if word.isupper() else word for word in wanted]
+    if command == "doctor":
+        words.append("--start-spark")
+        monkeypatch.setattr("compactor.api.doctor", _fail)
+    assert run_command(*words, "--report", path).code != 0
+    columns, found = _table(path)
+    assert (columns[:2], found) == (["run_id", "command"], 0)
+    assert column in columns or column.startswith("records_")
+
+
+def _fail(*_: object) -> None:
+    raise OSError("nothing is there")
+
+
+def _table(path: Path) -> tuple[list[str], int]:
+    if path.suffix == ".parquet":
+        table = pyarrow.parquet.read_table(path)
+        return table.column_names, table.num_rows
+    with open(path, newline="", encoding="utf-8") as file:
+        header, *lines = csv.reader(file)
+    return header, len(lines)
