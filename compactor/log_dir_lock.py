@@ -10,11 +10,10 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from compactor.copy_names import NO_BROKER
+from compactor.directory_state import require_may_change
 from compactor.errors import LockLostError, RefusedError
 from compactor.lock_support import require_working_locks
 from compactor.reason_codes import ReasonCode
-from storage.files import filesystem
 from storage.files.held_directories import hold_log_dir
 from storage.formats import clean_shutdown
 from storage.log import log_dir_lock
@@ -80,7 +79,7 @@ def _locked_now(log_dirs: Sequence[str], after_unclean_shutdown: bool) -> Iterat
             with _refusing(log_dir):
                 is_own = locks.enter_context(lock_log_dir(log_dir))
             locks.enter_context(hold_log_dir(log_dir, _owner_of(log_dir, is_own)))
-            _require_files_of_its_own(log_dir)
+            require_may_change(log_dir)
             if not after_unclean_shutdown:
                 require_clean_shutdown(log_dir)
         yield
@@ -104,18 +103,6 @@ def require_clean_shutdown(log_dir: str) -> None:
             f"{UNTIL_A_CLEAN_SHUTDOWN}: it checks and rebuilds what a starting broker would; "
             "compactor recover does the same, but does not write that file. Nothing was changed",
             ReasonCode.UNCLEAN_SHUTDOWN,
-        )
-
-
-def _require_files_of_its_own(log_dir: str) -> None:
-    """What is cut or written in place in a copy of hard links is cut in the original, too."""
-    path = os.path.join(log_dir, NO_BROKER)
-    if filesystem.exists(path):
-        raise RefusedError(
-            f"{path}: this is a copy that nobody is to change: its files may be those of the "
-            "original (run --output --link), or logs are not in it; its manifest says which. Make "
-            "another copy to work on. Nothing was changed",
-            ReasonCode.COPY_TO_KEEP,
         )
 
 

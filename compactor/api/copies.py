@@ -17,11 +17,11 @@ from functools import partial
 from compactor.api.output_dirs import require_empty
 from compactor.api.premises import Premises
 from compactor.api.rules import RunOptions
-from compactor.copy_names import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.copying.checking import files_in, marks_of
 from compactor.copying.contents import Contents, contents_of
 from compactor.copying.copier import CopiedLogDir, ToCopy, copy_log_dir
 from compactor.copying.manifest import Manifest, write
+from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.errors import RefusedError
 from compactor.high_watermarks import require_high_watermarks
 from compactor.host import descriptor_limit

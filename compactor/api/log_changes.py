@@ -14,6 +14,7 @@ from compactor.api.changes import note_changes
 from compactor.api.log_settings import settings_of
 from compactor.api.premises import Premises, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.directory_state import require_may_change
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.log_dir_lock import lock_log_dirs
@@ -128,6 +129,7 @@ def change_log(
         problem = f"{topic_partition}: {change.command} {ONLY_REPLICA}"
         raise RefusedError(problem, ReasonCode.OTHER_REPLICAS)
     (path,) = places.log_dirs([log_dir], to_write=not options.dry_run)
+    require_may_change(path)  # a dry run takes no lock
     premises = premises_of(options.rules, [path])
     locks = lock_log_dirs([path], options.allowed_file_systems, options.recover_first)
     with nullcontext() if options.dry_run else locks:

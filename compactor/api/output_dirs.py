@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 
 from compactor.api.places import in_place
-from compactor.copy_names import MANIFEST, UNFINISHED
+from compactor.directory_state import MANIFEST, UNFINISHED, require_whole
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.host.printable import counted, shell_word
@@ -35,11 +35,7 @@ def output_dirs(paths: Sequence[str], log_dirs: Sequence[str]) -> tuple[str, ...
                 raise UsageError(f"{OUTPUT} {path}: and {other}: {problem}")
         _require_place(path)
     for log_dir in log_dirs if paths else ():
-        if exists(os.path.join(log_dir, UNFINISHED)):
-            raise RefusedError(
-                f"{log_dir}: is a copy that was never finished. Nothing was changed",
-                ReasonCode.OUTPUT_IN_USE,
-            )
+        require_whole(log_dir)
     return found
 
 

@@ -2,7 +2,7 @@
 
 What is impossible is refused by the name that the command line has for it. Nothing is created or
 changed here. Every refusal is a UsageError, but for a log directory on a backend without a stated
-promise.
+promise, and for one that `directory_state` forbids to change.
 """
 
 import os
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from compactor import account
 from compactor.api.own_places import PROBLEM, log_dir_around, require_elsewhere
+from compactor.directory_state import require_may_change
 from compactor.exit_codes import UsageError
 from compactor.host.suggestions import above, below, near_path
 from compactor.originals.kept_manifest import DISCARDED_FILE, RUN_FILE
@@ -123,6 +124,8 @@ def _check_log_dir(path: str, to_write: bool) -> None:
     if to_write and not os.access(path, os.W_OK | os.X_OK):
         problem = "no permission to write; --dry-run and plan only read"
         raise UsageError(f"LOG_DIR {path}: {problem}")
+    if to_write:
+        require_may_change(path)
 
 
 def is_log_dir(path: str) -> bool:

@@ -9,6 +9,7 @@ from compactor.api import places
 from compactor.api.changes import Listener, OnProgress
 from compactor.copying.checking import check
 from compactor.copying.manifest import read as read_manifest
+from compactor.directory_state import require_whole
 from compactor.exit_codes import UsageError
 from compactor.host.clock import now_ms
 from compactor.host.progress import MANIFEST_STAGE, adding_up
@@ -60,10 +61,12 @@ def verify_against(
     """Compare a log directory with a copy from before a cleaning, record by record.
 
     clock: what is known of the clock of the cleaning; None: only that it is not later than now.
-    Raise UsageError if a directory or the partition does not exist.
+    Raise UsageError if a directory or the partition does not exist, RefusedError where the copy was
+    never finished.
     """
     (after,) = places.log_dirs([log_dir], to_write=False)
     (copy,) = places.other_log_dirs([before], to_write=False)
+    require_whole(copy)
     if os.path.realpath(copy) == os.path.realpath(after):
         raise UsageError(f"--against {before}: is LOG_DIR itself")
     known = CleaningClock(now_ms()) if clock is None else clock

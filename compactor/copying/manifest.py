@@ -19,7 +19,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from compactor.copy_names import MANIFEST
+from compactor.directory_state import MANIFEST
 from compactor.originals.kept_manifest import FileMark
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files

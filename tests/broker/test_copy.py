@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
-from compactor.copy_names import MANIFEST, NO_BROKER, UNFINISHED
+from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from tests.broker import clients, views, workload
 from tests.broker.broker import Broker, BrokerError
 from tests.broker.views import ISOLATIONS, Views

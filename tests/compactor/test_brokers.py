@@ -10,7 +10,7 @@ import pytest
 
 from compactor import api
 from compactor.brokers import BrokerLogDirs, by_broker
-from compactor.copy_names import MANIFEST
+from compactor.directory_state import MANIFEST
 from compactor.errors import ConfigError
 from compactor.exit_codes import UsageError
 from storage.files.local import LOCAL

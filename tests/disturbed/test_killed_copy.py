@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from compactor import api
-from compactor.copy_names import MANIFEST
+from compactor.directory_state import MANIFEST
 from tests.disturbed.copied import CopyStage
 from tests.disturbed.scenes import COPIES
 from tests.support.command_process import compactor

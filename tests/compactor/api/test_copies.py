@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from compactor import api
-from compactor.copy_names import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.copying.contents import contents_of
+from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.exit_codes import ExitCode, exit_code_of_report
 from storage.file_names import DELETE_DIR, FUTURE_DIR, LOG, STRAY_DIR, file_name, special_dir
 from storage.files import cloning

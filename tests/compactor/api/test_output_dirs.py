@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from compactor.api.output_dirs import output_dirs
-from compactor.copy_names import MANIFEST, UNFINISHED
+from compactor.directory_state import MANIFEST, UNFINISHED
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 

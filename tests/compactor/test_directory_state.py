@@ -1,0 +1,147 @@
+"""What every command does with a copy that was never finished, or that nobody may change.
+
+The files of such a copy may be those of the original, by hard links.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from compactor import api
+from compactor.command_line.commands import app
+from compactor.directory_state import NO_BROKER, UNFINISHED
+from tests.compactor.api.test_copies import METADATA, RULES, log_dir_in
+from tests.support.file_states import state_of
+from tests.support.local_command import Ended, run_command, use_local_rounds
+
+LOG = ("{copy}", "orders-0")
+SETTINGS = ("--topic-configs", "{settings}")
+SURE = ("--yes", *SETTINGS)
+ALONE = ("--only-replica", *SURE)
+CHANGING = {
+    "run": ("{copy}", *SETTINGS),
+    "recover": ("{copy}", *SETTINGS),
+    "undo": ("{kept}",),
+    "log roll": (*LOG, *SURE),
+    "log delete-records": (*LOG, "--before", "4", *ALONE),
+    "log truncate": (*LOG, "--to", "1", *ALONE),
+    "log append": (*LOG, "--records", "{records}", *ALONE),
+    "log abort": (*LOG, "--producer-id", "7", *ALONE),
+    "log move": (*LOG, "{other}", "--yes"),
+}
+READING = {
+    "plan": ("{copy}", *SETTINGS),
+    "explain": (*LOG, *SETTINGS),
+    "configs": ("{copy}", *SETTINGS),
+    "inspect": ("{copy}", *SETTINGS),
+    "doctor": ("{copy}",),
+    "dump": LOG,
+    "verify": ("{copy}",),
+    "log offsets": LOG,
+    "log read": LOG,
+}
+OF_NO_LOG_DIR = {"report", "log replay"}  # reports; a directory that is empty
+MARKS = pytest.mark.parametrize("mark", [UNFINISHED, NO_BROKER])
+
+
+def commands_of(command: Any, name: str = "") -> set[str]:
+    """Every command of the parser, by the words that call it."""
+    below = getattr(command, "commands", None)
+    if below is None:
+        return {name}
+    return {found for word in below for found in commands_of(below[word], f"{name} {word}".strip())}
+
+
+def test_no_command_is_forgotten() -> None:
+    assert commands_of(typer.main.get_command(app)) == {*CHANGING, *READING, *OF_NO_LOG_DIR}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log directory after a run that can be undone, and another one that has the same files."""
+    root = tmp_path_factory.mktemp("made")
+    shutil.rmtree(log_dir_in(root) / METADATA)
+    (root / "logs").rename(root / "copy")
+    options = api.RunOptions(in_process=True, keep_originals=str(root / "kept"))
+    api.run([str(root / "copy")], RULES, options)
+    shutil.copytree(root / "copy", root / "original", copy_function=os.link)
+    (root / "other").mkdir()
+    shutil.copy(root / "copy" / "meta.properties", root / "other")
+    (root / "settings").write_text(json.dumps(RULES.topic_configs))
+    (root / "records").write_text('{"key": "YQ==", "value": "YQ=="}\n')
+    return root
+
+
+@pytest.fixture
+def marked(made: Path, mark: str) -> Iterator[Path]:
+    (made / "copy" / mark).mkdir()
+    yield made
+    (made / "copy" / mark).rmdir()
+
+
+def words_of(root: Path, command: str, more: tuple[str, ...]) -> list[str]:
+    places = {name: str(root / name) for name in ("copy", "other", "settings", "records")}
+    places["kept"] = str(next((root / "kept").iterdir()))
+    return [*command.split(), *(word.format_map(places) for word in more)]
+
+
+def says_why(ended: Ended, mark: str) -> bool:
+    said = "never finished" if mark == UNFINISHED else "nobody is to change"
+    return said in " ".join(f"{ended.out} {ended.error}".split())
+
+
+@MARKS
+@pytest.mark.parametrize("is_dry", [False, True])
+@pytest.mark.parametrize("command", CHANGING)
+def test_a_copy_is_not_changed_nor_its_original_through_it(
+    marked: Path, mark: str, command: str, is_dry: bool
+) -> None:
+    before = state_of(marked)
+    dry = ("--dry-run",) if is_dry and command not in ("recover", "undo") else ()
+    ended = run_command(*words_of(marked, command, CHANGING[command]), *dry)
+    changed = {name for name, state in state_of(marked).items() if before.get(name) != state}
+    assert changed <= {"copy/.lock", "other/.lock"}
+    assert says_why(ended, mark)
+    assert ended.code == (0 if dry and command == "run" else 3), ended.error
+
+
+@MARKS
+@pytest.mark.parametrize("command", READING)
+def test_what_only_reads_says_at_most_that_a_run_would_be_refused(
+    marked: Path, mark: str, command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    use_local_rounds(monkeypatch, tmp_path)
+    before = state_of(marked)
+    ended = run_command(*words_of(marked, command, READING[command]))
+    assert state_of(marked) == before
+    assert says_why(ended, mark) == (command in ("plan", "doctor")), ended
+
+
+@MARKS
+def test_what_was_never_finished_is_neither_copied_nor_compared_with(
+    marked: Path, mark: str, tmp_path: Path
+) -> None:
+    copy, settings = str(marked / "copy"), ["--topic-configs", str(marked / "settings")]
+    copying = run_command("run", copy, "--output", tmp_path / "new", *settings, "--dry-run")
+    comparing = run_command("verify", marked / "original", "--against", copy)
+    is_refused = mark == UNFINISHED
+    assert [copying.code == 3, comparing.code == 3] == [is_refused, is_refused]
+    assert ("never finished" in copying.error, "never finished" in comparing.error) == (
+        is_refused,
+        is_refused,
+    )
+
+
+@MARKS
+def test_a_log_that_is_moved_does_not_go_into_a_copy(marked: Path, mark: str) -> None:
+    assert (marked / "copy" / mark).is_dir()
+    before = state_of(marked)
+    ended = run_command("log", "move", marked / "original", "orders-0", marked / "copy", "--yes")
+    assert ended.code == 3, ended
+    assert {n for n, s in state_of(marked).items() if before.get(n) != s} <= {"original/.lock"}
