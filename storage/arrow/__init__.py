@@ -26,5 +26,6 @@ from storage.arrow.selection import Isolation as Isolation
 from storage.arrow.selection import Selection as Selection
 from storage.arrow.splits import splits_of as splits_of
 from storage.arrow.writing import Appended as Appended
+from storage.arrow.writing import AppendStoppedError as AppendStoppedError
 from storage.arrow.writing import Batching as Batching
 from storage.arrow.writing import append as append

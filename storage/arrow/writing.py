@@ -22,15 +22,19 @@ from storage.arrow.batch_kernel import (
 )
 from storage.arrow.incoming import check_columns, chunks, records_of
 from storage.codecs.compression import Codec, compress
-from storage.codecs.payload_kernels import tools_of_thread
+from storage.codecs.payload_kernels import max_payload_bytes, tools_of_thread
+from storage.errors import LogCompactionError
 from storage.formats.batch_columns import ByteArray, Int64Array
 from storage.formats.batch_header import BATCH_HEADER_BYTES, NO_TIMESTAMP
 from storage.formats.record_batch import HEADER, BatchHeader, seal
 from storage.log.engine.appending import AppendRequest, LogAppendInfo
 from storage.log.engine.batch_appends import BatchAppendError
+from storage.log.engine.batches import in_memory
 from storage.log.engine.errors import (
     InvalidRecordError,
     InvalidTimestampError,
+    RecordBatchTooLargeError,
+    RecordTooLargeError,
     RecordValidationError,
 )
 from storage.log.engine.log import Log
@@ -38,6 +42,7 @@ from storage.log.engine.log_config import LogConfig
 
 ROOM_BYTES = 4 << 20  # for batches that are made at once, unless one needs more
 _MADE_AT_ONCE = 4096
+_MAX_VARINT_BYTES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,20 @@ class Appended(NamedTuple):
     batches: int
 
 
+class AppendStoppedError(LogCompactionError):
+    """An append that ended after a part of its table.
+
+    cause: why. appended: what is in the log; `appended.records` records, from the first on, are.
+    """
+
+    def __init__(self, cause: Exception, appended: Appended) -> None:
+        super().__init__(cause, appended)
+        self.cause, self.appended = cause, appended
+
+    def __str__(self) -> str:
+        return f"after {self.appended.records} records, which are appended: {self.cause}"
+
+
 def append(
     log: Log,
     table: pa.Table | pa.RecordBatch | pa.RecordBatchReader,
@@ -75,33 +94,45 @@ def append(
     such column; headers, as they are read. Other columns that `read` gives are left aside: the log
     gives offsets of its own.
 
-    Raise BadTableError for other columns, RecordValidationError for records that the log does not
-    take, each before anything of its chunk was appended, and what Log.append_as_leader raises. What
-    was appended before stays.
+    Raise BadTableError for other columns, RecordValidationError, RecordTooLargeError or
+    RecordBatchTooLargeError for records that the log does not take, each before anything of its
+    chunk was appended, and what Log.append_as_leader raises. Where records of the table were
+    appended before, raise AppendStoppedError, which counts them.
     """
     check_columns(table.schema)
     codec = _codec(log.config, batching.codec)
     request = AppendRequest(leader_epoch=batching.leader_epoch, is_made_for_log=True)
-    first, records, batches = None, 0, 0
-    for chunk in chunks(table):
-        columns = records_of(chunk, log.now_ms)
-        _check_records(columns, log, records)
-        for data in _made(columns, codec, batching.batch_bytes):
-            appended = _appended(log, data, request)
-            first = appended[0].first_offset if first is None else first
-            batches += len(appended)
-        records += chunk.num_rows
-    return Appended(first, log.log_end_offset, records, batches)
-
-
-def _appended(
-    log: Log, data: bytes | memoryview, request: AppendRequest
-) -> Sequence[LogAppendInfo]:
+    done = Appended(None, log.log_end_offset, 0, 0)
+    cause: Exception | None = None
     try:
-        return log.append_batches_as_leader(data, request)
+        for chunk in chunks(table):
+            columns = records_of(chunk, log.now_ms)
+            _check_records(columns, log, done.records)
+            _check_sizes(columns, log.config, codec, batching.batch_bytes)
+            for data in _made(columns, codec, batching.batch_bytes):
+                done = _and(done, log.append_batches_as_leader(data, request))
     except BatchAppendError as error:
-        refused = error.cause
-    raise refused
+        done, cause = _and(done, error.appended), error.cause
+    except Exception as error:
+        cause = error
+    if cause is None:
+        return done
+    if not done.records:
+        raise cause
+    raise AppendStoppedError(cause, done) from cause
+
+
+def _and(done: Appended, more: Sequence[LogAppendInfo]) -> Appended:
+    """Count batches that were appended by one call, so that no other ones are between them."""
+    if not more:
+        return done
+    first, end = more[0].first_offset, more[-1].last_offset + 1
+    return Appended(
+        first_offset=first if done.first_offset is None else done.first_offset,
+        next_offset=end,
+        records=done.records + end - first,
+        batches=done.batches + len(more),
+    )
 
 
 def _codec(config: LogConfig, asked: Codec) -> Codec:
@@ -128,6 +159,36 @@ def _check_records(records: Records, log: Log, before: int) -> None:
         at = np.flatnonzero(refused)
         error = InvalidTimestampError(f"time {times[at[0]]} is too far from the clock")
         raise RecordValidationError(error, (before + at).tolist())
+
+
+def _check_sizes(records: Records, config: LogConfig, codec: Codec, batch_bytes: int) -> None:
+    """Raise what the log would raise for a batch that is too large.
+
+    Batches are made once more for this, unless no record is so large that one could be.
+    """
+    longest = max(batch_bytes, BATCH_HEADER_BYTES + _longest(records))
+    longest = max_payload_bytes(longest) if codec else longest
+    if longest <= min(config.max_message_bytes, config.segment_bytes):
+        return
+    for data in _made(records, codec, batch_bytes):
+        for size in (batch.size_bytes for batch in in_memory(data)):
+            if size > config.max_message_bytes:
+                most = f"max.message.bytes is {config.max_message_bytes}"
+                raise RecordTooLargeError(f"a batch of {size} bytes; {most}")
+            if size > config.segment_bytes:
+                most = f"segment.bytes is {config.segment_bytes}"
+                raise RecordBatchTooLargeError(f"a batch of {size} bytes; {most}")
+
+
+def _longest(records: Records) -> int:
+    """The bytes of the longest record, uncompressed, at most."""
+    sizes = np.diff(records.keys.ends.astype(np.int64)) + np.diff(records.values.ends)
+    if len(records.header_ends) > 1:
+        at = records.header_ends
+        sizes += 2 * _MAX_VARINT_BYTES * np.diff(at)
+        for pieces in (records.header_keys, records.header_values):
+            sizes += np.diff(pieces.ends.astype(np.int64)[at])
+    return int(sizes.max(initial=0)) + 8 * _MAX_VARINT_BYTES
 
 
 def _made(records: Records, codec: Codec, batch_bytes: int) -> Iterator[bytes | memoryview]:

@@ -18,7 +18,11 @@ from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.log import Log, LogOptions
 from storage.log.engine.appending import AppendRequest
-from storage.log.engine.errors import RecordTooLargeError, RecordValidationError
+from storage.log.engine.errors import (
+    RecordBatchTooLargeError,
+    RecordTooLargeError,
+    RecordValidationError,
+)
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.scheduler import ManualScheduler
 from tests.storage.kafka_batches import TWO_RECORDS
@@ -224,11 +228,62 @@ def test_records_that_a_leader_refuses_are_refused_before_any_is_appended(
         assert log.log_end_offset == 0
 
 
-def test_batches_that_are_too_large_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"max_message_bytes": 500}, RecordTooLargeError),
+        ({"segment_bytes": 500}, RecordBatchTooLargeError),
+    ],
+)
+@pytest.mark.parametrize("codec", list(Codec))
+def test_batches_that_are_too_large_are_refused_before_any_is_appended(
+    tmp_path: Path, codec: Codec, config: dict[str, Any], problem: type[Exception]
+) -> None:
+    batching = arrow.Batching(codec=codec, batch_bytes=99)
+    noise, headers = (
+        Random(1).randbytes(500),
+        [None, [{"key": "k", "value": Random(2).randbytes(500)}]],
+    )
+    with opened(tmp_path / "t-0", **config) as log:
+        for more in ({"value": [b"a", noise]}, {"value": [b"a", b"b"], "headers": headers}):
+            with pytest.raises(problem, match="a batch of 5"):
+                arrow.append(log, pa.table(more), batching)
+            assert log.log_end_offset == 0
+
+
+def test_a_record_that_is_small_enough_when_compressed_is_taken(tmp_path: Path) -> None:
     with opened(tmp_path / "t-0", max_message_bytes=500) as log:
-        with pytest.raises(RecordTooLargeError):
-            arrow.append(log, pa.table({"value": ["a", "b" * 500]}), arrow.Batching(batch_bytes=99))
-        assert log.log_end_offset == 1
+        table = pa.table({"value": [b"a", bytes(5000)]})
+        arrow.append(log, table, arrow.Batching(codec=Codec.ZSTD, batch_bytes=99))
+        assert log.log_end_offset == 2
+
+
+def test_an_append_that_stops_counts_what_is_appended(tmp_path: Path) -> None:
+    """The rest of the table can be appended, and nothing is there twice."""
+    table = pa.concat_tables(
+        [pa.table({"value": [b"a", b"b"]}), pa.table({"value": [b"c", b"d" * 600]})]
+    )
+    with opened(tmp_path / "t-0", max_message_bytes=500) as log:
+        with pytest.raises(arrow.AppendStoppedError, match="after 2 records") as caught:
+            arrow.append(log, table)
+        assert isinstance(caught.value.cause, RecordTooLargeError)
+        assert caught.value.appended == arrow.Appended(0, 2, 2, 1)
+        arrow.append(log, table.slice(caught.value.appended.records, 1))
+        assert arrow.read(log).column("value").to_pylist() == [b"a", b"b", b"c"]
+
+
+def test_a_source_that_fails_is_counted_as_well(tmp_path: Path) -> None:
+    first = pa.record_batch({"value": [b"a", b"b", b"c"]})
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield first
+        raise OSError("the source is gone")
+
+    reader = pa.RecordBatchReader.from_batches(first.schema, batches())
+    with opened(tmp_path / "t-0") as log:
+        with pytest.raises(arrow.AppendStoppedError, match="the source is gone") as caught:
+            arrow.append(log, reader)
+        assert caught.value.appended.records == log.log_end_offset == 3
 
 
 @pytest.mark.parametrize(
