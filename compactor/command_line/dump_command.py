@@ -12,6 +12,7 @@ def result_of(wanted: DumpArguments) -> None:
         from_offset=wanted.from_offset, to_offset=wanted.to_offset, limit=wanted.limit
     )
     parts = api.dump_parts(wanted.path, options)
-    for chunk in chunks_of(parts, wanted.format is DumpFormat.JSON):
-        if not print_utf8(chunk):
+    in_json = wanted.format is DumpFormat.JSON
+    for chunk in chunks_of(parts, in_json):
+        if not print_utf8(chunk, in_its_encoding=not in_json):
             return

@@ -7,7 +7,7 @@ from compactor.command_line.console import show_warnings
 from compactor.command_line.log_requests import ReadArguments, ReadFormat
 from compactor.exit_codes import UsageError
 from compactor.host.log_lines import log_line
-from compactor.host.output import print_bytes, print_line
+from compactor.host.output import print_bytes, print_line, print_utf8
 from compactor.host.printable import counted
 from compactor.views.record_lines import (
     CSV_HEADER,
@@ -71,7 +71,10 @@ def _print(wanted: ReadArguments, records: Sequence[api.ReadRecord]) -> bool:
         return print_bytes(b"".join(map(value_bytes, records)))
     line = _LINES[wanted.format]
     forms = Form(wanted.keys), Form(wanted.values)
-    return print_line("\n".join(line(record, *forms) for record in records))
+    lines = "\n".join(line(record, *forms) for record in records)
+    if wanted.format is ReadFormat.TABLE:
+        return print_line(lines)
+    return print_utf8(f"{lines}\n".encode(errors="backslashreplace"))
 
 
 def _key(wanted: ReadArguments) -> bytes | None:

@@ -24,10 +24,18 @@ def print_line(text: str) -> bool:
     return False
 
 
-def print_utf8(data: bytes) -> bool:
-    """Whole lines to standard output, in whatever encoding it has; whether they were taken."""
+def print_utf8(data: bytes, in_its_encoding: bool = False) -> bool:
+    """Print whole lines of UTF-8 to standard output, and return whether they were taken.
+
+    Args:
+        data: The lines.
+        in_its_encoding: Whether they are for a person: in the encoding of standard output, with
+            escapes. Lines that a machine reads are UTF-8 in any locale.
+    """
     with standard_output() as out:
-        if isinstance(out, TextIOWrapper) and codecs.lookup(out.encoding).name == "utf-8":
+        if isinstance(out, TextIOWrapper) and (
+            not in_its_encoding or codecs.lookup(out.encoding).name == "utf-8"
+        ):
             return print_bytes(data)
         out.write(data.decode())
         out.flush()
