@@ -9,7 +9,7 @@ without them (`pip install --no-deps log-compactor`), and in an environment of i
 | 0 | success; skipped if nothing was to be done |
 | 1, 129, 130, 143: failed, interrupted | failed, and tried again if the task has retries |
 | 2: wrong usage or configuration | failed, not tried again |
-| 3: refused, since another run or a broker is at work | rescheduled |
+| 3: refused, another run or a broker is at work | rescheduled; failed after `reschedule_for` |
 | 3: refused for any other reason | failed, and tried again if the task has retries |
 | 4: some logs failed or were set aside | failed, not tried again; the error has the list |
 | 5: a condition of --fail-if holds | failed, not tried again; the error has the logs |
@@ -20,10 +20,12 @@ The command's summary goes to XCom, whatever it prints to the task's log.
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -39,18 +41,23 @@ from airflow.sdk.exceptions import (
 
 _SHOWN_LOGS = 20
 _AT_WORK = ("lock-held", "broker-running")
+_WITHOUT_REPORT = ("dump", "log")  # the first word of each command that has no --report
+_FOLDER = "compactor-airflow-"
+_STALE_AFTER = timedelta(days=7)  # longer than any task runs
 _BAD_LOGS = ("failed", "set-aside")
 
 
 class CompactorOperator(BaseOperator):  # type: ignore[misc]  # checked without Airflow
     """Run a command of the compactor on log directories that this worker sees.
 
-    log_dirs: of one broker. command: run, plan, verify or another. options: further words of the
-    command line. compactor: the executable, with words before the command if it takes some
-    (`spark-submit --master … ENTRY_FILE`). report: a file that the report is to be left in.
-    reschedule_after: how long to wait where somebody else is at work. stop_timeout: how long a run
-    that is to end may take to end in order; then it is killed, and the next run settles what it
-    left. All strings are templates.
+    log_dirs: of one broker. command: run, plan, verify or another, also of two words (`log read`).
+    options: further words of the command line. compactor: the executable, with words before the
+    command if it takes some (`spark-submit --master … ENTRY_FILE`). report: a file that the report
+    is to be left in. reschedule_after: how long to wait where somebody else is at work.
+    reschedule_for: how long the task is put off at most, from the first time on; then it fails, so
+    that a broker which was left running does not block every later run in silence. stop_timeout:
+    how long a run that is to end may take to end in order; then it is killed, and the next run
+    settles what it left. All strings are templates.
     """
 
     template_fields: Sequence[str] = (
@@ -69,6 +76,7 @@ class CompactorOperator(BaseOperator):  # type: ignore[misc]  # checked without 
         report: str | None = None,
         env: Mapping[str, str] | None = None,
         reschedule_after: timedelta = timedelta(minutes=10),
+        reschedule_for: timedelta = timedelta(hours=6),
         stop_timeout: timedelta = timedelta(minutes=5),
         skip_if_nothing_to_do: bool = True,
         **kwargs: Any,
@@ -81,15 +89,21 @@ class CompactorOperator(BaseOperator):  # type: ignore[misc]  # checked without 
         self.report = report
         self.env = env
         self.reschedule_after = reschedule_after
+        self.reschedule_for = reschedule_for
         self.stop_timeout = stop_timeout
         self.skip_if_nothing_to_do = skip_if_nothing_to_do
         self._process: subprocess.Popen[str] | None = None
 
-    def execute(self, context: Any) -> dict[str, Any]:  # noqa: ARG002
-        """The summary of the command; any other end as the table of this module says."""
-        with tempfile.TemporaryDirectory(prefix="compactor-") as folder:
-            report = self.report or os.path.join(folder, "report.json")
-            code, summary = self._run([*self._words(), "--report", report])
+    def execute(self, context: Any) -> dict[str, Any]:
+        """Return the summary of the command; end otherwise as the table of this module says."""
+        _remove_stale_folders()
+        with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
+            words, report = self._words(), self.report or os.path.join(folder, "report.json")
+            if _list(self.command)[0] not in _WITHOUT_REPORT:
+                words += ["--report", report]
+            code, summary = self._run(words)
+            if code == 3 and summary.get("reason_code") in _AT_WORK:
+                self._put_off(context, str(summary.get("error")))
             return self._judge(code, summary, _read(report))
 
     def on_kill(self) -> None:
@@ -107,7 +121,8 @@ class CompactorOperator(BaseOperator):  # type: ignore[misc]  # checked without 
 
     def _words(self) -> list[str]:
         return [
-            *_list(self.compactor), self.command, *_list(self.log_dirs), *_list(self.options)
+            *_list(self.compactor), *_list(self.command),
+            *_list(self.log_dirs), *_list(self.options),
         ]  # fmt: skip
 
     def _run(self, words: list[str]) -> tuple[int, dict[str, Any]]:
@@ -147,6 +162,15 @@ class CompactorOperator(BaseOperator):  # type: ignore[misc]  # checked without 
         for line in lines:
             self.log.info("%s", line.rstrip("\n"))
 
+    def _put_off(self, context: Any, error: str) -> None:
+        """Reschedule the task, or fail it once it has been put off for too long."""
+        self.log.info("Somebody else is at work: %s", error)
+        instance, now = context.get("ti"), datetime.now(UTC)
+        first = instance.get_first_reschedule_date(context) if instance else None
+        if first is not None and now + self.reschedule_after > first + self.reschedule_for:
+            raise AirflowFailException(f"Put off since {first:%Y-%m-%d %H:%M} UTC: {error}")
+        raise AirflowRescheduleException(now + self.reschedule_after)
+
     def _judge(self, code: int, summary: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
         reason = summary.get("reason_code")
         error = summary.get("error") or summary.get("status") or "it said nothing of why"
@@ -156,15 +180,23 @@ class CompactorOperator(BaseOperator):  # type: ignore[misc]  # checked without 
             return summary
         if code == 2:
             raise AirflowFailException(f"Wrong usage or configuration: {error}")
-        if code == 3 and reason in _AT_WORK:
-            self.log.info("Somebody else is at work: %s", error)
-            raise AirflowRescheduleException(datetime.now(UTC) + self.reschedule_after)
         if code == 4:
             raise AirflowFailException("\n".join(("Not all is well:", *_bad_logs(report))))
         if code == 5:
             raise AirflowFailException("\n".join(("A condition holds:", *_conditions(summary))))
         what = "Refused" if code == 3 else "Failed"
         raise AirflowException(f"{what} with exit code {code} ({reason}): {error}")
+
+
+def _remove_stale_folders() -> None:
+    """Remove the folders of tasks whose worker was killed."""
+    root, oldest = tempfile.gettempdir(), time.time() - _STALE_AFTER.total_seconds()
+    with suppress(OSError):
+        for entry in os.scandir(root):
+            if entry.name.startswith(_FOLDER) and entry.is_dir(follow_symlinks=False):
+                found = entry.stat(follow_symlinks=False)
+                if found.st_mtime < oldest and found.st_uid == os.getuid():
+                    shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def _list(words: str | Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ The line of cron is carried out by a shell with the environment of its file, as 
 cron runs here, and the hour is not tested.
 """
 
+import ast
 import os
 import re
 import shlex
@@ -90,3 +91,23 @@ def test_the_line_of_cron_is_carried_out_by_a_shell(log_dir: Path, tmp_path: Pat
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")  # so no mail is sent
     assert (tmp_path / "reports" / "last.json").exists()
     assert (tmp_path / "compactor-run.prom").exists()
+
+
+def test_the_airflow_operator_knows_which_commands_have_no_report() -> None:
+    """By its source, since it can be imported beside Airflow alone."""
+    module = ast.parse((CONF.parent / "compactor" / "airflow.py").read_text(encoding="utf-8"))
+    known = next(
+        ast.literal_eval(found.value)
+        for found in module.body
+        if isinstance(found, ast.Assign) and ast.unparse(found.targets[0]) == "_WITHOUT_REPORT"
+    )
+    command: Any = typer.main.get_command(app)
+    log_dir_commands = set(command.commands) - {"completion"}  # it works on no log directory
+    with_report = {
+        name
+        for name in log_dir_commands
+        if any("--report" in parameter.opts for parameter in command.commands[name].params)
+    }
+    assert log_dir_commands - with_report == set(known)
+    parts = command.commands["log"].commands.values()
+    assert not any("--report" in parameter.opts for part in parts for parameter in part.params)

@@ -30,6 +30,10 @@ EXAMPLE = ROOT / "conf" / "airflow" / "compact_kafka_logs.py"
 DAG_ID = EXAMPLE.stem
 COMPACTED = ["--set", "cleanup.policy=compact", "--include", "orders|prices|customers"]
 LONGEST_SECONDS = 1800  # of a scenario, on a machine that is busy
+_HOLDER = (
+    "import fcntl, sys; f = open(sys.argv[1], 'a'); "
+    "fcntl.lockf(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
+)
 SUCCESS, FAILED, SKIPPED, UPSTREAM_FAILED = "success", "failed", "skipped", "upstream_failed"
 
 
@@ -72,7 +76,8 @@ def _play(scenario: Scenario, folder: Path) -> list[str]:
     text = EXAMPLE.read_text(encoding="utf-8")
     assert "timedelta(minutes=10)" in text and "/opt/log-compactor/.venv/bin/compactor" in text
     text = text.replace("timedelta(minutes=10)", "timedelta(seconds=1)")
-    text = text.replace('"retries"', '"reschedule_after": timedelta(seconds=2), "retries"')
+    waits = '"reschedule_after": timedelta(seconds=2), "reschedule_for": timedelta(seconds=8), '
+    text = text.replace('"retries"', waits + '"retries"')
     text = text.replace("/opt/log-compactor/.venv/bin/compactor", str(COMPACTOR))
     (place.dags / EXAMPLE.name).write_text(text, encoding="utf-8")
     write_log_dir(str(place.log_dir), scenario.records, int(time.time() * 1000))
@@ -146,11 +151,7 @@ def _damage(place: Place) -> None:
 
 def _hold_the_lock(place: Place, running: subprocess.Popen[str]) -> None:
     """As another run would, and until the task has been put off: in another process."""
-    script = (
-        "import fcntl, sys; f = open(sys.argv[1], 'a'); "
-        "fcntl.lockf(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
-    )
-    words = [sys.executable, "-c", script, str(place.log_dir / ".lock")]
+    words = [sys.executable, "-c", _HOLDER, str(place.log_dir / ".lock")]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as holder:
         assert holder.stdin is not None and holder.stdout is not None
@@ -158,6 +159,13 @@ def _hold_the_lock(place: Place, running: subprocess.Popen[str]) -> None:
         while running.poll() is None and _states(place).get("run") != "up_for_reschedule":
             time.sleep(0.2)
         holder.stdin.close()
+
+
+def _hold_the_lock_for_good(place: Place, running: subprocess.Popen[str]) -> None:
+    """In another process, until the DAG has come to its end."""
+    words = [sys.executable, "-c", _HOLDER, str(place.log_dir / ".lock")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL):
+        running.wait()
 
 
 def _terminate_the_first_run(place: Place, running: subprocess.Popen[str]) -> None:
@@ -187,6 +195,13 @@ _SCENARIOS = (
         _hold_the_lock,
         ALL_DONE,
         ("Somebody else is at work", "Rescheduling task", "MB freed in"),
+    ),
+    Scenario(
+        "lock held for good",
+        _nothing,
+        _hold_the_lock_for_good,
+        {"plan": SUCCESS, "dry_run": SUCCESS, "run": FAILED, "report": UPSTREAM_FAILED},
+        ("Somebody else is at work", "Put off since"),
     ),
     Scenario(
         "part set aside",
