@@ -4,6 +4,7 @@ Source: Kafka, LogManager, CheckpointFileWithFailureHandler; spec L-26 to L-28.
 """
 
 import os
+import threading
 from collections.abc import Iterable, Mapping
 
 from storage.errors import CorruptFileError
@@ -19,11 +20,18 @@ _AT_START = (checkpoint.RECOVERY_POINT, checkpoint.LOG_START)
 
 
 class LogDirectory:
-    """Shared by its logs. Whoever writes a checkpoint holds the manager's lock."""
+    """Shared by its logs, and the only writer of its checkpoints. Safe for threads.
+
+    `lock` is held for each write, and for whatever else has to be one step with it: what is written
+    is read, or computed, under the lock. Who holds it may take the lock of a log, never the other
+    way round.
+    """
 
     def __init__(self, files: Files, path: str) -> None:
         """Make the checkpoints that there have to be, as empty files."""
         self.path, self._files = path, files
+        self.lock = threading.RLock()
+        self._is_released = False
         self.state = LogDirState()
         self.was_clean = False
         self.is_loaded = False  # every log in it was
@@ -36,6 +44,11 @@ class LogDirectory:
 
     def holds(self, log: Log) -> bool:
         return os.path.dirname(log.path) == self.path
+
+    def release(self) -> None:
+        """Write nothing from now on: the lock of the directory is about to be given back."""
+        with self.lock:
+            self._is_released = True
 
     # ---- the marker of a clean shutdown -------------------------------------------------------
 
@@ -78,10 +91,14 @@ class LogDirectory:
         return self.state.reported(f"reading {name}", action)
 
     def write(self, name: str, entries: Mapping[TopicPartition, int]) -> None:
-        """Replace a checkpoint. KafkaStorageError where that fails."""
-        self.state.reported(
-            f"writing {name}", lambda: checkpoint.write(self.place(name), entries, self._files)
-        )
+        """Replace a checkpoint. KafkaStorageError where that fails, or after `release`."""
+        what = f"writing {name}"
+        with self.lock:
+            if self._is_released:
+                raise KafkaStorageError(f"{what}: the log manager has let go of {self.path}")
+            self.state.reported(
+                what, lambda: checkpoint.write(self.place(name), entries, self._files)
+            )
 
     def write_recovery_points(self, logs: Mapping[TopicPartition, Log]) -> None:
         """From where on a start after a crash has to look at each log (L-27.4)."""
@@ -109,19 +126,20 @@ class LogDirectory:
         self, partition: TopicPartition, offset: int | None, known: Iterable[TopicPartition]
     ) -> None:
         """Set or forget how far a log was cleaned; entries of logs that are unknown go, too."""
-        kept = set(known)
         try:
-            found = self.read(checkpoint.CLEANER_OFFSET)
-            entries = {each: value for each, value in found.items() if each in kept}
-            entries.pop(partition, None)
-            if offset is not None:
-                entries[partition] = offset
-            self.write(checkpoint.CLEANER_OFFSET, entries)
+            with self.lock:
+                found, kept = self.read(checkpoint.CLEANER_OFFSET), set(known)
+                entries = {each: value for each, value in found.items() if each in kept}
+                entries.pop(partition, None)
+                if offset is not None:
+                    entries[partition] = offset
+                self.write(checkpoint.CLEANER_OFFSET, entries)
         except KafkaStorageError:
-            return  # likewise
+            return  # the directory is offline now, which its logs will tell
 
     def lower_cleaner_offset(self, partition: TopicPartition, offset: int) -> None:
         """A log that ends earlier was cleaned up to there at most."""
-        entries = self.read(checkpoint.CLEANER_OFFSET)
-        if entries.get(partition, 0) > offset:
-            self.write(checkpoint.CLEANER_OFFSET, entries | {partition: offset})
+        with self.lock:
+            entries = self.read(checkpoint.CLEANER_OFFSET)
+            if entries.get(partition, 0) > offset:
+                self.write(checkpoint.CLEANER_OFFSET, entries | {partition: offset})

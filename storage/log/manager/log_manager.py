@@ -62,7 +62,7 @@ class LogManager:
         self._cleaner = cleaner
         self._options = ManagerOptions() if options is None else options
         self._paths = [os.path.abspath(path) for path in log_dirs]
-        self._lock = threading.RLock()  # of creation, deletion, moves, and the checkpoints
+        self._lock = threading.RLock()  # of creation, deletion, moves, and the end
         self._managed = ManagedLogs(self._options)
         self._locks: dict[str, ExitStack] = {}  # of the directories
         self._is_running = False
@@ -135,19 +135,24 @@ class LogManager:
         A directory with a log that cannot be closed gets neither checkpoints nor a marker, as after
         a crash; those are given back, each with the first error.
         """
-        managed = self._running()
+        self._running()
         self._stop()
+        with self._lock:  # no log is created that would be closed by nobody
+            try:
+                return self._close_directories()
+            finally:
+                self._release()
+
+    def _close_directories(self) -> list[NotClosed]:
+        """Give those that are left as after a crash."""
         failed: list[NotClosed] = []
-        try:
-            for directory in managed.live():
-                error = self._close_logs_of(directory)
-                if error is None:
-                    managed.write_checkpoints(directory)
-                    directory.leave_marker()
-                else:
-                    failed.append(NotClosed(directory.path, error))
-        finally:
-            self._release()
+        for directory in self._managed.live():
+            error = self._close_logs_of(directory)
+            if error is None:
+                self._managed.write_checkpoints(directory)
+                directory.leave_marker()
+            else:
+                failed.append(NotClosed(directory.path, error))
         return failed
 
     def _close_logs_of(self, directory: LogDirectory) -> LogError | None:
@@ -169,7 +174,8 @@ class LogManager:
     def let_go(self) -> None:
         """Close all files without a flush and give the locks back, as if the process had ended."""
         self._stop()
-        self._release()
+        with self._lock:
+            self._release()
 
     def _stop(self) -> None:
         self._is_running = False
@@ -177,6 +183,8 @@ class LogManager:
 
     def _release(self) -> None:
         """The next start begins with nothing."""
+        for directory in self._managed.directories:
+            directory.release()
         self._managed.close_files()
         self._managed = ManagedLogs(replace(self._options, topic_settings=self._managed.settings))
         for path in list(self._locks):
@@ -304,7 +312,7 @@ class LogManager:
         with self._lock:
             managed = self._running()
             for directory in managed.live():
-                directory.write_log_starts(managed.logs_in(directory))
+                managed.write_log_starts(directory)
 
     def handle_failed_directories(self) -> list[str]:
         """Take directories that have gone offline out of use, with their logs; give which."""

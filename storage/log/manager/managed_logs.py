@@ -75,12 +75,16 @@ class ManagedLogs:
         return next(directory for directory in self.directories if directory.holds(log))
 
     def write_recovery_points(self, directory: LogDirectory) -> None:
-        directory.write_recovery_points(self.logs_in(directory))
+        with directory.lock:
+            directory.write_recovery_points(self.logs_in(directory))
+
+    def write_log_starts(self, directory: LogDirectory) -> None:
+        with directory.lock:
+            directory.write_log_starts(self.logs_in(directory))
 
     def write_checkpoints(self, directory: LogDirectory) -> None:
-        logs = self.logs_in(directory)
-        directory.write_recovery_points(logs)
-        directory.write_log_starts(logs)
+        self.write_recovery_points(directory)
+        self.write_log_starts(directory)
 
 
 def is_in(log: Log | None, path: str) -> bool:

@@ -52,9 +52,10 @@ def replace_with_future(managed: ManagedLogs, partition: TopicPartition) -> None
     copy.sync()
     copy.rename_directory("{}-{}".format(*partition), goes_on=True)
     copy.update_high_watermark(source.high_watermark)
-    del future[partition]
-    current[partition] = copy
-    _move_cleaner_offset(managed, partition, source, copy)
+    with managed.directory_of(copy).lock:  # who truncates or checkpoints sees all of it or nothing
+        del future[partition]
+        current[partition] = copy
+        _move_cleaner_offset(managed, partition, source, copy)
     managed.pauses.resume(partition)
     _queue_replaced(managed, partition, source)
 

@@ -81,6 +81,7 @@ def take_failed_out_of_use(managed: ManagedLogs) -> list[LogDirectory]:
     failed = [directory for directory in managed.live() if directory.state.is_offline]
     for directory in failed:
         directory.is_live = False
+        directory.release()
         for logs in (managed.of(False), managed.of(True)):
             for partition in [p for p, log in logs.items() if directory.holds(log)]:
                 logs.pop(partition).close_handlers()
