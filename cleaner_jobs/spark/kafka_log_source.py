@@ -53,7 +53,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from storage.arrow import LogView, RecordStream, Selection, splits_of
+from storage.arrow import LogView, RecordStream, Selection, is_log_dir, splits_of
 from storage.errors import LogCompactionError
 from storage.file_names import parse_partition_dir
 from storage.files.local import LOCAL
@@ -154,7 +154,8 @@ class KafkaLogReader(DataSourceReader):
             yield batch.cast(target)
 
     def _partition_dirs(self) -> list[str]:
-        if parse_partition_dir(self._path.rstrip("/").rpartition("/")[2]) is not None:
+        name = self._path.rstrip("/").rpartition("/")[2]
+        if parse_partition_dir(name) is not None and not is_log_dir(self._path):
             return [self._path]
         return [
             listing.path

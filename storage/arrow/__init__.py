@@ -16,6 +16,7 @@ metadata says where and why (`STOPPED_AT`).
 from storage.arrow.incoming import BadTableError as BadTableError
 from storage.arrow.log_view import LogView as LogView
 from storage.arrow.log_view import NotALogError as NotALogError
+from storage.arrow.log_view import is_log_dir as is_log_dir
 from storage.arrow.reading import STOPPED_AT as STOPPED_AT
 from storage.arrow.reading import RecordStream as RecordStream
 from storage.arrow.reading import read as read

@@ -28,6 +28,7 @@ from storage.formats.batch_columns import Int64Array
 from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.legacy_messages import check_crc, decode_header
+from storage.formats.meta_properties import META_PROPERTIES
 from storage.formats.segment import Segment
 from storage.log.engine.log import Log
 from storage.log.log_dir import PartitionListing, list_partition, log_end_offset
@@ -113,6 +114,11 @@ def list_closed(path: str, files: Files = LOCAL) -> PartitionListing:
     topic, partition = topic_partition(path)
     if not files.is_directory(path):
         raise NotALogError(f"{path}: there is no such directory")
+    if is_log_dir(path, files):
+        raise NotALogError(
+            f"{path}: is a log directory, with a name like a partition's. Nothing was read. Read "
+            "one of the partitions in it"
+        )
     listing = list_partition(path, topic, partition, files)
     half_done = [name for name in listing.unfinished if name.endswith(SWAP)]
     if half_done:
@@ -122,6 +128,22 @@ def list_closed(path: str, files: Files = LOCAL) -> PartitionListing:
             "`compactor recover`, ends the cleaning"
         )
     return listing
+
+
+def is_log_dir(path: str, files: Files = LOCAL) -> bool:
+    """Say whether what is inside is a log directory's: its name may be `/data/disk-1`.
+
+    Raise OSError.
+    """
+    entries = list(files.list_directory(path))
+    if any(entry.name.endswith(LOG) and not entry.is_dir for entry in entries):
+        return False
+    return any(
+        parse_partition_dir(entry.name) is not None
+        if entry.is_dir
+        else entry.name == META_PROPERTIES
+        for entry in entries
+    )
 
 
 def topic_partition(path: str) -> tuple[str, int]:

@@ -126,6 +126,15 @@ def test_filters_leave_out_files_and_parts(tmp_path: Path) -> None:
     ]
 
 
+def test_a_log_directory_may_be_named_like_a_partition(tmp_path: Path) -> None:
+    make_partition(tmp_path / "disk-1", {0: [keyed(0, "abc")]}, "orders-0")
+    for path in (tmp_path / "disk-1", tmp_path / "disk-1" / "orders-0"):
+        rows, _ = rows_without_spark(path)
+        assert [(row["topic"], row["key"]) for row in rows] == [
+            ("orders", b"a"), ("orders", b"b"), ("orders", b"c"),
+        ]  # fmt: skip
+
+
 def test_there_is_nothing_to_read_of_no_logs(tmp_path: Path) -> None:
     reader = source(tmp_path).reader(SCHEMA)
     assert reader.partitions() == []

@@ -192,6 +192,23 @@ def test_a_cleaning_that_was_cut_short_is_not_read(tmp_path: Path) -> None:
         arrow.read(str(tmp_path))
 
 
+@pytest.mark.parametrize("content", ["orders-0/", "meta.properties"])
+def test_a_log_directory_that_is_named_like_a_partition_is_no_log(
+    tmp_path: Path, content: str
+) -> None:
+    inside = tmp_path / "disk-1" / content
+    inside.parent.mkdir()
+    inside.mkdir() if content.endswith("/") else inside.touch()
+    with pytest.raises(arrow.NotALogError, match="disk-1: is a log directory"):
+        arrow.read(str(tmp_path / "disk-1"))
+
+
+def test_a_partition_stays_one_whatever_else_is_in_it(tmp_path: Path) -> None:
+    path = small(tmp_path)
+    (path / "backup-1").mkdir()
+    assert arrow.read(str(path)).num_rows == 10
+
+
 def test_a_stream_comes_batch_by_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_runs, "WINDOW_BYTES", 100)
     reader = arrow.RecordStream(str(small(tmp_path))).reader()
