@@ -79,6 +79,7 @@ SCHEMA = StructType(
     ]
 )
 SPLIT_BYTES = 128 << 20
+_SHOWN_TOPICS = 10
 _TYPES = {field.name: field.dataType for field in SCHEMA}
 _OPTIONS = frozenset(
     name.lower()
@@ -129,7 +130,7 @@ class KafkaLogReader(DataSourceReader):
                     f"kafka-log has no column {given}; it has {SCHEMA.simpleString()}"
                 )
         self._path, self._schema = options["path"], schema
-        self._topics = _names(options.get("topics"))
+        self._named = self._topics = _names(options.get("topics"))
         self._partitions: frozenset[int] | None = None
         split_bytes = _integer(options, "splitBytes")
         self._split_bytes = SPLIT_BYTES if split_bytes is None else split_bytes
@@ -138,7 +139,10 @@ class KafkaLogReader(DataSourceReader):
         self._selection = _selection(schema, options)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """A part of a segment each. Raise OSError, NotALogError or CorruptFileError."""
+        """A part of a segment each.
+
+        Raise BadOptionError for a topic that is not there, OSError, NotALogError, CorruptFileError.
+        """
         return [
             InputPartition(part)
             for path in self._partition_dirs()
@@ -155,14 +159,28 @@ class KafkaLogReader(DataSourceReader):
 
     def _partition_dirs(self) -> list[str]:
         name = self._path.rstrip("/").rpartition("/")[2]
-        if parse_partition_dir(name) is not None and not is_log_dir(self._path):
+        of_path = parse_partition_dir(name)
+        if of_path is not None and not is_log_dir(self._path):
+            self._require_topics({of_path[0]})
             return [self._path]
+        listed = list_log_dir(self._path, LOCAL).partitions
+        self._require_topics({listing.topic for listing in listed})
         return [
             listing.path
-            for listing in list_log_dir(self._path, LOCAL).partitions
+            for listing in listed
             if (self._topics is None or listing.topic in self._topics)
             and (self._partitions is None or listing.partition in self._partitions)
         ]
+
+    def _require_topics(self, there: set[str]) -> None:
+        missing = sorted((self._named or frozenset()) - there)
+        if missing:
+            some = ", ".join(sorted(there)[:_SHOWN_TOPICS]) or "no topic"
+            more = ", …" if len(there) > _SHOWN_TOPICS else ""
+            raise BadOptionError(
+                f"option topics of kafka-log: {self._path} has no topic {', '.join(missing)}; "
+                f"it has {some}{more}. Nothing was read"
+            )
 
 
 class FilteredKafkaLogReader(KafkaLogReader):
@@ -225,7 +243,12 @@ def _selection(schema: StructType, options: Mapping[str, str]) -> Selection:
 
 
 def _names(value: str | None) -> frozenset[str] | None:
-    return None if value is None else frozenset(name.strip() for name in value.split(","))
+    if value is None:
+        return None
+    names = frozenset(name.strip() for name in value.split(",")) - {""}
+    if not names:
+        raise BadOptionError(f"option topics of kafka-log: {value!r} names no topic")
+    return names
 
 
 def _flag(options: Mapping[str, str], name: str) -> bool:

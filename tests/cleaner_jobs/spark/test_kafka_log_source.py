@@ -81,6 +81,7 @@ def test_parts_know_what_was_aborted_elsewhere(tmp_path: Path) -> None:
     "options",
     [
         {"topic": "t"},
+        {"topics": " ,"},
         {"splitBytes": "0"},
         {"startOffset": "soon"},
         {"startTime": "soon"},
@@ -133,6 +134,34 @@ def test_a_log_directory_may_be_named_like_a_partition(tmp_path: Path) -> None:
         assert [(row["topic"], row["key"]) for row in rows] == [
             ("orders", b"a"), ("orders", b"b"), ("orders", b"c"),
         ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("place", "topics", "missing"),
+    [
+        ("", "oders", "oders"),
+        ("", "orders,oders", "oders"),
+        ("orders-0", "returns", "returns"),
+        ("orders-0", "orders,returns", "returns"),
+    ],
+)
+@pytest.mark.parametrize("pushes", ["true", "false"])
+def test_a_topic_that_is_not_there_is_refused(
+    tmp_path: Path, place: str, topics: str, missing: str, pushes: str
+) -> None:
+    for topic in ("orders", "returns"):
+        make_partition(tmp_path, {0: [keyed(0, "abc")]}, f"{topic}-0")
+    reader = source(tmp_path / place, topics=topics, pushFilters=pushes).reader(SCHEMA)
+    if isinstance(reader, FilteredKafkaLogReader):  # a filter may name any topic
+        list(reader.pushFilters([EqualTo(("topic",), "none")]))
+    with pytest.raises(BadOptionError, match=f"has no topic {missing}; it has orders"):
+        reader.partitions()
+
+
+@pytest.mark.parametrize("place", ["", "orders-0"])
+def test_topics_that_are_there_are_read(tmp_path: Path, place: str) -> None:
+    make_partition(tmp_path, {0: [keyed(0, "abc")]}, "orders-0")
+    assert len(rows_without_spark(tmp_path / place, topics="orders, ")[0]) == 3
 
 
 def test_there_is_nothing_to_read_of_no_logs(tmp_path: Path) -> None:
