@@ -205,6 +205,34 @@ def last_time_entry_ms(partition: PartitionListing, segment: Segment) -> int:
     return time_at(path, entries - 1, partition.access)
 
 
+def has_batch_from(partition: PartitionListing, segment: Segment, from_ms: int) -> bool:
+    """Say whether a segment has a batch of that time or later, whatever its time index says.
+
+    Raise CorruptFileError if the time index contradicts that batch (F-10.1): no index of an
+    inactive segment ends before it, nor does an entry for an offset behind it have an earlier time.
+    """
+    log_path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
+    batches = segment_reader.read_batch_headers(log_path, 0, segment.log_bytes, partition.access)
+    found = next((header for _, header in batches if header.max_timestamp >= from_ms), None)
+    if found is None or segment.time_index_bytes is None:
+        return found is not None
+    from storage.formats import time_index  # with arrays, which few plans need
+
+    path = os.path.join(partition.path, file_name(segment.base_offset, TIME_INDEX))
+    data = partition.access.read_bytes(path) if segment.time_index_bytes else b""
+    whole = len(data) // TIME_ENTRY.size * TIME_ENTRY.size
+    last = time_index.last(time_index.decode(data[:whole], path), segment.base_offset)
+    is_active = segment.base_offset == partition.segments[-1].base_offset
+    is_behind = last.timestamp_ms is None or last.offset < found.last_offset
+    if is_active and is_behind:  # which gets entries later than batches
+        return True
+    problem = (
+        f"largest timestamp {-1 if last.timestamp_ms is None else last.timestamp_ms}, but its log "
+        f"has a batch with timestamp {found.max_timestamp} that ends at offset {found.last_offset}"
+    )
+    raise CorruptFileError(path, max(0, whole - TIME_ENTRY.size), problem)
+
+
 def first_batch_timestamp_ms(partition: PartitionListing, segment: Segment) -> int | None:
     """Give the largest timestamp in the first batch of a segment; None if it has none (F-12.8)."""
     log_path = os.path.join(partition.path, file_name(segment.base_offset, LOG))

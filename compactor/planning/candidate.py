@@ -19,7 +19,12 @@ from compactor.planning.clock_check import YOUNGER_RECORDS, has_younger_records
 from compactor.planning.selection import Bound, BoundName, CleanableRange, FirstDirty
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import Reason
-from compactor.survey import CheckpointOffsets, first_batch_timestamp_ms, largest_timestamp_ms
+from compactor.survey import (
+    CheckpointOffsets,
+    first_batch_timestamp_ms,
+    has_batch_from,
+    largest_timestamp_ms,
+)
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, DELETED, LOG, file_name
@@ -193,6 +198,7 @@ def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Pr
     refusal = _refusal(to_rewrite)
     notes: tuple[str, ...] = ()
     if refusal is None and judgement.is_eligible:
+        _check_lag(judgement, clock.now_ms)
         if clock.is_checked and has_younger_records(partition, to_rewrite, clock.now_ms):
             notes = (YOUNGER_RECORDS,)
         to_rewrite = tuple([_with_indexes(judgement, segment) for segment in to_rewrite])
@@ -207,6 +213,18 @@ def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Pr
         rebuilt_txn_indexes=rebuilt,
         notes=notes,
     )
+
+
+def _check_lag(judgement: Judgement, now_ms: int) -> None:
+    """Raise CorruptFileError if a time index hides a batch that min.compaction.lag.ms protects."""
+    lag_ms = judgement.config.min_compaction_lag_ms
+    if lag_ms <= 0:
+        return
+    end = judgement.cleanable.first_uncleanable_offset
+    partition, first_dirty = judgement.partition, judgement.first_dirty
+    for segment in selection.inactive_from(partition.segments, first_dirty.offset):
+        if segment.base_offset < end:
+            has_batch_from(partition, segment, now_ms - lag_ms + 1)
 
 
 def _compaction_delay_ms(

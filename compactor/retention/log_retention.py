@@ -1,7 +1,8 @@
 """What retention has to know of one log, and what it would delete as the log's files stand now.
 
 No record is read: sizes from the listing, times from the last entry of each time index, and of the
-active segment, whose index may be filled up with zeros, from the whole of it.
+active segment, whose index may be filled up with zeros, from the whole of it. No checksum covers a
+time index: before a segment goes by its time, the headers of its batches must agree.
 Source: Kafka, LogSegment.largestTimestamp, LogConfig; spec C-18, F-12.8, F-16.1.
 """
 
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from compactor.retention.rules import Deletion, RetentionLimits, decide
-from compactor.survey import CheckpointOffsets, largest_timestamp_ms
+from compactor.survey import CheckpointOffsets, has_batch_from, largest_timestamp_ms
 from compactor.topic_config import TopicConfig
 from storage.file_names import TIME_INDEX, file_name
 from storage.formats.segment import Segment
@@ -54,13 +55,14 @@ def limits_of(config: TopicConfig, offsets: CheckpointOffsets, now_ms: int) -> R
 def deletion_of(log: PartitionListing, limits: RetentionLimits) -> Deletion:
     """Check the segments of a log against its limits.
 
-    Raise CorruptFileError where the answer depends on a log's end that is damaged.
+    Raise CorruptFileError where the answer depends on a log's end that is damaged, or on a time
+    index that its log contradicts.
     """
     return decide(
         log.segments,
         limits,
         lambda: log_end_offset(log),
-        lambda segment: _largest_timestamp_ms(log, segment),
+        lambda segment: _checked_timestamp_ms(log, segment, limits),
     )
 
 
@@ -84,9 +86,19 @@ def deletion_after(
         limits,
         lambda: log_end_offset(log),
         lambda segment: max(
-            _largest_timestamp_ms(log, source) for source in sources[segment.base_offset]
+            _checked_timestamp_ms(log, source, limits) for source in sources[segment.base_offset]
         ),
     )
+
+
+def _checked_timestamp_ms(log: PartitionListing, segment: Segment, limits: RetentionLimits) -> int:
+    """Give the largest timestamp; of a segment that the time rule deletes, its batches agree."""
+    assert limits.retention_ms is not None
+    oldest_ms = limits.now_ms - limits.retention_ms
+    largest_ms = _largest_timestamp_ms(log, segment)
+    if largest_ms >= oldest_ms or not has_batch_from(log, segment, oldest_ms):
+        return largest_ms
+    return oldest_ms  # or later
 
 
 def _largest_timestamp_ms(log: PartitionListing, segment: Segment) -> int:

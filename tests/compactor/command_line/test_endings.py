@@ -56,6 +56,14 @@ def with_an_odd_file(log_dir: Path) -> None:
     (log_dir / "odd").write_bytes(b"odd")
 
 
+def with_zeroed_time_indexes(log_dir: Path) -> None:
+    for path in (log_dir / "orders-0").glob("*.timeindex"):
+        path.write_bytes(bytes(12))
+
+
+# nothing is dirty enough to be cleaned
+DELETE = "--include orders --set cleanup.policy=compact,delete --set min.cleanable.dirty.ratio=1"
+
 Prepare = Callable[[Path], object]
 # words (D: the log directory), what is done to it before, exit code, reason code, changed
 ENDINGS: list[tuple[str, Prepare, int, str, bool]] = [
@@ -73,6 +81,13 @@ ENDINGS: list[tuple[str, Prepare, int, str, bool]] = [
     (f"run D {' '.join(RUN)} --on-corrupt fail", damaged, 1, "damaged", False),
     (f"run D {' '.join(RUN)}", unclean, 3, "unclean-shutdown", False),
     (f"run D {' '.join(COMPACT)}", without_high_watermarks, 3, "replication-unknown", False),
+    (f"run D {DELETE} --set retention.ms=1 --assume-fully-replicated", nothing, 0, "done", True),
+    (
+        f"run D {DELETE} --set retention.ms=4000 --as-of 5000 --any-clock "
+        "--assume-fully-replicated",
+        with_zeroed_time_indexes,
+        *(4, "logs-set-aside", False),
+    ),
     ("run s3://bucket/logs", nothing, 3, "file-system", False),
     ("recover D", nothing, 0, "done", False),
     ("recover D --set no.such.setting=1", nothing, 2, "wrong-configuration", False),

@@ -234,3 +234,15 @@ class TestPrepare:
         clock = RoundClock(latest_ms - CLOCKS_DIFFER_MS, WEEK_MS, is_checked=True)
         found = prepare(judged(listed(tmp_path / "d")), clock, clean_shutdown=True)
         assert (YOUNGER_RECORDS in found.notes) is is_noted
+
+    def test_a_time_index_does_not_make_a_young_segment_old_enough(self, tmp_path: Path) -> None:
+        """At 5000 ms; the second segment is of 2000 ms, and an index of zeros says of 1970."""
+        partition = listed(tmp_path / "d")
+        path = Path(partition.path, file_name(2, TIME_INDEX))
+        path.write_bytes(bytes(12))
+        clock = RoundClock(5000, WEEK_MS)
+        old, young = (replace(CONFIG, min_compaction_lag_ms=lag_ms) for lag_ms in (3000, 3001))
+        found = prepare(judged(partition, config=old, now_ms=5000), clock, clean_shutdown=True)
+        assert [segment.base_offset for segment in found.to_rewrite] == [0, 2]
+        with pytest.raises(CorruptFileError, match=path.name):
+            prepare(judged(partition, config=young, now_ms=5000), clock, clean_shutdown=True)

@@ -78,6 +78,37 @@ def test_the_time_index_of_the_active_segment_may_be_filled_up_with_zeros(partit
     assert gone(partition, 999) == [0, 1]
 
 
+ZEROS = bytes(12)  # what a power cut leaves of a file that was never written
+
+
+@pytest.mark.parametrize("index", [ZEROS, bytes(36), b""], ids=["an entry", "full", "empty"])
+def test_a_time_index_that_its_batches_contradict_deletes_nothing(
+    partition: Path, index: bytes
+) -> None:
+    (partition / file_name(0, TIME_INDEX)).write_bytes(index)
+    os.utime(log_of(partition, 0), ns=(5_000_000_000, 5_000_000_000))
+    with pytest.raises(CorruptFileError, match="batch with timestamp 7000") as caught:
+        gone(partition, 3000)
+    assert caught.value.path == str(partition / file_name(0, TIME_INDEX))
+
+
+def test_no_entry_of_the_active_segment_is_earlier_than_a_batch_before_it(partition: Path) -> None:
+    (partition / file_name(2, TIME_INDEX)).write_bytes(ZEROS)
+    with pytest.raises(CorruptFileError, match="batch with timestamp 9000"):
+        gone(partition, 1000)
+
+
+def test_an_active_segment_is_as_young_as_the_batches_that_have_no_entry_yet(
+    tmp_path: Path,
+) -> None:
+    """A broker adds an entry every index.interval.bytes."""
+    batches = [batch(record(n, b"k", timestamp=7000 + 1000 * n)) for n in range(3)]
+    partition = make_partition(tmp_path, {0: batches})
+    (partition / file_name(0, TIME_INDEX)).write_bytes((7000).to_bytes(8, "big") + bytes(4))
+    assert gone(partition, 1000) == []
+    assert gone(partition, 999) == [0]
+
+
 def test_without_an_index_the_batches_are_read(partition: Path) -> None:
     """A broker that starts makes both indexes anew (F-16.1), whatever the time index says."""
     (partition / file_name(0, INDEX)).unlink()
