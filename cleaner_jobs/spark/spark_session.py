@@ -32,6 +32,7 @@ from cleaner_jobs.spark.gateway import (
     start_gateway,
 )
 from cleaner_jobs.spark.local_dirs import LOCAL_DIR
+from cleaner_jobs.spark.own_session import HAS_SESSION, has_session
 from cleaner_jobs.spark.submitted_log import quieten
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
 from cleaner_jobs.undisturbed import undisturbed
@@ -82,6 +83,8 @@ JAVA_IS_GONE = "Spark's Java process is gone"
 # What comes out of a call to Java that fails; of the last one, where Java has gone.
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 
+_started_here: list[Any] = []  # the gateway of a Java that was started here, until it has ended
+
 
 class SparkStartError(LogCompactionError):
     """Spark did not start. Nothing was changed."""
@@ -92,13 +95,13 @@ class SparkStartError(LogCompactionError):
 def start_spark(
     master: str | None, app_name: str, work_dir: str, extra: Mapping[str, str] | None = None
 ) -> SparkContext:
-    """Start Spark, or take the one that this process has. SparkStartError where that fails.
+    """Start Spark. SparkStartError where that fails, and where this process has one already.
 
     master: None for spark-submit's own, or else all cores of this machine. extra: Spark options
     that win over those set here, but not over those of spark-submit.
     """
-    if SparkContext._active_spark_context is not None:
-        return SparkContext._active_spark_context
+    if has_session():
+        raise SparkStartError(f"Spark did not start: {HAS_SESSION}")
     log_path = Path(work_dir) / LOG_NAME
     handler = signal.getsignal(signal.SIGINT)
     try:
@@ -132,7 +135,7 @@ def _quiet(context: SparkContext) -> SparkContext:
 
 
 def end_spark(context: SparkContext) -> None:
-    """Stop Spark, and Java with it if we started it. The process cannot start another afterwards.
+    """Stop Spark, and Java with it if we started it. The process can start another afterwards.
 
     Java ends when its standard input does, and stops the context and its workers on the way. To
     stop the context first takes a second more: pyspark waits for its own accumulator server.
@@ -143,28 +146,42 @@ def end_spark(context: SparkContext) -> None:
 
 def kill_java() -> None:
     """End a Java of ours at once, whatever it is about."""
-    java = getattr(SparkContext._gateway, "proc", None)
-    if java is not None:
-        java.kill()
-        java.wait()
-        end_early_daemon(SparkContext._gateway)
+    gateway: Any = SparkContext._gateway
+    if gateway is not None and gateway in _started_here:
+        gateway.proc.kill()
+        gateway.proc.wait()
+        end_early_daemon(gateway)
+        _forget(gateway)
 
 
 def _end_java() -> bool:
-    """End the Java process if it is ours; whether it was."""
+    """End the Java process if it was started here; whether it was.
+
+    Under spark-submit it was not, nor where the caller has stopped a session of their own.
+    """
     gateway: Any = SparkContext._gateway
-    java = getattr(gateway, "proc", None)  # None under spark-submit
-    if java is None:
+    if gateway is None or gateway not in _started_here:
         return False
     gateway.shutdown()  # or objects that go away still send Java a farewell
-    java.stdin.close()
+    gateway.proc.stdin.close()
     try:
-        java.wait(JAVA_EXIT_SECONDS)
+        gateway.proc.wait(JAVA_EXIT_SECONDS)
     except TimeoutExpired:
-        java.kill()
-        java.wait()
+        gateway.proc.kill()
+        gateway.proc.wait()
     end_early_daemon(gateway)
+    _forget(gateway)
     return True
+
+
+def _forget(gateway: Any) -> None:
+    """Leave pyspark as if it had never started: or it takes what has ended for the next session."""
+    _started_here.remove(gateway)
+    accumulators: Any = getattr(SparkContext._active_spark_context, "_accumulatorServer", None)
+    if accumulators is not None:  # which answers within half a second; nobody waits for it
+        threading.Thread(target=accumulators.shutdown, name="accumulators", daemon=True).start()
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 def cause_of_failure(error: Exception) -> str:
@@ -270,6 +287,7 @@ def _start_java_and_context(
         # Not to be cut off: of a Java that is half started nobody would know.
         with log_path.open("ab") as log, undisturbed():
             gateway = start_gateway(options, _source(), log, by_launcher)
+            _started_here.append(gateway)
             SparkContext._ensure_initialized(gateway=gateway)
     conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
     return SparkContext(conf=conf)

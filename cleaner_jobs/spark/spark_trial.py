@@ -16,7 +16,7 @@ MASTER = "local[2]"
 
 
 def seconds_to_start() -> float | str:
-    """How long it took, or in a line why it did not work. The process can start no other Spark."""
+    """How long it took, or in a line why it did not work."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="compactor-") as work_dir:
         try:

@@ -18,7 +18,7 @@ from storage.errors import UnsupportedBackendError
 def doctor(log_dirs: Sequence[str] = (), start_spark: bool = False) -> Checkup:
     """Look at whatever a run needs. What is wrong is a check of its own, and never raised.
 
-    start_spark: also start Spark, and let it do one small job; this process can start it once.
+    start_spark: also start Spark, and let it do one small job.
     """
     machine = (*machine_checks(os.environ), *spark_checks(os.environ, start_spark))
     return Checkup(machine, tuple((path, _of_log_dir(path)) for path in log_dirs))

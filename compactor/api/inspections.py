@@ -10,7 +10,7 @@ from compactor.api import places
 from compactor.api.changes import OnProgress, watched
 from compactor.api.premises import Premises, plan_of, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
-from compactor.cleaning.runners import RunnerChoice
+from compactor.cleaning.runners import RunnerChoice, require_own_spark
 from compactor.exit_codes import UsageError
 from compactor.host.suggestions import did_you_mean
 from compactor.inspect.inspect_logs import EVERY_BYTE, InspectSettings, inspect_logs
@@ -56,6 +56,7 @@ def inspect(
     Takes no lock and changes nothing. A log that cannot be read has a problem instead of counts.
     Raise UsageError where there is no such partition, ConfigError for a setting that is not valid.
     """
+    require_own_spark(options.session, options.in_process)
     began = time.monotonic()
     (path,) = places.log_dirs([log_dir], to_write=False)
     work_dir = places.work_dir(options.work_dir, [path])

@@ -28,10 +28,11 @@ from compactor.api.own_places import require_blocks_elsewhere, require_temporary
 from compactor.api.premises import Premises, plan_of, premises_of_round
 from compactor.api.recoveries import recover_log_dirs
 from compactor.api.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
-from compactor.api.turns import Turns, in_turns, turns_of
+from compactor.api.turns import Turns, in_turns, leaves_out, turns_of
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.overflow import Splitting, split_overflowing
+from compactor.cleaning.runners import require_own_spark
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.finalizer import may_have_staged
@@ -90,6 +91,7 @@ def run(
     CleaningFailedError, LockLostError and OSError if the round as a whole fails; then
     `what_was_changed` says what had been changed.
     """
+    require_own_spark(options.session, options.in_process)
     saved = None
     if options.plan is not None:
         saved = saved_plans.read(options.plan, log_dirs, rules)
@@ -258,7 +260,9 @@ def _clean(
         )
 
         def turn(plan: RoundPlan) -> CleaningReport:
+            progress.turn()
             plan = split_overflowing(plan, plan_anew, splitting)
+            progress.leaves_out = leaves_out(plan)
             if plan.logs:
                 progress.stage(START_STAGE, 0)
             try:

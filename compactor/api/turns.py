@@ -77,6 +77,12 @@ class Turns:
         return bool(paths) and bool(kinds & self._later)
 
 
+def leaves_out(plan: RoundPlan) -> bool:
+    """Whether a turn leaves logs to a later turn or run."""
+    codes = {log.reason_code for log in plan.not_cleaned}
+    return not codes.isdisjoint({ReasonCode.NO_ROOM, ReasonCode.OVER_BUDGET})
+
+
 def turns_of(rules: Rules, premises: Premises) -> Turns:
     """By the budget of a round, and the speed of this machine."""
     budget = Budget(

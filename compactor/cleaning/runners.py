@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.spark import first_use
 from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, cache_dir
+from cleaner_jobs.spark.own_session import HAS_SESSION, has_session
 from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.executors import require_able_executors
 from compactor.cleaning.task_runner import TaskRunner
+from compactor.errors import ConfigError
 from compactor.host.java import use_java
 from compactor.host.progress import ProgressSink
 from compactor.round_report import FIRST_USE, SESSION
@@ -30,6 +32,14 @@ class RunnerChoice(NamedTuple):
     session: "SparkSession | None" = None  # to use, and to leave open
     runner: TaskRunner | None = None  # in the place of Spark
     executor_paths: tuple[tuple[str, str], ...] = ()  # a directory here, and its name on executors
+
+
+def require_own_spark(session: "SparkSession | None", in_process: bool) -> None:
+    """Raise ConfigError where Spark would have to start beside a session of the caller's."""
+    if session is None and not in_process and has_session():
+        raise ConfigError(
+            f"session: {HAS_SESSION}, or in_process=True does without Spark. Nothing was changed"
+        )
 
 
 @contextmanager

@@ -188,8 +188,11 @@ class ChangeWatch:
     def __init__(self, sink: ProgressSink) -> None:
         self._sink = sink
         self.swap_began = False
-        self.swapped_groups = 0
-        self.retention_began = False
+        self.swapped_groups = 0  # in all turns
+        self._earlier_groups = 0  # in the turns before this one
+        self.leaves_out = False  # this turn: logs that a later turn or run may clean
+        self.retention_began = False  # in any turn
+        self._is_all_cleaned = False
         self.recovered = False  # what was cut short before was settled, before anything else
         self.recovery_broke_off = False  # it was being settled
         self.discarded_runs = 0  # whose kept originals had expired
@@ -200,14 +203,19 @@ class ChangeWatch:
         self.staged_is_left = False  # or may be: a file that the round could not remove again
 
     def stage(self, name: str, total: int) -> None:
-        self.retention_began |= name == RETENTION_STAGE
+        if name == RETENTION_STAGE:
+            self.retention_began, self._is_all_cleaned = True, not self.leaves_out
         self._sink.stage(name, total)
+
+    def turn(self) -> None:
+        """A turn of a run begins."""
+        self._earlier_groups, self._is_all_cleaned = self.swapped_groups, False
 
     def advance(self, done: int) -> None:
         self._sink.advance(done)
 
     def swapped(self, groups: int) -> None:
-        self.swap_began, self.swapped_groups = True, groups
+        self.swap_began, self.swapped_groups = True, self._earlier_groups + groups
         self._sink.swapped(groups)
 
     def message(self, text: str, log: str | None = None) -> None:
@@ -244,10 +252,17 @@ class ChangeWatch:
                 f"no use: remove {which} before you run again."
             )
         kept = f" What was replaced is kept in {printable(self.kept_in)}." if self.kept_in else ""
+        groups = counted(self.swapped_groups, "group")
         if self.retention_began:
+            cleaned = (
+                "Every log that could be cleaned is cleaned"
+                if self._is_all_cleaned
+                else f"{groups} of segments had been swapped in and stay; other logs wait to be "
+                "cleaned"
+            )
             return (
-                "Every log that could be cleaned is cleaned. Retention had begun: logs that it "
-                f"reached start after the segments that it deleted. Run it again.{kept}"
+                f"{cleaned}. Retention had begun: logs that it reached start after the segments "
+                f"that it deleted. Run it again.{kept}"
             )
         if not self.swap_began:
             but = []
@@ -269,7 +284,6 @@ class ChangeWatch:
                 )
             changed = f"Nothing was changed{', except ' if but else ''}{' and '.join(but)}."
             return changed + (kept if self.split_began else "")
-        groups = counted(self.swapped_groups, "group")
         if self.staged_is_left:
             kept = (
                 f" Staged files may be left beside the segments; the next run removes them.{kept}"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from cleaner_jobs.spark.spark_trial import seconds_to_start
 from compactor import api
 from compactor.log_dir_lock import LOCK_FILE
 from tests.support.file_states import state_of
@@ -13,6 +14,7 @@ from tests.support.made_log import batches_of, keyed, make_partition
 
 pytestmark = pytest.mark.spark
 
+SESSION = "^session: this process has a Spark session, which is used only if you pass it"
 RULES = api.Rules(
     settings={"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"},
     include="orders",
@@ -48,3 +50,22 @@ def test_a_listener_ends_a_round_and_the_session_does_the_next(
     [log] = api.run([log_dir], RULES, options).logs
     assert (log.status, log.counts.records_kept) == (api.LogStatus.CLEANED, 4)
     assert len(batches_of(partition, 0)) == 1  # of the other one nothing is left
+
+
+def test_a_session_that_was_not_handed_in_is_left_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    segments = {0: [keyed(0, "abab")], 4: [keyed(4, "a")]}
+    partition = make_partition(tmp_path / "logs", segments)
+    before = state_of(partition.parent)
+    for call in (
+        lambda: api.run([str(partition.parent)], RULES),
+        lambda: api.run([str(partition.parent)], RULES, api.RunOptions(dry_run=True)),
+        lambda: api.inspect(str(partition.parent)),
+    ):
+        with pytest.raises(api.ConfigError, match=SESSION) as refused:
+            call()
+        assert api.what_was_changed(refused.value) in (None, "Nothing was changed.")
+    assert state_of(partition.parent) == before
+    assert isinstance(seconds_to_start(), str)  # as doctor --start-spark does
+    assert spark.sparkContext.parallelize([1, 2, 3]).count() == 3

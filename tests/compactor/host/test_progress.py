@@ -193,6 +193,24 @@ class TestChangeWatch:
         watch.stage("retention", 0)
         assert watch.what_was_changed().endswith(f"Run it again.{told}")
 
+    def test_with_logs_left_for_a_later_turn_it_is_not_said_that_all_are_cleaned(self) -> None:
+        all_cleaned = "Every log that could be cleaned is cleaned. Retention had begun"
+        assert self.watch("swap", "retention", swapped=3).startswith(all_cleaned)
+        watch = ChangeWatch(PlainProgress(StringIO(), lambda: 0.0))
+        watch.turn()
+        watch.leaves_out = True
+        watch.swapped(3)
+        watch.stage("retention", 0)
+        told = "3 groups of segments had been swapped in and stay; other logs wait to be cleaned. "
+        assert watch.what_was_changed().startswith(f"{told}Retention had begun: ")
+        watch.turn()
+        watch.leaves_out = False
+        assert watch.what_was_changed().startswith(f"{told}Retention had begun: ")
+        watch.swapped(2)
+        assert watch.what_was_changed().startswith("5 groups of segments")
+        watch.stage("retention", 0)
+        assert watch.what_was_changed().startswith(all_cleaned)
+
     def test_in_the_swap_finished_groups_were(self) -> None:
         assert self.watch("rewrite", swapped=0).startswith("0 groups of segments had been")
         assert self.watch("rewrite", swapped=1).startswith("1 group of segments had been")
