@@ -52,7 +52,10 @@ PARTLY = (
 RECOVERED = "Logs that the broker had not left in good order were recovered before."
 
 
-def _yes(_: Outcome) -> bool:
+_UNCHANGED = ". Nothing was changed"
+
+
+def _yes(_: object) -> bool:
     return True
 
 
@@ -64,7 +67,8 @@ class ChangeOptions:
     only_replica: bool = False  # no other exists, or all are rebuilt from this one
     recover_first: bool = False  # after an unclean shutdown, which is refused otherwise
     dry_run: bool = False
-    confirm: Callable[[Outcome], bool] = _yes  # asked before anything is changed
+    confirm_recovery: Callable[[str], bool] = _yes  # asked before that, with the log directory
+    confirm: Callable[[Outcome], bool] = _yes  # asked before the log is changed
     allowed_file_systems: tuple[str, ...] = ()
 
 
@@ -140,10 +144,16 @@ def change_log(
 
 @contextmanager
 def _recovered(at: LogAt, premises: Premises, options: ChangeOptions) -> Iterator[None]:
-    """Recover the log directory first, where that is asked for and needed."""
+    """Recover the log directory first, where that is asked for, needed and confirmed.
+
+    A refusal behind it does not say that nothing was changed.
+    """
     if not options.recover_first or options.dry_run or clean_shutdown.exists(at.log_dir, LOCAL):
         yield
         return
+    if not options.confirm_recovery(at.log_dir):
+        problem = f"{at.log_dir}: the recovery was not confirmed{_UNCHANGED}"
+        raise RefusedError(problem, ReasonCode.NOT_CONFIRMED)
     rules = LoadRules(premises.config, premises.as_of_ms)
     recovered = recover_log_dir(at.log_dir, rules, None, LOCAL)
     account.current().is_changed |= bool(recovered.logs)
@@ -156,6 +166,8 @@ def _recovered(at: LogAt, premises: Premises, options: ChangeOptions) -> Iterato
                 )
         yield
     except BaseException as error:
+        if recovered.logs and isinstance(error, RefusedError):
+            error.problem = error.problem.removesuffix(_UNCHANGED)
         if recovered.logs and not getattr(error, "__notes__", ()):
             note_changes(error, RECOVERED)
         raise
@@ -174,7 +186,7 @@ def _change(at: LogAt, settings: LogSettings, change: Change, options: ChangeOpt
     if options.dry_run or not outcome.is_changed:
         return outcome
     if not options.confirm(outcome):
-        problem = f"{at.name}: {change.command} was not confirmed. Nothing was changed"
+        problem = f"{at.name}: {change.command} was not confirmed{_UNCHANGED}"
         raise RefusedError(problem, ReasonCode.NOT_CONFIRMED)
     try:
         outcome = changed(at, known, settings, act, LOCAL)

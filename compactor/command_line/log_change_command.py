@@ -13,6 +13,11 @@ from compactor.views.log_change import change_document, change_lines
 from compactor.views.next_steps import after_change
 from compactor.views.report_json import summary
 
+RECOVERY = (
+    "no broker has stopped cleanly here. --recover-first recovers every log of this directory, as "
+    "a broker that starts would, and then asks about the change"
+)
+
 
 def result_of(name: str, wanted: SharedArguments, change: ChangeCall) -> Result:
     """Change one log, once that is agreed to; show what came of it."""
@@ -24,11 +29,15 @@ def result_of(name: str, wanted: SharedArguments, change: ChangeCall) -> Result:
             told.extend(change_lines(outcome))
         return agrees([f"{log}:", *change_lines(outcome)], wanted.yes)
 
+    def confirm_recovery(log_dir: str) -> bool:
+        return agrees([f"{log_dir}: {RECOVERY}"], wanted.yes)
+
     options = api.ChangeOptions(
         rules=wanted.log.rules,
         only_replica=wanted.only_replica,
         recover_first=wanted.recover_first,
         dry_run=wanted.dry_run,
+        confirm_recovery=confirm_recovery,
         confirm=confirm,
         allowed_file_systems=wanted.allowed_file_systems,
     )

@@ -321,6 +321,13 @@ class TestAbort:
         )
 
 
+def unclean(made: Path) -> None:
+    """As a broker leaves it that was killed before an index was written."""
+    (made / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+    for index in (made / NAME).glob("*.timeindex"):
+        index.unlink()
+
+
 class TestAgreement:
     def test_without_a_terminal_and_yes_nothing_is_done(self, made: Path) -> None:
         before = files_in(made)
@@ -335,6 +342,45 @@ class TestAgreement:
         assert "give --yes" in run.stderr
         assert "was not confirmed. Nothing was changed" in run.stderr
         assert files_in(made) == before
+
+    def test_without_it_nothing_is_recovered_first(self, made: Path) -> None:
+        unclean(made)
+        before = files_in(made)
+        run = subprocess.run(
+            [sys.executable, "-m", "compactor", "log", "roll", str(made), NAME, "--recover-first"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert run.returncode == 3
+        assert "the recovery was not confirmed. Nothing was changed" in run.stderr
+        assert files_in(made) == before
+        assert '"changed":false' in run.stdout
+
+    def test_what_was_recovered_before_the_second_question_is_said(
+        self, made: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of two questions the first is about the recovery, the second about the change."""
+        unclean(made)
+        before = files_in(made)
+        asked: list[str] = []
+
+        def agrees(lines: list[str], _: bool) -> bool:
+            asked.append(lines[0])
+            if len(asked) == 1:
+                assert files_in(made) == before
+            return len(asked) == 1
+
+        monkeypatch.setattr("compactor.command_line.log_change_command.agrees", agrees)
+        ended = run_command("log", "roll", made, NAME, "--recover-first")
+        assert ended.code == 3
+        assert asked[0].startswith(f"{made}: no broker has stopped cleanly here. ")
+        assert asked[1:] == [f"{NAME} in {made}:"]
+        assert "roll was not confirmed. Logs that the broker had not left in good" in ended.error
+        assert "Nothing was changed" not in ended.error
+        assert ended.summary["changed"] is True
+        assert files_in(made) != before
 
     @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("yes\n", 0), ("\n", 3), ("n\n", 3)])
     def test_a_terminal_is_asked(
