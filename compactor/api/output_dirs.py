@@ -3,18 +3,35 @@
 import os
 from collections.abc import Sequence
 
-from compactor.api.places import in_place
-from compactor.directory_state import MANIFEST, UNFINISHED, require_whole
+from compactor.api.places import in_place, is_log_dir
+from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED, require_whole
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.host.printable import counted, shell_word
 from compactor.log_dir_lock import require_free
 from compactor.reason_codes import ReasonCode
+from compactor.set_aside_memory import SET_ASIDE
+from storage.file_names import is_special_dir, parse_partition_dir
 from storage.files.filesystem import exists, is_directory
-from storage.formats import clean_shutdown
+from storage.files.local import LOCAL
+from storage.formats import checkpoint, clean_shutdown
+from storage.formats.meta_properties import META_PROPERTIES
 from storage.log.log_dir_lock import LOCK_FILE
 
 OUTPUT = "--output"
+_MARKS = (UNFINISHED, NO_BROKER)
+_FILES = (  # of a log directory, that a copy has, too; others may be somebody's own
+    checkpoint.CLEANER_OFFSET,
+    checkpoint.LOG_START,
+    checkpoint.RECOVERY_POINT,
+    checkpoint.REPLICATION,
+    clean_shutdown.CLEAN_SHUTDOWN,
+    META_PROPERTIES,
+    "bootstrap.checkpoint",  # what `kafka-storage format` leaves
+    LOCK_FILE,
+    MANIFEST,
+    SET_ASIDE,
+)
 
 
 def output_dirs(paths: Sequence[str], log_dirs: Sequence[str]) -> tuple[str, ...]:
@@ -58,25 +75,52 @@ def _require_place(path: str) -> None:
 def require_empty(path: str, is_locked: bool = False) -> None:
     """Raise RefusedError where anything stands in a directory; but a lock, if that is our own."""
     names = [name for name in os.listdir(path) if not (is_locked and name == LOCK_FILE)]
-    remove = f"Remove it (rm -r {shell_word(path)}) and run again, or give another directory"
-    if UNFINISHED in names or names == [LOCK_FILE]:
-        raise RefusedError(
-            f"{OUTPUT} {path}: holds a copy that was never finished: a run was killed or failed. "
-            f"It is of no use. {remove}. Nothing was changed",
-            ReasonCode.OUTPUT_IN_USE,
+    if not names:
+        return
+    if UNFINISHED in names:
+        problem = (
+            f"holds a copy that was never finished: a run was killed or failed. {_way_on(path)}"
         )
-    if MANIFEST in names:
-        raise RefusedError(
-            f"{OUTPUT} {path}: holds a finished copy already. {remove}. Nothing was changed",
-            ReasonCode.OUTPUT_IN_USE,
+    elif names == [LOCK_FILE]:
+        problem = (
+            f"holds {LOCK_FILE} alone: a run was killed, or a broker was here. If nobody needs the "
+            "directory, remove that file and run again, or give another directory"
         )
-    if names:
-        raise RefusedError(
-            f"{OUTPUT} {path}: is not empty; a copy goes into a new or an empty directory. "
-            f"If a run that was killed has left this, remove it (rm -r {shell_word(path)}). "
-            "Nothing was changed",
-            ReasonCode.OUTPUT_IN_USE,
-        )
+    elif MANIFEST in names:
+        problem = "holds a finished copy already. Give another directory"
+    else:
+        what = "is a log directory" if is_log_dir(path) else "is not empty"
+        problem = f"{what}; a copy goes into a new or an empty directory. Give another one"
+    raise RefusedError(f"{OUTPUT} {path}: {problem}. Nothing was changed", ReasonCode.OUTPUT_IN_USE)
+
+
+def _way_on(path: str) -> str:
+    """What to do about an unfinished copy. To remove it is advice only if nothing else is lost."""
+    foreign = _foreign_in(path)
+    if foreign is not None:
+        return f"But {foreign} may be somebody's own: look whose it is, or give another directory"
+    remove = f"rm -r {shell_word(path)}"
+    return f"It is of no use. Remove it ({remove}) and run again, or give another directory"
+
+
+def _foreign_in(path: str) -> str | None:
+    """Something in an unfinished copy that a run may not have put there; it is looked at closely,
+    as a broker's user may remove it on our word."""
+    for entry in LOCAL.list_directory(path):
+        own = os.path.join(path, entry.name)
+        if entry.special or not (entry.is_dir or entry.name.removesuffix(".tmp") in _FILES):
+            return own
+        if entry.is_dir and not _may_be_ours(entry.name):
+            return own
+        for within in LOCAL.list_directory(own) if entry.is_dir else ():
+            if entry.name in _MARKS or within.is_dir or within.special:
+                return os.path.join(own, within.name)
+    return None
+
+
+def _may_be_ours(name: str) -> bool:
+    is_log = parse_partition_dir(name) is not None or is_special_dir(name)
+    return name in _MARKS or is_log
 
 
 def _is_in(path: str, other: str) -> bool:

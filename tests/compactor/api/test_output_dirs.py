@@ -1,5 +1,7 @@
 """Where copies may be made."""
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,7 +45,7 @@ def test_two_copies_in_one_place_are_refused(logs: Path) -> None:
     ("name", "problem"),
     [
         ("file", "not empty"),
-        (".lock", "never finished: a run was killed or failed"),
+        (".lock", "holds .lock alone: a run was killed, or a broker was here"),
         (MANIFEST, "holds a finished copy already"),
         (UNFINISHED, "never finished: a run was killed or failed. It is of no use. Remove it"),
     ],
@@ -53,6 +55,56 @@ def test_a_place_in_use_is_refused(logs: Path, name: str, problem: str) -> None:
     (place / name).mkdir(parents=True)
     with pytest.raises(RefusedError, match=problem):
         output_dirs([str(place)], [str(logs)])
+
+
+def refused_in(place: Path, logs: Path) -> str:
+    with pytest.raises(RefusedError) as refused:
+        output_dirs([str(place)], [str(logs)])
+    return str(refused.value)
+
+
+REMOVING = re.compile(r"\brm\b")
+
+
+@pytest.mark.parametrize(
+    "names", [["orders-0/0.log", "meta.properties"], [MANIFEST, "orders-0/0.log"], [".lock"], ["x"]]
+)
+def test_nobody_is_asked_to_remove_what_no_run_has_left(logs: Path, names: list[str]) -> None:
+    """It may be the log directory of a broker, or a copy on which one has started since."""
+    place = logs.parent / "place"
+    for name in names:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).touch()
+    assert not REMOVING.search(refused_in(place, logs))
+
+
+def test_to_remove_an_unfinished_copy_is_advice_only_where_nothing_else_is_in_it(
+    logs: Path,
+) -> None:
+    place = logs.parent / "place"
+    (place / UNFINISHED).mkdir(parents=True)
+    (place / "orders-0").mkdir()
+    (place / "__cluster_metadata-0").mkdir()
+    for name in ("orders-0/00000000000000000000.log", "meta.properties", f"{MANIFEST}.tmp"):
+        (place / name).touch()
+    assert f"Remove it (rm -r {place})" in refused_in(place, logs)
+    others: list[tuple[str, Callable[[Path], object]]] = [
+        ("notes.txt", Path.touch),
+        ("backup", Path.mkdir),
+        ("orders-0/backup", Path.mkdir),
+        (f"{UNFINISHED}/x", Path.touch),
+        ("orders-1", lambda path: path.symlink_to(logs)),
+        ("orders-0/1.log", lambda path: path.symlink_to(logs)),
+    ]
+    for name, make in others:
+        make(place / name)
+        said = refused_in(place, logs)
+        assert str(place / name) in said
+        assert not REMOVING.search(said)
+        if (place / name).is_dir() and not (place / name).is_symlink():
+            (place / name).rmdir()
+        else:
+            (place / name).unlink()
 
 
 def test_a_place_that_cannot_be_is_refused(logs: Path) -> None:
