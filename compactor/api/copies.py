@@ -3,8 +3,8 @@
 1. DIR is locked, and gets a directory `compactor-unfinished-copy`: no broker starts there.
 2. The contents are copied (`copying.copier`). The original is neither locked nor changed.
 3. The ordinary round runs in DIR. What an unclean shutdown left is recovered there.
-4. Every file of DIR is read for its checksum, the directory of step 1 is removed, and the
-   manifest is written. What has no manifest is not finished, whatever happened.
+4. Every file of DIR is read for its checksum, the manifest is written and is on disk; only then
+   the directory of step 1 is removed. What has it is not finished, whatever else is there.
 """
 
 import os
@@ -226,9 +226,10 @@ def _finish(
     if manifest.why_not is not None:
         files.make_directory(os.path.join(each.path, NO_BROKER))
     sync_file_system(copies.synced_by[each.path], each.path)
+    write(each.path, manifest, files)
+    files.sync_directory(each.path)
     files.remove_directory(os.path.join(each.path, UNFINISHED))
     files.sync_directory(each.path)
-    write(each.path, manifest, files)
     return replace(
         planned,
         manifest=os.path.join(each.path, MANIFEST),

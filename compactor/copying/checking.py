@@ -64,7 +64,11 @@ def _read(
 def check(
     log_dir: str, manifest: Manifest, advance: Callable[[int], object], files: Files
 ) -> Iterator[Finding]:
-    """Whether the files are those of the manifest: none else, none gone, none other."""
+    """Whether the files are those of the manifest: none else, none gone, none other; and whether
+    the run that made the copy has finished it."""
+    unfinished = os.path.join(log_dir, UNFINISHED)
+    if files.exists(unfinished):
+        yield difference(unfinished, 0, "the run that made this copy has not finished it")
     found = files_in(log_dir, files)
     listed = {mark.name: mark for mark in manifest.files}
     for name in sorted(found.keys() - listed.keys()):

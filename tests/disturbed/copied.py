@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from compactor import api
-from compactor.directory_state import MANIFEST
+from compactor.directory_state import MANIFEST, UNFINISHED
 from storage.files.freed_behind import wait_until_freed
 from storage.log.log_dir import list_log_dir
 from tests.disturbed.scenes import Place, Scene
@@ -20,6 +20,11 @@ from tests.support.file_states import State, state_of
 from tests.support.local_command import Ended
 
 ENDINGS = {0: "done all the same", 1: "failed", 2: "no settings", 3: "refused", 4: "partly done"}
+
+
+def is_finished(copy: Path) -> bool:
+    """Whether it has a manifest, and the mark of an unfinished one is gone."""
+    return (copy / MANIFEST).exists() and not (copy / UNFINISHED).exists()
 
 
 class CopyStage:
@@ -65,7 +70,7 @@ def problems_of(stage: CopyStage, original: State, ended: Ended) -> Iterator[str
         yield f"it was not foreseen: {ended.error}"
     if state_of(stage.place.logs) != original:
         yield "the original is another"
-    is_whole = (stage.place.copy / MANIFEST).exists()
+    is_whole = is_finished(stage.place.copy)
     # one from which every log is missing is no log directory, and ends the run as failed
     has_logs = is_whole and list_log_dir(str(stage.place.copy)).partitions
     if is_whole and not has_logs and ended.code != 1:

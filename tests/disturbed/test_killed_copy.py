@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 from compactor import api
-from compactor.directory_state import MANIFEST
-from tests.disturbed.copied import CopyStage
+from tests.disturbed.copied import CopyStage, is_finished
 from tests.disturbed.scenes import COPIES
 from tests.support.command_process import compactor
 from tests.support.file_operations import Operation
@@ -54,7 +53,7 @@ def check(root: Path) -> None:
             operation = stage.operations[number]
             assert state_of(stage.place.logs) == original, operation
             copy = stage.place.copy
-            if (copy / MANIFEST).exists():
+            if is_finished(copy):
                 assert api.verify_manifest(str(copy)) == [], operation
                 assert stage.copy() == stage.end, operation
             elif copy.exists() and [*copy.iterdir()]:

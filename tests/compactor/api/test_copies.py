@@ -1,5 +1,6 @@
 """`run` with `output`: a copy like an in-place run's result, and an original as it was."""
 
+import errno
 import json
 import os
 import shutil
@@ -15,7 +16,7 @@ from compactor.copying.contents import contents_of
 from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.exit_codes import ExitCode, exit_code_of_report
 from storage.file_names import DELETE_DIR, FUTURE_DIR, LOG, STRAY_DIR, file_name, special_dir
-from storage.files import cloning
+from storage.files import cloning, filesystem
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
 from tests.compactor.test_waiting_for_locks import held
@@ -185,6 +186,37 @@ def test_a_run_that_is_cut_short_leaves_no_manifest_and_the_next_one_says_what_t
         run(logs, copy)
     shutil.rmtree(copy)
     assert run(logs, copy).copies[0].manifest is not None
+
+
+def test_where_the_manifest_does_not_fit_the_copy_stays_unfinished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker must not start on it, nor anybody take it for whole."""
+    logs, copy, seen = log_dir_in(tmp_path), tmp_path / "copy", []
+    replace_file = filesystem.replace_file
+
+    def full(path: str, data: bytes) -> None:
+        if os.path.basename(path) == MANIFEST:
+            seen.append((copy / UNFINISHED).is_dir())
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        replace_file(path, data)
+
+    monkeypatch.setattr(filesystem, "replace_file", full)
+    with pytest.raises(OSError, match="No space left"):
+        run(logs, copy)
+    assert seen == [True]
+    assert (copy / UNFINISHED).is_dir()
+    assert not (copy / MANIFEST).exists()
+
+
+def test_a_manifest_says_nothing_of_a_copy_that_is_unfinished(tmp_path: Path) -> None:
+    """It was killed between the manifest and the end."""
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    run(logs, copy)
+    (copy / UNFINISHED).mkdir()
+    problem = "the run that made this copy has not finished it"
+    found = [(each.path, each.problem) for each in api.verify_manifest(str(copy))]
+    assert found == [(str(copy / UNFINISHED), problem)]
 
 
 def test_several_log_directories_have_a_copy_each(tmp_path: Path) -> None:
