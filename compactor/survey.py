@@ -7,11 +7,12 @@ spec C-4.3, C-23.1, C-23.2, F-12.8, F-13.
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from compactor.errors import RefusedError
 from compactor.high_watermarks import has_high_watermarks
+from compactor.missing_logs import RecordedEnd, ends_of_empty_logs
 from compactor.reason_codes import reason_code_of_os
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, TIME_INDEX, file_name, parse_future_dir, parse_partition_dir
@@ -34,6 +35,8 @@ class LogDirSurvey:
     log_start_offsets: Mapping[TopicPartition, int]
     high_watermarks: Mapping[TopicPartition, int] | None  # None: there is no such file
     problem: str | None = None  # a checkpoint that cannot be read: no log here can be judged
+    # how far logs reached, by checkpoints; none where every log has a segment
+    recorded_ends: Mapping[TopicPartition, RecordedEnd] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -98,6 +101,7 @@ def survey_log_dir(
             checkpoint.read(os.path.join(path, checkpoint.REPLICATION), files)
             if has_high_watermarks(path, files)
             else None,
+            recorded_ends=ends_of_empty_logs(listing, files),
         )
     except CorruptFileError as error:
         return LogDirSurvey(listing, {}, {}, None, str(error))

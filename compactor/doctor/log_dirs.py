@@ -12,6 +12,7 @@ from compactor.high_watermarks import has_high_watermarks
 from compactor.host.printable import counted, iso_time, printable, shell_word, size_text, span_text
 from compactor.lock_support import why_locks_may_fail
 from compactor.log_dir_lock import require_clean_shutdown, require_free
+from compactor.missing_logs import START_NO_BROKER, ends_of_empty_logs, why_missing
 from compactor.refusals import messages_of
 from storage.errors import CorruptFileError
 from storage.files import backends
@@ -29,6 +30,7 @@ def log_dir_checks(log_dir: str, now_ms: int) -> list[Check]:
     """Look at all that concerns one log directory, which can be listed."""
     listing = list_log_dir(log_dir, LOCAL)
     return [
+        *_missing_logs(listing),
         _identity(log_dir, listing),
         _permissions(log_dir, listing),
         _file_system(log_dir),
@@ -53,6 +55,21 @@ def _identity(log_dir: str, listing: LogDirListing) -> Check:
     except CorruptFileError as error:
         return fail("log directory", str(error), "A broker does not start with it either.")
     return ok("log directory", f"{found}; broker {known.node_id} of cluster {known.cluster_id}")
+
+
+def _missing_logs(listing: LogDirListing) -> list[Check]:
+    """A check only where something is wrong: it stands first then."""
+    ends = ends_of_empty_logs(listing)
+    missing = [
+        f"{printable(log.name)}: {problem}"
+        for log in listing.partitions
+        if (problem := why_missing(log, ends)) is not None
+    ]
+    if not missing:
+        return []
+    more = f" and {len(missing) - _SHOWN:,} more logs" if len(missing) > _SHOWN else ""
+    advice = f"{START_NO_BROKER} Bring the files back from a backup that has them."
+    return [fail("records", "; ".join(missing[:_SHOWN]) + more, advice)]
 
 
 def _permissions(log_dir: str, listing: LogDirListing) -> Check:

@@ -45,6 +45,7 @@ _STANDINGS = {
     ReasonCode.DAMAGED: Standing.SET_ASIDE,
     ReasonCode.UNREADABLE: Standing.SET_ASIDE,
     ReasonCode.SEGMENT_TOO_LARGE: Standing.SET_ASIDE,
+    ReasonCode.LOG_MISSING: Standing.SET_ASIDE,
     ReasonCode.SETTINGS_DISAGREE: Standing.SET_ASIDE,
 }
 

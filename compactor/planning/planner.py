@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from compactor import survey as log_dir_survey
 from compactor.config import Config
+from compactor.missing_logs import why_missing
 from compactor.planning.candidate import RoundClock, below, defect, judge, prepare
 from compactor.planning.clock_check import why_clock_is_behind
 from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
@@ -42,7 +43,7 @@ class Planner:
     def outcome(self, partition: PartitionListing, survey: LogDirSurvey) -> PartitionOutcome:
         """Take a log or say why not. Only what concerns more than this log is raised."""
         try:
-            refusal = self._not_wanted(partition) or self._unfit(partition, survey)
+            refusal = self._not_wanted(partition, survey) or self._unfit(partition, survey)
             if refusal is not None:
                 return PartitionOutcome(partition=partition, log_dir=survey.path, refusal=refusal)
             outcome = self._judged(partition, survey)
@@ -62,7 +63,7 @@ class Planner:
             self._topics[name] = self._config.topic(name)
         return self._topics[name]
 
-    def _not_wanted(self, partition: PartitionListing) -> Refusal | None:
+    def _not_wanted(self, partition: PartitionListing, survey: LogDirSurvey) -> Refusal | None:
         topic = partition.topic
         include, exclude = self._config.include, self._config.exclude
         if topic == CLUSTER_METADATA:
@@ -77,13 +78,25 @@ class Planner:
         if self._cluster is not None and self._cluster.is_deleted(topic):
             text = "its topic was deleted: the cluster's metadata log does not have it"
             return Refusal(Reason(ReasonCode.TOPIC_DELETED, text))
-        disagreement = self._config.policy_disagreement(topic)
-        if disagreement is not None:
-            assert self._cluster is not None
-            another = self._cluster.why_of_another_topic(partition)
-            return Refusal(another or Reason(ReasonCode.SETTINGS_DISAGREE, disagreement))
+        doubt = self._doubt(partition, survey)
+        if doubt is not None:
+            return Refusal(doubt)
         config = self._topic(topic)
         return None if config.is_compacted else Refusal(why_not_compacted(config))
+
+    def _doubt(self, partition: PartitionListing, survey: LogDirSurvey) -> Reason | None:
+        """Say what sets a log aside whatever its policy is; of another topic's log, only that."""
+        missing = why_missing(partition, survey.recorded_ends)
+        disagreement = self._config.policy_disagreement(partition.topic)
+        if missing is None and disagreement is None:
+            return None
+        another = self._cluster.why_of_another_topic(partition) if self._cluster else None
+        if another is not None and another.code is ReasonCode.TOPIC_ID_MISMATCH:
+            return another
+        if missing is not None:
+            return Reason(ReasonCode.LOG_MISSING, missing)
+        assert disagreement is not None
+        return another or Reason(ReasonCode.SETTINGS_DISAGREE, disagreement)
 
     def _unfit(self, partition: PartitionListing, survey: LogDirSurvey) -> Refusal | None:
         key = _key(partition)

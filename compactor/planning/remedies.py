@@ -52,7 +52,7 @@ REMEDIES: Mapping[ReasonCode, Remedy] = {
             "kafka-configs.sh --bootstrap-server HOST:9092 --entity-type topics "
             "--entity-name {topic} --describe",
         ),
-        briefly="correct the file; if it is right: --trust-topic-configs {topic}",
+        briefly="correct the file; if it is right: --trust-topic-configs TOPIC",
     ),
     ReasonCode.NOT_COMPACTED: Remedy(
         "Nothing, if its records may go by age or size alone. If only the latest record of each "
@@ -196,6 +196,12 @@ REMEDIES: Mapping[ReasonCode, Remedy] = {
         "that knows it cleans it.",
         briefly="leave it to a broker that knows it",
     ),
+    ReasonCode.LOG_MISSING: Remedy(
+        "Bring its .log files back from a backup that has them, before a broker starts here. If "
+        "another replica has the records, remove this directory while the broker is stopped, and "
+        "the broker fetches the log again.",
+        briefly="start no broker; bring its .log files back from a backup",
+    ),
     ReasonCode.NULL_KEYS: Remedy(
         "Look at some of them. If they are from before the topic was compacted, and may go: "
         "--drop-null-keys. Otherwise its cleanup.policy may not be what was meant.",
@@ -244,4 +250,4 @@ def remedy_of(code: ReasonCode, place: LogPlace) -> Remedy:
     }
     words, commands, briefly = REMEDIES[code]
     told = tuple(command.format_map(names) for command in commands)
-    return Remedy(words.format_map(names), told, briefly.format_map(names))
+    return Remedy(words.format_map(names), told, briefly)

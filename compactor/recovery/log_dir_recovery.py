@@ -14,13 +14,14 @@ business, as is `__cluster_metadata-0`.
 """
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.config import Config
+from compactor.missing_logs import RecordedEnd, recorded_ends, why_missing_by_names
 from compactor.reason_codes import ReasonCode, reason_code_of, reason_code_of_os
 from compactor.recovery.settling import TEMPORARY, Settlement, settlement
 from compactor.set_aside_memory import SET_ASIDE
@@ -29,6 +30,7 @@ from storage.file_names import INDEX, LOG, SWAP, file_name, offset_of
 from storage.files.files import Files, size_of
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
+from storage.formats.checkpoint import TopicPartition
 from storage.log.log_dir import (
     UNLOADABLE,
     is_of_file,
@@ -122,7 +124,13 @@ def recover_log_dir(
         files.remove(os.path.join(path, name))
     as_kafka = rules is not None and rules.as_kafka
     settle = _loadable if as_kafka else _settle
-    settled = [settle(files, path, topic, partition) for topic, partition in partitions]
+    ends: Mapping[TopicPartition, RecordedEnd] = {}
+    if rules is not None:
+        ends = recorded_ends(path, files)
+    settled = [
+        _without_records(files, path, key, ends.get(key)) or settle(files, path, *key)
+        for key in partitions
+    ]
     threads = ThreadPoolExecutor(LOAD_THREADS)
     logs, is_half_done = [], False
     epoch = _take_mark_away(path, files) if as_kafka and is_clean else None
@@ -168,6 +176,22 @@ def _loading(
     if rules.as_kafka:
         return lambda log: log if log.problem else _load_as_kafka(log, logs, is_clean, files)
     return lambda log: log if log.problem else _load(log, logs)
+
+
+def _without_records(
+    files: Files, log_dir: str, key: TopicPartition, end: RecordedEnd | None
+) -> LogRecovery | None:
+    """A log whose records are gone: its other files stay as they are. None for any other log."""
+    log = LogRecovery(log_dir=log_dir, topic=key[0], partition=key[1])
+    if end is None:
+        return None
+    try:
+        problem = why_missing_by_names(files.list_names(log.path)[1], end)
+    except OSError:
+        return None  # which settling reports
+    if problem is None:
+        return None
+    return replace(log, problem=problem, reason_code=ReasonCode.LOG_MISSING)
 
 
 def _check_end(files: Files, log: LogRecovery) -> LogRecovery:

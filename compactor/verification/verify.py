@@ -15,6 +15,7 @@ from compactor.directory_state import NO_BROKER
 from compactor.exit_codes import UsageError
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
+from compactor.missing_logs import ends_of_empty_logs, why_missing
 from compactor.reason_codes import ReasonCode
 from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
 from compactor.verification.missing_offsets import Gap, check_gaps, gap_behind
@@ -91,7 +92,7 @@ def verify(log_dir: str, only: str | None, progress: ProgressSink) -> Verificati
     if only is not None and not partitions:
         hint = did_you_mean(only, [partition.name for partition in listing.partitions])
         raise UsageError(f"TOPIC-PARTITION {only}: there is no such partition in {log_dir}{hint}")
-    found = Verification()
+    found = Verification(findings=list(_check_missing(listing, partitions)))
     progress.stage(VERIFY_STAGE, sum(len(p.segments) for p in partitions))
     first_dirty_of = _first_dirty_offsets(log_dir)
     end_offsets = {}
@@ -106,6 +107,16 @@ def verify(log_dir: str, only: str | None, progress: ProgressSink) -> Verificati
         found.findings += _check_log_dir(listing)
     found.findings += _check_checkpoints(log_dir, end_offsets, others_too=only is None)
     return found
+
+
+def _check_missing(
+    listing: LogDirListing, partitions: Iterable[PartitionListing]
+) -> Iterator[Finding]:
+    ends = ends_of_empty_logs(listing)
+    for partition in partitions:
+        problem = why_missing(partition, ends)
+        if problem is not None:
+            yield Finding(partition.path, 0, problem, ReasonCode.LOG_MISSING)
 
 
 def _verify_partition(

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from compactor.host.printable import counted, printable, shell_word
+from compactor.missing_logs import START_NO_BROKER
+from compactor.reason_codes import ReasonCode
 from compactor.round_report import CleaningReport, LogReport, LogStatus
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ _TO_CHANGE = {  # by the command of `compactor log` that has changed a log
     "abort": "Next: compactor run; what waited for the transaction can be cleaned.",
     "move": "Next: start the broker.",
 }
+_BRING_BACK = f"{START_NO_BROKER} Bring them back from a backup first."
 _REWRITTEN = (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
 
 
@@ -26,7 +29,9 @@ def next_steps(report: CleaningReport) -> list[str]:
     """Sentences; a command stands on a line of its own, behind blanks."""
     lines = _of_logs(report.logs)
     done = [log for log in report.logs if log.status in _REWRITTEN]
-    if report.dry_run and done:
+    if any(log.reason_code is ReasonCode.LOG_MISSING for log in report.logs):
+        lines.insert(0, _BRING_BACK)
+    elif report.dry_run and done:
         where = "" if report.copies else " Stop the broker first."
         lines.append(f"Next: the same command without --dry-run does it.{where}")
     elif done and not report.copies:  # what becomes of copies is said with them
@@ -48,6 +53,9 @@ def after_plan(logs: int, is_refused: bool) -> list[str]:
 
 def after_recovery(recovered: "Sequence[LogDirRecovery]") -> list[str]:
     """Of a log that was set aside, and where all is as it should be."""
+    found = [log for log_dir in recovered for log in log_dir.logs]
+    if any(log.reason_code is ReasonCode.LOG_MISSING for log in found):
+        return [f"Next: {_BRING_BACK[0].lower()}{_BRING_BACK[1:]}"]
     for log_dir in recovered:
         for log in log_dir.logs:
             if log.problem is not None:
@@ -66,6 +74,8 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
             f"Next: start no broker on {printable(log_dir)}, and keep {printable(compared.before)} "
             "as it is. If the run has kept originals, compactor undo brings the logs back."
         ]
+    if any(finding.reason_code is ReasonCode.LOG_MISSING for finding in found.findings):
+        return [f"Next: {_BRING_BACK[0].lower()}{_BRING_BACK[1:]}"]
     if found.findings:
         return [
             "Next: fetch such a log again from a sound replica (remove it while the broker is "

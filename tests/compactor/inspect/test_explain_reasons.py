@@ -79,6 +79,16 @@ def empty(root: Path) -> Explanation:
     log_dir = build(root)
     for path in (root / "t-0").iterdir():
         path.unlink()
+    for name in (checkpoint.REPLICATION, checkpoint.RECOVERY_POINT):
+        checkpoint.write(str(root / name), {("t", 0): 0})
+    return asked(log_dir)
+
+
+def log_missing(root: Path) -> Explanation:
+    log_dir = build(root)
+    for path in (root / "t-0").glob("*.log"):
+        path.unlink()
+    checkpoint.write(str(root / checkpoint.REPLICATION), {("t", 0): 6})
     return asked(log_dir)
 
 
@@ -209,6 +219,12 @@ CASES: dict[ReasonCode, tuple[Callable[[Path], Explanation], str, str]] = {
     ),
     ReasonCode.NOTHING_NEW: (clean, "cleaned up to offset 4", "Nothing: it is compacted."),
     ReasonCode.EMPTY: (empty, "it has no segment", "Nothing: it is empty."),
+    ReasonCode.LOG_MISSING: (
+        log_missing,
+        "its .log files are gone: replication-offset-checkpoint says that it had records up to "
+        "offset 6",
+        "before a broker starts here",
+    ),
     ReasonCode.LEFT_OUT: (left_out, "among the topics to exclude", "--exclude"),
     ReasonCode.METADATA_LOG: (metadata_log, "the metadata log of KRaft", "Nothing"),
     ReasonCode.TOPIC_DELETED: (deleted_topic, "its topic was deleted", "--no-metadata"),
