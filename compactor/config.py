@@ -249,7 +249,7 @@ def parse_topic_configs(text: str, path: str) -> dict[str, dict[str, Value]]:
         }
     try:
         topics = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         problem = "neither JSON nor what kafka-configs or kafka-topics --describe prints"
         raise ConfigError(f"{path}: {problem}: {error}") from error
     if not isinstance(topics, dict):

@@ -52,7 +52,7 @@ def record_of(line: bytes | str) -> NewRecord:
         found: Any = json.loads(line)
     except UnicodeDecodeError:
         raise ValueError("is not UTF-8") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise ValueError("expected an object with key and value")

@@ -53,10 +53,14 @@ def cleaner_beside(
 def _lines(path: str, script: str) -> list[dict[str, Any] | None]:
     """The lines of a script; None for one that is empty or begins with #."""
     found: list[dict[str, Any] | None] = []
-    for number, line in enumerate(LOCAL.read_bytes(path).decode().splitlines(), 1):
+    try:
+        text = LOCAL.read_bytes(path).decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"SCRIPT {script}, byte {error.start}: not UTF-8") from error
+    for number, line in enumerate(text.splitlines(), 1):
         try:
             value = json.loads(line) if line.strip() and not line.startswith("#") else None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"SCRIPT {script}, line {number}: {error}") from error
         if value is not None and not (isinstance(value, dict) and "op" in value):
             raise UsageError(f'SCRIPT {script}, line {number}: expected an object with an "op"')

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from typing import get_type_hints
 
 from compactor.api.own_places import PROBLEM, log_dir_around
 from compactor.api.premises import Premises
@@ -11,6 +12,7 @@ from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.errors import ConfigError
 from compactor.exit_codes import UsageError
 from compactor.host.version import version
+from compactor.json_types import is_of_type
 from compactor.planning import saved_plan
 from compactor.planning.expected import Expected, expected_document
 from compactor.planning.order import Order
@@ -18,6 +20,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.planning.saved_plan import SavedPlan, reviewed_of
 from storage.files.filesystem import is_directory, read_bytes, replace_file
 
+_NONE = object()  # stands for a rule that the file does not have
 _FILES = {
     "config": "--config",
     "topic_configs": "--topic-configs",
@@ -77,11 +80,13 @@ def read(path: str, log_dirs: Sequence[str], rules: Rules) -> SavedPlan:
 
 def rules_of(saved: SavedPlan, path: str) -> Rules:
     """By what the plan was made, with its clock."""
-    try:
-        order = Order(saved.rules["order"])
-        return Rules(**saved.rules | {"as_of": saved.as_of_ms, "order": order})
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"{path}: is a damaged plan ({error}): plan again") from None
+    types = get_type_hints(Rules)
+    wrong = [name for name in types if not is_of_type(saved.rules.get(name, _NONE), types[name])]
+    wrong += saved.rules.keys() - types.keys()
+    if wrong:
+        raise ConfigError(f"{path}: is a damaged plan (rules: {wrong[0]}): plan again")
+    order = Order(saved.rules["order"])
+    return Rules(**saved.rules | {"as_of": saved.as_of_ms, "order": order})
 
 
 def as_reviewed(premises: Premises, saved: SavedPlan) -> Premises:

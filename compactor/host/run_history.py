@@ -12,6 +12,8 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from compactor.json_types import is_of_type
+
 KEPT_RUNS, KEPT_MS = 50, 90 * 86_400_000
 LEAST_BYTES = 10_000_000  # a smaller run says nothing of speed
 _ASKED_RUNS = 10
@@ -47,9 +49,11 @@ def past_runs(cache: Path, now_ms: int) -> list[PastRun]:
     """The runs that are remembered, oldest first; none where the file cannot be read."""
     try:
         found = json.loads((cache / _FILE).read_text("ascii"))
-        runs = [PastRun(int(at), float(start), float(took), int(n)) for at, start, took, n in found]
-    except (OSError, ValueError, TypeError):
-        return []  # of another version, or none yet: a guess is as good as any
+    except (OSError, ValueError, RecursionError):
+        return []  # none yet: a guess is as good as any
+    if not is_of_type(found, list[tuple[int, float, float, int]]):
+        return []  # of another version
+    runs = [PastRun(*values) for values in found if min(values) >= 0]
     return [run for run in runs if 0 <= now_ms - run.ended_at_ms < KEPT_MS][-KEPT_RUNS:]
 
 

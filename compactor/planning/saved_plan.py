@@ -10,10 +10,11 @@ records; `rules` are those of `compactor.api.Rules` with which it was made.
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple, TypeVar, get_origin
+from typing import Any, NamedTuple, TypeVar
 
 from cleaner_jobs.plan import LogPlan
 from compactor.errors import ConfigError
+from compactor.json_types import is_of_type
 from compactor.planning.round_plan import RoundPlan
 from compactor.retention.log_retention import LogRetention
 from storage.formats.segment import Segment
@@ -127,7 +128,7 @@ def parse(data: bytes, path: str) -> SavedPlan:
     """Raise ConfigError, in words, where it is no plan of this version."""
     try:
         found = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: is no plan that compactor plan --save wrote: {error}") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise ConfigError(f"{path}: is no plan that compactor plan --save wrote")
@@ -150,31 +151,42 @@ def _built(kind: Callable[..., _Value], found: Any, **parts: Callable[[Any], Any
     values = {}
     for field in fields(kind):  # type: ignore[arg-type]
         value = found[field.name]
-        wanted: Any = dict if get_origin(field.type) is dict else field.type
         if field.name in parts:
             value = parts[field.name](value)
-        elif not isinstance(value, wanted):
+        elif not is_of_type(value, field.type):
             raise TypeError(field.name)
         values[field.name] = value
     return kind(**values)
 
 
 def _strings(values: Any) -> tuple[str, ...]:
-    if not all(isinstance(value, str) for value in values):
-        raise TypeError(values)
+    if not is_of_type(values, list[str]) or not values:
+        raise TypeError("log_dirs")
     return tuple(values)
 
 
 def _logs(values: Any) -> tuple[ReviewedLog, ...]:
-    return tuple(_built(ReviewedLog, value, segments=_marks) for value in values)
+    return tuple(_built(ReviewedLog, value, segments=_marks) for value in _objects(values))
 
 
 def _retention(values: Any) -> tuple[ReviewedRetention, ...]:
-    return tuple(_built(ReviewedRetention, value, segments=_marks) for value in values)
+    return tuple(_built(ReviewedRetention, value, segments=_marks) for value in _objects(values))
+
+
+def _objects(values: Any) -> list[dict[str, Any]]:
+    if not is_of_type(values, list[dict[str, Any]]):
+        raise TypeError("logs or retention")
+    found: list[dict[str, Any]] = values
+    return found
 
 
 def _marks(values: Any) -> tuple[SegmentMark, ...]:
-    return tuple(SegmentMark(*map(int, value)) for value in values)
+    if not is_of_type(values, list[tuple[int, int, int, int]]):
+        raise TypeError("segments")
+    marks = tuple(SegmentMark(*value) for value in values)
+    if any(mark.base_offset < 0 for mark in marks):
+        raise ValueError("segments")
+    return marks
 
 
 def _mark(segment: Segment) -> SegmentMark:

@@ -1,9 +1,12 @@
 """What a script sets for all its logs: the time, the broker's settings, what follows an append."""
 
-from compactor.replay.script_values import Line
+import re
+
+from compactor.replay.script_values import Line, ScriptError
 from storage.log.engine.producer_manager import ProducerSettings
 from storage.log.engine.scheduler import ManualScheduler
 
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 FIRST_CLOCK_MS = 1_700_000_000_000
 CONFIGURING = ("broker", "clock", "settings")
 
@@ -21,12 +24,29 @@ class ScriptClock:
         """Do one of the lines of CONFIGURING."""
         if op == "broker":
             settings, expiration = self.producer_settings, "producer.id.expiration.ms"
-            settings.expiration_ms = line.get(expiration, settings.expiration_ms)
-            verifies = line.get("transaction.partition.verification.enable")
-            if verifies is not None:
-                settings.verifies_transactions = verifies
+            settings.expiration_ms = _number(line, expiration, settings.expiration_ms)
+            verification = "transaction.partition.verification.enable"
+            if line.get(verification) is not None:
+                settings.verifies_transactions = _truth(line, verification)
         elif op == "clock":
-            self.now_ms = line.get("ms", self.now_ms + line.get("advance", 0))
+            self.now_ms = _number(line, "ms", self.now_ms + _number(line, "advance", 0))
             self.scheduler.tick()
         else:
             self.follows_end = line.get("follow_high_watermark", self.follows_end)
+
+
+def _number(line: Line, name: str, default: int) -> int:
+    """A whole number, or the text of one, which Kafka's settings are."""
+    value = line.get(name, default)
+    text = value.strip() if isinstance(value, str) else str(value)
+    if isinstance(value, bool) or not _WHOLE.fullmatch(text):
+        raise ScriptError(f"{name}: {value!r} is no whole number")
+    return int(text)
+
+
+def _truth(line: Line, name: str) -> bool:
+    """True or false, or the text of one."""
+    text = str(line[name]).strip().lower()
+    if text not in ("true", "false"):
+        raise ScriptError(f"{name}: {line[name]!r} is neither true nor false")
+    return text == "true"

@@ -54,7 +54,14 @@ def read_run_report(path: str) -> CleaningClock:
         return _from_document(document)
     except OSError as error:
         raise UsageError(f"--run-report {path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise UsageError(f"--run-report {path}: is not a report of compactor run") from error
 
 

@@ -107,7 +107,7 @@ def _text(data: bytes) -> Any:
 def _json(data: bytes) -> Any:
     try:
         return json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _text(data)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from compactor.errors import ConfigError
 from compactor.exit_codes import ExitCode
+from compactor.json_types import is_of_type
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import REPORT_SCHEMA_VERSION
 from storage.files.files import Files
@@ -37,6 +38,19 @@ _OF_EACH = (
     "error",
     "totals",
 )
+_TYPES: Mapping[str, Any] = {  # of what is used
+    **dict.fromkeys(("command", "status", "reason_code", "run_id", "host"), str),
+    "exit_code": int,
+    **dict.fromkeys(("changed", "dry_run"), bool | None),
+    **dict.fromkeys(("started_at", "error"), str | None),
+    "seconds": float | None,
+    "totals": dict[str, Any] | None,
+}
+_TYPES_OF_TOTALS: Mapping[str, Any] = {
+    "logs": dict[str, int],
+    "bytes_before": int,
+    "bytes_after": int,
+}
 
 Document = Mapping[str, Any]
 
@@ -89,8 +103,17 @@ def _read(path: str, files: Files) -> Document:
     if found["schema_version"] != REPORT_SCHEMA_VERSION:
         version = found["schema_version"]
         raise ConfigError(f"{path}: schema_version {version!r:.20}, not {REPORT_SCHEMA_VERSION}")
-    if found["exit_code"] not in _WORST_FIRST:
+    if not is_of_type(found["exit_code"], int) or found["exit_code"] not in _WORST_FIRST:
         raise ConfigError(f"{path}: exit_code {found['exit_code']!r:.20} is none of this tool")
+    for name, type_ in _TYPES.items():
+        if not is_of_type(found.get(name), type_):
+            raise ConfigError(f"{path}: {name} is {found[name]!r:.40}, so it is no report")
+    totals = found.get("totals") or {}
+    for name in totals.keys() & _TYPES_OF_TOTALS.keys():
+        if not is_of_type(totals[name], _TYPES_OF_TOTALS[name]):
+            raise ConfigError(f"{path}: {name} is {totals[name]!r:.40}, so it is no report")
+    if ("bytes_before" in totals) != ("bytes_after" in totals):
+        raise ConfigError(f"{path}: has bytes_before or bytes_after alone, so it is no report")
     return found
 
 

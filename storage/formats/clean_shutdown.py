@@ -20,7 +20,7 @@ def decode(data: bytes) -> int | None:
     """Give the broker epoch; None where there is none to read, which Kafka does not mind either."""
     try:
         fields = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     epoch = fields.get("brokerEpoch") if isinstance(fields, dict) else None
     return epoch if isinstance(epoch, int) and epoch != NO_BROKER_EPOCH else None

@@ -50,6 +50,13 @@ def test_the_example_of_the_oracle(tmp_path: Path, capsys: pytest.CaptureFixture
         ("[]", 2, 'expected an object with an "op"'),
         ('{"op":"open"}\n{"op":"fly"}', 1, "there is no operation 'fly'"),
         ('{"op":"open"}\n{"op":"read","offset":"middle"}', 1, "'middle' is no offset"),
+        ('{"op":"broker","producer.id.expiration.ms":"x"}', 1, "'x' is no whole number"),
+        ('{"op":"clock","ms":[]}', 1, "[] is no whole number"),
+        (
+            '{"op":"broker","transaction.partition.verification.enable":"no"}',
+            1,
+            "'no' is neither true nor false",
+        ),
     ],
 )
 def test_what_is_no_script_ends_with_a_word_about_it(
@@ -94,3 +101,23 @@ def test_the_files_of_an_open_log_are_told_as_kafka_has_them(
             told.append(replayed(LOCAL, str(tmp_path / str(with_kernels)), lines))
     assert any(file["name"].endswith(".index") for file in told[0][-1]["result"])
     assert told[1] == told[0]
+
+
+def test_settings_of_a_broker_may_be_text_as_kafkas_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A transaction that nobody verified is taken, and a producer is forgotten after 200 ms."""
+    path = tmp_path / "script.jsonl"
+    path.write_text(
+        '{"op":"broker","transaction.partition.verification.enable":" FALSE",'
+        '"producer.id.expiration.ms":"200"}\n{"op":"open"}\n'
+        '{"op":"append","records":[{"k":"a","v":"a"}],"pid":5,"epoch":0,"seq":0,"txn":true}\n'
+        '{"op":"append","records":[{"k":"a","v":"a"}],"pid":6,"epoch":0,"seq":0}\n'
+        '{"op":"clock","advance":1000000}\n'
+        '{"op":"close"}\n{"op":"open","clean":true}\n'
+    )
+    assert main(["log", "replay", str(path), str(tmp_path / "log")]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert lines[2]["result"]["first_offset"] == 0
+    assert len(lines[3]["state"]["producers"]) == 2
+    assert [line for line in map(str, lines[-1]["state"]["producers"]) if "6" in line] == []
