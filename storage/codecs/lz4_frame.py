@@ -4,8 +4,9 @@ magic uint32 LE | FLG | BD | content size uint64 LE, if flagged | HC | blocks | 
 block: length uint32 LE, bit 31 set where stored as it is | data | xxHash32, if flagged
 
 Kafka restricts the format: version 1, independent blocks, no dictionary. It verifies the header's
-and the blocks' checksums, but neither the content size nor the content checksum, and ignores
-whatever follows the end mark. Source: Kafka, Lz4BlockInputStream, Lz4BlockOutputStream.
+and the blocks' checksums, but neither the content size nor the content checksum, which has to be
+there where it is flagged, and ignores whatever follows.
+Source: Kafka, Lz4BlockInputStream, Lz4BlockOutputStream.
 """
 
 import struct
@@ -37,6 +38,7 @@ _VERSION_BITS, _VERSION = 0xC0, 0x40
 _INDEPENDENT_BLOCKS = 0x20
 _BLOCK_CHECKSUM = 0x10
 _CONTENT_SIZE = 0x08
+_CONTENT_CHECKSUM = 0x04
 _RESERVED_FLG, _RESERVED_BD = 0x03, 0x8F  # bit 0 of FLG is "dictionary", which Kafka has not
 _BLOCK_BYTES_OF_CODE = {4: 65536, 5: 262144, 6: 1048576, 7: 4194304}
 
@@ -87,17 +89,19 @@ def decompress_frame_into(data: Bytes, room: memoryview) -> int | None:
     """
     view = memoryview(data)
     if view[:7] == KAFKA_HEADER:
-        start, max_block_bytes, has_checksum = 7, _KAFKA_BLOCK_BYTES, False
+        start, max_block_bytes, has_checksum, behind_bytes = 7, _KAFKA_BLOCK_BYTES, False, 0
     else:
-        start, max_block_bytes, has_checksum = _read_header(view)
+        start, max_block_bytes, has_checksum, behind_bytes = _read_header(view)
     end = 0
     while True:
         if start + 4 > len(view):
             raise Lz4FrameError("the end mark is missing")
         (length,) = _LENGTH.unpack_from(view, start)
-        if length == 0:
-            return end
         start += 4
+        if length == 0:
+            if start + behind_bytes > len(view):
+                raise Lz4FrameError("the content checksum is cut short")
+            return end
         size = length & ~_STORED
         stop = start + size
         if size > max_block_bytes or stop + _CHECKSUM_BYTES * has_checksum > len(view):
@@ -117,8 +121,9 @@ def decompress_frame_into(data: Bytes, room: memoryview) -> int | None:
         start = stop
 
 
-def _read_header(view: memoryview) -> tuple[int, int, bool]:
-    """Return where the first block starts, how large one can be, and if each has a checksum."""
+def _read_header(view: memoryview) -> tuple[int, int, bool, int]:
+    """Return where the first block starts, how large one can be, if each has a checksum, and how
+    many bytes there are behind the end mark at least."""
     if view[:4] != _MAGIC or len(view) < 7:
         raise Lz4FrameError("not a frame: the magic number is missing or the header is cut short")
     flags, block_descriptor = view[4], view[5]
@@ -139,7 +144,8 @@ def _read_header(view: memoryview) -> tuple[int, int, bool]:
     expected = xxhash.xxh32_intdigest(view[4:checksum_at]) >> 8 & 0xFF
     if view[checksum_at] != expected:
         raise Lz4FrameError(f"header checksum {view[checksum_at]:#x}, expected {expected:#x}")
-    return checksum_at + 1, max_block_bytes, bool(flags & _BLOCK_CHECKSUM)
+    behind_bytes = _CHECKSUM_BYTES if flags & _CONTENT_CHECKSUM else 0
+    return checksum_at + 1, max_block_bytes, bool(flags & _BLOCK_CHECKSUM), behind_bytes
 
 
 def with_header_checksum(data: Bytes) -> bytes:

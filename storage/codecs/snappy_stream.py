@@ -4,6 +4,7 @@ magic 82 "SNAPPY" 00 | version int32 = 1 | compatible version int32 = 1 | blocks
 block: length int32 of the compressed bytes | raw snappy block of at most 32 KiB of content
 
 A header may come again between blocks, where streams were joined; the versions are not enforced.
+One to three bytes behind the last block are ignored.
 Source: xerial snappy-java, SnappyOutputStream, SnappyInputStream.
 """
 
@@ -74,9 +75,7 @@ def _stream_into(view: memoryview, out: "ByteArray", at: int) -> int | None:
     end, start = at, len(_HEADER)
     if start > len(view):
         raise SnappyStreamError("the stream header is cut short")
-    while start < len(view):
-        if start + 4 > len(view):
-            raise SnappyStreamError("a block length is cut short")
+    while start + _LENGTH.size <= len(view):
         (length,) = _LENGTH.unpack_from(view, start)
         if length == _MAGIC_START:  # the header of a stream joined to the one before
             start += len(_HEADER)

@@ -68,6 +68,8 @@ def test_lz4_large_blocks_are_read() -> None:
         (lz4_frame(0x60, 0x30, [b"a"]), "block size code 3"),
         (lz4_frame(0x60, 0x40, [bytes(65537)]), "a block of 65537 bytes"),
         (lz4_frame(0x60, 0x40, [b"a"], tail=b""), "end mark is missing"),
+        (lz4_frame(0x64, 0x40, [b"a"]), "content checksum is cut short"),
+        (lz4_frame(0x7C, 0x70, [b"a"], tail=bytes(7)), "content checksum is cut short"),
         (
             lz4_frame(0x60, 0x40, [b"a"]).replace(b"\x60\x40\x82", b"\x60\x40\x1a"),
             "header checksum",

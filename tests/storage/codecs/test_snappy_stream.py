@@ -32,6 +32,14 @@ def test_snappy_without_the_xerial_frame() -> None:
     assert decompress(Codec.SNAPPY, bytes(cramjam.snappy.compress_raw(data)), "", 0) == data
 
 
+@pytest.mark.parametrize("tail", [b"\0", b"\0\0", b"\xff\xff\xff"])
+def test_too_few_bytes_for_another_block_end_a_stream(tail: bytes) -> None:
+    """As SnappyInputStream.hasNextChunk; four bytes are a length again (F-8.3)."""
+    assert decompress(Codec.SNAPPY, compress(Codec.SNAPPY, b"ab") + tail, "", 0) == b"ab"
+    with pytest.raises(CorruptFileError, match="a block of -1 bytes"):
+        decompress(Codec.SNAPPY, compress(Codec.SNAPPY, b"ab") + bytes.fromhex("ffffffff"), "", 0)
+
+
 def test_snappy_streams_joined() -> None:
     joined = compress(Codec.SNAPPY, b"ab") + compress(Codec.SNAPPY, b"cd")
     assert decompress(Codec.SNAPPY, joined, "", 0) == b"abcd"
