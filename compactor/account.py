@@ -28,6 +28,7 @@ class Account:
     as_of_ms: int | None = None  # the time taken as now; None: not asked for yet, or never
     config: "Config | None" = None  # None: not read yet, or never
     topics: set[str] = field(default_factory=set)  # whose settings count
+    notices: list[str] = field(default_factory=list)  # that every command shows
     is_changed: bool = False  # something in the log directories or in kept originals, or may be
     began: float = field(default_factory=time.monotonic)
     has_run: bool = False  # a round has taken the id

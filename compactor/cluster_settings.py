@@ -19,6 +19,7 @@ from compactor.topic_config import DELETE, MAX_INT, Setting, check_value
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.formats import java_properties, meta_properties
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA, decode_uuid, encode_uuid
 from storage.formats.partition_metadata import read as read_partition_metadata
@@ -54,6 +55,8 @@ class ClusterSettings:
     metadata: ClusterMetadata | None  # None: of a broker with ZooKeeper, or ignored
     node_id: int | None  # of the broker whose log directories these are
     layers: tuple[Layer, ...]  # of all topics; the later counts
+    doubt: str | None = None  # why the metadata log does not prove what the policy of a topic is
+    notices: tuple[str, ...] = ()  # how far the metadata log was read, if not to its end
     producer_id_expiration_ms: int = EXPIRATION_MS
 
     def topic_layer(self, topic: str) -> Layer:
@@ -63,14 +66,16 @@ class ClusterSettings:
 
     def is_deleted(self, topic: str) -> bool:
         """Say whether the cluster is known to have no such topic."""
-        return self.metadata is not None and topic not in self.metadata.topics
+        if self.metadata is None or self.doubt is not None:
+            return False
+        return topic not in self.metadata.topics
 
     def why_of_another_topic(self, partition: PartitionListing) -> Reason | None:
         """Say why a log is not that of the topic that has its name today; None if it is.
 
         Raise CorruptFileError where the log's own note of its topic is damaged.
         """
-        if self.metadata is None:
+        if self.metadata is None or partition.topic not in self.metadata.topics:
             return None
         today = self.metadata.topics[partition.topic].topic_id
         try:
@@ -83,6 +88,8 @@ class ClusterSettings:
             )
         if found == today:
             return None
+        if self.doubt is not None:
+            return Reason(ReasonCode.METADATA_DAMAGED, self.doubt)
         ids = f"{encode_uuid(found)}, and that of today's {encode_uuid(today)}"
         return Reason(
             ReasonCode.TOPIC_ID_MISMATCH,
@@ -101,6 +108,7 @@ def read_cluster_settings(
     path = None if source.is_ignored else _metadata_dir(log_dirs, source.metadata, files)
     metadata = None if path is None else read_cluster_metadata(path, files)
     identity = _identity(log_dirs, files)
+    doubt, notices = _doubt_of(metadata, log_dirs, files)
     node_id = identity.node_id if identity else None
     sources: list[tuple[str, Mapping[str, str]]] = []
     if source.server_properties is not None:
@@ -117,8 +125,43 @@ def read_cluster_settings(
         metadata=metadata,
         node_id=node_id,
         layers=(*kafkas, *layers_of(sources)),
+        doubt=doubt,
+        notices=notices,
         producer_id_expiration_ms=_producer_id_expiration_ms(sources),
     )
+
+
+def _doubt_of(
+    metadata: ClusterMetadata | None, log_dirs: Sequence[str], files: Files
+) -> tuple[str | None, tuple[str, ...]]:
+    """Say why a metadata log proves no policy (None: it does), and what people should know of it.
+
+    A file that ends inside of its last batch is what a running or a killed broker leaves. After a
+    clean shutdown there is no such end, and no other damage is ever a broker's.
+    """
+    if metadata is None or metadata.unread is None:
+        return None, ()
+    read = f"the metadata log is read up to offset {metadata.end_offset}: {metadata.unread}"
+    is_clean = _stopped_cleanly(metadata.path, log_dirs, files)
+    if metadata.is_torn and not is_clean:
+        return None, (f"{read}. A running or killed broker leaves such an end",)
+    after = ", after a clean shutdown" if metadata.is_torn else ""
+    doubt = f"its settings may have changed in what cannot be read: {read}{after}"
+    return doubt, (f"{read}{after}. Logs whose cleanup.policy only it has are set aside",)
+
+
+def _stopped_cleanly(path: str, log_dirs: Sequence[str], files: Files) -> bool:
+    """Say whether the node that wrote a metadata log stopped cleanly.
+
+    The marks are in its log directories; a metadata.log.dir of its own has none.
+    """
+    home = os.path.dirname(os.path.abspath(path))
+    of_home, of_logs = _identity([home], files), _identity(log_dirs, files)
+    is_same_node = (
+        of_home is not None and of_logs is not None and of_home.node_id == of_logs.node_id
+    )
+    places = (home, *log_dirs) if is_same_node else (home,)
+    return any(files.exists(os.path.join(place, CLEAN_SHUTDOWN)) for place in places)
 
 
 def registered_log_dirs(cluster: ClusterSettings | None) -> tuple[UUID, ...]:

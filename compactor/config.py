@@ -80,6 +80,14 @@ class Config:
                 policy_source = place
         return topic_config(values, policy_source, f"topic {name}")
 
+    def why_policy_is_unproven(self, topic: str) -> str | None:
+        """Say why the metadata log does not prove a policy that only it has; None: it is known."""
+        doubt = None if self.cluster is None else self.cluster.doubt
+        if doubt is None:
+            return None
+        by_name = {"--topic-configs", "--set", *(pattern.place for pattern in self.patterns)}
+        return None if self.topic(topic).policy_source in by_name else doubt
+
     def values(self, name: str) -> dict[str, Value]:
         """Give what the layers say of one topic, by Kafka's names; nothing for a default."""
         return {key: value for _, layer in self.layers(name) for key, value in layer.items()}

@@ -94,6 +94,10 @@ class ReasonCode(StrEnum):
     NULL_KEYS = "null-keys", "Most records to be removed have no key: --drop-null-keys."
     SET_ASIDE = "set-aside", "An earlier run or a recovery set it aside, and it has not changed."
     LOG_DIR_DAMAGED = "log-dir-damaged", "A checkpoint of its log directory is damaged."
+    METADATA_DAMAGED = (
+        "metadata-damaged",
+        "The cluster's metadata log is damaged, and only it has its topic's cleanup.policy.",
+    )
     UNREADABLE = "unreadable", "A file of it cannot be read, or it cannot be listed."
     NOT_FINISHED = "not-finished", "It is cleaned, but its checkpoint or its retention failed."
 

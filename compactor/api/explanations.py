@@ -30,7 +30,7 @@ def explain(
     remembered = RememberedLogs(paths, files=premises.files)
     plan = plan_of(premises, remembered.problems, with_files=False)
     found = explaining.explain(plan, topic_partition, premises.config)
-    return found._replace(warnings=tuple(remembered.warnings))
+    return found._replace(warnings=(*premises.warnings, *remembered.warnings))
 
 
 def _of_its_broker(premises: Premises, topic_partition: str) -> Premises:

@@ -83,7 +83,7 @@ def inspect(
         logs=tuple(found),
         as_of_ms=premises.as_of_ms,
         seconds=time.monotonic() - began,
-        warnings=tuple(remembered.warnings),
+        warnings=(*premises.warnings, *remembered.warnings),
     )
 
 

@@ -90,12 +90,15 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
     config = configs[0]
     started_at_ms = account.current().started_at_ms
     time_ms = started_at_ms if rules.as_of is None else as_of_ms(str(rules.as_of))
+    notices = tuple(notice for each in clusters if each for notice in each.notices)
+    account.current().notices += notices
     account.current().config, account.current().as_of_ms = config, time_ms
     return Premises(
         config=config,
         started_at_ms=started_at_ms,
         as_of_ms=time_ms,
         is_as_of_given=rules.as_of is not None,
+        warnings=notices,
         of_brokers=tuple(map(OfBroker, brokers, configs)),
     )
 
@@ -135,7 +138,7 @@ def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -
     warnings = [doubt] if doubt is not None else []
     configs = [each.config for each in premises.of_brokers]
     warnings += [*unmatched(premises.config, topics), *disagreements(configs, topics)]
-    return premises._replace(warnings=tuple(warnings))
+    return premises._replace(warnings=(*premises.warnings, *warnings))
 
 
 def require_known_log_dirs(rules: Rules, premises: Premises) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from compactor import account, api
 from compactor.account import Account
 from compactor.command_line import arguments
+from compactor.command_line.console import show_warnings
 from compactor.command_line.interrupts import SignalNotes
 from compactor.command_line.report_file import report_file, write_report
 from compactor.command_line.requests import Format, Request, Result
@@ -63,6 +64,8 @@ def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _End
         if _is_unforeseen(cause) and not request.debug:
             log_line("--debug shows where this comes from", Level.ERROR)
         result = Result(summary(request.command, code, line, reason_code_of_error(cause)))
+    shown = () if result is None else result.document.get("warnings", ())
+    show_warnings([notice for notice in known.notices if notice not in shown])
     if result is None:
         return _Ended(ExitCode.OK)
     document = with_ending(result.document, known)

@@ -43,6 +43,7 @@ _STANDINGS = {
     ReasonCode.FOREIGN_FILE: Standing.SET_ASIDE,
     ReasonCode.LOG_DIR_DAMAGED: Standing.SET_ASIDE,
     ReasonCode.DAMAGED: Standing.SET_ASIDE,
+    ReasonCode.METADATA_DAMAGED: Standing.SET_ASIDE,
     ReasonCode.UNREADABLE: Standing.SET_ASIDE,
     ReasonCode.SEGMENT_TOO_LARGE: Standing.SET_ASIDE,
     ReasonCode.LOG_MISSING: Standing.SET_ASIDE,

@@ -75,6 +75,9 @@ class Planner:
         if exclude is not None and exclude.fullmatch(topic):
             text = f"left out: among the topics to exclude, {exclude.pattern!r}"
             return Refusal(Reason(ReasonCode.LEFT_OUT, text))
+        unproven = self._config.why_policy_is_unproven(topic)
+        if unproven is not None:
+            return Refusal(Reason(ReasonCode.METADATA_DAMAGED, unproven))
         if self._cluster is not None and self._cluster.is_deleted(topic):
             text = "its topic was deleted: the cluster's metadata log does not have it"
             return Refusal(Reason(ReasonCode.TOPIC_DELETED, text))

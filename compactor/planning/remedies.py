@@ -181,6 +181,16 @@ REMEDIES: Mapping[ReasonCode, Remedy] = {
         (_VERIFY,),
         briefly="compactor verify says what is wrong; fetch it again from a sound replica",
     ),
+    ReasonCode.METADATA_DAMAGED: Remedy(
+        "Name a sound metadata log of the same cluster, as another controller or broker has it: "
+        "--metadata DIR. Or say what the topic's settings are: --topic-configs FILE takes what "
+        "this prints:",
+        (
+            "kafka-configs.sh --bootstrap-server HOST:9092 --entity-type topics --describe --all "
+            "> configs.txt",
+        ),
+        briefly="name a sound metadata log (--metadata DIR), or --topic-configs FILE",
+    ),
     ReasonCode.UNREADABLE: Remedy(
         "Put the directory itself where a link stands. Otherwise work as the broker's user (sudo "
         "-u kafka), or look at the disk (dmesg). If a broker or another run is at work there, ask "

@@ -3,7 +3,8 @@
 Every KRaft broker keeps the log as `__cluster_metadata-0` in its metadata log directory: segments
 as in any log, and snapshots (`OFFSET-EPOCH.checkpoint`) that stand for all below their offset. What
 counts is the newest snapshot and the records from its offset on. A broker may be writing meanwhile:
-a batch that is not all there yet ends the reading, as it does where a broker was killed.
+a batch that is not all there yet ends the reading, as it does where a broker was killed. So does
+other damage to the last batch, but that is no broker's doing: `is_torn` tells the two apart.
 
 What a broker's disk holds may be a little behind its cluster, and may end with records that the
 cluster never agreed on: which those are is not on disk.
@@ -22,11 +23,19 @@ from storage.file_names import LOG, OFFSET_DIGITS, is_offset
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import metadata_records as records
+from storage.formats.batch_header import (
+    CHECKED_AT,
+    CRC_AT,
+    LENGTH_AT,
+    LOG_OVERHEAD_BYTES,
+    MAGIC_AT,
+)
 from storage.formats.control_record import ControlType, decode_type
 from storage.formats.metadata_records import MetadataRecord
 from storage.formats.record import MalformedRecordError, Record
 from storage.formats.record_batch import BatchHeader, decode_records
 from storage.formats.varint import Bytes
+from storage.kernels.crc32c import crc32c
 from storage.log.segment_reader import read_batches
 from storage.log.sound_batches import first_sound_batch
 
@@ -56,6 +65,7 @@ class ClusterMetadata(NamedTuple):
     broker_configs: Mapping[str, Mapping[str, str]]  # by broker id as text; CLUSTER_DEFAULT
     broker_log_dirs: Mapping[int, tuple[UUID, ...]]  # registered directories; empty: not told
     unread: str | None  # why the log was not read to the end of its file
+    is_torn: bool = False  # what is unread is the beginning of a batch, as of one being written
 
 
 def read_cluster_metadata(path: str, files: Files = LOCAL) -> ClusterMetadata:
@@ -84,15 +94,18 @@ def _read(path: str, files: Files) -> ClusterMetadata:
         newest = max(snapshots, key=lambda found: (int(found[1]), int(found[2])))
         end = int(newest[1])
         _apply_snapshot(image, os.path.join(path, newest[0]), files)
-    unread = None
+    unread, is_torn = None, False
     for base, following in zip(bases, [*bases[1:], None], strict=False):
         if following is not None and following <= end:
             continue
         if base > end:
             problem = f"begins at offset {base}, and nothing tells of {end} to {base - 1}"
             raise CorruptFileError(_log_path(path, base), 0, problem)
-        end, unread = _apply_segment(image, _log_path(path, base), end, following is None, files)
-    return image.frozen(path, end, unread)
+        log_path = _log_path(path, base)
+        end, damage = _apply_segment(image, log_path, end, following is None, files)
+        if damage is not None:
+            unread, is_torn = str(damage), _is_torn(log_path, damage.position, end, files)
+    return image.frozen(path, end)._replace(unread=unread, is_torn=is_torn)
 
 
 def _log_path(path: str, base: int) -> str:
@@ -121,7 +134,7 @@ def _ends_snapshot(batch: Bytes, header: BatchHeader, path: str, position: int) 
 
 def _apply_segment(
     image: "_Image", path: str, start: int, is_last: bool, files: Files
-) -> tuple[int, str | None]:
+) -> tuple[int, CorruptFileError | UnsupportedFormatError | None]:
     """Apply the records from an offset on. Return the offset after them, and why no more are read.
 
     Where a broker that starts would cut the last segment off, the reading ends; but not where
@@ -135,13 +148,32 @@ def _apply_segment(
             base = int(os.path.basename(path)[:OFFSET_DIGITS])
             if not is_last or first_sound_batch(path, error.position + 1, base, files) is not None:
                 raise
-            return end, str(error)
+            return end, error
         if found is None:
             return end, None
         position, header, batch = found
         if header.next_offset > end and not header.is_control:  # those are of the quorum's own
             _apply_batch(image, batch, header, path, position, start)
         end = max(end, header.next_offset)
+
+
+def _is_torn(path: str, position: int, offset: int, files: Files) -> bool:
+    """Say whether a file ends inside of a batch with this base offset that begins at a position.
+
+    It does not if its checksum fits what is there: then the damage is in the length of the batch.
+    """
+    with files.open(path) as log:
+        rest = log.read(position, log.entry.size_bytes - position)
+    head = offset.to_bytes(LENGTH_AT, "big")
+    if rest[:LENGTH_AT] != head[: len(rest)]:
+        return False
+    if len(rest) < LOG_OVERHEAD_BYTES:
+        return True
+    length = int.from_bytes(rest[LENGTH_AT:LOG_OVERHEAD_BYTES], "big", signed=True)
+    is_whole = len(rest) > MAGIC_AT and rest[CRC_AT:CHECKED_AT] == crc32c(
+        memoryview(rest)[CHECKED_AT:]
+    ).to_bytes(4, "big")
+    return length + LOG_OVERHEAD_BYTES > len(rest) and not is_whole
 
 
 def _apply_batch(
@@ -227,7 +259,7 @@ class _Image:
             self.ids.pop(name, None)
             self.configs.pop((TOPIC, name), None)
 
-    def frozen(self, path: str, end_offset: int, unread: str | None) -> ClusterMetadata:
+    def frozen(self, path: str, end_offset: int) -> ClusterMetadata:
         topics = {
             name: TopicImage(
                 topic_id, self.replicas.get(topic_id, {}), self.directories.get(topic_id, {})
@@ -241,7 +273,7 @@ class _Image:
             topic_configs=self._of_type(TOPIC),
             broker_configs=self._of_type(BROKER),
             broker_log_dirs=self.brokers,
-            unread=unread,
+            unread=None,
         )
 
     def _of_type(self, resource_type: int) -> dict[str, Mapping[str, str]]:

@@ -15,6 +15,7 @@ from compactor.cluster_settings import (
     read_cluster_settings,
     require_all_log_dirs,
 )
+from compactor.command_line.cli import main
 from compactor.config import Config, load_config
 from compactor.errors import ConfigError, RefusedError
 from compactor.exit_codes import UsageError
@@ -22,6 +23,7 @@ from compactor.topic_config import Value
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 from storage.formats import meta_properties, partition_metadata
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PartitionMetadata, encode_uuid
 from storage.log.cluster_metadata import METADATA_DIR
@@ -362,6 +364,112 @@ def test_a_damaged_metadata_log_stops_everything(tmp_path: Path) -> None:
         api.plan([str(data)])
     with pytest.raises(CorruptFileError):
         api.configs(str(data))
+
+
+READ_TO_2 = "the metadata log is read up to offset 2: "
+TO_DELETE = batches(2, config("cleanup.policy", "delete"))
+ONE_BIT_FLIPPED = TO_DELETE[:-2] + bytes([TO_DELETE[-2] ^ 1]) + TO_DELETE[-1:]
+
+
+def damaged_cluster(tmp_path: Path, last_batch: bytes, is_clean: bool) -> Path:
+    """The broker's metadata log says compact, and delete in a last batch that is not whole."""
+    data = cluster(tmp_path, topic("t", A), POLICY)
+    log(data / METADATA_DIR, 0, batches(0, topic("t", A), POLICY) + last_batch)
+    (data / CLEAN_SHUTDOWN).unlink(missing_ok=True)
+    if is_clean:
+        (data / CLEAN_SHUTDOWN).write_text('{"version":0,"brokerEpoch":1}')
+    return data
+
+
+def looked_at(data: Path, **rules: Any) -> tuple[str | None, bool]:
+    """The reason code of t-0 (None: it is cleaned), and whether a warning says how much is read."""
+    found = api.plan([str(data)], api.Rules(as_of=NOW_MS, any_clock=True, **rules))
+    left = [each for each in found.round_plan.not_cleaned if each.topic == "t"]
+    says = any(each.startswith(READ_TO_2) for each in found.warnings)
+    return (left[0].reason_code if left else None), says
+
+
+@pytest.mark.parametrize(
+    ("last_batch", "is_clean", "code"),
+    [
+        (b"", True, None),
+        (TO_DELETE[:-1], False, None),  # as of a broker that runs or was killed
+        (TO_DELETE[:-1], True, "metadata-damaged"),
+        (ONE_BIT_FLIPPED, True, "metadata-damaged"),
+        (ONE_BIT_FLIPPED, False, "metadata-damaged"),
+        (bytes(100), False, "metadata-damaged"),
+    ],
+    ids=["whole", "torn", "torn-clean", "flipped-clean", "flipped", "zeros"],
+)
+def test_a_damaged_end_of_the_metadata_log_decides_no_removal(
+    tmp_path: Path, last_batch: bytes, is_clean: bool, code: str | None
+) -> None:
+    data = damaged_cluster(tmp_path, last_batch, is_clean)
+    assert looked_at(data) == (code, last_batch != b"")
+    plan = api.plan([str(data)], api.Rules(as_of=NOW_MS, any_clock=True)).round_plan
+    left = [each.status.value for each in plan.not_cleaned if each.topic == "t"]
+    assert left == ["set-aside"] * (code is not None)
+
+
+def test_what_another_source_says_of_the_topic_is_enough_where_metadata_is_damaged(
+    tmp_path: Path,
+) -> None:
+    data = damaged_cluster(tmp_path, ONE_BIT_FLIPPED, is_clean=True)
+    pattern = tmp_path / "c.toml"
+    pattern.write_text('[[topics]]\nmatch = "t"\n"cleanup.policy" = "compact"\n')
+    by_default = tmp_path / "d.toml"
+    by_default.write_text('[defaults]\n"cleanup.policy" = "compact"\n')
+    assert looked_at(data, topic_configs={"t": COMPACT_EVERYTHING}) == (None, True)
+    assert looked_at(data, settings=COMPACT_EVERYTHING, include="t") == (None, True)
+    assert looked_at(data, config=str(pattern)) == (None, True)
+    assert looked_at(data, topic_configs={"t": {"segment.bytes": "9"}})[0] == "metadata-damaged"
+    assert looked_at(data, topic_configs={"o": COMPACT_EVERYTHING})[0] == "metadata-damaged"
+    assert looked_at(data, config=str(by_default))[0] == "metadata-damaged"
+    assert looked_at(data, no_metadata=True) == ("unknown-policy", False)
+    assert looked_at(data, exclude="t")[0] == "left-out"
+
+
+def test_every_command_says_how_far_the_metadata_log_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once, as a warning on standard error or in the table."""
+    data = str(damaged_cluster(tmp_path, TO_DELETE[:-1], is_clean=False))
+    log_of_t = [data, "t-0", "--any-clock"]
+    commands = [
+        *(["configs", data], ["plan", data], ["explain", *log_of_t], ["run", "--dry-run", data]),
+        *(["log", "offsets", data, "t-0"], ["log", "read", data, "t-0"]),
+    ]
+    for words in commands:
+        main(words)
+        captured = capsys.readouterr()
+        shown = " ".join((captured.out + captured.err).split())
+        said = "warning: " + READ_TO_2
+        assert shown.lower().count(said) == 1, words
+
+
+def test_a_damaged_metadata_log_proves_no_topic_deleted(tmp_path: Path) -> None:
+    """Nor created anew: the creation of this one may be in what cannot be read."""
+    compact = {"t": COMPACT_EVERYTHING}
+    data = cluster(tmp_path, topic("other", B))
+    log(data / METADATA_DIR, 0, batches(0, topic("other", B), POLICY) + ONE_BIT_FLIPPED)
+    assert looked_at(data)[0] == "metadata-damaged"
+    assert looked_at(data, topic_configs=compact) == (None, True)
+    log(data / METADATA_DIR, 0, batches(0, topic("t", B), POLICY) + ONE_BIT_FLIPPED)
+    assert looked_at(data, topic_configs=compact)[0] == "metadata-damaged"
+
+
+def test_the_end_of_another_nodes_metadata_log_is_torn_whether_this_broker_stopped_or_not(
+    tmp_path: Path,
+) -> None:
+    data = damaged_cluster(tmp_path, TO_DELETE[:-1], is_clean=True)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (data / METADATA_DIR).rename(elsewhere / METADATA_DIR)
+    assert looked_at(data, metadata=str(elsewhere)) == (None, True)
+    identify(elsewhere, 2, B)
+    assert looked_at(data, metadata=str(elsewhere)) == (None, True)
+    identify(elsewhere, 1, B)  # of this broker, whose metadata.log.dir it is
+    assert looked_at(data, metadata=str(elsewhere)) == ("metadata-damaged", True)
 
 
 def test_properties_that_cannot_be_read(tmp_path: Path) -> None:

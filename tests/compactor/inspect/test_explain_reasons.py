@@ -16,7 +16,7 @@ from compactor.set_aside_memory import SetAside, digest_of_files, read, write
 from storage.file_names import LOG, file_name
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import NOW_MS, Shape, build, clean_up_to, open_transaction
-from tests.compactor.test_cluster_settings import OTHER, cluster
+from tests.compactor.test_cluster_settings import ONE_BIT_FLIPPED, OTHER, cluster, damaged_cluster
 from tests.storage.log.test_cluster_metadata import A, B, config, topic
 
 COMPACTED = {"t": {"cleanup.policy": "compact"}}
@@ -105,6 +105,10 @@ def metadata_log(root: Path) -> Explanation:
 
 def deleted_topic(root: Path) -> Explanation:
     return by_metadata(cluster(root, topic("other", B)))
+
+
+def damaged_metadata(root: Path) -> Explanation:
+    return by_metadata(damaged_cluster(root, ONE_BIT_FLIPPED, is_clean=True))
 
 
 def topic_created_anew(root: Path) -> Explanation:
@@ -228,6 +232,11 @@ CASES: dict[ReasonCode, tuple[Callable[[Path], Explanation], str, str]] = {
     ReasonCode.LEFT_OUT: (left_out, "among the topics to exclude", "--exclude"),
     ReasonCode.METADATA_LOG: (metadata_log, "the metadata log of KRaft", "Nothing"),
     ReasonCode.TOPIC_DELETED: (deleted_topic, "its topic was deleted", "--no-metadata"),
+    ReasonCode.METADATA_DAMAGED: (
+        damaged_metadata,
+        "may have changed in what cannot be read: the metadata log is read up to offset 2",
+        "--topic-configs FILE",
+    ),
     ReasonCode.TOPIC_ID_MISMATCH: (topic_created_anew, "of the same name", "Copy it first"),
     ReasonCode.NO_TOPIC_ID: (no_topic_id, "no partition.metadata", "--no-metadata"),
     ReasonCode.MOVING: (moved, "is being moved", "kafka-reassign-partitions.sh"),

@@ -164,9 +164,13 @@ def test_an_unclean_end_is_where_the_reading_ends(tmp_path: Path) -> None:
     """As a broker that starts would: it cuts there."""
     sound = batches(0, topic("t", A), config("x", "1"))
     torn = batches(2, config("x", "2"))
-    for tail in (torn[:-1], torn[:20], bytes(100), b"\xff" * 100, torn[:-1] + b"\1"):
+    changed_length = torn[:9] + b"\1" + torn[10:]  # as if 65,536 bytes more were to follow
+    cut_short = [(torn[:size], True) for size in range(1, len(torn))]
+    damaged = (bytes(100), b"\xff" * 100, torn[:-1] + b"\1", changed_length)
+    for tail, is_torn in (*cut_short, *((each, False) for each in damaged)):
         log(tmp_path, 0, sound + tail)
         found = read(tmp_path)
+        assert found.is_torn is is_torn, tail
         assert (dict(found.topic_configs["t"]), found.end_offset) == ({"x": "1"}, 2)
         assert found.unread is not None
         assert f"byte {len(sound)}: " in found.unread
