@@ -20,7 +20,7 @@ from compactor.api.rules import RunOptions
 from compactor.copying.checking import files_in, marks_of
 from compactor.copying.contents import Contents, contents_of
 from compactor.copying.copier import CopiedLogDir, ToCopy, copy_log_dir
-from compactor.copying.manifest import Manifest, write
+from compactor.copying.manifest import Manifest, lacking_in, write
 from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.errors import RefusedError
 from compactor.high_watermarks import require_high_watermarks
@@ -52,6 +52,7 @@ class Copies:
     link: bool  # large files that nobody changes in place
     contents: tuple[Contents, ...]
     paths: tuple[str, ...]  # of the copies
+    missing_before: list[dict[str, str]] = field(default_factory=list)  # in originals: copies, too
     copied: list[CopiedLogDir] = field(default_factory=list)
     seconds: float = 0  # that the copying took
     synced_by: dict[str, int] = field(default_factory=dict)  # by path: descriptor for `syncfs`
@@ -90,10 +91,13 @@ def copies_of(
         contents=(),
         paths=tuple(paths),
     )
-    contents = (
-        contents_of(log_dir, copies.is_wanted_in(log_dir), premises.files) for log_dir in log_dirs
-    )
-    return replace(copies, contents=tuple(contents))
+    found = []
+    for log_dir in log_dirs:
+        contents = contents_of(log_dir, copies.is_wanted_in(log_dir), premises.files)
+        missing, not_wanted = lacking_in(contents, premises.files)
+        copies.missing_before.append(missing)
+        found.append(contents._replace(not_wanted=(*contents.not_wanted, *not_wanted)))
+    return replace(copies, contents=tuple(found))
 
 
 def require_room(copies: Copies, may_probe: bool = True) -> None:
@@ -168,10 +172,12 @@ def copied(
             files.make_directory(os.path.join(path, UNFINISHED))
         began, advance = time.monotonic(), adding_up(progress.advance)
         progress.stage(COPY_STAGE, sum(contents.size_bytes for contents in copies.contents))
-        for contents, path in zip(copies.contents, copies.paths, strict=True):
+        originals = zip(copies.contents, copies.paths, copies.missing_before, strict=True)
+        for contents, path, missing in originals:
             wanted = ToCopy(contents, copies.is_wanted_in(contents.path), copies.link)
             done = copy_log_dir(wanted, path, advance, files)
             done.not_given += not_given[path]
+            done.missing |= missing
             copies.copied.append(done)
         copies.seconds = time.monotonic() - began
         yield

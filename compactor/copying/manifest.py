@@ -19,8 +19,11 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from compactor.directory_state import MANIFEST
+from compactor.copying.contents import Contents
+from compactor.directory_state import MANIFEST, DirectoryState, directory_state
+from compactor.errors import RefusedError
 from compactor.originals.kept_manifest import FileMark
+from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
 
@@ -84,6 +87,34 @@ def read(log_dir: str, files: Files) -> Manifest:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(path, 0, f"not what was written there: {error}") from error
+
+
+def lacking_in(contents: Contents, files: Files) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What a log directory that is a copy itself lacks, by its own manifest: the missing logs, each
+    with the reason, and those that were not wanted. A log that has come since is not among them.
+
+    Raise RefusedError where a copy lacks something, or may, and its manifest cannot say what.
+    """
+    path = contents.path
+    try:
+        known = read(path, files)
+    except FileNotFoundError as error:
+        if directory_state(path) is not DirectoryState.COPY_TO_KEEP:
+            return {}, ()
+        raise _unknown(f"{error.filename}: is not there") from error
+    except CorruptFileError as error:
+        raise _unknown(str(error)) from error
+    here = {log.name for log in contents.logs} | {*contents.not_wanted}
+    missing = {name: why for name, why in known.missing.items() if name not in here}
+    return missing, tuple(name for name in known.not_wanted if name not in here)
+
+
+def _unknown(problem: str) -> RefusedError:
+    return RefusedError(
+        f"{problem}. Nothing else says which logs are missing from this copy. Copy the original "
+        "instead. Nothing was changed",
+        ReasonCode.COPY_TO_KEEP,
+    )
 
 
 def _marks(values: Iterable[Mapping[str, Any]]) -> Iterable[FileMark]:

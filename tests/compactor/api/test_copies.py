@@ -260,6 +260,57 @@ def test_only_logs_of_compacted_topics_where_that_is_asked_for(tmp_path: Path) -
         run(logs, compacted_only=True)
 
 
+def may_start_on(copy: Path) -> bool:
+    may: bool = json.loads((copy / MANIFEST).read_text())["may_broker_start"]
+    assert may != (copy / NO_BROKER).exists()
+    return may
+
+
+def test_a_copy_of_a_copy_lacks_what_that_one_lacks(tmp_path: Path) -> None:
+    """Of several, each is judged by its own manifest: the second one is whole."""
+    first, again = tmp_path / "first", tmp_path / "again"
+    run(log_dir_in(tmp_path), first, compacted_only=True)
+    other = make_partition(tmp_path / "other", {0: [keyed(0, "aa")]}, "orders-7").parent
+    checkpoint.write(str(other / checkpoint.REPLICATION), {("orders", 7): 2})
+    options = options_with(str(again), str(tmp_path / "of-other"))
+    report = api.run([str(first), str(other)], RULES, options)
+    assert set(report.copies[0].not_wanted) == {"events-0", FUTURE, STRAY}
+    assert not may_start_on(again)
+    assert may_start_on(tmp_path / "of-other")
+    run(again, tmp_path / "third")
+    assert not may_start_on(tmp_path / "third")
+
+
+def test_a_log_that_a_copy_misses_is_missing_from_its_copies(tmp_path: Path) -> None:
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    (logs / "orders-1" / file_name(20, LOG)).mkdir()
+    run(logs, copy)
+    report = run(copy, tmp_path / "again")
+    assert report.copies[0].missing == ("orders-1",)
+    assert exit_code_of_report(report) is ExitCode.FAILED  # nothing was left to clean
+    assert not may_start_on(tmp_path / "again")
+    shutil.copytree(copy / "orders-0", copy / "orders-1")  # somebody brings it back
+    run(copy, tmp_path / "whole")
+    assert may_start_on(tmp_path / "whole")
+
+
+def test_a_copy_of_a_copy_of_links_is_one_to_start_on(tmp_path: Path) -> None:
+    logs, links = log_dir_in(tmp_path), tmp_path / "links"
+    run(logs, links, link=True)
+    run(links, tmp_path / "own")
+    assert may_start_on(tmp_path / "own")
+
+
+def test_a_copy_that_cannot_say_what_it_lacks_is_not_copied(tmp_path: Path) -> None:
+    first, again = tmp_path / "first", tmp_path / "again"
+    run(log_dir_in(tmp_path), first, compacted_only=True)
+    for break_it in (lambda path: path.write_text("{}"), Path.unlink):
+        break_it(first / MANIFEST)
+        with pytest.raises(api.RefusedError, match="which logs are missing from this copy"):
+            run(first, again)
+        assert not again.exists()
+
+
 def test_the_manifest_is_held_against_every_file(tmp_path: Path) -> None:
     logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
     run(logs, copy)
