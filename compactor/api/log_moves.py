@@ -8,7 +8,7 @@ from compactor.api.log_settings import settings_of
 from compactor.api.premises import premises_of
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
-from compactor.log_dir_lock import lock_log_dirs, require_clean_shutdown
+from compactor.log_dir_lock import lock_log_dirs
 from compactor.reason_codes import ReasonCode
 from compactor.stopped_log import log_move as moving
 from compactor.stopped_log.changes import Outcome
@@ -17,7 +17,7 @@ from compactor.stopped_log.log_offsets import ends_of
 from compactor.stopped_log.log_place import LogAt, known_offsets, named_log, require_changeable
 from compactor.stopped_log.opened_log import viewed
 from storage.files.local import LOCAL
-from storage.formats import meta_properties
+from storage.formats import clean_shutdown, meta_properties
 from storage.log.log_dir import list_log_dir
 
 PARTLY = (
@@ -75,9 +75,15 @@ def _told(move: Move) -> str:
 
 def _require_clean(source: str, target: str) -> None:
     """The target may be one that no broker has used yet."""
-    require_clean_shutdown(source)
-    if list_log_dir(target, LOCAL).partitions:
-        require_clean_shutdown(target)
+    used = [source, *([target] if list_log_dir(target, LOCAL).partitions else [])]
+    for log_dir in used:
+        if not clean_shutdown.exists(log_dir):
+            raise RefusedError(
+                f"{log_dir}: no {clean_shutdown.CLEAN_SHUTDOWN}: the broker did not stop cleanly, "
+                "and its last segments may be torn. Start the broker and stop it cleanly, then "
+                "move the log. Nothing was changed",
+                ReasonCode.UNCLEAN_SHUTDOWN,
+            )
 
 
 def _require_movable(move: Move) -> None:

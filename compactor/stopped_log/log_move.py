@@ -2,7 +2,8 @@
 
 1. Every file is copied to a directory in the target that is named like one that a broker is about
    to delete; files and names are synced. A starting broker deletes what a kill leaves of it.
-2. The target's checkpoints get the entries of the log, but for the cleaner's.
+2. The target's checkpoints get the entries of the log, but for the cleaner's. A target that no
+   broker has used yet gets the source's mark of a clean shutdown, which holds for all it has then.
 3. The copy gets its name. From here on both are whole, and a broker does not start with both: it
    says that the partition is in two directories.
 4. The log in the source gets a name like that in step 1, and its files are removed.
@@ -14,6 +15,7 @@ it has found both copies to have the same bytes. Source: Kafka,
 LogManager.replaceCurrentWithFutureLog; spec L-28.8, L-24.5.
 """
 
+import hashlib
 import os
 from collections.abc import Callable
 from typing import NamedTuple
@@ -22,12 +24,14 @@ from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
 from compactor.stopped_log.log_place import LogAt
+from storage.file_names import DELETE_DIR, MAX_DIR_NAME
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.formats import checkpoint
+from storage.formats import checkpoint, clean_shutdown
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.log.log_dir import list_log_dir
 
 MOVE_ID = b"compactor's move".hex()  # as long as the ids that a broker gives
 _CHUNK_BYTES = 4 * 1024 * 1024
@@ -60,7 +64,12 @@ class Move(NamedTuple):
 
 
 def _aside(at: LogAt) -> str:
-    return os.path.join(at.log_dir, f"{at.name}.{MOVE_ID}-delete")
+    """Return the path of a directory that a broker deletes, the same for each move of the log."""
+    end = f"-{at.partition}.{MOVE_ID}{DELETE_DIR}"
+    if len(at.topic) + len(end) > MAX_DIR_NAME:  # cut, as Kafka does; another topic is cut the same
+        own_id = hashlib.sha256(at.name.encode("utf-8", "surrogateescape")).hexdigest()
+        end = f"-{at.partition}.{own_id[: len(MOVE_ID)]}{DELETE_DIR}"
+    return os.path.join(at.log_dir, at.topic[: MAX_DIR_NAME - len(end)] + end)
 
 
 def planned(source: LogAt, target_dir: str, files: Files = LOCAL) -> Move:
@@ -98,6 +107,7 @@ def carry_out(move: Move, files: Files = LOCAL, give: GiveAttributes | None = No
             _remove_directory(move.staged, files)
             raise
         _copy_entries(move, files)
+        _mark_clean(move, files)
         files.rename(move.staged, move.target.path)
         files.sync_directory(move.target.log_dir)
     if not move.is_removed:
@@ -105,6 +115,14 @@ def carry_out(move: Move, files: Files = LOCAL, give: GiveAttributes | None = No
         files.sync_directory(move.source.log_dir)
     _remove_directory(move.leaving, files)
     _move_entries(move, files)
+
+
+def _mark_clean(move: Move, files: Files) -> None:
+    source, target = move.source.log_dir, move.target.log_dir
+    if clean_shutdown.exists(target, files) or list_log_dir(target, files).partitions:
+        return
+    if clean_shutdown.exists(source, files):
+        clean_shutdown.write(target, clean_shutdown.read(source, files), files)
 
 
 def _copy(move: Move, files: Files, give: GiveAttributes) -> None:

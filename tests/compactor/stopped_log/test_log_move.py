@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from compactor.stopped_log import log_move
+from compactor.stopped_log.log_place import LogAt
+from storage.file_names import is_special_dir
 from storage.formats import checkpoint, clean_shutdown, meta_properties
 from storage.formats.meta_properties import MetaProperties
 from tests.compactor.stopped_log.made_logs import files_in, make
 from tests.compactor.test_log_dir_lock import other_process
 from tests.support.local_command import Ended, run_command
+from tests.support.log_builder import Batch, BuiltLog, Message, build_log_dir
 
 NAME = "orders-0"
 
@@ -75,6 +79,60 @@ def test_what_is_asked_and_a_dry_run_change_nothing(dirs: tuple[Path, Path]) -> 
     ended = move(dirs)
     assert (ended.code, "move was not confirmed" in ended.error) == (3, True)
     assert [files_in(path) for path in dirs] == before
+
+
+def make_fresh(source: Path, target: Path) -> None:
+    """Make a log directory of the same broker that it has not used yet."""
+    target.mkdir()
+    for number, path in enumerate((source, target)):
+        meta_properties.write(str(path), MetaProperties(1, "cluster", 1, f"dir-{number}"))
+
+
+def test_a_second_log_may_follow_into_a_fresh_directory(tmp_path: Path) -> None:
+    """The first move leaves the mark of a clean shutdown there, with the source's broker epoch."""
+    source, target = tmp_path / "one", tmp_path / "two"
+    for partition in (0, 1):
+        log = BuiltLog("orders", partition, ((Batch((Message(b"k", b"v", 1000),)),),))
+        build_log_dir(source, log)
+    clean_shutdown.write(str(source), 17)
+    make_fresh(source, target)
+    for partition in (0, 1):
+        ended = run_command("log", "move", source, f"orders-{partition}", target, "--yes")
+        assert ended.code == 0, ended.error
+    assert clean_shutdown.read(str(target)) == 17
+    assert sorted(p.name for p in target.iterdir() if p.is_dir()) == ["orders-0", "orders-1"]
+
+
+def test_an_unclean_directory_is_refused_without_an_option_that_is_not_there(
+    dirs: tuple[Path, Path],
+) -> None:
+    (dirs[0] / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+    ended = move(dirs, "--yes")
+    assert (ended.code, "did not stop cleanly" in ended.error) == (3, True)
+    assert "--recover-first" not in ended.error
+
+
+@pytest.mark.parametrize("length", [213, 214, 248, 249])
+def test_a_topic_with_a_long_name(length: int, tmp_path: Path) -> None:
+    """Kafka takes 249 characters, and cuts a name with -delete to the 255 of a file system."""
+    source, target, topic = tmp_path / "one", tmp_path / "two", "x" * length
+    build_log_dir(source, BuiltLog(topic, 0, ((Batch((Message(b"k", b"v", 1000),)),),)))
+    make_fresh(source, target)
+    ended = run_command("log", "move", source, f"{topic}-0", target, "--yes")
+    assert ended.code == 0, ended.error
+    assert [p.name for p in target.iterdir() if p.is_dir()] == [f"{topic}-0"]
+    assert [p.name for p in source.iterdir() if p.is_dir()] == []
+
+
+def test_names_aside_are_a_brokers_to_delete_and_differ_by_topic() -> None:
+    """Two topics that are cut to the same text do not share a directory."""
+    names = [
+        os.path.basename(log_move._aside(LogAt("/d", topic, 7)))
+        for topic in ("orders", "x" * 213, "x" * 248 + "a", "x" * 248 + "b")
+    ]
+    assert len(set(names)) == 4
+    assert all(is_special_dir(name) and name.endswith("-delete") for name in names)
+    assert max(map(len, names)) <= 255
 
 
 @pytest.mark.parametrize("stage", ["staged", "both", "leaving"])
