@@ -322,14 +322,14 @@ class Log:
 
     def truncate_to(self, offset: int) -> bool:
         """End the log at an offset; whether anything was cut off."""
-        with self._lock:
+        with truncation.around(self._parts, offset), self._lock:
             return self._local.directory.guarded(
                 "truncating", lambda: truncation.truncate_to(self._parts, offset)
             )
 
     def truncate_fully(self, offset: int, log_start: int | None = None) -> None:
         """Delete everything, and go on at an offset."""
-        with self._lock:
+        with truncation.around(self._parts, offset, is_full=True), self._lock:
             self._local.directory.guarded(
                 "truncating", lambda: truncation.truncate_fully(self._parts, offset, log_start)
             )

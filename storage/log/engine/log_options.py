@@ -1,5 +1,7 @@
 """What a log is opened with: clock, scheduler, configuration, files, and what was known of it."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from storage.files.files import Files
@@ -19,6 +21,9 @@ class LogOptions:
     max_open_files: of the log, however many segments it has; None: 500, or half of what the process
     may have open where that is less. files may be a FilePool, which logs that share it share with
     its own number.
+
+    truncating: is entered before a truncation below the active segment, without the log's lock,
+    with the base offset of the segment that will be the active one.
     """
 
     clock: Clock
@@ -30,3 +35,4 @@ class LogOptions:
     producer_settings: ProducerSettings = field(default_factory=ProducerSettings)
     directory: LogDirState = field(default_factory=LogDirState)
     way: LoadingWay = field(default_factory=LoadingWay)
+    truncating: Callable[[int], AbstractContextManager[object]] = nullcontext

@@ -94,5 +94,6 @@ def _load(local: LocalLog, options: LogOptions) -> LoadedLog:
         producers=producers,
         epochs=epochs,
         scheduler=options.scheduler,
+        truncating=options.truncating,
     )
     return LoadedLog(parts, loader.report)

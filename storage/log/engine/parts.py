@@ -3,6 +3,8 @@
 Source: Kafka, UnifiedLog.roll, flush; spec L-21.
 """
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from storage.log.engine.epochs import LeaderEpochs
@@ -23,6 +25,7 @@ class LogParts:
     producers: ProducerManager
     epochs: LeaderEpochs
     scheduler: Scheduler
+    truncating: Callable[[int], AbstractContextManager[object]] = nullcontext  # see LogOptions
 
     @property
     def config(self) -> LogConfig:

@@ -3,10 +3,26 @@
 Source: Kafka, UnifiedLog.truncateTo, truncateFullyAndStartAt; spec L-22.
 """
 
+from contextlib import AbstractContextManager, nullcontext
+
 from storage.log.engine.errors import IllegalArgumentError
 from storage.log.engine.parts import LogParts
 from storage.log.engine.rebuilding_producers import rebuild_producers
 from storage.log.engine.snapshot_deletion import delete_snapshots
+
+
+def around(parts: LogParts, offset: int, is_full: bool = False) -> AbstractContextManager[object]:
+    """What the owner of the log does about a truncation; nothing where only the active segment is
+    cut, in which no cleaner is ever at work."""
+    local, segments = parts.local, parts.local.segments
+    if local.is_closed or offset < 0 or not len(segments):
+        return nullcontext()
+    if is_full:
+        return parts.truncating(offset)
+    if offset >= min(local.end_offset, segments.active.base_offset):
+        return nullcontext()
+    left = segments.floor(offset)
+    return parts.truncating(offset if left is None else left.base_offset)
 
 
 def truncate_to(parts: LogParts, offset: int) -> bool:

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 
 from storage.file_names import (
     DELETE_DIR,
@@ -106,6 +108,7 @@ class LogLoading:
         )
         config = self._config_of(partition[0])
         options = log_options(self._options, directory, config, state, way)
+        options = replace(options, truncating=partial(directory.truncating, partition))
         log = Log.open(directory.place(name), options)
         if name.endswith(DELETE_DIR):
             self._found.deleted.append(log)
@@ -134,7 +137,9 @@ def open_log(
     state: LoadingState,
 ) -> Log:
     """Open the log in a directory of a log directory."""
-    return Log.open(directory.place(name), log_options(options, directory, config, state))
+    made = log_options(options, directory, config, state)
+    own = partial(directory.truncating, partition_of(name))
+    return Log.open(directory.place(name), replace(made, truncating=own))
 
 
 def log_options(

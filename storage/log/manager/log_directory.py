@@ -5,7 +5,8 @@ Source: Kafka, LogManager, CheckpointFileWithFailureHandler; spec L-26 to L-28.
 
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from storage.errors import CorruptFileError
 from storage.files.files import Files
@@ -15,6 +16,7 @@ from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.log.engine.errors import KafkaStorageError
 from storage.log.engine.local_log import LogDirState
 from storage.log.engine.log import Log
+from storage.log.manager.cleaning_pauses import CleaningPauses
 
 _AT_START = (checkpoint.RECOVERY_POINT, checkpoint.LOG_START)
 
@@ -27,9 +29,9 @@ class LogDirectory:
     way round.
     """
 
-    def __init__(self, files: Files, path: str) -> None:
+    def __init__(self, files: Files, path: str, pauses: CleaningPauses) -> None:
         """Make the checkpoints that there have to be, as empty files."""
-        self.path, self._files = path, files
+        self.path, self._files, self._pauses = path, files, pauses
         self.lock = threading.RLock()
         self._is_released = False
         self.state = LogDirState()
@@ -137,9 +139,15 @@ class LogDirectory:
         except KafkaStorageError:
             return  # the directory is offline now, which its logs will tell
 
-    def lower_cleaner_offset(self, partition: TopicPartition, offset: int) -> None:
-        """A log that ends earlier was cleaned up to there at most."""
-        with self.lock:
+    @contextmanager
+    def truncating(self, partition: TopicPartition, base: int) -> Iterator[None]:
+        """A truncation of a log of the directory: it is not cleaned meanwhile, and was cleaned up
+        to what is its active segment then at most. Else a tombstone that is written behind would be
+        taken for clean, and the value that it deletes would come back.
+
+        Kafka lowers the checkpoint afterwards. Here no crash leaves it above the log's end."""
+        with self._pauses.paused(partition), self.lock:
             entries = self.read(checkpoint.CLEANER_OFFSET)
-            if entries.get(partition, 0) > offset:
-                self.write(checkpoint.CLEANER_OFFSET, entries | {partition: offset})
+            if entries.get(partition, 0) > base:
+                self.write(checkpoint.CLEANER_OFFSET, entries | {partition: base})
+            yield

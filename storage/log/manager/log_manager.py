@@ -95,7 +95,7 @@ class LogManager:
                 files.make_directory(path)
             self._locks[path] = ExitStack()
             self._locks[path].enter_context(self._options.lock(path))
-        managed.directories = [LogDirectory(files, path) for path in self._paths]
+        managed.directories = [LogDirectory(files, path, managed.pauses) for path in self._paths]
         loading = LogLoading(managed.options, managed.config_of, managed.found)
         with collector_paused():
             loading.load(managed.directories)

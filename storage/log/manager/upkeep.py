@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from storage.formats.checkpoint import TopicPartition
 from storage.log.engine.errors import KafkaStorageError
-from storage.log.engine.log import Log
 from storage.log.manager.log_directory import LogDirectory
 from storage.log.manager.managed_logs import ManagedLogs
 
@@ -43,20 +42,11 @@ def truncate_to(managed: ManagedLogs, offsets: Mapping[TopicPartition, int]) -> 
     touched: dict[str, LogDirectory] = {}
     for partition, offset in offsets.items():
         log = managed.of(False).get(partition)
-        if log is not None and _truncated(managed, partition, log, offset):
+        if log is not None and log.truncate_to(offset):
             directory = managed.directory_of(log)
             touched[directory.path] = directory
     for directory in touched.values():
         managed.write_recovery_points(directory)
-
-
-def _truncated(managed: ManagedLogs, partition: TopicPartition, log: Log, offset: int) -> bool:
-    if offset >= log.segments[-1].base_offset:  # where the cleaner is never at work
-        return log.truncate_to(offset)
-    with managed.pauses.paused(partition):
-        is_cut = log.truncate_to(offset)
-        _lower_cleaner_offset(managed, partition, log)
-        return is_cut
 
 
 def truncate_fully(managed: ManagedLogs, partition: TopicPartition, offset: int) -> None:
@@ -64,16 +54,8 @@ def truncate_fully(managed: ManagedLogs, partition: TopicPartition, offset: int)
     log = managed.of(False).get(partition)
     if log is None:
         return
-    with managed.pauses.paused(partition):
-        log.truncate_fully(offset)
-        _lower_cleaner_offset(managed, partition, log)
+    log.truncate_fully(offset)
     managed.write_recovery_points(managed.directory_of(log))
-
-
-def _lower_cleaner_offset(managed: ManagedLogs, partition: TopicPartition, log: Log) -> None:
-    if log.config.is_compacted:
-        base = log.segments[-1].base_offset
-        managed.directory_of(log).lower_cleaner_offset(partition, base)
 
 
 def take_failed_out_of_use(managed: ManagedLogs) -> list[LogDirectory]:

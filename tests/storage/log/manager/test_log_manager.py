@@ -165,6 +165,38 @@ def test_a_move_takes_the_copy_and_the_cleaners_checkpoint_along(broker: Broker)
         assert (broker.names("/a"), broker.names("/b")) == ([], ["t-0"])
 
 
+@pytest.mark.parametrize(("end", "dirty"), [(6, 5), (5, 5), (4, 4), (3, 2), (1, 0)], ids=str)
+@pytest.mark.parametrize("how", ["by the manager", "by the log"])
+def test_a_truncated_log_is_clean_up_to_its_active_segment_at_most(
+    broker: Broker, how: str, end: int, dirty: int
+) -> None:
+    """C-17.5. Segments 0, 2, 4 and 5; the active one begins where the log is clean to."""
+    with broker.manager({"cleanup.policy": "compact"}) as manager:
+        log = manager.create(T0)
+        for count in (2, 2, 1, 2):
+            if log.log_end_offset:
+                log.roll()
+            log.append_as_leader(batch(0, *[broker.now_ms] * count))
+        checkpoint.write("/a/cleaner-offset-checkpoint", {T0: 5}, broker.disk)
+        if how == "by the manager":
+            manager.truncate_to({T0: end})
+        else:
+            log.truncate_to(end)
+        assert log.log_end_offset == end
+        assert checkpoint.read("/a/cleaner-offset-checkpoint", broker.disk) == {T0: dirty}
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete"])  # that is compacted again later
+def test_a_log_that_begins_anew_is_not_clean(broker: Broker, policy: str) -> None:
+    """C-17.5."""
+    with broker.manager({"cleanup.policy": policy}) as manager:
+        log = manager.create(T0)
+        log.append_as_leader(batch(0, *[broker.now_ms] * 7))
+        checkpoint.write("/a/cleaner-offset-checkpoint", {T0: 7}, broker.disk)
+        log.truncate_fully(3)
+        assert checkpoint.read("/a/cleaner-offset-checkpoint", broker.disk) == {T0: 3}
+
+
 def test_a_copy_needs_another_directory(broker: Broker) -> None:
     """L-28.3."""
     with broker.manager() as manager:

@@ -94,6 +94,7 @@ class _Story:
         for partition in (CLEANED, TRUNCATED, ONE_OF_MANY, MOVED):
             self.manager.prefer_directory(partition, "/a")
             self.append(partition)
+        self.is_direct = False  # whether the last truncation was one of the log itself
         self.clean_to = 0  # what CLEANED was cleaned to last
 
     def append(self, partition: tuple[str, int]) -> None:
@@ -115,7 +116,11 @@ class _Story:
     def truncate(self) -> None:
         log = self.manager.logs[TRUNCATED]
         self.append(TRUNCATED)
-        self.manager.truncate_to({TRUNCATED: log.log_end_offset - 2})
+        self.is_direct = not self.is_direct
+        if self.is_direct:
+            log.truncate_to(log.log_end_offset - 2)
+        else:
+            self.manager.truncate_to({TRUNCATED: log.log_end_offset - 2})
 
     def truncate_fully(self) -> None:
         self.append(ONE_OF_MANY)
