@@ -93,7 +93,7 @@ def recovered_log(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
     try:
         rehearsal = rehearsed(log.path, _options(log, facts))
     except LogError as error:
-        base_offset, position = error.place or (bases[-1], 0)
+        base_offset, position = error.place or (bases[-1], error.position or 0)
         problem = f"{error.kafka_name}: {error}"
         raise CorruptFileError(_log_path(log, base_offset), position, problem) from error
     _require_same_segments(log)

@@ -43,6 +43,7 @@ from storage.log.engine.errors import (
     IllegalArgumentError,
     InvalidRecordError,
     KafkaError,
+    LogError,
     ZipError,
     ZstdError,
 )
@@ -92,7 +93,11 @@ class Batch:
     def base_offset(self) -> int:
         """Of a wrapper the offset of its first message, for which it is decompressed."""
         if self.is_legacy and self.codec is not Codec.NONE:
-            return next(self.records()).offset
+            try:
+                return next(self.records()).offset
+            except LogError as error:
+                error.position = self.position
+                raise
         return self._offset
 
     @property

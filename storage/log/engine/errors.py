@@ -19,6 +19,7 @@ class LogError(LogCompactionError):
 
     # where a log that is being loaded met it: base offset of the segment, position in its `.log`
     place: tuple[int, int] | None = None
+    position: int | None = None  # of the batch that could not be read, where it is known
 
     def __init_subclass__(cls) -> None:
         if "kafka_cause" not in vars(cls):

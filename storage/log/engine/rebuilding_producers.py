@@ -52,17 +52,17 @@ def rebuild_producers(
 
 def _replay(manager: ProducerManager, segment: LogSegment, start: int, end: int | None) -> None:
     """Replay a segment from an offset on, to the batch that holds end, if there is one."""
-    stop = segment.size_bytes
-    if end is not None:
-        found = segment.translate(end)
-        stop = segment.size_bytes if found is None else found.position
-    read = segment.read(start, _MAX_INT, stop)
-    if read is None or read.records is None:
-        return
     appends: dict[int, ProducerAppend] = {}
     completed: list[CompletedTxn] = []
-    position = read.metadata.position
+    stop = segment.size_bytes
+    position: int | None = None
     try:
+        found = None if end is None else segment.translate(end)
+        stop = stop if found is None else found.position
+        read = segment.read(start, _MAX_INT, stop)
+        if read is None or read.records is None:
+            return
+        position = read.metadata.position
         for batch in read.records.batches():
             position = batch.position
             if batch.has_producer_id:
@@ -72,7 +72,8 @@ def _replay(manager: ProducerManager, segment: LogSegment, start: int, end: int 
                 if txn is not None:
                     completed.append(txn)
     except LogError as error:
-        error.place = segment.base_offset, position
+        met_at = error.position if position is None else position
+        error.place = segment.base_offset, met_at or 0
         raise
     update_all(manager, appends)
     for txn in completed:

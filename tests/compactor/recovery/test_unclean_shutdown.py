@@ -6,6 +6,7 @@ is taken away. `python -m tests.conformance.recovered_logs` holds more against K
 
 import os
 import shutil
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -472,3 +473,29 @@ def test_an_offset_index_is_the_last_one_put_in_place(partition: Path) -> None:
     for left in cuts(killed, lambda files: recover_in(files, partition)):
         recover_in(left, partition)
         assert left.read_bytes(str(partition / file_name(0, TXN_INDEX))) == wanted
+
+
+# Offsets 0 to 2, message format v1, lz4: the checksum of the frame's header is wrong (0x1a).
+UNREADABLE_WRAPPER = bytes.fromhex(
+    "00000000000000020000007bcc84ac3a01030000018bcfe56800ffffffff"
+    "0000006504224d1860401a5600000016000100e03fa2208ece0100000001"
+    "8bcfe5681900a30d0001000267310001742600331c00010a00102a390004"
+    "2900010800041a009f010000003fbe6eaeb54b000012324b001f014b0014"
+    "1f0296002b508bcfe5680100000000"
+)
+
+
+def test_a_message_that_cannot_be_read_is_named_where_it_is(partition: Path) -> None:
+    """In an earlier segment: it is met when the producers before the last one are looked for."""
+    log = log_of(partition, 0)
+    log.write_bytes(struct.pack(">q", 5) + UNREADABLE_WRAPPER[8:])  # an offset has no checksum
+    snapshot(partition, 6).unlink()
+    recovery_point(partition, 6)
+    assert_left(partition, log, 0, "header checksum")
+
+
+def test_a_message_that_cannot_be_read_at_the_end_is_named_where_it_is(partition: Path) -> None:
+    log = log_of(partition, 6)
+    whole = log.read_bytes()
+    log.write_bytes(whole + struct.pack(">q", 10) + UNREADABLE_WRAPPER[8:])
+    assert_left(partition, log, len(whole), "header checksum")
