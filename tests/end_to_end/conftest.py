@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from cleaner_jobs.spark.class_archive import cache_dir
 from cleaner_jobs.spark.spark_session import UNIX_SOCKETS, end_spark, start_spark
+from compactor.cleaning import runners
 from compactor.host.java import use_java
 from compactor.planning import layout
 
@@ -24,6 +25,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ.update(environ)
     smallest = layout.SMALLEST_SHARE_BYTES
     layout.SMALLEST_SHARE_BYTES = 1  # groups of these small logs are cut and joined, too
+    # other tests of this process start no Spark beside it, or hand it in behind the check
+    patch = pytest.MonkeyPatch()
+    patch.setattr(runners, "has_session", lambda: False)
     yield SparkSession(context)
     layout.SMALLEST_SHARE_BYTES = smallest
+    patch.undo()
     end_spark(context)

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from cleaner_jobs.spark import own_session
 from cleaner_jobs.spark.spark_trial import seconds_to_start
 from compactor import api
+from compactor.cleaning import runners
 from compactor.log_dir_lock import LOCK_FILE
 from tests.support.file_states import state_of
 from tests.support.made_log import batches_of, keyed, make_partition
@@ -53,8 +55,9 @@ def test_a_listener_ends_a_round_and_the_session_does_the_next(
 
 
 def test_a_session_that_was_not_handed_in_is_left_alone(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(runners, "has_session", own_session.has_session)
     segments = {0: [keyed(0, "abab")], 4: [keyed(4, "a")]}
     partition = make_partition(tmp_path / "logs", segments)
     before = state_of(partition.parent)
