@@ -108,8 +108,11 @@ def read_cluster_settings(
     path = None if source.is_ignored else _metadata_dir(log_dirs, source.metadata, files)
     metadata = None if path is None else read_cluster_metadata(path, files)
     identity = _identity(log_dirs, files)
-    doubt, notices = _doubt_of(metadata, log_dirs, files)
     node_id = identity.node_id if identity else None
+    doubt, notices = _doubt_of(metadata, log_dirs, files)
+    if metadata is not None and metadata.broker_log_dirs and node_id is None:
+        unknown = "no meta.properties says which broker this is"
+        notices += (f"{unknown}: not checked whether all of its log directories were given",)
     sources: list[tuple[str, Mapping[str, str]]] = []
     if source.server_properties is not None:
         sources.append((source.server_properties, _properties(source.server_properties, files)))
@@ -139,7 +142,13 @@ def _doubt_of(
     A file that ends inside of its last batch is what a running or a killed broker leaves. After a
     clean shutdown there is no such end, and no other damage is ever a broker's.
     """
-    if metadata is None or metadata.unread is None:
+    if metadata is None:
+        return None, ()
+    if not metadata.topics and not metadata.broker_log_dirs:
+        empty = f"the metadata log, {metadata.path}, has no topic and no broker: it proves nothing"
+        unchecked = "was deleted or created anew, and whether all log directories were given"
+        return empty, (f"{empty}. Not checked: whether the topic of a log {unchecked}",)
+    if metadata.unread is None:
         return None, ()
     read = f"the metadata log is read up to offset {metadata.end_offset}: {metadata.unread}"
     is_clean = _stopped_cleanly(metadata.path, log_dirs, files)

@@ -96,7 +96,7 @@ class ReasonCode(StrEnum):
     LOG_DIR_DAMAGED = "log-dir-damaged", "A checkpoint of its log directory is damaged."
     METADATA_DAMAGED = (
         "metadata-damaged",
-        "The cluster's metadata log is damaged, and only it has its topic's cleanup.policy.",
+        "The cluster's metadata log is damaged or empty, and nothing else has the topic's policy.",
     )
     UNREADABLE = "unreadable", "A file of it cannot be read, or it cannot be listed."
     NOT_FINISHED = "not-finished", "It is cleaned, but its checkpoint or its retention failed."

@@ -447,6 +447,27 @@ def test_every_command_says_how_far_the_metadata_log_is_read(
         assert shown.lower().count(said) == 1, words
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_an_empty_metadata_log_proves_nothing(tmp_path: Path, is_clean: bool) -> None:
+    data = damaged_cluster(tmp_path, b"", is_clean)
+    for content in (b"", batches(0, config("x", "1"))):
+        log(data / METADATA_DIR, 0, content)
+        assert looked_at(data)[0] == "metadata-damaged"
+        assert looked_at(data, topic_configs={"t": COMPACT_EVERYTHING})[0] is None
+        (warning,) = settings(data).notices
+        assert "has no topic and no broker: it proves nothing. Not checked: " in warning
+    log(data / METADATA_DIR, 0, batches(0, registration(1, A)))
+    assert looked_at(data)[0] == "topic-deleted"
+
+
+def test_an_empty_meta_properties_switches_no_check_off_in_silence(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A), POLICY, registration(1, A, B))
+    assert settings(data).notices == ()
+    (data / "meta.properties").write_bytes(b"")
+    (warning,) = settings(data).notices
+    assert "not checked whether all of its log directories were given" in warning
+
+
 def test_a_damaged_metadata_log_proves_no_topic_deleted(tmp_path: Path) -> None:
     """Nor created anew: the creation of this one may be in what cannot be read."""
     compact = {"t": COMPACT_EVERYTHING}
