@@ -15,7 +15,9 @@ import typer
 
 from compactor import api
 from compactor.command_line.commands import app
-from compactor.directory_state import NO_BROKER, UNFINISHED
+from compactor.copying.manifest import Manifest, write
+from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
+from storage.files.local import LOCAL
 from tests.compactor.api.test_copies import METADATA, RULES, log_dir_in
 from tests.support.file_states import state_of
 from tests.support.local_command import Ended, run_command, use_local_rounds
@@ -83,6 +85,7 @@ def marked(made: Path, mark: str) -> Iterator[Path]:
     (made / "copy" / mark).mkdir()
     yield made
     (made / "copy" / mark).rmdir()
+    (made / "copy" / MANIFEST).unlink(missing_ok=True)
 
 
 def words_of(root: Path, command: str, more: tuple[str, ...]) -> list[str]:
@@ -128,6 +131,9 @@ def test_what_was_never_finished_is_neither_copied_nor_compared_with(
     marked: Path, mark: str, tmp_path: Path
 ) -> None:
     copy, settings = str(marked / "copy"), ["--topic-configs", str(marked / "settings")]
+    why = Manifest("/original", "1", "1", "2026-01-01T00:00:00Z", "it has links", {}, (), ())
+    if mark == NO_BROKER:  # always beside a manifest
+        write(copy, why, LOCAL)
     copying = run_command("run", copy, "--output", tmp_path / "new", *settings, "--dry-run")
     comparing = run_command("verify", marked / "original", "--against", copy)
     is_refused = mark == UNFINISHED
