@@ -102,6 +102,8 @@ def test_a_log_without_segments(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d", Shape(segments=1))
     for path in (tmp_path / "d" / "t-0").iterdir():
         path.unlink()
+    for name in (checkpoint.REPLICATION, checkpoint.RECOVERY_POINT):  # it had no records
+        checkpoint.write(os.path.join(log_dir, name), {("t", 0): 0})
     found = plan_round([log_dir], COMPACT, NOW_MS)
     assert judged(found) == (PASSED_OVER, "it has no segment, so no records")
 
