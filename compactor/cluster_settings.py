@@ -70,6 +70,16 @@ class ClusterSettings:
             return False
         return topic not in self.metadata.topics
 
+    def is_placed(self, topic: str, partition: int, directory_id: UUID) -> bool:
+        """Say whether the metadata log has this broker's replica in this log directory."""
+        image = self.metadata.topics.get(topic) if self.metadata else None
+        if image is None or self.node_id is None:
+            return False
+        replicas = image.replicas.get(partition, ())
+        directories = image.directories.get(partition, ())
+        placed = zip(replicas, directories, strict=False)
+        return (self.node_id, directory_id) in placed
+
     def why_of_another_topic(self, partition: PartitionListing) -> Reason | None:
         """Say why a log is not that of the topic that has its name today; None if it is.
 
@@ -187,7 +197,7 @@ def require_all_log_dirs(cluster: ClusterSettings, log_dirs: Sequence[str], file
     follow what a cleaning left here.
     """
     registered = registered_log_dirs(cluster)
-    given = {_directory_id(log_dir, files) for log_dir in log_dirs}
+    given = {directory_id_of(log_dir, files) for log_dir in log_dirs}
     absent = [encode_uuid(id_) for id_ in registered if id_ not in given and _is_real(id_)]
     if absent:
         raise RefusedError(
@@ -224,7 +234,8 @@ def _identity(log_dirs: Sequence[str], files: Files) -> MetaProperties | None:
     return next((found for found in known if found is not None), None)
 
 
-def _directory_id(log_dir: str, files: Files) -> UUID | None:
+def directory_id_of(log_dir: str, files: Files) -> UUID | None:
+    """Give the id of a log directory; None where it has none."""
     found = _meta_properties(log_dir, files)
     return decode_uuid(found.directory_id) if found and found.directory_id else None
 

@@ -92,6 +92,12 @@ class Config:
         """Give what the layers say of one topic, by Kafka's names; nothing for a default."""
         return {key: value for _, layer in self.layers(name) for key, value in layer.items()}
 
+    def is_wanted(self, topic: str) -> bool:
+        """Say whether the filters leave a topic in."""
+        if self.include is not None and not self.include.fullmatch(topic):
+            return False
+        return self.exclude is None or not self.exclude.fullmatch(topic)
+
     def policy_disagreement(self, topic: str) -> str | None:
         """Say which two cleanup policies are named for the topic itself; None if they agree.
 

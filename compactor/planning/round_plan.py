@@ -15,6 +15,7 @@ from compactor.planning.candidate import Judgement, RoundClock
 from compactor.planning.inventory import LogSize, size_of, unlisted_size
 from compactor.planning.judging import Judging, judged
 from compactor.planning.log_plan import log_plan_of
+from compactor.planning.missing_directories import missing_directories
 from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
 from compactor.planning.planner import CLUSTER_METADATA
 from compactor.planning.selection import dirtiest_first
@@ -102,19 +103,24 @@ def plan_as_asked(asked: Judging) -> RoundPlan:
     """Likewise, with every log judged as it is asked for."""
     with collector_paused():
         surveys, outcomes = judged(asked)
-        plan = _round_plan(asked.clock.now_ms, surveys, outcomes)
+        missing = list(missing_directories(asked.config, surveys, asked.files))
+        plan = _round_plan(asked.clock.now_ms, surveys, outcomes, missing)
         are_known = bool(registered_log_dirs(asked.config.cluster))
         return replace(plan, are_all_log_dirs_known=are_known)
 
 
 def _round_plan(
-    as_of_ms: int, surveys: Sequence[LogDirSurvey], outcomes: Sequence[PartitionOutcome]
+    as_of_ms: int,
+    surveys: Sequence[LogDirSurvey],
+    outcomes: Sequence[PartitionOutcome],
+    missing: Sequence[LogReport],
 ) -> RoundPlan:
+    """missing: logs whose directory is gone."""
     taken = [outcome.prepared for outcome in outcomes if outcome.prepared is not None]
     taken.sort(key=lambda prepared: order_of(prepared.judgement))
     left = [outcome for outcome in outcomes if outcome.refusal is not None]
     reports = [_report(outcome) for outcome in left]
-    unlisted = [report for survey in surveys for report in _unlisted(survey)]
+    unlisted = [*missing, *(report for survey in surveys for report in _unlisted(survey))]
     reports += unlisted
     notes = {o.partition.path: o.notes for o in outcomes}
     facts = [_facts(prepared.judgement, None, notes) for prepared in taken]

@@ -74,11 +74,7 @@ def disagreements(configs: Sequence[Config], topics: Collection[str]) -> Iterato
 
 
 def _others(config: Config, topic: str) -> Iterator[str]:
-    include, exclude = config.include, config.exclude
-    is_left_out = (include is not None and not include.fullmatch(topic)) or (
-        exclude is not None and exclude.fullmatch(topic)
-    )
-    return iter(()) if is_left_out else config.other_disagreements(topic)
+    return config.other_disagreements(topic) if config.is_wanted(topic) else iter(())
 
 
 def _hint(match: re.Pattern[str], topics: Collection[str]) -> str:
