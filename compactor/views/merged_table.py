@@ -8,7 +8,13 @@ from rich.text import Text
 from compactor.host.printable import counted, one_line, printable, size_text
 from compactor.views.fitting_table import Column, table_lines
 from compactor.views.report_json import JsonObject
-from compactor.watching.merged_reports import Document, MergedReports, of_each
+from compactor.watching.merged_reports import (
+    Document,
+    MergedReports,
+    bad_logs_of,
+    log_dirs_of,
+    of_each,
+)
 
 _COLUMNS = (
     Column("host", 1, is_text=True),
@@ -18,17 +24,24 @@ _COLUMNS = (
     Column("freed", 2),
     Column("seconds", 5),
 )
+SHOWN_LOGS = 10  # of a report, of those that were set aside or failed
 _SUCCESS = (0, 5)
 
 
 def merged_view(merged: MergedReports, width: int) -> RenderableType:
-    """A row for each report, what went wrong, and the sum."""
+    """A row for each report, where each is from, what went wrong, and the sum."""
     rows = [_cells(document) for _, document in merged.reports]
     errors = []
     for path, document in merged.reports:
+        named = f"{printable(document['host'])} ({printable(path)})"
+        log_dirs = ", ".join(printable(str(each)) for each in log_dirs_of(document))
+        errors.append(Text(f"{named}: {log_dirs or 'names no log directory'}"))
         if document.get("error"):
-            named = f"{printable(document['host'])} ({printable(path)})"
             errors.append(Text(f"{named}: {one_line(document['error'])}"))
+        bad = bad_logs_of(document)
+        errors += [Text(f"  {_bad_log(log)}") for log in bad[:SHOWN_LOGS]]
+        if bad[SHOWN_LOGS:]:
+            errors.append(Text(f"  and {counted(len(bad) - SHOWN_LOGS, 'more log')}"))
     total = f"{counted(len(merged.reports), 'report')}: {_sum_of(merged.reports)}"
     return Group(*table_lines("started", _COLUMNS, rows, width), *errors, Text(total))
 
@@ -36,6 +49,11 @@ def merged_view(merged: MergedReports, width: int) -> RenderableType:
 def merged_document(merged: MergedReports) -> JsonObject:
     """What stands in the JSON after the fields of the summary."""
     return {"reports": [{"file": path, **of_each(document)} for path, document in merged.reports]}
+
+
+def _bad_log(log: Document) -> str:
+    place = f"{log.get('log_dir')}/{log.get('topic')}-{log.get('partition')}"
+    return f"{printable(place)} {printable(str(log['status']))}: {one_line(str(log.get('reason')))}"
 
 
 def _cells(document: Document) -> list[str]:

@@ -11,7 +11,7 @@ from compactor.errors import ConfigError
 from compactor.exit_codes import ExitCode
 from compactor.json_types import is_of_type
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import REPORT_SCHEMA_VERSION
+from compactor.round_report import REPORT_SCHEMA_VERSION, LogStatus
 from storage.files.files import Files
 
 MAX_BYTES = 1 << 30
@@ -27,6 +27,7 @@ _WORST_FIRST = (
     ExitCode.CONDITION,
     ExitCode.OK,
 )
+_BAD = [LogStatus.SET_ASIDE.value, LogStatus.FAILED.value]
 _NEEDED = ("schema_version", "command", "status", "exit_code", "reason_code", "run_id", "host")
 _OF_EACH = (
     *_NEEDED[1:],
@@ -45,6 +46,7 @@ _TYPES: Mapping[str, Any] = {  # of what is used
     **dict.fromkeys(("started_at", "error"), str | None),
     "seconds": float | None,
     "totals": dict[str, Any] | None,
+    **dict.fromkeys(("log_dirs", "logs", "not_taken"), list[dict[str, Any]] | None),
 }
 _TYPES_OF_TOTALS: Mapping[str, Any] = {
     "logs": dict[str, int],
@@ -87,6 +89,17 @@ def merged_reports(paths: Sequence[str], files: Files) -> MergedReports:
 def of_each(document: Document) -> dict[str, Any]:
     """What the merged report says of one of them."""
     return {name: document[name] for name in _OF_EACH if name in document}
+
+
+def log_dirs_of(document: Document) -> list[Any]:
+    """Return the paths of the log directories that a report is about."""
+    return [each.get("path") for each in document.get("log_dirs") or ()]
+
+
+def bad_logs_of(document: Document) -> list[dict[str, Any]]:
+    """Return the logs that were set aside or failed; a summary names none."""
+    logs = [*(document.get("logs") or ()), *(document.get("not_taken") or ())]
+    return [log for log in logs if log.get("status") in _BAD]
 
 
 def _read(path: str, files: Files) -> Document:

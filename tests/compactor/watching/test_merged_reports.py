@@ -45,6 +45,26 @@ def test_sums_and_the_worst_ending(tmp_path: Path) -> None:
     assert [found["file"] for found in document["reports"]] == paths
 
 
+def test_where_a_report_is_from_and_which_logs_were_set_aside(tmp_path: Path) -> None:
+    def log(partition: int, status: str, log_dir: str = "/disk1/kafka") -> dict[str, Any]:
+        named = {"log_dir": log_dir, "topic": "orders", "partition": partition}
+        return named | {"status": status, "reason": f"why {partition}", "reason_code": "damaged"}
+
+    logs = [log(1, "cleaned"), log(2, "set-aside"), log(3, "failed", "/disk2/kafka")]
+    many = [log(partition, "set-aside") for partition in range(100, 112)]
+    log_dirs = [{"path": "/disk1/kafka"}, {"path": "/disk2/kafka"}]
+    paths = [
+        _report(tmp_path / "a.json", 4, "logs-set-aside", log_dirs=log_dirs, logs=logs),
+        _report(tmp_path / "b.json", 4, "logs-set-aside", logs=many[:1], not_taken=many[1:]),
+    ]
+    lines = run_command("report", *paths).out.splitlines()
+    assert f"a ({paths[0]}): /disk1/kafka, /disk2/kafka" in lines
+    assert "  /disk1/kafka/orders-2 set-aside: why 2" in lines
+    assert "  /disk2/kafka/orders-3 failed: why 3" in lines
+    assert not [line for line in lines if "orders-1 " in line]
+    assert [line for line in lines if line.startswith("  and ")] == ["  and 2 more logs"]
+
+
 @pytest.mark.parametrize(
     ("codes", "worst"),
     [([0, 5, 4], 4), ([4, 2], 2), ([2, 3], 3), ([3, 130], 130), ([143, 1], 1), ([0, 0], 0)],
