@@ -29,7 +29,7 @@ from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, DELETED, LOG, file_name
 from storage.formats.segment import MAX_LOG_BYTES, Segment
-from storage.log.log_dir import UNLOADABLE, PartitionListing, log_end_offset
+from storage.log.log_dir import PartitionListing, log_end_offset, why_unloadable
 from storage.log.producer_state import ExpiryClock, ProducerState, load_producer_state
 
 if TYPE_CHECKING:  # with arrays, which a plan does without
@@ -103,7 +103,8 @@ def defect(partition: PartitionListing) -> Reason | None:
         text = f"{partition.special[0]}; links are not followed"
         return Reason(ReasonCode.FOREIGN_FILE, text)
     if partition.stray:
-        return Reason(ReasonCode.FOREIGN_FILE, f"{partition.stray[0]}: {UNLOADABLE}")
+        name = partition.stray[0]
+        return Reason(ReasonCode.FOREIGN_FILE, f"{name}: {why_unloadable(name)}")
     unfinished = [name for name in partition.unfinished if not name.endswith(_MAY_REMAIN)]
     if unfinished:
         count = (

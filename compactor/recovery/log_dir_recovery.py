@@ -32,13 +32,13 @@ from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.checkpoint import TopicPartition
 from storage.log.log_dir import (
-    UNLOADABLE,
     is_of_file,
     is_unloadable,
     list_partition,
     log_end_offset,
     partition_of,
     segment_end_offset,
+    why_unloadable,
 )
 from storage.log.swap_settlement import carry_out, complete_swaps
 
@@ -260,7 +260,7 @@ def _loadable(files: Files, log_dir: str, topic: str, partition: int) -> LogReco
         found = CorruptFileError(os.path.join(log.path, name), 0, "is a directory, not a file")
         return replace(log, problem=str(found), reason_code=reason_code_of(found))
     for name in sorted(name for name in names if is_unloadable(name)):
-        problem = f"{name}: {UNLOADABLE}"
+        problem = f"{name}: {why_unloadable(name)}"
         return replace(log, problem=problem, reason_code=ReasonCode.FOREIGN_FILE)
     return log
 

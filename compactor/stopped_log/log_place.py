@@ -13,11 +13,11 @@ from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
 from storage.log.log_dir import (
-    UNLOADABLE,
     PartitionListing,
     list_partition,
     log_end_offset,
     partition_of,
+    why_unloadable,
 )
 
 
@@ -117,7 +117,7 @@ def require_changeable(at: LogAt, known: KnownOffsets, files: Files = LOCAL) -> 
             ReasonCode.FOREIGN_FILE,
         )
     if listing.stray:
-        problem = f"{listing.stray[0]}: {UNLOADABLE}. Nothing was changed"
+        problem = f"{listing.stray[0]}: {why_unloadable(listing.stray[0])}. Nothing was changed"
         raise RefusedError(f"{at.path}: {problem}", ReasonCode.FOREIGN_FILE)
     end = log_end_offset(listing)
     if listing.segments and end < known.log_start:

@@ -23,6 +23,7 @@ from storage.file_names import (
     file_name,
     is_offset,
     is_special_dir,
+    offset_of,
     parse_future_dir,
     parse_partition_dir,
 )
@@ -45,7 +46,8 @@ _LIVE_SUFFIXES = frozenset((*SEGMENT_SUFFIXES, SNAPSHOT))
 # Kafka takes the offset from every name that ends so, and fails where there is none (F-2.5).
 _NUMBERED = (*SEGMENT_SUFFIXES, SNAPSHOT, *UNFINISHED_SUFFIXES[:2])
 
-UNLOADABLE = "a broker cannot load a log that has a file of this name"
+_UNLOADABLE = "a broker cannot load a log that has a file of this name"
+_NOT_KAFKAS = "no broker writes a file of this name: an offset in one has 20 digits"
 
 
 _OF_LOG = (
@@ -222,6 +224,11 @@ def is_unloadable(name: str) -> bool:
     if not name.endswith(_NUMBERED):
         return False
     return name[OFFSET_DIGITS : OFFSET_DIGITS + 1] != "." or not is_offset(name[:OFFSET_DIGITS])
+
+
+def why_unloadable(name: str) -> str:
+    """Say what is wrong with such a name; a broker finds an offset in `9.log`, and loads it."""
+    return _UNLOADABLE if offset_of(name) is None else _NOT_KAFKAS
 
 
 def log_end_offset(partition: PartitionListing) -> int:

@@ -141,6 +141,17 @@ def test_a_file_that_no_broker_could_load_with_is_reported(tmp_path: Path) -> No
     assert_set_aside(root, "backup.log.swap: a broker cannot load a log that has")
 
 
+@pytest.mark.parametrize("name", ["9.log", "000000000000000000009.log"])
+def test_a_file_that_a_broker_loads_and_does_not_write_is_reported(
+    tmp_path: Path, name: str
+) -> None:
+    """Broker 4.3.1 finds offset 9 in both names."""
+    root = log_dir(tmp_path)
+    swap_in(root / "orders-0", 0, "ab")
+    (root / "orders-0" / name).write_bytes(b"")
+    assert_set_aside(root, f"{name}: no broker writes a file of this name")
+
+
 def test_one_log_that_cannot_be_settled_stops_no_other(tmp_path: Path) -> None:
     root = log_dir(tmp_path)
     make_partition(root, {0: [keyed(0, "a")]}, "other-0")
