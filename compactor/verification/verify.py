@@ -27,7 +27,7 @@ from compactor.verification.missing_offsets import (
 from compactor.verification.verify_batches import Finding, finding_of
 from compactor.verification.verify_segment import check_segment
 from storage.errors import CorruptFileError
-from storage.file_names import CLEANED, LOG, SNAPSHOT, SWAP, file_name, is_special_dir
+from storage.file_names import CLEANED, LOG, SNAPSHOT, SWAP, file_name, is_special_dir, offset_of
 from storage.files import filesystem
 from storage.formats import (
     checkpoint,
@@ -38,7 +38,7 @@ from storage.formats import (
 )
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
-from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
+from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir, why_unloadable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,7 +180,9 @@ def _check_names(partition: PartitionListing) -> Iterator[Finding]:
         name, _, problem = entry.rpartition(": ")
         yield Finding(os.path.join(partition.path, name), 0, problem, ReasonCode.FOREIGN_FILE)
     for name in partition.stray:
-        problem = "a broker fails to load the partition: no offset in the name"
+        problem = why_unloadable(name)
+        if offset_of(name) is None:
+            problem = "a broker fails to load the partition: no offset in the name"
         yield Finding(os.path.join(partition.path, name), 0, problem, ReasonCode.FOREIGN_FILE)
     for name in partition.unfinished:
         if name.endswith((CLEANED, SWAP)):

@@ -92,6 +92,12 @@ def test_a_name_without_an_offset_is_found(partition: Path, name: str) -> None:
     assert only_problem(partition).startswith(f"orders-0/{name}, byte 0: a broker fails to load")
 
 
+def test_a_name_that_no_broker_writes_is_found(partition: Path) -> None:
+    """Broker 4.3.1 finds offset 9 in it."""
+    (partition / "9.log").write_bytes(b"")
+    assert only_problem(partition).startswith("orders-0/9.log, byte 0: no broker writes a file")
+
+
 @pytest.mark.parametrize("suffix", [".log.cleaned", ".index.swap"])
 def test_a_cleaning_cut_short_is_found(partition: Path, suffix: str) -> None:
     (partition / file_name(0, suffix)).write_bytes(b"")
