@@ -5,11 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from compactor.config import load_config
-from compactor.planning.round_plan import plan_round
-from compactor.reason_codes import ReasonCode
-from compactor.recovery.log_dir_recovery import recover_log_dir
-from compactor.round_report import LogStatus
 from compactor.verification.verify import verify
 from compactor.verification.verify_batches import Finding
 from storage.codecs.compression import Codec
@@ -84,36 +79,6 @@ def test_what_counts_as_clean_is_not_judged(tmp_path: Path, entry: int, is_misse
             checkpoint.write(path, {ORDERS: entry})
             assert bool(missed(log_dir)) is is_missed, name
         checkpoint.write(path, {})
-
-
-@pytest.mark.parametrize("is_deleted", [False, True], ids=["gone", "deleted"])
-def test_a_run_sets_aside_what_verify_proves(tmp_path: Path, is_deleted: bool) -> None:
-    log_dir = tmp_path / "logs"
-    segments = {0: [keyed(0, "aba")], 3: [keyed(3, "abc")], 6: [keyed(6, "ab")], 8: [keyed(8, "z")]}
-    orders = make_partition(log_dir, segments)
-    for path in list(orders.glob(f"{file_name(3, '')}*")):
-        path.rename(f"{path}.deleted" if is_deleted else tmp_path / path.name)
-    before = {path.name: path.read_bytes() for path in orders.iterdir()}
-    [finding] = missed(log_dir)
-    settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
-    config = load_config(settings=settings)
-    plan = plan_round([str(log_dir)], config, as_of_ms=10_000)
-    [report] = plan.not_cleaned
-    assert (report.status, report.reason_code) == (LogStatus.SET_ASIDE, ReasonCode.DAMAGED)
-    assert report.reason == str(finding)
-    [*recovered] = recover_log_dir(str(log_dir)).logs
-    assert [log.reason_code for log in recovered] == [ReasonCode.DAMAGED] * is_deleted
-    assert {path.name: path.read_bytes() for path in orders.iterdir()} == before
-
-
-def test_what_a_cleaning_has_replaced_is_removed(tmp_path: Path) -> None:
-    """It fills a gap, too, but the log before it holds no key twice."""
-    log_dir = tmp_path / "logs"
-    segments = {0: [keyed(0, "abc")], 6: [keyed(6, "ab")], 8: [keyed(8, "z")]}
-    orders = make_partition(log_dir, segments)
-    (orders / f"{file_name(3, LOG)}.deleted").write_bytes(b"replaced")
-    recover_log_dir(str(log_dir))
-    assert not list(orders.glob("*.deleted"))
 
 
 def test_records_of_transactions_prove_nothing(tmp_path: Path) -> None:
