@@ -21,7 +21,7 @@ from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.index_entry import TIME_ENTRY, time_at
-from storage.formats.segment import Segment
+from storage.formats.segment import MAX_RELATIVE_OFFSET, Segment
 from storage.log import segment_reader
 from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
 
@@ -95,18 +95,29 @@ def survey_log_dir(
         raise RefusedError(f"{path}: {error.strerror}", reason_code_of_os(error)) from error
     try:
         return LogDirSurvey(
-            listing,
-            checkpoint.read(os.path.join(path, checkpoint.CLEANER_OFFSET), files),
-            checkpoint.read(os.path.join(path, checkpoint.LOG_START), files),
-            checkpoint.read(os.path.join(path, checkpoint.REPLICATION), files)
+            listing=listing,
+            cleaner_offsets=checkpoint.read(os.path.join(path, checkpoint.CLEANER_OFFSET), files),
+            log_start_offsets=checkpoint.read(os.path.join(path, checkpoint.LOG_START), files),
+            high_watermarks=checkpoint.read(os.path.join(path, checkpoint.REPLICATION), files)
             if has_high_watermarks(path, files)
             else None,
             recorded_ends=ends_of_empty_logs(listing, files),
         )
     except CorruptFileError as error:
-        return LogDirSurvey(listing, {}, {}, None, str(error))
+        return _unread(listing, str(error))
     except OSError as error:
-        return LogDirSurvey(listing, {}, {}, None, f"{error.filename}: {error.strerror}")
+        return _unread(listing, f"{error.filename}: {error.strerror}")
+
+
+def _unread(listing: LogDirListing, problem: str) -> LogDirSurvey:
+    """Survey a log directory with a checkpoint that cannot be read."""
+    return LogDirSurvey(
+        listing=listing,
+        cleaner_offsets={},
+        log_start_offsets={},
+        high_watermarks=None,
+        problem=problem,
+    )
 
 
 def offsets_of(
@@ -229,6 +240,8 @@ def has_batch_from(partition: PartitionListing, segment: Segment, from_ms: int) 
     is_active = segment.base_offset == partition.segments[-1].base_offset
     is_behind = last.timestamp_ms is None or last.offset < found.last_offset
     if is_active and is_behind:  # which gets entries later than batches
+        return True
+    if found.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:  # no entry can name it
         return True
     problem = (
         f"largest timestamp {-1 if last.timestamp_ms is None else last.timestamp_ms}, but its log "

@@ -77,7 +77,7 @@ def _require_clean(source: str, target: str) -> None:
     """The target may be one that no broker has used yet."""
     used = [source, *([target] if list_log_dir(target, LOCAL).partitions else [])]
     for log_dir in used:
-        if not clean_shutdown.exists(log_dir):
+        if not clean_shutdown.exists(log_dir, LOCAL):
             raise RefusedError(
                 f"{log_dir}: no {clean_shutdown.CLEAN_SHUTDOWN}: the broker did not stop cleanly, "
                 "and its last segments may be torn. Start the broker and stop it cleanly, then "

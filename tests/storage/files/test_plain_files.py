@@ -60,7 +60,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.planning": "room",
     },
     "paths that a user gives, resolved, and checked for what this user may do": {
-        "compactor": "survey",
+        "compactor": "directory_state survey",
         "compactor.api": "copies dumps managed_cleaning output_dirs own_places places "
         "verifications",
     },
