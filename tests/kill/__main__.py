@@ -58,6 +58,11 @@ def killing_range() -> Iterator[Range]:
 
 @contextmanager
 def local_session(work_dir: str) -> Iterator[Any]:
+    """Start a Spark session, or give the one that other tests of this process share."""
+    shared = SparkSession.getActiveSession()
+    if shared is not None:
+        yield shared
+        return
     use_java(os.environ, cache_dir(os.environ))
     context = start_spark("local[2]", "kill", work_dir)
     try:
