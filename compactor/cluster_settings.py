@@ -18,8 +18,7 @@ from compactor.round_report import Reason
 from compactor.topic_config import DELETE, MAX_INT, Setting, check_value
 from storage.errors import CorruptFileError
 from storage.files.files import Files
-from storage.formats import java_properties, meta_properties
-from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.formats import clean_shutdown, java_properties, meta_properties
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA, decode_uuid, encode_uuid
 from storage.formats.partition_metadata import read as read_partition_metadata
@@ -180,7 +179,7 @@ def _stopped_cleanly(path: str, log_dirs: Sequence[str], files: Files) -> bool:
         of_home is not None and of_logs is not None and of_home.node_id == of_logs.node_id
     )
     places = (home, *log_dirs) if is_same_node else (home,)
-    return any(files.exists(os.path.join(place, CLEAN_SHUTDOWN)) for place in places)
+    return any(clean_shutdown.exists(place, files) for place in places)
 
 
 def registered_log_dirs(cluster: ClusterSettings | None) -> tuple[UUID, ...]:
