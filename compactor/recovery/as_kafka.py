@@ -10,6 +10,7 @@ import os
 from typing import NamedTuple
 from zlib import crc32
 
+from compactor.recovery.settling import left_after_loading
 from storage.file_names import CLEANED, LOG, SWAP
 from storage.files.files import Files, size_of
 from storage.log.engine.log import Log
@@ -27,8 +28,11 @@ class LoadedAsKafka(NamedTuple):
 
 
 def load_as_kafka(path: str, options: LogOptions) -> LoadedAsKafka:
-    """Load a log and close it. Raise a LogError where no log comes of it, and OSError; what was
-    done by then stays done, as in Kafka."""
+    """Load a log and close it, then remove what dead runs have left beside it.
+
+    Raise a LogError where no log comes of it, and OSError; what was done by then stays done, as in
+    Kafka.
+    """
     files = options.files
     before = _contents(files, path)
     log = Log.open(path, options)
@@ -39,6 +43,8 @@ def load_as_kafka(path: str, options: LogOptions) -> LoadedAsKafka:
         log.close_handlers()
         raise
     files.sync_directory(path)
+    for name in left_after_loading(files.list_names(path)[1]):
+        files.remove(os.path.join(path, name))
     return _compared(before, _contents(files, path))
 
 

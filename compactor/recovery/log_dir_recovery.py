@@ -108,8 +108,8 @@ def recover_log_dir(
     """Settle every partition of a log directory. The caller holds the lock of the directory.
 
     rules: without them nothing else is done. With LoadRules.as_kafka each log is loaded and closed,
-    as by a broker that starts and stops, and settled behind that of what a dead run has left; the
-    mark of a clean shutdown is away meanwhile, and for good where one of them cannot be loaded.
+    as by a broker that starts and stops, and then what dead runs have left goes. The mark of a
+    clean shutdown is away meanwhile, and for good where one of them cannot be loaded.
     advance: is called with how many partitions are done. What is wrong with one log is its
     `problem`, and the others go on. OSError if the directory itself cannot be listed;
     CorruptFileError and ConfigError, before anything is changed, if a checkpoint that is needed or
@@ -174,7 +174,7 @@ def _loading(
 
     logs = LogsToRecover(log_dir, rules.config, rules.now_ms, topics, files)
     if rules.as_kafka:
-        return lambda log: log if log.problem else _load_as_kafka(log, logs, is_clean, files)
+        return lambda log: log if log.problem else _load_as_kafka(log, logs, is_clean)
     return lambda log: log if log.problem else _load(log, logs)
 
 
@@ -213,9 +213,7 @@ def _unreadable(log: LogRecovery, error: OSError) -> LogRecovery:
     return replace(log, problem=problem, reason_code=reason_code_of_os(error))
 
 
-def _load_as_kafka(
-    log: LogRecovery, logs: "LogsToRecover", is_clean: bool, files: Files
-) -> LogRecovery:
+def _load_as_kafka(log: LogRecovery, logs: "LogsToRecover", is_clean: bool) -> LogRecovery:
     try:
         done = logs.load_as_kafka(log.topic, log.partition, is_clean)
     except LogCompactionError as error:
@@ -223,12 +221,11 @@ def _load_as_kafka(
         return replace(log, problem=problem, reason_code=reason_code_of(error))
     except OSError as error:
         return _unreadable(log, error)
-    left = _settle(files, log.log_dir, log.topic, log.partition)
     return replace(
-        left,
+        log,
         finished=done.finished,
         undone=done.undone,
-        removed=(*done.removed, *left.removed),
+        removed=done.removed,
         rebuilt=done.rebuilt,
         truncated=done.truncated,
     )

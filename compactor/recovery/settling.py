@@ -63,14 +63,23 @@ def settlement(names: Collection[str], end_offsets: Mapping[int, int]) -> Settle
     )
 
 
+def left_after_loading(names: Collection[str]) -> list[str]:
+    """What nobody needs of a directory whose log Kafka's loader has just loaded and closed.
+
+    Which snapshots stay was decided while it was loaded, and another one was written since.
+    """
+    return sorted(name for name in names if _is_unneeded(name, names))
+
+
 def _unneeded(live: Collection[str]) -> list[str]:
     """Of the names that are left once swaps are settled: what no broker or run will look at."""
     stale = _stale_snapshots(live)
-    return sorted(
-        name
-        for name in live
-        if name in stale
-        or STAGED_MARKER in name
+    return sorted(name for name in live if name in stale or _is_unneeded(name, live))
+
+
+def _is_unneeded(name: str, live: Collection[str]) -> bool:
+    return (
+        STAGED_MARKER in name
         or (name.endswith(DELETED) and not name.endswith(_KRAFT_SNAPSHOT_DELETED))
         or (name.endswith(TEMPORARY) and _is_rewritten(name.removesuffix(TEMPORARY)))
         or (

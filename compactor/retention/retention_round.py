@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _PROBLEMS = CorruptFileError, LogChangedError, OSError
 _LEFT_ALONE = (LogStatus.FAILED, LogStatus.SET_ASIDE)
+NOT_RETAINED = "retention deletes no segment of it before it has been cleaned"
 
 LogName = tuple[str, str, int]  # log directory, topic, partition
 
@@ -70,6 +71,7 @@ def apply_retention(
         name = retention.log_dir, retention.topic, retention.partition
         report = by_name.get(name)
         if report is None or report.status in _LEFT_ALONE:
+            _note_that_it_waits(by_name, report)
             continue
         try:
             found = _doomed(retention, originals, files)
@@ -99,6 +101,7 @@ def estimate_retention(
         name = retention.log_dir, retention.topic, retention.partition
         report = by_name.get(name)
         if report is None or report.status in _LEFT_ALONE:
+            _note_that_it_waits(by_name, report)
             continue
         try:
             log = list_partition(retention.path, retention.topic, retention.partition, files)
@@ -108,6 +111,12 @@ def estimate_retention(
         else:
             by_name[name] = replace(report, retention=retention_report(deletion))
     return tuple(by_name.values())
+
+
+def _note_that_it_waits(reports: dict[LogName, LogReport], report: LogReport | None) -> None:
+    """As Kafka skips a partition on which its cleaner failed (C-3.2.3)."""
+    if report is not None:
+        reports[_name(report)] = replace(report, notes=(*report.notes, NOT_RETAINED))
 
 
 def retention_report(deletion: Deletion) -> RetentionReport:

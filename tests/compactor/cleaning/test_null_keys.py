@@ -1,5 +1,6 @@
 """A log that would lose most of its records for want of a key is rather no compacted one."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,26 @@ def test_such_a_log_is_left_as_it_is_and_the_others_go_on(
     assert ended.log("fine")["records"]["dropped"]["null_key"] == 1
     assert files_of(log_dir / "events-0") == before
     assert not (log_dir / SET_ASIDE).exists()
+
+
+@pytest.mark.parametrize("words", [(), ("--dry-run",)])
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_retention_waits_for_the_cleaning_and_the_run_says_so(
+    log_dir: Path, compactor: Compactor, policy: str, words: tuple[str, ...]
+) -> None:
+    """Every record is of 1970. Kafka drops what has no key, and then retention takes the rest."""
+    before = files_of(log_dir / "events-0")
+    settings = {"cleanup.policy": policy, "retention.ms": "1000"}
+    configs = log_dir.parent / "topics.json"
+    configs.write_text(json.dumps({"events": settings, "fine": settings}))
+    ended = compactor("run", log_dir, REPLICATED, "--topic-configs", configs, *words)
+    log = ended.log("events")
+    waits = ["retention deletes no segment of it before it has been cleaned"]
+    assert log["status"] == "set-aside"
+    assert log["notes"] == (waits if policy == "compact,delete" else [])
+    assert files_of(log_dir / "events-0") == before
+    fine = ended.log("fine")["retention"]["time"]["segments"]
+    assert (fine > 0) is (policy == "compact,delete")
 
 
 @pytest.mark.parametrize("words", [(), ("--dry-run",)])

@@ -17,8 +17,10 @@ from storage.file_names import INDEX, LOG, SWAP, TIME_INDEX, file_name
 from storage.files.local import LOCAL
 from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint, clean_shutdown
+from storage.formats.record import Record
 from tests.compactor.recovery.test_unclean_shutdown import cuts
 from tests.support.in_memory import in_memory
+from tests.support.legacy_writer import encode_message_set
 from tests.support.local_command import run_command
 from tests.support.made_log import NOW_MS, files_of, keyed, log_of, make_partition
 from tests.support.reference_batch import encode
@@ -26,6 +28,7 @@ from tests.support.reference_batch import encode
 FIRST, SECOND, LAST = keyed(0, "ab"), keyed(2, "a"), keyed(3, "ab")
 FAR = keyed(3 + 2**31, "ab")
 RULES = LoadRules(load_config(), NOW_MS, as_kafka=True)
+KAFKAS_EMPTY_SNAPSHOT = "000148674bc700000000"  # from a file that Kafka 4.3.1 wrote
 EVERY_BATCH = {"index.interval.bytes": "0"}  # gets an entry in the index
 
 
@@ -147,6 +150,22 @@ def test_an_index_that_outgrows_its_file_is_told(partition: Path) -> None:
     log = recover(partition, settings=settings)
     assert log.problem is not None and log.problem.startswith("no broker would start with it: ")
     assert recover(partition, as_kafka=False, settings=settings).problem is None
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_snapshot_before_legacy_messages_stays(magic: int, tmp_path: Path) -> None:
+    """L-11.1: the end of the producers' state goes up with batches of format v2 only.
+
+    Kafka 4.3.1 writes a snapshot there, and one at the end of the log; both list no producer.
+    """
+    partition = make_partition(tmp_path / "logs", {0: []})
+    (partition.parent / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+    messages = encode_message_set(magic, [Record(2, 120, b"a", b"v"), Record(3, 130, b"b", b"v")])
+    log_of(partition, 0).write_bytes(encode(FIRST) + messages)
+    assert recover(partition).problem is None
+    left = {path.name: path.read_bytes() for path in partition.glob("*.snapshot")}
+    empty = bytes.fromhex(KAFKAS_EMPTY_SNAPSHOT)
+    assert left == {"00000000000000000002.snapshot": empty, "00000000000000000004.snapshot": empty}
 
 
 def test_it_is_an_option_of_recover(partition: Path) -> None:

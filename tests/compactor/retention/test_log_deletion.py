@@ -1,6 +1,7 @@
 """What retention leaves on disk, step by step (C-18.3, C-18.4, C-23.7)."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from compactor.config import load_config
 from compactor.planning.round_plan import plan_round
 from compactor.retention.log_retention import LogRetention, deletion_of
-from compactor.retention.retention_round import apply_retention
+from compactor.retention.retention_round import NOT_RETAINED, apply_retention
 from compactor.retention.rules import RetentionLimits
 from compactor.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
@@ -127,7 +128,8 @@ def test_a_log_that_failed_is_left_alone(tmp_path: Path, status: LogStatus) -> N
     before = segment_names(partition)
     retention = retention_of(partition, now_ms=9000, retention_ms=1000)
     report = report_on(partition, status)
-    assert apply_retention([retention], [report]) == (report,)
+    left = replace(report, notes=(NOT_RETAINED,))
+    assert apply_retention([retention], [report]) == (left,)
     assert segment_names(partition) == before
 
 
