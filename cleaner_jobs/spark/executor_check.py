@@ -70,19 +70,31 @@ def what_to_ask(
 def executor_problems(spark: SparkContext, work_dir: str, asked: Asked) -> list[ExecutorProblem]:
     """What executors lack. A job of a task for each core asks them.
 
+    Where Spark tried a task again, and it answered then, the failure may have been a passing one: a
+    second job shows whether it comes again.
     Raise StageFailedError where Spark fails for another reason.
     """
-    group = JobGroup(work_dir, "compactor: can every executor do its part")
+    reported, failed = _ask(spark, work_dir, asked, "can every executor do its part")
+    if failed and not reported:
+        reported, failed = _ask(spark, work_dir, asked, "does an executor fail again")
+    return _by_problem(reported) + failed
+
+
+def _ask(
+    spark: SparkContext, work_dir: str, asked: Asked, what: str
+) -> tuple[list[tuple[str, str, str]], list[ExecutorProblem]]:
+    """What executors answer, and why tasks failed before they could answer."""
+    group = JobGroup(f"{work_dir}: {what}", f"compactor: {what}")
     try:
         with running_job(spark, group, lambda: _answers(spark, asked)) as outcome:
             answers = outcome.result()
     except SPARK_ERRORS as error:
-        found = _python_problems(spark, work_dir)
+        found = _python_problems(spark, group.name)
         if found:
-            return found
+            return [], found
         raise StageFailedError(f"first job: {cause_of_failure(error)}") from error
     reported = [(host, *problem) for host, value in answers for problem in json.loads(value)]
-    return _by_problem(reported) + _python_problems(spark, work_dir)
+    return reported, _python_problems(spark, group.name)
 
 
 def _by_problem(reported: Sequence[tuple[str, str, str]]) -> list[ExecutorProblem]:

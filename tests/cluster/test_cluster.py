@@ -36,19 +36,28 @@ AS_OF = ("--as-of", str(logs.NOW_MS), "--any-clock")
 LAUNCHER = (sys.executable, "-m", "compactor")
 VICTIM = PROJECT / "tests" / "kill" / "victim.py"
 SECONDS = 240.0
+SHOWN = 6000  # characters of each end of what a run says
 
 
 class Round(NamedTuple):
     """A round that is running on the cluster."""
 
-    process: "subprocess.Popen[str]"
+    process: "subprocess.Popen[bytes]"
     log_dir: Path
     work_dir: Path
     status: Path
+    output: Path
 
     def wait(self) -> None:
-        out, _ = self.process.communicate(timeout=SECONDS)
-        assert self.process.returncode == 0, out[-4000:]
+        self.process.wait(SECONDS)
+        assert self.process.returncode == 0, self.said()
+
+    def said(self) -> str:
+        """The lines of the command itself, and the beginning and the end of all that was said."""
+        text = self.output.read_text(errors="replace")
+        own = [line for line in text.splitlines() if line.startswith("compactor: ")]
+        ends = [text] if len(text) <= 2 * SHOWN else [text[:SHOWN], text[-SHOWN:]]
+        return "\n…\n".join(["\n".join(own), *ends])
 
 
 @contextmanager
@@ -69,7 +78,7 @@ def start(
     cluster: Cluster, before: Path, topic_configs: Path, tmp_path: Path
 ) -> Iterator[Callable[..., Round]]:
     """Begins a round. What a test that failed leaves running ends with it, and frees its cores."""
-    begun = list["subprocess.Popen[str]"]()
+    begun = list["subprocess.Popen[bytes]"]()
 
     def begin(conf: dict[str, str], held: bool = False) -> Round:
         """held: when all is rewritten, until its hold is removed."""
@@ -80,20 +89,21 @@ def start(
         work_dir.mkdir()
         words = [status, "run", log_dir, "--topic-configs", topic_configs]
         words += [*AS_OF, "--work-dir", work_dir]
-        process = subprocess.Popen(
-            cluster.submit(VICTIM, *words, conf=conf),
-            env=environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        output = tmp_path / "output"
+        with output.open("wb") as out:  # a file: nobody reads while a test waits
+            process = subprocess.Popen(
+                cluster.submit(VICTIM, *words, conf=conf),
+                env=environment(),
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         begun.append(process)
-        return Round(process, log_dir, work_dir, status)
+        return Round(process, log_dir, work_dir, status, output)
 
     yield begin
     for process in begun:
-        with process:  # closes its pipe, and waits for it
+        with process:  # waits for it
             if process.poll() is None:
                 processes.kill(process.pid, (), processes.Target.ALL)
     wait_until_over(cluster)
@@ -115,7 +125,7 @@ def phases(running: Round) -> dict[str, float]:
 def wait_for(happened: Callable[[], object], running: Round, what: str) -> None:
     deadline = time.monotonic() + SECONDS
     while not happened():
-        assert running.process.poll() is None, running.process.communicate()[0][-4000:]
+        assert running.process.poll() is None, running.said()
         assert time.monotonic() < deadline, f"{what} does not happen"
         time.sleep(0.05)
 
@@ -208,14 +218,16 @@ def executor_of(worker: int, cluster: Cluster) -> int:
 
 
 @pytest.fixture
-def refused(cluster: Cluster, before: Path, topic_configs: Path, tmp_path: Path) -> "Refused":
-    """The words that a run was refused with, which has changed nothing."""
+def submitted(cluster: Cluster, before: Path, topic_configs: Path, tmp_path: Path) -> "Submitted":
+    """Runs to their end a run of a copy of the logs."""
     shutil.copytree(before, tmp_path / "logs")
 
-    def run(words: Sequence[object], conf: dict[str, str], **environ: str) -> str:
+    def run(
+        words: Sequence[object], conf: dict[str, str], **environ: str
+    ) -> "subprocess.CompletedProcess[str]":
         rest = ["--topic-configs", topic_configs, *AS_OF]
         script = PROJECT / "compactor" / "__main__.py"
-        done = subprocess.run(
+        return subprocess.run(
             cluster.submit(script, "run", *words, *rest, conf=conf),
             env={**environment(), **environ},
             cwd=tmp_path,
@@ -223,6 +235,19 @@ def refused(cluster: Cluster, before: Path, topic_configs: Path, tmp_path: Path)
             text=True,
             timeout=SECONDS,
         )
+
+    return run
+
+
+Submitted = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def refused(submitted: Submitted, before: Path, tmp_path: Path) -> "Refused":
+    """The words that a run was refused with, which has changed nothing."""
+
+    def run(words: Sequence[object], conf: dict[str, str], **environ: str) -> str:
+        done = submitted(words, conf, **environ)
         assert done.returncode == 3, done.stdout + done.stderr
         assert contents(tmp_path / "logs") == contents(before)
         # spark-submit puts all that Python says there
@@ -273,6 +298,24 @@ def test_an_executor_without_python_is_refused(
     told = refused(words, {}, PYSPARK_PYTHON="../../python", PYSPARK_DRIVER_PYTHON=sys.executable)
     cause = 'Cannot run program "../../python": error=2, No such file or directory'
     assert told.startswith(f"compactor: executor on {second}: {cause}{ADVICE}")
+
+
+def test_an_executor_whose_first_attempt_fails_and_the_next_does_not_is_taken(
+    cluster: Cluster, submitted: Submitted, tmp_path: Path
+) -> None:
+    """As on a host that has no room for a process just then."""
+    (tmp_path / "work").mkdir()
+    failed = tmp_path / "failed"
+    once = f'[ -e {failed} ] || {{ touch {failed}; echo "no room for a process" >&2; exit 1; }}\n'
+    for host, before in zip(HOSTS, ("", once), strict=True):
+        python = cluster.control.parent / host / "python_once"
+        python.write_text(f'#!/bin/sh\n{before}exec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+    words = [tmp_path / "logs", "--work-dir", tmp_path / "work", "--dry-run"]
+    environ = {"PYSPARK_PYTHON": "../../python_once", "PYSPARK_DRIVER_PYTHON": sys.executable}
+    done = submitted(words, {}, **environ)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert failed.exists()
 
 
 def test_executors_without_the_package_are_refused(refused: Refused, tmp_path: Path) -> None:
