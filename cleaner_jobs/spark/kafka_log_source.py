@@ -13,11 +13,11 @@ wherever tasks run; nothing is changed. Options, whose names have no case:
 | startTime, endTime | likewise, in ms since 1970 or as `2026-05-01T00:00:00+00:00` |
 | isolation | `read_uncommitted`, or `read_committed` as of a consumer |
 | includeControl | `true`: with the markers of transactions |
-| splitBytes | of a segment, about so much to a task; 128 MiB |
-| pushFilters | `true`: filters on topic, partition, offset and timestamp decide what is read. Spark
-  asks for `spark.sql.python.filterPushdown.enabled` then |
+| splitBytes | of segments, about so much to a task; 128 MiB |
+| pushFilters | `true`: filters on topic, partition, offset, timestamp and timestamp_ms decide what
+  is read. Spark asks for `spark.sql.python.filterPushdown.enabled` then |
 
-The columns are those of `storage.arrow`, dictionaries as strings and times in microseconds. Only
+The columns are those of `storage.arrow`, times in microseconds. Only
 what a schema names is built: `.schema("key binary, value binary")`. Tasks send Arrow batches.
 A log that is damaged fails the task with file and byte.
 """
@@ -66,6 +66,7 @@ SCHEMA = StructType(
         StructField("partition", IntegerType()),
         StructField("offset", LongType()),
         StructField("timestamp", TimestampType()),
+        StructField("timestamp_ms", LongType()),
         StructField("timestamp_type", StringType()),
         StructField("key", BinaryType()),
         StructField("value", BinaryType()),
@@ -139,23 +140,26 @@ class KafkaLogReader(DataSourceReader):
         self._selection = _selection(schema, options)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """A part of a segment each.
+        """A part of a segment each, or small segments, of several logs too, up to splitBytes.
 
         Raise BadOptionError for a topic that is not there, OSError, NotALogError, CorruptFileError.
         """
-        return [
-            InputPartition(part)
-            for path in self._partition_dirs()
-            for part in splits_of(path, self._selection, self._split_bytes)
-        ]
+        tasks, left_bytes = list[list[LogView]](), 0
+        for path in self._partition_dirs():
+            for part in splits_of(path, self._selection, self._split_bytes):
+                if part.size_bytes > left_bytes:
+                    tasks.append([])
+                    left_bytes = self._split_bytes
+                tasks[-1].append(part)
+                left_bytes -= part.size_bytes
+        return [InputPartition(tuple(parts)) for parts in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield Arrow batches. Raise OSError or CorruptFileError."""
-        if not isinstance(partition.value, LogView):  # Spark's, where there is no part at all
-            return
         target = to_arrow_schema(self._schema, timezone="UTC")
-        for batch in RecordStream(partition.value, self._selection):
-            yield batch.cast(target)
+        for part in partition.value or ():  # None is Spark's own, where there is no part at all
+            for batch in RecordStream(part, self._selection):
+                yield batch.cast(target)
 
     def _partition_dirs(self) -> list[str]:
         name = self._path.rstrip("/").rpartition("/")[2]
@@ -198,6 +202,8 @@ class FilteredKafkaLogReader(KafkaLogReader):
                 self._bound(each, "offset", 1)
             elif column == ("timestamp",):
                 self._bound(each, "ms", 1000)
+            elif column == ("timestamp_ms",):
+                self._bound(each, "ms", 1)
         return filters
 
     def _only(self, column: str, values: frozenset[Any]) -> None:
@@ -220,10 +226,12 @@ class FilteredKafkaLogReader(KafkaLogReader):
         )
         if isinstance(each, GreaterThan | GreaterThanOrEqual | EqualTo):
             first = value // units
-            start = first if start is None else max(start, first)
+            if first > -(2**63):
+                start = first if start is None else max(start, first)
         if isinstance(each, LessThan | LessThanOrEqual | EqualTo):
             behind = value // units + 1
-            end = behind if end is None else min(end, behind)
+            if behind < 2**63:
+                end = behind if end is None else min(end, behind)
         self._selection = replace(self._selection, **{f"start_{what}": start, f"end_{what}": end})
 
 

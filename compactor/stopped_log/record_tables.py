@@ -13,11 +13,14 @@ from compactor.stopped_log.wanted_records import Isolation, ReadRecord, Wanted
 from storage.arrow import SCHEMA, RecordStream, Selection
 from storage.files import filesystem
 
-_ROW_COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
+_ROW_COLUMNS = ("offset", "timestamp_ms", "timestamp_type", "key", "value", "headers")
+ROW_GROUP_ROWS, ROW_GROUP_BYTES = 100_000, 64 << 20  # of Parquet: a group ends at either
 ROWS_AT_ONCE = 1000  # shown before the next are looked at
 
 
-def batches_of(view: ViewedLog, wanted: Wanted, columns: tuple[str, ...]) -> Iterator[object]:
+def batches_of(
+    view: ViewedLog, wanted: Wanted, columns: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
     """Yield Arrow batches. CorruptFileError behind the last sound record where there is damage."""
     log, is_committed = view.log, wanted.isolation is Isolation.COMMITTED
     end = wanted.end_offset
@@ -47,8 +50,7 @@ def batches_of(view: ViewedLog, wanted: Wanted, columns: tuple[str, ...]) -> Ite
 
 def rows_of(view: ViewedLog, wanted: Wanted) -> Iterator[list[ReadRecord]]:
     """Yield records, some at a time. Raise as `batches_of` does."""
-    for each in batches_of(view, wanted, _ROW_COLUMNS):
-        batch: pa.RecordBatch = each
+    for batch in batches_of(view, wanted, _ROW_COLUMNS):
         for start in range(0, batch.num_rows, ROWS_AT_ONCE):
             part = batch.slice(start, ROWS_AT_ONCE)
             yield list(map(ReadRecord._make, zip(*map(_values, part.columns), strict=True)))
@@ -60,8 +62,6 @@ def _values(column: pa.Array) -> Any:
         if not len(column.flatten()):
             return ((),) * len(column)
         return [tuple((h["key"], h["value"]) for h in headers) for headers in column.to_pylist()]
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.int64())
     if pa.types.is_integer(column.type) and column.null_count:
         return column.to_pylist()  # Numpy would make floats of them
     return column.to_numpy(zero_copy_only=False).tolist()
@@ -75,10 +75,9 @@ def write_parquet(view: ViewedLog, wanted: Wanted, path: str) -> int:
     temporary, count = f"{path}.tmp", 0
     try:
         with pq.ParquetWriter(temporary, SCHEMA, compression="zstd") as writer:
-            for each in batches_of(view, wanted, tuple(SCHEMA.names)):
-                batch: pa.RecordBatch = each
-                writer.write_batch(batch)
-                count += batch.num_rows
+            for group in _row_groups(batches_of(view, wanted, tuple(SCHEMA.names))):
+                writer.write_table(group, row_group_size=group.num_rows)
+                count += group.num_rows
         filesystem.sync_file(temporary)
         os.replace(temporary, path)
     except BaseException:
@@ -86,3 +85,17 @@ def write_parquet(view: ViewedLog, wanted: Wanted, path: str) -> int:
             os.remove(temporary)
         raise
     return count
+
+
+def _row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Tables of so many records, or so many bytes, that each makes a usual row group."""
+    held, rows, size_bytes = list[pa.RecordBatch](), 0, 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        size_bytes += batch.nbytes
+        if rows >= ROW_GROUP_ROWS or size_bytes >= ROW_GROUP_BYTES:
+            yield pa.Table.from_batches(held)
+            held, rows, size_bytes = [], 0, 0
+    if held:
+        yield pa.Table.from_batches(held)

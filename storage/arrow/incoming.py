@@ -26,7 +26,8 @@ def check_columns(schema: pa.Schema) -> None:
     if unknown or len(set(schema.names)) < len(schema.names):
         raise BadTableError(
             f"columns {', '.join(schema.names)}: there may be each of {', '.join(COLUMNS)} once; "
-            "key, value, timestamp and headers are taken, the others are given by the log"
+            "key, value, timestamp_ms, timestamp and headers are taken, the others are given by "
+            "the log"
         )
     if "key" not in schema.names and "value" not in schema.names:
         raise BadTableError("there is neither a column `key` nor a column `value`")
@@ -35,13 +36,16 @@ def check_columns(schema: pa.Schema) -> None:
 def records_of(batch: pa.RecordBatch, now_ms: int) -> Records:
     """The columns of a batch. now_ms: the time of each record where there is no such column.
 
-    Raise BadTableError where a column is of no type that fits, or a header has no key.
+    `timestamp_ms` decides where there is also a `timestamp`, which cannot show every time. Raise
+    BadTableError where a column is of no type that fits, or a header has no key.
     """
     count = batch.num_rows
     names = batch.schema.names
     timestamps = np.full(count, now_ms, np.int64)
-    if "timestamp" in names:
-        timestamps = _timestamps(batch.column("timestamp"))
+    for name in ("timestamp_ms", "timestamp"):
+        if name in names:
+            timestamps = _timestamps(batch.column(name), name)
+            break
     nothing = pa.nulls(count, pa.binary())
     keys = batch.column("key") if "key" in names else nothing
     values = batch.column("value") if "value" in names else nothing
@@ -67,11 +71,11 @@ def _cast(column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
         raise BadTableError(f"column {name} of type {column.type}: {error}") from error
 
 
-def _timestamps(column: pa.Array) -> Any:
+def _timestamps(column: pa.Array, name: str) -> Any:
     if not pa.types.is_integer(column.type):
         unit = pa.timestamp("ms", getattr(column.type, "tz", None))
-        column = _cast(column, unit, "timestamp")
-    return _cast(column, pa.int64(), "timestamp").fill_null(NO_TIMESTAMP).to_numpy()
+        column = _cast(column, unit, name)
+    return _cast(column, pa.int64(), name).fill_null(NO_TIMESTAMP).to_numpy()
 
 
 def _pieces(column: pa.Array, name: str) -> Pieces:

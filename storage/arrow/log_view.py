@@ -52,6 +52,11 @@ class LogView(NamedTuple):
     aborted: Int64Array  # (n, 3) producer id, first and last offset, by producer and last offset
     files: Files
 
+    @property
+    def size_bytes(self) -> int:
+        """Return the size of its stretches; of a part of a segment up to that segment's end."""
+        return sum(stretch.end - stretch.start for stretch in self.stretches)
+
 
 def view_of_log(log: Log, selection: Selection) -> LogView:
     """What an open log holds now; what is appended later is not seen."""

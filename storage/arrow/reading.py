@@ -15,6 +15,7 @@ from storage.files.local import LOCAL
 from storage.formats.batch_header import CONTROL
 from storage.log.engine.log import Log
 
+JOINED_ROWS, JOINED_BYTES = 32_768, 4 << 20  # of an Arrow batch that smaller ones are joined to
 STOPPED_AT = b"stopped_at"  # in the metadata of a table: where until_damage has ended it, and why
 
 Source = Log | LogView | str | os.PathLike[str]
@@ -22,6 +23,8 @@ Source = Log | LogView | str | os.PathLike[str]
 
 class RecordStream:
     """The Arrow batches of a log, as they are asked for; at most some MiB each, or one log batch.
+
+    Small ones, as of small segments or of batches whose codecs change, are joined.
 
     `stopped_at` says, once all have come, at what damage the log was left (`until_damage`).
     """
@@ -36,7 +39,7 @@ class RecordStream:
         """Yield the batches, each with a record at least. Raise CorruptFileError or OSError behind
         the last that is sound."""
         try:
-            yield from _batches(self._view, self._selection)
+            yield from _joined(_batches(self._view, self._selection))
         except CorruptFileError as error:
             if not self._selection.until_damage:
                 raise
@@ -84,6 +87,36 @@ def _batches(view: LogView, selection: Selection) -> Iterator[pa.RecordBatch]:
                     yield filled.batch
                 if filled.problem is not None:
                     raise filled.problem
+
+
+def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join batches of few records with those that follow.
+
+    What came before an error is given before the error is raised.
+    """
+    held = list[pa.RecordBatch]()
+    rows = size_bytes = 0
+    try:
+        for batch in batches:
+            rows += batch.num_rows
+            size_bytes += batch.nbytes
+            if held and (rows > JOINED_ROWS or size_bytes > JOINED_BYTES):
+                yield _one(held)
+                rows, size_bytes = batch.num_rows, batch.nbytes
+            held.append(batch)
+    except (CorruptFileError, OSError):
+        if held:
+            yield _one(held)
+        raise
+    if held:
+        yield _one(held)
+
+
+def _one(held: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Join batches, and forget them before the result is used."""
+    batch = held[0] if len(held) == 1 else pa.concat_batches(held)
+    held.clear()
+    return batch
 
 
 def _narrowed(wanted: Range, view: LogView) -> Range:

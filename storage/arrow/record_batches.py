@@ -1,7 +1,7 @@
 """Arrow batches of runs of log batches: buffers for the kernel, and arrays around what it filled.
 
-Room is made for all that a run can hold, and memory is used for what it does hold: pages that
-nobody writes to cost nothing.
+The kernel needs room for all that a run can hold. Arrays keep no more than they hold: where less
+than half of a buffer was filled, its content is copied and the buffer is freed.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from storage.arrow.batch_runs import Run
 from storage.arrow.record_kernel import Columns, Parts, Range, fill_columns
-from storage.arrow.selection import HEADERS_TYPE, SCHEMA, Selection
+from storage.arrow.selection import (
+    END_TIMESTAMP_MS,
+    HEADERS_TYPE,
+    MIN_TIMESTAMP_MS,
+    SCHEMA,
+    Selection,
+)
 from storage.errors import CorruptFileError
 from storage.formats.batch_columns import (
     ATTRIBUTES,
@@ -39,6 +45,7 @@ from storage.formats.batch_header import (
 
 _MIN_HEADER_BYTES = 2
 _TIMESTAMP_TYPES = pa.array(["CreateTime", "LogAppendTime"])
+_TIMESTAMP = SCHEMA.field("timestamp").type
 
 
 class Filled(NamedTuple):
@@ -110,7 +117,8 @@ class BatchMaker:
 
     def _array(self, name: str, records: _Records) -> pa.Array:
         if name == "topic":
-            return pa.DictionaryArray.from_arrays(_zeros(records.size, np.int8), self._topic)
+            names = pa.DictionaryArray.from_arrays(_zeros(records.size, np.int8), self._topic)
+            return names.cast(pa.string())
         if name == "partition":
             return pa.array(np.full(records.size, self._partition, np.int32))
         return _MAKERS[name](records)
@@ -127,29 +135,42 @@ def _parts(count: int, size: int) -> Parts:
     return Parts(ends, np.empty(size, np.uint8), np.zeros((count + 7) // 8, np.uint8))
 
 
+def _filled(room: NDArray[Any], count: int) -> NDArray[Any]:
+    """The first items of a buffer; a copy of them where they would keep much unused room alive."""
+    filled = room[:count]
+    return filled.copy() if 2 * count < len(room) else filled
+
+
 def _binary(parts: Parts, count: int) -> pa.Array:
     buffers = [
-        pa.py_buffer(parts.validity[: (count + 7) // 8]),
-        pa.py_buffer(parts.ends[: count + 1]),
-        pa.py_buffer(parts.data[: parts.ends[count]]),
+        pa.py_buffer(_filled(parts.validity, (count + 7) // 8)),
+        pa.py_buffer(_filled(parts.ends, count + 1)),
+        pa.py_buffer(_filled(parts.data, int(parts.ends[count]))),
     ]
     return pa.Array.from_buffers(pa.binary(), count, buffers)
 
 
 def _offsets(records: _Records) -> pa.Array:
-    return pa.array(records.columns.offsets[: records.size])
+    return pa.array(_filled(records.columns.offsets, records.size))
 
 
 def _timestamps(records: _Records) -> pa.Array:
+    """Null where a reader may have no such date; `timestamp_ms` has every time."""
     times = records.columns.timestamps[: records.size]
-    return pa.array(times, pa.int64(), mask=times == NO_TIMESTAMP).view(SCHEMA.field(3).type)
+    is_date = (times >= MIN_TIMESTAMP_MS) & (times < END_TIMESTAMP_MS) & (times != NO_TIMESTAMP)
+    return pa.array(times, pa.int64(), mask=~is_date).view(_TIMESTAMP)
+
+
+def _timestamps_ms(records: _Records) -> pa.Array:
+    times = records.columns.timestamps[: records.size]
+    return pa.array(times, pa.int64(), mask=times == NO_TIMESTAMP)
 
 
 def _timestamp_types(records: _Records) -> pa.Array:
     attributes = records.of_batch(ATTRIBUTES)
     kinds = (attributes & LOG_APPEND_TIME != 0).astype(np.int8)
     kinds = pa.array(kinds, mask=attributes & MAGIC_ZERO != 0)
-    return pa.DictionaryArray.from_arrays(kinds, _TIMESTAMP_TYPES)
+    return pa.DictionaryArray.from_arrays(kinds, _TIMESTAMP_TYPES).cast(pa.string())
 
 
 def _keys(records: _Records) -> pa.Array:
@@ -165,7 +186,7 @@ def _headers(records: _Records) -> pa.Array:
     keys = _text(_binary(columns.header_keys, count))
     values = _binary(columns.header_values, count)
     fields = list(HEADERS_TYPE.value_type)
-    ends = pa.py_buffer(columns.header_ends[: records.size + 1])
+    ends = pa.py_buffer(_filled(columns.header_ends, records.size + 1))
     headers = pa.StructArray.from_arrays([keys, values], fields=fields)
     return pa.Array.from_buffers(HEADERS_TYPE, records.size, [None, ends], children=[headers])
 
@@ -214,6 +235,7 @@ def _bits(bit: int) -> Callable[[_Records], pa.Array]:
 _MAKERS: dict[str, Callable[[_Records], pa.Array]] = {
     "offset": _offsets,
     "timestamp": _timestamps,
+    "timestamp_ms": _timestamps_ms,
     "timestamp_type": _timestamp_types,
     "key": _keys,
     "value": _values,

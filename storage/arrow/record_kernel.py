@@ -58,12 +58,12 @@ class Columns(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Which records are wanted: of offsets and of times from `first` up to `end`, exclusive."""
+    """Which records are wanted; `end_` is exclusive, `last_` inclusive: any time is legal."""
 
     first_offset: int
     end_offset: int
     first_ms: int
-    end_ms: int
+    last_ms: int
 
 
 @kernel
@@ -117,7 +117,7 @@ def fill_columns(
     with_keys = key_ends.shape[0] > 1
     with_values = value_ends.shape[0] > 1
     with_headers = header_ends.shape[0] > 1
-    first_offset, end_offset, first_ms, end_ms = wanted
+    first_offset, end_offset, first_ms, last_ms = wanted
     filled = headers = 0
     key_end: Any = np.int64(0)
     value_end: Any = np.int64(0)
@@ -168,7 +168,7 @@ def fill_columns(
                 timestamp += time_delta
             if offset < first_offset or offset >= end_offset:
                 continue
-            if timestamp < first_ms or timestamp >= end_ms:
+            if timestamp < first_ms or timestamp > last_ms:
                 continue
             offsets[filled] = offset
             timestamps[filled] = timestamp

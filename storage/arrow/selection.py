@@ -2,11 +2,12 @@
 
 | column | type | |
 |---|---|---|
-| topic | dictionary of string | |
+| topic | string | |
 | partition | int32 | |
 | offset | int64 | |
-| timestamp | timestamp[ms, UTC] | null where the record has none |
-| timestamp_type | dictionary of string | `CreateTime` or `LogAppendTime`; null in format v0 |
+| timestamp | timestamp[ms, UTC] | null where the record has none, and outside the years 1 to 9999 |
+| timestamp_ms | int64 | the exact milliseconds since 1970; null where the record has none |
+| timestamp_type | string | `CreateTime` or `LogAppendTime`; null in format v0 |
 | key, value | binary | null where they are null: such a value is a tombstone |
 | headers | list of (key string, value binary) | of the bytes of a key, U+FFFD for those not UTF-8 |
 | leader_epoch | int32 | null where it is not known, as in formats v0 and v1 |
@@ -18,8 +19,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 
 from storage.arrow.record_kernel import Range
@@ -32,14 +35,16 @@ HEADERS_TYPE = pa.list_(
         nullable=False,
     )
 )
-_NAME_TYPE = pa.dictionary(pa.int8(), pa.string())
+MIN_TIMESTAMP_MS = -62_135_596_800_000  # 0001-01-01T00:00:00Z: Python's and Spark's first moment
+END_TIMESTAMP_MS = 253_402_300_800_000  # 10000-01-01T00:00:00Z, exclusive
 SCHEMA = pa.schema(
     [
-        pa.field("topic", _NAME_TYPE, nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
         pa.field("partition", pa.int32(), nullable=False),
         pa.field("offset", pa.int64(), nullable=False),
         pa.field("timestamp", pa.timestamp("ms", tz="UTC")),
-        pa.field("timestamp_type", _NAME_TYPE),
+        pa.field("timestamp_ms", pa.int64()),
+        pa.field("timestamp_type", pa.string()),
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
         pa.field("headers", HEADERS_TYPE, nullable=False),
@@ -56,6 +61,7 @@ COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
 Isolation = Literal["read_uncommitted", "read_committed"]
 
 _MIN, _MAX = -(2**63), 2**63 - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class BadSelectionError(LogCompactionError):
@@ -68,8 +74,9 @@ class BadSelectionError(LogCompactionError):
 class Selection:
     """Which records, and what of them.
 
-    start_offset, start_ms: the first that is wanted; end_offset, end_ms: the first that is not.
-    Times are looked at record by record, for they need not rise.
+    start_offset, start_ms: the first that is wanted; end_offset, end_ms: the first that is not. A
+    time is in milliseconds since 1970, or a datetime (UTC where it has no zone); it is compared
+    with each record's own, for times need not rise.
     isolation: as of a consumer. With read_committed, records of aborted transactions are left out,
     and the log ends at its last stable offset.
     columns: only these are built, in this order.
@@ -81,8 +88,8 @@ class Selection:
 
     start_offset: int | None = None
     end_offset: int | None = None
-    start_ms: int | None = None
-    end_ms: int | None = None
+    start_ms: int | datetime | None = None
+    end_ms: int | datetime | None = None
     isolation: Isolation = "read_uncommitted"
     columns: Sequence[str] = COLUMNS
     max_bytes: int | None = None
@@ -90,15 +97,21 @@ class Selection:
     until_damage: bool = False
 
     def __post_init__(self) -> None:
-        """Raise BadSelectionError."""
-        unknown = [name for name in self.columns if name not in COLUMNS]
-        if isinstance(self.columns, str) or unknown or not self.columns:
-            problem = f"columns {self.columns!r}: there are {', '.join(COLUMNS)}"
-            raise BadSelectionError(problem)
-        if len(set(self.columns)) < len(self.columns):
-            raise BadSelectionError(f"columns {self.columns!r}: one of them comes twice")
+        """Raise BadSelectionError, which names the parameter."""
+        _check_columns(self.columns)
         if self.isolation not in ("read_uncommitted", "read_committed"):
-            raise BadSelectionError(f"isolation {self.isolation!r}")
+            raise BadSelectionError(
+                f"isolation={self.isolation!r}: expected 'read_uncommitted' or 'read_committed'"
+            )
+        for name in ("start_offset", "end_offset", "max_bytes"):
+            _require_integer(name, getattr(self, name))
+        for name in ("start_ms", "end_ms"):
+            value = getattr(self, name)
+            if not isinstance(value, datetime):
+                _require_integer(name, value)
+        for name in ("control", "until_damage"):
+            if not isinstance(getattr(self, name), bool):
+                raise BadSelectionError(f"{name}={getattr(self, name)!r}: expected True or False")
 
     @property
     def is_committed(self) -> bool:
@@ -114,9 +127,37 @@ class Selection:
         return Range(
             _MIN if self.start_offset is None else self.start_offset,
             _MAX if self.end_offset is None else self.end_offset,
-            _MIN if self.start_ms is None else self.start_ms,
-            _MAX if self.end_ms is None else self.end_ms,
+            _MIN if self.start_ms is None else _milliseconds(self.start_ms),
+            _MAX if self.end_ms is None else _milliseconds(self.end_ms) - 1,
         )
+
+
+def _check_columns(columns: object) -> None:
+    there_are = f"expected a list of some of {', '.join(COLUMNS)}"
+    if not isinstance(columns, Sequence) or isinstance(columns, str | bytes) or not columns:
+        raise BadSelectionError(f"columns={columns!r}: {there_are}")
+    unknown = [name for name in columns if name not in COLUMNS]
+    if unknown:
+        raise BadSelectionError(f"columns: there is no column {unknown[0]!r}; {there_are}")
+    if len(set(columns)) < len(columns):
+        raise BadSelectionError(f"columns={columns!r}: one of them comes twice")
+
+
+def _require_integer(name: str, value: object) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise BadSelectionError(f"{name}={value!r}: expected an integer")
+    if not _MIN < value <= _MAX:
+        raise BadSelectionError(f"{name}={value!r}: does not fit in 64 bits")
+
+
+def _milliseconds(time: int | datetime) -> int:
+    """The first whole millisecond that is not before a time."""
+    if not isinstance(time, datetime):
+        return int(time)
+    moment = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return -((_EPOCH - moment) // timedelta(milliseconds=1))
 
 
 EVERYTHING = Selection()

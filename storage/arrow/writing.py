@@ -89,10 +89,10 @@ def append(
 ) -> Appended:
     """Append records to a log, as its leader would.
 
-    table: with the columns key and value, or one of them, as binary or text; timestamp, a time or
-    an integer of ms, null for a record without one, and the time of the append where there is no
-    such column; headers, as they are read. Other columns that `read` gives are left aside: the log
-    gives offsets of its own.
+    table: with the columns key and value, or one of them, as binary or text; timestamp_ms or
+    timestamp, a time or an integer of ms, null for a record without one (timestamp_ms decides where
+    there are both, and the time of the append where there is neither); headers, as they are read.
+    Other columns that `read` gives are left aside: the log gives offsets of its own.
 
     Raise BadTableError for other columns, RecordValidationError, RecordTooLargeError or
     RecordBatchTooLargeError for records that the log does not take, each before anything of its

@@ -13,6 +13,8 @@ import pytest
 
 from compactor import api
 from compactor.exit_codes import UsageError
+from compactor.stopped_log import record_tables
+from storage.arrow import reading
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
@@ -139,6 +141,28 @@ class TestForms:
         assert table.column("key").to_pylist() == [b"a", b"b", b"c", b"a", b"d"]
         assert table.column("topic").to_pylist() == ["orders"] * 5
         assert sorted(os.listdir(tmp_path)) == ["log", "records.parquet"]
+
+    @pytest.mark.parametrize(
+        ("rows", "size_bytes", "expected"),
+        [(2, 1 << 20, [3, 3, 2]), (9, 1, [3, 1, 2, 2]), (9, 1 << 20, [8])],
+    )
+    def test_row_groups_of_parquet_have_a_usual_size(
+        self,
+        made: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        rows: int,
+        size_bytes: int,
+        expected: list[int],
+    ) -> None:
+        """Arrow batches of 3, 1, 2 and 2 records are joined."""
+        monkeypatch.setattr(reading, "JOINED_ROWS", 1)
+        monkeypatch.setattr(record_tables, "ROW_GROUP_ROWS", rows)
+        monkeypatch.setattr(record_tables, "ROW_GROUP_BYTES", size_bytes)
+        path = tmp_path / "records.parquet"
+        api.log_to_parquet(str(made), NAME, str(path))
+        metadata = pq.ParquetFile(path).metadata
+        assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == expected
 
 
 class TestRefusals:

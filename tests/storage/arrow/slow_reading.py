@@ -91,6 +91,7 @@ def _row(partition: Path, header: BatchHeader, record: Record) -> Row:
         "partition": int(number),
         "offset": record.offset,
         "timestamp": _time(record.timestamp),
+        "timestamp_ms": None if record.timestamp == -1 else record.timestamp,
         "timestamp_type": None if header.magic == 0 else kind,
         "key": record.key,
         "value": record.value,
@@ -109,7 +110,10 @@ def _known(number: int) -> int | None:
 
 
 def _time(timestamp_ms: int) -> datetime | None:
-    return None if timestamp_ms == -1 else _EPOCH + timedelta(milliseconds=timestamp_ms)
+    try:
+        return None if timestamp_ms == -1 else _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:  # a year before 1 or after 9999
+        return None
 
 
 def _text(key: bytes) -> str:

@@ -1,13 +1,16 @@
 """Logs as Arrow tables, against the slow twin: logs that Kafka wrote, and made ones."""
 
+import tracemalloc
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from storage import arrow
-from storage.arrow import batch_runs
+from storage.arrow import batch_runs, reading
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
 from storage.formats import framed_batches
@@ -111,10 +114,42 @@ def test_columns_come_as_they_are_asked_for(tmp_path: Path) -> None:
     assert table.schema.field("value") == arrow.SCHEMA.field("value")
 
 
-@pytest.mark.parametrize("columns", [["nothing"], [], "key", ["key", "key"]])
-def test_columns_that_make_no_sense_are_refused(columns: list[str]) -> None:
-    with pytest.raises(arrow.BadSelectionError):
-        arrow.Selection(columns=columns)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            ("columns", value)
+            for value in (["nothing"], [], "key", b"key", None, 3, ["key", "key"])
+        ),
+        *(("columns", value) for value in ([None], ["key", 3])),
+        *(("start_offset", value) for value in ("3", 1.5, True, 2**63, -(2**63), [1])),
+        *(("end_offset", value) for value in ("3", 2**63, datetime(2026, 1, 1, tzinfo=UTC))),
+        *(("start_ms", value) for value in ("2026-01-01", 2**63, 1.5, False)),
+        *(("end_ms", value) for value in ("2026-01-01", -(2**63), date(2026, 1, 1))),
+        *(("isolation", value) for value in ("committed", None, 1)),
+        *(("max_bytes", value) for value in ("1M", 2**63, 1.5)),
+        ("control", "yes"),
+        ("until_damage", 1),
+    ],
+)
+def test_a_selection_that_makes_no_sense_is_refused_by_name(name: str, value: Any) -> None:
+    with pytest.raises(arrow.BadSelectionError, match=f"^{name}"):
+        arrow.Selection(**{name: value})
+
+
+def test_times_may_be_datetimes(tmp_path: Path) -> None:
+    """Without a zone one is of UTC; between two milliseconds it is the later one."""
+    path = small(tmp_path)  # offset 3 has 130 ms
+    moment = datetime(1970, 1, 1, 0, 0, 0, 130_000)
+    expected = [{"offset": i} for i in range(3, 10)]
+    for zone in (None, UTC):
+        assert read(path, start_ms=moment.replace(tzinfo=zone), columns=["offset"]) == expected
+    elsewhere = moment.replace(tzinfo=UTC).astimezone(timezone(timedelta(hours=-7)))
+    assert read(path, start_ms=elsewhere, columns=["offset"]) == expected
+    later = moment + timedelta(microseconds=1)
+    assert read(path, start_ms=later, columns=["offset"]) == expected[1:]
+    assert read(path, end_ms=later, columns=["offset"]) == [{"offset": i} for i in range(4)]
+    assert read(path, end_ms=moment, columns=["offset"]) == [{"offset": i} for i in range(3)]
 
 
 def test_no_more_of_the_log_is_read_than_may_be(tmp_path: Path) -> None:
@@ -209,11 +244,72 @@ def test_a_partition_stays_one_whatever_else_is_in_it(tmp_path: Path) -> None:
     assert arrow.read(str(path)).num_rows == 10
 
 
-def test_a_stream_comes_batch_by_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("joined_rows", "expected"), [(1, [3, 2, 2, 3]), (4, [3, 4, 3]), (5, [5, 5]), (10, [10])]
+)
+def test_a_stream_joins_small_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joined_rows: int, expected: list[int]
+) -> None:
     monkeypatch.setattr(batch_runs, "WINDOW_BYTES", 100)
+    monkeypatch.setattr(reading, "JOINED_ROWS", joined_rows)
     reader = arrow.RecordStream(str(small(tmp_path))).reader()
     assert isinstance(reader, pa.RecordBatchReader)
-    assert [found.num_rows for found in reader] == [3, 2, 2, 3]
+    assert [found.num_rows for found in reader] == expected
+
+
+def test_what_stands_before_damage_comes_before_the_error(tmp_path: Path) -> None:
+    """Also where it waits to be joined with what follows."""
+    path = make_partition(tmp_path, {0: [keyed(0, "ab")], 2: [keyed(2, "c"), keyed(3, "d")]})
+    log = log_of(path, 2)
+    log.write_bytes(log.read_bytes()[:-1] + b"?")
+    stream = iter(arrow.RecordStream(str(path)))
+    assert next(stream).column("offset").to_pylist() == [0, 1, 2]
+    with pytest.raises(CorruptFileError):
+        next(stream)
+
+
+YEAR_1_MS, YEAR_10000_MS = -62_135_596_800_000, 253_402_300_800_000
+
+
+def test_times_that_are_no_dates_are_null_and_exact_in_ms(tmp_path: Path) -> None:
+    """Kafka takes any time; a table that holds one still turns into Python objects."""
+    times = [0, 2**63 - 1, YEAR_10000_MS, YEAR_10000_MS - 1, YEAR_1_MS, YEAR_1_MS - 1, -1]
+    made = [batch(record(i, b"k", timestamp=time)) for i, time in enumerate(times)]
+    table = arrow.read(make_partition(tmp_path, {0: made}))
+    assert table.column("timestamp_ms").to_pylist() == [*times[:-1], None]
+    shown = [None if t is None else t.isoformat() for t in table.column("timestamp").to_pylist()]
+    assert shown == [
+        "1970-01-01T00:00:00+00:00", None, None, "9999-12-31T23:59:59.999000+00:00",
+        "0001-01-01T00:00:00+00:00", None, None,
+    ]  # fmt: skip
+
+
+def test_tables_of_several_logs_are_one_table(tmp_path: Path) -> None:
+    read_of = [
+        arrow.read(make_partition(tmp_path / name, {0: [keyed(0, keys)]}, f"{name}-0"))
+        for name, keys in (("t", "abc"), ("u", "d"))
+    ]
+    grouped = pa.concat_tables(read_of).group_by(["topic", "timestamp_type"])
+    counts = grouped.aggregate([("offset", "count")]).to_pydict()
+    assert counts["topic"] == ["t", "u"]
+    assert counts["offset_count"] == [3, 1]
+
+
+@pytest.mark.parametrize("name", ["key", "offset", "timestamp", "headers", "topic"])
+def test_a_table_keeps_no_more_memory_than_its_columns_need(tmp_path: Path, name: str) -> None:
+    """The room for all that a batch could hold is given back."""
+    made = [batch(*(record(8 * i + j, b"k", bytes(9000)) for j in range(8))) for i in range(40)]
+    path = make_partition(tmp_path, {0: made})  # 320 records in 2.9 MB
+    selection = arrow.Selection(columns=[name])
+    arrow.read(path, selection)
+    tracemalloc.start()
+    try:
+        table = arrow.read(path, selection)
+        kept_bytes, _ = tracemalloc.get_traced_memory()  # numpy's arrays are counted, Arrow's not
+    finally:
+        tracemalloc.stop()
+    assert table.num_rows == 320
+    assert kept_bytes < 60_000
 
 
 def test_an_open_log_is_read_as_it_is_when_the_read_begins(tmp_path: Path) -> None:
