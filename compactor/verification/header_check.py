@@ -99,7 +99,7 @@ class Horizons:
     def problems(self, is_cut_short: bool) -> Iterator[BatchProblem]:
         """What no clock explains. is_cut_short: some of the log may not have been cleaned."""
         expected = self.clock.horizon_ms
-        is_one = len(self.set) == 1
+        latest_ms = max(self.set, default=-1)  # of the last cleaning, where there were several
         for horizon_ms, place in self.set.items():
             at = f"offset {place.offset}: delete horizon {horizon_ms}"
             if expected is not None:
@@ -108,14 +108,10 @@ class Horizons:
             elif self.clock.is_exact and horizon_ms < self.clock.as_of_ms:
                 problem = f"{at} lies before the cleaning, which was at {self.clock.as_of_ms}"
                 yield BatchProblem(place, problem)
-            elif horizon_ms < self.latest_reached_ms:
+            elif horizon_ms == latest_ms < self.latest_reached_ms:
                 problem = (
                     f"{at} lies before {self.latest_reached_ms}, which the cleaning had reached"
                 )
-                yield BatchProblem(place, problem)
-            elif not is_one:
-                others = ", ".join(str(other) for other in self.set if other != horizon_ms)
-                problem = f"{at}, other batches have {others}; a cleaning sets the same everywhere"
                 yield BatchProblem(place, problem)
         is_set = bool(self.set) if expected is None else expected <= MAX_LONG
         if self.missing is not None and is_set and not is_cut_short:

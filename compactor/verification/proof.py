@@ -27,6 +27,7 @@ class Proof:
     disputed_batches: int = (
         0  # before the cleaning already, index and markers said different things
     )
+    horizon_moments: int = 0  # of delete horizons that were set; each is that of a cleaning
     findings: list[Finding] = field(default_factory=list)
 
     @property

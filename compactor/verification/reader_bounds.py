@@ -13,12 +13,13 @@ from compactor.verification.verify_batches import Finding, difference, finding_o
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, TXN_INDEX, file_name
 from storage.files import filesystem
-from storage.formats import checkpoint, producer_snapshot, txn_index
-from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapshot, txn_index
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.txn_index import AbortedTxn
 from storage.log import log_dir
-from storage.log.log_dir import PartitionListing
+from storage.log.log_dir import LogDirListing, PartitionListing
 from storage.log.producer_state import ExpiryClock, ProducerState, load_producer_state
 
 Checkpoints = Mapping[str, Mapping[checkpoint.TopicPartition, int]]  # by file name
@@ -34,6 +35,7 @@ class Side(NamedTuple):
     log_end_offset: int
     cleaned_to: int | None  # the cleaner's checkpoint
     producers: ProducerState
+    has_clean_shutdown: bool
 
     @property
     def active_base(self) -> int:
@@ -42,6 +44,14 @@ class Side(NamedTuple):
     def ends(self) -> list[int]:
         """Where each segment ends."""
         return [*(s.base_offset for s in self.listing.segments[1:]), self.log_end_offset]
+
+    def loaded_from(self, log_start_offset: int, as_of_ms: int) -> ProducerState:
+        """What a broker knows that starts on it with another log start."""
+        if log_start_offset <= self.log_start_offset:
+            return self.producers
+        clock = ExpiryClock(as_of_ms)
+        end, is_clean = self.log_end_offset, self.has_clean_shutdown
+        return load_producer_state(self.listing, log_start_offset, end, clock, is_clean)
 
     def aborted(self) -> list[list[AbortedTxn]]:
         """The entries of each segment's `.txnindex`; of one without `.index`, those of its
@@ -82,23 +92,36 @@ def read_side(
         listing, log_start_offset, log_end_offset, ExpiryClock(as_of_ms), clean_shutdown
     )
     cleaned_to = checkpoints[checkpoint.CLEANER_OFFSET].get(name)
-    return Side(listing, log_start_offset, log_end_offset, cleaned_to, producers)
+    return Side(
+        listing=listing,
+        log_start_offset=log_start_offset,
+        log_end_offset=log_end_offset,
+        cleaned_to=cleaned_to,
+        producers=producers,
+        has_clean_shutdown=clean_shutdown,
+    )
+
+
+def active_base(before: Side, after: Side) -> int:
+    """Where the last segment begins that no cleaning reached: a roll closes the one before it."""
+    return max(before.active_base, after.active_base)
 
 
 def bounds_of(before: Side, after: Side) -> Bounds:
     """How far the cleaning got, by the checkpoint after it."""
     is_cut_short = after.cleaned_to is None or after.cleaned_to == before.cleaned_to
-    end = before.active_base
+    end = active_base(before, after)
     if after.cleaned_to is not None and not is_cut_short:
         end = min(after.cleaned_to, end)
-    bases = [s.base_offset for s in before.listing.segments if s.base_offset >= end]
+    segments = (*before.listing.segments, *after.listing.segments)
+    bases = [s.base_offset for s in segments if s.base_offset >= end]
     return Bounds(after.log_start_offset, end, min(bases, default=end), is_cut_short)
 
 
 def check_offsets(before: Side, after: Side, as_of_ms: int) -> Iterator[Finding]:
     """Log start, log end, cleaner's checkpoint, open transactions, producers (C-15.3, C-17.1)."""
     path = after.listing.path
-    if after.log_end_offset != before.log_end_offset:
+    if after.log_end_offset < before.log_end_offset:
         yield difference(
             path, 0, f"log end offset {after.log_end_offset}, before {before.log_end_offset}"
         )
@@ -107,26 +130,51 @@ def check_offsets(before: Side, after: Side, as_of_ms: int) -> Iterator[Finding]
             path, 0, f"log start offset {after.log_start_offset}, before {before.log_start_offset}"
         )
     yield from _check_cleaned_to(before, after)
-    if after.producers.first_unstable_offset != before.producers.first_unstable_offset:
-        was, now = (s.producers.first_unstable_offset for s in (before, after))
-        yield difference(path, 0, f"the oldest open transaction begins at {now}, before at {was}")
-    yield from _check_producers(before.producers, after.producers, path, as_of_ms)
+    loaded = before.loaded_from(after.log_start_offset, as_of_ms)
+    was = [state.first_unstable_offset for state in (before.producers, loaded)]
+    now = after.producers.first_unstable_offset
+    has_grown = after.log_end_offset > before.log_end_offset
+    if now not in was and not (has_grown and was[0] is not None):  # a marker may have ended it
+        yield difference(
+            path, 0, f"the oldest open transaction begins at {now}, before at {was[0]}"
+        )
+    yield from _check_producers((before, after), loaded, as_of_ms)
 
 
 def _check_producers(
-    before: ProducerState, after: ProducerState, path: str, as_of_ms: int
+    sides: tuple[Side, Side], loaded: ProducerState, as_of_ms: int
 ) -> Iterator[Finding]:
-    """A broker knows the same producers; one that has expired may be forgotten (C-23.4)."""
-    for producer_id, entry in sorted(before.entries.items()):
-        now = after.entries.get(producer_id)
+    """A broker knows the same producers; one that has expired may be forgotten (C-23.4), and one
+    whose batches retention has deleted.
+
+    loaded: what a broker knows of the log before if it begins at the log start of after.
+    """
+    (known, now_known), path = (side.producers.entries for side in sides), sides[1].listing.path
+    log_end_offset = sides[0].log_end_offset
+    has_grown = sides[1].log_end_offset > log_end_offset
+    for producer_id, entry in sorted(known.items()):
+        now = now_known.get(producer_id)
+        if has_grown and now is not None and _goes_on(entry, now, log_end_offset):
+            continue
         is_expired = (
             entry.current_txn_first_offset is None
             and as_of_ms - entry.timestamp >= producer_snapshot.EXPIRATION_MS
         )
-        if now != entry and not (now is None and is_expired):
+        if now not in (entry, loaded.entries.get(producer_id)) and not (now is None and is_expired):
             yield difference(path, 0, f"producer {producer_id}: {now}, before {entry}")
-    for producer_id in sorted(after.entries.keys() - before.entries.keys()):
-        yield difference(path, 0, f"producer {producer_id} was not known before")
+    for producer_id in sorted(now_known.keys() - known.keys()):
+        if not has_grown:
+            yield difference(path, 0, f"producer {producer_id} was not known before")
+
+
+def _goes_on(was: ProducerEntry, now: ProducerEntry, log_end_offset: int) -> bool:
+    """Whether batches or a marker that were appended since may have made the one of the other."""
+    if now.last_offset is not None and now.last_offset >= log_end_offset:
+        return True
+    of_data = ("producer_epoch", "last_sequence", "last_offset")
+    return now.producer_epoch > was.producer_epoch or all(
+        getattr(was, name) == getattr(now, name) for name in of_data
+    )
 
 
 def _check_cleaned_to(before: Side, after: Side) -> Iterator[Finding]:
@@ -134,13 +182,13 @@ def _check_cleaned_to(before: Side, after: Side) -> Iterator[Finding]:
     if now is None or now == was:
         return
     problem = f"the cleaner's checkpoint is {now}, before {was}: "
-    unstable = before.producers.first_unstable_offset
+    has_grown = after.log_end_offset > before.log_end_offset
+    unstable = (after if has_grown else before).producers.first_unstable_offset
+    active = active_base(before, after)
     if was is not None and before.log_start_offset <= was <= before.log_end_offset and now < was:
         yield difference(after.listing.path, 0, problem + "it has moved back")
-    if now > before.active_base:
-        yield difference(
-            after.listing.path, 0, problem + f"the active segment begins at {before.active_base}"
-        )
+    if now > active:
+        yield difference(after.listing.path, 0, problem + f"the active segment begins at {active}")
     elif unstable is not None and now > unstable:
         yield difference(
             after.listing.path, 0, problem + f"a transaction is open since offset {unstable}"
@@ -159,31 +207,72 @@ def check_log_start(before: Side, after: Side, checkpoints: Checkpoints) -> Iter
         yield difference(after.listing.path, 0, problem)
 
 
-def check_checkpoints(before: Checkpoints, after: Checkpoints, path: str) -> Iterator[Finding]:
-    """High watermarks and recovery points are nobody's to change (C-15.3)."""
+def check_checkpoints(
+    before: Checkpoints, after: Checkpoints, new: LogDirListing
+) -> Iterator[Finding]:
+    """High watermarks and recovery points do not go back, nor past the log end (C-15.3).
+
+    CorruptFileError, OSError where the end of a log cannot be read.
+    """
+    logs, path = {(log.topic, log.partition): log for log in new.partitions}, new.path
     for name in _KEPT_CHECKPOINTS:
         for (topic, partition), offset in before[name].items():
-            now = after[name].get((topic, partition))
-            if now != offset:
+            now, log = after[name].get((topic, partition)), logs.get((topic, partition))
+            if now is not None and now > offset and log is not None:
+                has_changed = now > log_dir.log_end_offset(log)
+            else:
+                has_changed = now != offset
+            if has_changed:
                 problem = f"{topic}-{partition} has {now}, before {offset}"
                 yield difference(os.path.join(path, name), 0, problem)
 
 
 def check_untouched(before: Side, after: Side, bounds: Bounds) -> Iterator[Finding]:
-    """Segments that no cleaning has reached have the same bytes, and the epochs of leaders too."""
+    """Segments that no cleaning has reached have the same bytes, but for what was appended."""
     names = {
         file_name(s.base_offset, suffix)
         for side in (before, after)
         for s in side.listing.segments
         for suffix in (LOG, TXN_INDEX)
-        if s.base_offset >= max(bounds.rewritten_end, bounds.log_start_offset)
+        if max(bounds.rewritten_end, bounds.log_start_offset) <= s.base_offset
+        and s.base_offset < before.log_end_offset
     }
-    if after.log_start_offset == before.log_start_offset:
-        names.add(LEADER_EPOCH_CHECKPOINT)
+    has_grown = after.log_end_offset > before.log_end_offset
+    of_active = file_name(before.active_base, "")
     for name in sorted({*names, PARTITION_METADATA}):
-        path = os.path.join(after.listing.path, name)
-        if not is_same(os.path.join(before.listing.path, name), path):
-            yield difference(path, 0, "has changed, though no cleaning changes it")
+        one, other = (os.path.join(side.listing.path, name) for side in (before, after))
+        may_grow = has_grown and name.startswith(of_active)
+        if not (is_same(one, other) or (may_grow and _has_grown(one, other))):
+            yield difference(other, 0, "has changed, though no cleaning changes it")
+
+
+def check_epochs(before: Side, after: Side) -> Iterator[Finding]:
+    """A broker that loads the log finds the same leader epochs.
+
+    It forgets those that begin at the log end or later, and cuts the first one at the log start:
+    recovery and retention do the same in the file. Where there was no clean shutdown, it takes up
+    epochs of batches that the file does not have. Source: LogLoader, UnifiedLog; spec L-16, F-13.
+    """
+    one, other = (
+        os.path.join(side.listing.path, LEADER_EPOCH_CHECKPOINT) for side in (before, after)
+    )
+    if is_same(one, other):
+        return
+    start = max(before.log_start_offset, after.log_start_offset)
+    end = min(before.log_end_offset, after.log_end_offset)
+    was, now = (_loaded_epochs(path, start, end) for path in (one, other))
+    if was == now or (not before.has_clean_shutdown and set(was) < set(now)):
+        return
+    yield difference(other, 0, "has changed, though no cleaning changes it")
+
+
+def _loaded_epochs(path: str, start: int, end: int) -> list[EpochEntry]:
+    entries = leader_epoch_checkpoint.read(path)
+    leader_epoch_checkpoint.check(entries, path)
+    entries = [entry for entry in entries if entry.start_offset < end]
+    behind = [entry for entry in entries if entry.start_offset > start]
+    first = entries[: len(entries) - len(behind)][-1:]
+    return [*(entry._replace(start_offset=start) for entry in first if start < end), *behind]
 
 
 def is_untouched(before: PartitionListing, after: PartitionListing) -> bool:
@@ -217,9 +306,17 @@ def is_same(before: str, after: str) -> bool:
     return _is_one(before, after) or _has_same_bytes(before, after)
 
 
-def _has_same_bytes(before: str, after: str) -> bool:
+def _has_grown(before: str, after: str) -> bool:
+    """Whether a file begins with all the bytes that it had."""
+    if not filesystem.exists(before) or not filesystem.exists(after):
+        return filesystem.exists(after)
+    return _has_same_bytes(before, after, may_grow=True)
+
+
+def _has_same_bytes(before: str, after: str, may_grow: bool = False) -> bool:
     with open(before, "rb", buffering=0) as one, open(after, "rb", buffering=0) as other:
-        if os.fstat(one.fileno()).st_size != os.fstat(other.fileno()).st_size:
+        was, now = (os.fstat(file.fileno()).st_size for file in (one, other))
+        if was != now and not (may_grow and was < now):
             return False
         while piece := one.read(_PIECE_BYTES):
             if other.read(len(piece)) != piece:

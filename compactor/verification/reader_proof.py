@@ -82,9 +82,10 @@ class PartitionProof:
             for side, segments in zip(sides, reached, strict=True)
         ]
         self._indexes = RewrittenIndexes(before, after, reached[1])
-        self._txn_indexes = TxnIndexes(before.aborted())
+        self._txn_indexes = TxnIndexes(before.aborted(), before.log_end_offset)
         self._reached = reached[1]
         self._latest = LatestOffsets()
+        self._had_to = before.log_end_offset  # what is there from here on was appended since
         self._overdue = Overdue(before, bounds, clock, self._latest, self._readers[1].path)
         self._markers = MarkerView()
         self._data_left = DataLeft()
@@ -106,6 +107,7 @@ class PartitionProof:
             new.fill(taken_to)
             taken_to = min(old.covered_to, new.covered_to)
             self._compare(old.take(taken_to), new.take(taken_to))
+        self.proof.horizon_moments = len(self._header_check.horizons.set)
         self._note_problems(self._header_check.horizons.problems(self._bounds.is_cut_short))
         self._note(self._overdue.findings(is_disputed=self.proof.disputed_batches > 0))
         self._note(self._indexes.finish())
@@ -128,6 +130,18 @@ class PartitionProof:
             if segment.base_offset >= self._bounds.rewritten_end:
                 self._read_markers(self._log_path(segment))
         self.proof.keys = self._latest.count
+        self._read_appended()
+
+    def _read_appended(self) -> None:
+        """What was appended since may supersede what was there before."""
+        if self._after.log_end_offset <= self._had_to:
+            return
+        view = _consumer(self._after, self._bounds.log_start_offset)
+        for batches, records in self._readers[1].chunks():
+            hidden = view.of(batches) | (batches["attributes"] & CONTROL != 0)
+            counts = (records.kinds & HAS_KEY != 0) & (records.offsets >= self._had_to)
+            counts &= (records.offsets < self._bounds.end) & ~hidden[records.batches]
+            self._latest.put(records.keys[counts], records.offsets[counts])
 
     def _read_markers(self, path: str) -> None:
         for position, header in segment_reader.read_batch_headers(path):
@@ -149,7 +163,7 @@ class PartitionProof:
             matched = old.records.offsets[at] == new.records.offsets
         else:
             matched = np.zeros(len(at), np.bool_)
-        self._check_new(new, ~matched)
+        self._check_new(new, ~matched & (new.records.offsets < self._had_to))
         self._check_kept(old, new, at[matched], matched)
         is_gone = np.ones(len(old.records.offsets), np.bool_)
         is_gone[at[matched]] = False
@@ -297,7 +311,7 @@ class PartitionProof:
     def _check_batches(self, old: Slice, new: Slice) -> None:
         """No batch is new, and none is gone that is the last of its producer (C-10.4)."""
         was, now = old.batches, new.batches
-        modern = now[now["magic"] == MAGIC]
+        modern = now[(now["magic"] == MAGIC) & (now["base_offset"] < self._had_to)]
         at = np.searchsorted(was["base_offset"], modern["base_offset"])
         known = was[np.minimum(at, len(was) - 1)] if len(was) else np.zeros(len(at), was.dtype)
         is_known = (known["attributes"] ^ modern["attributes"]) & READERS_BITS == 0

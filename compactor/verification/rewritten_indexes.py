@@ -118,8 +118,10 @@ class _Known:
 class TxnIndexes:
     """Holds the `.txnindex` entries after against those before."""
 
-    def __init__(self, before: Sequence[Sequence[AbortedTxn]]) -> None:
-        """before: the entries of each segment."""
+    def __init__(self, before: Sequence[Sequence[AbortedTxn]], log_end_offset: int) -> None:
+        """before: the entries of each segment. log_end_offset: where that log ended; what ends
+        there or later was appended since."""
+        self._log_end_offset = log_end_offset
         self._known = [_Known(txn) for entries in before for txn in entries]
         self._of_producer: dict[int, list[_Known]] = {}  # by rising last offset
         for known in sorted(self._known, key=_last_offset):
@@ -152,6 +154,8 @@ class TxnIndexes:
                 if not base_offset <= txn.last_offset < stop:
                     yield difference(path, position, f"{_words(txn)}: ends in another segment")
                     return
+                if txn.last_offset >= self._log_end_offset:
+                    continue
                 at = done
                 while at < len(wanted) and wanted[at].txn != txn:
                     at += 1

@@ -19,6 +19,7 @@ from compactor.verification.reader_bounds import (
     Checkpoints,
     bounds_of,
     check_checkpoints,
+    check_epochs,
     check_log_start,
     check_offsets,
     check_untouched,
@@ -49,6 +50,8 @@ class Compared:
     keys: int
     gone: dict[str, int]
     disputed_batches: int
+    horizon_moments: int
+    appended_from: int | None  # what was appended since begins there
     is_cut_short: bool
 
 
@@ -84,11 +87,11 @@ def verify_against(
         found.findings.append(difference(os.path.join(log_dir, name), 0, "the partition is gone"))
     try:
         checkpoints = read_checkpoints(before), read_checkpoints(log_dir)
-    except CorruptFileError as error:
+        if only is None:
+            found.findings += check_checkpoints(*checkpoints, now)
+    except (CorruptFileError, OSError) as error:
         found.findings.append(damage(error, log_dir))
         return found
-    if only is None:
-        found.findings += check_checkpoints(*checkpoints, log_dir)
     comparer = _Comparer(was, checkpoints, found)
     both = sorted(old.keys() & new.keys())
     progress.stage(AGAINST_STAGE, len(both))
@@ -137,6 +140,7 @@ class _Comparer:
         findings += check_offsets(before, after, self._clock.as_of_ms)
         findings += check_log_start(before, after, self._checkpoints[1])
         findings += check_untouched(before, after, bounds)
+        findings += check_epochs(before, after)
         clock = self._clock.of(new.topic, new.partition)
         proof = PartitionProof((before, after), bounds, self._secret, clock).run()
         findings += proof.findings
@@ -150,6 +154,10 @@ class _Comparer:
                 keys=proof.keys,
                 gone=proof.gone,
                 disputed_batches=proof.disputed_batches,
+                horizon_moments=proof.horizon_moments,
+                appended_from=(
+                    before.log_end_offset if after.log_end_offset > before.log_end_offset else None
+                ),
                 is_cut_short=bounds.is_cut_short,
             )
         )

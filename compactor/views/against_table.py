@@ -60,7 +60,19 @@ def _notes(found: Comparison) -> list[str]:
     notes += [
         f"{p.name}: no checkpoint says how far it was cleaned; checked up to the active segment"
         for p in found.partitions
-        if p.is_cut_short
+        if p.is_cut_short and any(p.gone.values())
+    ]
+    if not found.clock.is_exact:
+        notes += [
+            f"{p.name}: delete horizons of {p.horizon_moments:,} moments were set, as by a run "
+            "that was interrupted and one that completed it; --run-report checks each"
+            for p in found.partitions
+            if p.horizon_moments > 1
+        ]
+    notes += [
+        f"{p.name}: what is there from offset {p.appended_from} on was appended since"
+        for p in found.partitions
+        if p.appended_from is not None
     ]
     notes += [
         f"{p.name}: .txnindex and markers disagreed on {p.disputed_batches:,} batches before the "

@@ -163,6 +163,8 @@ class ComparedPartition(TypedDict):
     records_after: int
     gone: dict[str, int]
     batches_of_disputed_transactions: int
+    horizon_moments: int
+    appended_from: int | None
     checkpoint_missing: bool
 
 

@@ -58,6 +58,8 @@ def partition_documents(found: Comparison) -> list[JsonObject]:
             "records_after": p.records_after,
             "gone": p.gone,
             "batches_of_disputed_transactions": p.disputed_batches,
+            "horizon_moments": p.horizon_moments,
+            "appended_from": p.appended_from,
             "checkpoint_missing": p.is_cut_short,
         }
         for p in found.partitions

@@ -13,7 +13,8 @@ from compactor.verification.reader_bounds import Bounds, Side, bounds_of
 from storage.formats import checkpoint
 from storage.formats.producer_snapshot import EXPIRATION_MS, ProducerEntry
 from storage.formats.segment import Segment
-from storage.log.log_dir import PartitionListing, list_partition
+from storage.log import log_dir
+from storage.log.log_dir import LogDirListing, PartitionListing, list_partition
 from storage.log.producer_state import ProducerState
 
 NOW_MS = 2 * EXPIRATION_MS
@@ -36,7 +37,14 @@ def side(
     log_end: int = 35,
     producers: ProducerState = IDLE,
 ) -> Side:
-    return Side(LISTING, log_start, log_end, cleaned_to, producers)
+    return Side(
+        listing=LISTING,
+        log_start_offset=log_start,
+        log_end_offset=log_end,
+        cleaned_to=cleaned_to,
+        producers=producers,
+        has_clean_shutdown=True,
+    )
 
 
 def producers(entry: ProducerEntry | None, unstable: int | None = None) -> ProducerState:
@@ -70,7 +78,7 @@ def test_the_log_start_is_the_one_after_retention() -> None:
     [
         (side(), side(30), None),
         (side(), side(log_end=34), "log end offset 34, before 35"),
-        (side(), side(log_end=36), "log end offset 36, before 35"),
+        (side(), side(log_end=36), None),  # appended since
         (side(log_start=5), side(log_start=4), "log start offset 4, before 5"),
         (side(log_start=5), side(log_start=10), None),
         (side(20), side(20), None),
@@ -130,15 +138,25 @@ def test_a_log_that_begins_later_has_a_checkpoint(said: int | None, is_sound: bo
     assert [*reader_bounds.check_log_start(side(), side(), checkpoints)] == []
 
 
-def test_high_watermarks_and_recovery_points_are_nobodys_to_change() -> None:
+def test_high_watermarks_and_recovery_points_do_not_go_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_dir, "log_end_offset", lambda _: 35)
+    logs = LogDirListing("/logs", (LISTING,), (), True, True)
     before = {checkpoint.REPLICATION: {("t", 0): 30}, checkpoint.RECOVERY_POINT: {("t", 0): 20}}
-    assert [*reader_bounds.check_checkpoints(before, before, "/logs")] == []
-    other = {checkpoint.REPLICATION: {("t", 0): 31}, checkpoint.RECOVERY_POINT: {("u", 0): 20}}
-    found = [(f.path, f.problem) for f in reader_bounds.check_checkpoints(before, other, "/logs")]
-    assert found == [
-        (f"/logs/{checkpoint.REPLICATION}", "t-0 has 31, before 30"),
-        (f"/logs/{checkpoint.RECOVERY_POINT}", "t-0 has None, before 20"),
-    ]
+    risen = {checkpoint.REPLICATION: {("t", 0): 35}, checkpoint.RECOVERY_POINT: {("t", 0): 21}}
+    for other in (before, risen):
+        assert [*reader_bounds.check_checkpoints(before, other, logs)] == []
+    other = {checkpoint.REPLICATION: {("t", 0): 36}, checkpoint.RECOVERY_POINT: {("t", 0): 19}}
+    gone = {checkpoint.REPLICATION: {("t", 0): 29}, checkpoint.RECOVERY_POINT: {("u", 0): 20}}
+    for after, problems in (
+        (other, ["t-0 has 36, before 30", "t-0 has 19, before 20"]),
+        (gone, ["t-0 has 29, before 30", "t-0 has None, before 20"]),
+    ):
+        found = [*reader_bounds.check_checkpoints(before, after, logs)]
+        assert [f.problem for f in found] == problems
+        names = checkpoint.REPLICATION, checkpoint.RECOVERY_POINT
+        assert [f.path for f in found] == [f"/logs/{name}" for name in names]
 
 
 @pytest.mark.parametrize(
