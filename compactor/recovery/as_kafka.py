@@ -25,6 +25,8 @@ class LoadedAsKafka(NamedTuple):
     removed: tuple[str, ...]
     rebuilt: tuple[str, ...]
     truncated: str | None
+    log_start_offset: int
+    end_offset: int
 
 
 def load_as_kafka(path: str, options: LogOptions) -> LoadedAsKafka:
@@ -45,7 +47,7 @@ def load_as_kafka(path: str, options: LogOptions) -> LoadedAsKafka:
     files.sync_directory(path)
     for name in left_after_loading(files.list_names(path)[1]):
         files.remove(os.path.join(path, name))
-    return _compared(before, _contents(files, path))
+    return _compared(before, _contents(files, path), log)
 
 
 class _Content(NamedTuple):
@@ -64,7 +66,7 @@ def _content(files: Files, path: str) -> _Content:
     return _Content(len(data), crc32(data))
 
 
-def _compared(before: dict[str, _Content], after: dict[str, _Content]) -> LoadedAsKafka:
+def _compared(before: dict[str, _Content], after: dict[str, _Content], log: Log) -> LoadedAsKafka:
     gone = before.keys() - after.keys()
     swapped = {name.removesuffix(SWAP) for name in gone if name.endswith(SWAP)}
     finished = {name for name in swapped if after.get(name, 0) != before.get(name, 0)}
@@ -76,9 +78,11 @@ def _compared(before: dict[str, _Content], after: dict[str, _Content]) -> Loaded
         for name in sorted(cut)
     ]
     return LoadedAsKafka(
-        tuple(sorted(finished)),
-        tuple(sorted(undone)),
-        tuple(sorted(gone - undone - {name + SWAP for name in finished})),
-        tuple(sorted(changed - cut)),
-        "; ".join(told) or None,
+        finished=tuple(sorted(finished)),
+        undone=tuple(sorted(undone)),
+        removed=tuple(sorted(gone - undone - {name + SWAP for name in finished})),
+        rebuilt=tuple(sorted(changed - cut)),
+        truncated="; ".join(told) or None,
+        log_start_offset=log.log_start_offset,
+        end_offset=log.log_end_offset,
     )

@@ -81,6 +81,8 @@ class RecoveredLog:
     recovered: dict[int, RecoveredSegment]  # of those that are left, by base offset
     deleted: tuple[int, ...]  # base offsets, rising
     changes: tuple[FileChange, ...]  # by name
+    log_start_offset: int
+    end_offset: int
 
 
 def recovered_log(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
@@ -105,6 +107,8 @@ def recovered_log(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
         recovered=_last_of_each(rehearsal),
         deleted=tuple(base for base in bases if base not in rehearsal.bases),
         changes=rehearsal.changes,
+        log_start_offset=rehearsal.log_start_offset,
+        end_offset=rehearsal.end_offset,
     )
 
 

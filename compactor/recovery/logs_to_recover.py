@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from compactor.config import Config
 from compactor.recovery.as_kafka import LoadedAsKafka, load_as_kafka
+from compactor.recovery.cleaned_to import CleanedTo
 from compactor.recovery.log_recovery import OPEN_FILES, RecoveryFacts, recovered_log
 from compactor.recovery.recovered_files import PutInPlace, put_in_place
 from storage.files.files import Files
@@ -32,25 +33,37 @@ class LogsToRecover:
         self._log_dir, self._files = log_dir, files
         self._recovery_points = _entries(files, log_dir, checkpoint.RECOVERY_POINT)
         self._log_starts = _entries(files, log_dir, checkpoint.LOG_START)
+        self._cleaned_to = CleanedTo(log_dir, files)
         self._topics = {topic: config.topic(topic) for topic in topics}
         self._clock = ExpiryClock(now_ms, config.producer_id_expiration_ms)
 
     def recover(self, topic: str, partition: int) -> PutInPlace:
         """Recover one log that is settled. CorruptFileError where that would lose what is sound.
 
-        LogChangedError where another writer was at work meanwhile.
+        LogChangedError where another writer was at work meanwhile. The cleaner's checkpoint is
+        lowered before the log is cut off: no crash leaves it above the log's end.
         """
         log = list_partition(self._path(topic, partition), topic, partition, self._files)
         if not log.segments:  # a broker begins it
             return PutInPlace((), (), None)
         facts = self._facts(topic, partition)
-        return put_in_place(recovered_log(log, facts), facts.segment_index_bytes)
+        found = recovered_log(log, facts)
+        is_lowered = self._lower(topic, partition, found.log_start_offset, found.end_offset)
+        done = put_in_place(found, facts.segment_index_bytes)
+        return done._replace(rebuilt=(*done.rebuilt, *is_lowered))
 
     def load_as_kafka(self, topic: str, partition: int, is_clean: bool) -> LoadedAsKafka:
         """Do with a log whatever a broker does that starts and stops. LogError, OSError."""
         options = self._facts(topic, partition).options(self._files, is_clean)
         few_open = replace(options, max_open_files=OPEN_FILES)
-        return load_as_kafka(self._path(topic, partition), few_open)
+        done = load_as_kafka(self._path(topic, partition), few_open)
+        is_lowered = self._lower(topic, partition, done.log_start_offset, done.end_offset)
+        return done._replace(rebuilt=(*done.rebuilt, *is_lowered))
+
+    def _lower(self, topic: str, partition: int, start: int, end: int) -> tuple[str, ...]:
+        """The name of the cleaner's checkpoint, if it was changed."""
+        is_lowered = self._cleaned_to.lower((topic, partition), start, end)
+        return (checkpoint.CLEANER_OFFSET,) if is_lowered else ()
 
     def _path(self, topic: str, partition: int) -> str:
         return os.path.join(self._log_dir, f"{topic}-{partition}")

@@ -6,7 +6,9 @@
    broker has used yet gets the source's mark of a clean shutdown, which holds for all it has then.
 3. The copy gets its name. From here on both are whole, and a broker does not start with both: it
    says that the partition is in two directories.
-4. The log in the source gets a name like that in step 1, and its files are removed.
+4. The target's cleaner checkpoint loses an entry that it had of an earlier log of the same name,
+   which may be above the end of this one. The log in the source gets a name like that in step 1,
+   and its files are removed.
 5. The source's checkpoints lose their entries; then the target's cleaner checkpoint gets its own.
    Two of these at once would end a broker's cleaner, none lets it begin at the log's start.
 
@@ -111,6 +113,7 @@ def carry_out(move: Move, files: Files = LOCAL, give: GiveAttributes | None = No
         files.rename(move.staged, move.target.path)
         files.sync_directory(move.target.log_dir)
     if not move.is_removed:
+        _set(move.target.checkpoint(checkpoint.CLEANER_OFFSET), move.target.key, None, files)
         files.rename(move.source.path, move.leaving)
         files.sync_directory(move.source.log_dir)
     _remove_directory(move.leaving, files)

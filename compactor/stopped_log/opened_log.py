@@ -127,6 +127,9 @@ def changed(
     log = _open(at, known, settings, files)
     try:
         work = LogAtWork(at, log, known, settings.now_ms, files)
+        if (known.cleaner or 0) > log.log_end_offset:  # as Kafka's cleaner, but before any append
+            work.lower_cleaner_checkpoint(log.log_start_offset)
+            work = replace(work, known=known._replace(cleaner=log.log_start_offset))
         result = change(work)
         log.flush(force=True)
         log.close()

@@ -1,7 +1,5 @@
 """What a log is opened with: clock, scheduler, configuration, files, and what was known of it."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from storage.files.files import Files
@@ -9,6 +7,7 @@ from storage.files.local import LOCAL
 from storage.log.engine.loading import LoadingState, LoadingWay
 from storage.log.engine.local_log import LogDirState
 from storage.log.engine.log_config import LogConfig
+from storage.log.engine.parts import Truncating, no_owner
 from storage.log.engine.producer_manager import ProducerSettings
 from storage.log.engine.scheduler import Scheduler
 from storage.log.engine.segment_values import Clock
@@ -22,8 +21,9 @@ class LogOptions:
     may have open where that is less. files may be a FilePool, which logs that share it share with
     its own number.
 
-    truncating: is entered before a truncation below the active segment, without the log's lock,
-    with the base offset of the segment that will be the active one.
+    truncating: is entered before a truncation, without the log's lock, with the offset at which the
+    log will end, and the base offset of the segment that will be the active one; None where no
+    other is cut.
     """
 
     clock: Clock
@@ -35,4 +35,4 @@ class LogOptions:
     producer_settings: ProducerSettings = field(default_factory=ProducerSettings)
     directory: LogDirState = field(default_factory=LogDirState)
     way: LoadingWay = field(default_factory=LoadingWay)
-    truncating: Callable[[int], AbstractContextManager[object]] = nullcontext
+    truncating: Truncating = no_owner

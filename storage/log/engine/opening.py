@@ -31,6 +31,8 @@ class Rehearsal(NamedTuple):
     """What a loading would come to."""
 
     report: LoadingReport
+    log_start_offset: int
+    end_offset: int
     bases: tuple[int, ...]  # base offsets of the segments that would be left, rising
     changes: tuple[FileChange, ...]  # of files in the directory of the log, by name
 
@@ -55,7 +57,9 @@ def rehearsed(path: str, options: LogOptions) -> Rehearsal:
         above = replace(options, files=overlay)
         parts, report = _loaded(_local_log(path, above), above)
         parts.local.segments.close()
-        return Rehearsal(report, tuple(parts.local.segments.bases), tuple(overlay.changes(path)))
+        local, start = parts.local, parts.marks.log_start
+        changes = tuple(overlay.changes(path))
+        return Rehearsal(report, start, local.end_offset, tuple(local.segments.bases), changes)
     finally:
         overlay.close()
 

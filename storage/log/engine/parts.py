@@ -15,6 +15,13 @@ from storage.log.engine.scheduler import Scheduler
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.watermarks import Watermarks
 
+Truncating = Callable[[int, int | None], AbstractContextManager[object]]
+
+
+def no_owner(end: int, base: int | None) -> AbstractContextManager[object]:
+    """A log that stands for itself."""
+    return nullcontext((end, base))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogParts:
@@ -25,7 +32,7 @@ class LogParts:
     producers: ProducerManager
     epochs: LeaderEpochs
     scheduler: Scheduler
-    truncating: Callable[[int], AbstractContextManager[object]] = nullcontext  # see LogOptions
+    truncating: Truncating = no_owner  # see LogOptions
 
     @property
     def config(self) -> LogConfig:

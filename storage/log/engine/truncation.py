@@ -12,17 +12,18 @@ from storage.log.engine.snapshot_deletion import delete_snapshots
 
 
 def around(parts: LogParts, offset: int, is_full: bool = False) -> AbstractContextManager[object]:
-    """What the owner of the log does about a truncation; nothing where only the active segment is
-    cut, in which no cleaner is ever at work."""
+    """What the owner of the log does about a truncation."""
     local, segments = parts.local, parts.local.segments
     if local.is_closed or offset < 0 or not len(segments):
         return nullcontext()
     if is_full:
-        return parts.truncating(offset)
-    if offset >= min(local.end_offset, segments.active.base_offset):
+        return parts.truncating(offset, offset)
+    if offset >= local.end_offset:
         return nullcontext()
+    if offset >= segments.active.base_offset:  # in which no cleaner is ever at work
+        return parts.truncating(offset, None)
     left = segments.floor(offset)
-    return parts.truncating(offset if left is None else left.base_offset)
+    return parts.truncating(offset, offset if left is None else left.base_offset)
 
 
 def truncate_to(parts: LogParts, offset: int) -> bool:

@@ -35,6 +35,9 @@ def create(managed: ManagedLogs, partition: TopicPartition, is_future: bool) -> 
     if is_future:
         name = special_dir(*partition, FUTURE_DIR)
     log = _created(managed, partition, name, directories)
+    if not is_future:
+        directory = managed.directory_of(log)
+        directory.note_opened(partition, log, directory.cleaned_to().get(partition))
     managed.of(is_future)[partition] = log
     managed.preferred.pop(partition, None)
     return log

@@ -69,6 +69,7 @@ class LogLoading:
     def _submitted(self, directory: LogDirectory, pool: ThreadPoolExecutor) -> list["Future[bool]"]:
         points = directory.read_or_none(checkpoint.RECOVERY_POINT)
         starts = directory.read_or_none(checkpoint.LOG_START)
+        cleaned = directory.cleaned_to()
         found = [
             (name, partition)
             for name in self._options.files.list_names(directory.path)[0]
@@ -86,7 +87,9 @@ class LogLoading:
                 log_start=starts.get(partition, 0),
             )
             try:
-                self._load(directory, name, partition, state)
+                log = self._load(directory, name, partition, state)
+                if self._found.current.get(partition) is log:
+                    directory.note_opened(partition, log, cleaned.get(partition))
             except OSError:
                 return False
             except KafkaStorageError as error:
@@ -100,7 +103,7 @@ class LogLoading:
 
     def _load(
         self, directory: LogDirectory, name: str, partition: TopicPartition, state: LoadingState
-    ) -> None:
+    ) -> Log:
         thread = int(threading.current_thread().name.removeprefix(f"{_THREAD}_"))
         progress = self._options.progress
         way = LoadingWay(
@@ -127,6 +130,7 @@ class LogLoading:
                     f"one log has two directories: {log.path} and {other.path}. One of them has to "
                     "be removed by hand"
                 )
+        return log
 
 
 def open_log(

@@ -6,7 +6,7 @@ Source: Kafka, LogManager, CheckpointFileWithFailureHandler; spec L-26 to L-28.
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from storage.errors import CorruptFileError
 from storage.files.files import Files
@@ -140,14 +140,41 @@ class LogDirectory:
             return  # the directory is offline now, which its logs will tell
 
     @contextmanager
-    def truncating(self, partition: TopicPartition, base: int) -> Iterator[None]:
-        """A truncation of a log of the directory: it is not cleaned meanwhile, and was cleaned up
-        to what is its active segment then at most. Else a tombstone that is written behind would be
-        taken for clean, and the value that it deletes would come back.
+    def truncating(self, partition: TopicPartition, end: int, base: int | None) -> Iterator[None]:
+        """A truncation of a log of the directory, as `LogOptions.truncating` says.
 
-        Kafka lowers the checkpoint afterwards. Here no crash leaves it above the log's end."""
-        with self._pauses.paused(partition), self.lock:
-            entries = self.read(checkpoint.CLEANER_OFFSET)
-            if entries.get(partition, 0) > base:
-                self.write(checkpoint.CLEANER_OFFSET, entries | {partition: base})
+        The log is not cleaned meanwhile, and was cleaned up to what is its active segment then at
+        most: else a tombstone that is written behind would be taken for clean, and the value that
+        it deletes would come back. Its recovery point is not above its end: else what is written
+        behind would not be looked at after a crash.
+
+        Kafka lowers both afterwards. Here no crash leaves one above the log's end."""
+        with nullcontext() if base is None else self._pauses.paused(partition), self.lock:
+            if base is not None:
+                self._lower(checkpoint.CLEANER_OFFSET, partition, base)
+            self._lower(checkpoint.RECOVERY_POINT, partition, end)
             yield
+
+    def _lower(self, name: str, partition: TopicPartition, offset: int) -> None:
+        """Let an entry be no higher; under the lock."""
+        entries = self.read(name)
+        if entries.get(partition, 0) > offset:
+            self.write(name, entries | {partition: offset})
+
+    def cleaned_to(self) -> dict[TopicPartition, int]:
+        """What the cleaner's checkpoint says; nothing where it cannot be read, which takes the
+        directory offline no sooner than somebody cleans."""
+        try:
+            return checkpoint.read(self.place(checkpoint.CLEANER_OFFSET), self._files)
+        except (OSError, CorruptFileError):
+            return {}
+
+    def note_opened(self, partition: TopicPartition, log: Log, cleaned_to: int | None) -> None:
+        """Let a log that ends below what its cleaner's checkpoint says count as dirty as a whole:
+        its end was cut off, or another log was cleaned.
+
+        So does Kafka's cleaner (C-4.1), but at its next look, when records that it has never seen
+        may lie below the checkpoint."""
+        if cleaned_to is not None and cleaned_to > log.log_end_offset:
+            with self.lock:
+                self._lower(checkpoint.CLEANER_OFFSET, partition, log.log_start_offset)

@@ -67,6 +67,7 @@ def _move_cleaner_offset(
     offset = before.read_or_none(checkpoint.CLEANER_OFFSET).get(partition)
     if offset is not None:
         before.move_cleaner_offset(partition, None, managed.found.current)
+    if offset is not None or partition in after.read_or_none(checkpoint.CLEANER_OFFSET):
         after.move_cleaner_offset(partition, offset, managed.found.current)
 
 

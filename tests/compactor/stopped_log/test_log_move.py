@@ -67,6 +67,22 @@ def test_the_log_its_times_and_its_entries_go_along(dirs: tuple[Path, Path]) -> 
     assert (found["log_end"], found["last_stable"]) == (10, 8)
 
 
+@pytest.mark.parametrize("noted", [None, 4])
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_an_entry_of_an_earlier_log_of_that_name_goes(
+    dirs: tuple[Path, Path], noted: int | None, is_copied: bool
+) -> None:
+    """Else records would count as clean that no cleaner has seen."""
+    source, target = dirs
+    entry = {} if noted is None else {("orders", 0): noted}
+    checkpoint.write(str(source / checkpoint.CLEANER_OFFSET), entry)
+    checkpoint.write(str(target / checkpoint.CLEANER_OFFSET), {("orders", 0): 8, ("else", 1): 9})
+    if is_copied:
+        shutil.copytree(source / NAME, target / NAME)
+    assert move(dirs, "--yes").code == 0
+    assert checkpoint.read(str(target / checkpoint.CLEANER_OFFSET)) == {("else", 1): 9} | entry
+
+
 def test_a_second_time_there_is_nothing_to_move(dirs: tuple[Path, Path]) -> None:
     assert move(dirs, "--yes").code == 0
     ended = move(dirs, "--yes")
