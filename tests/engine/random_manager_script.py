@@ -77,6 +77,12 @@ class ManagerScript(Script):
         else:
             self.emit("truncate_logs", offsets={self.log: self.place()})
 
+    def truncate(self) -> None:
+        """By the log itself. Ours lowers its recovery point with it, Kafka's only its manager's
+        truncation (docs/differences.md): here it is written at once."""
+        super().truncate()
+        self.emit("task", name="checkpoint_recovery_points")
+
     def restart(self) -> None:
         self.emit("task", name=self.one_of("checkpoint_recovery_points", "checkpoint_log_starts"))
         self.emit(self.one_of("shutdown", "crash"))
