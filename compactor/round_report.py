@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from compactor.broker_start.values import StartProblem
 from compactor.host.printable import counted
 from compactor.reason_codes import ReasonCode
 from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
@@ -167,6 +168,7 @@ class CleaningReport:
     notices: tuple[str, ...] = ()  # likewise, said each time
     horizons_from_ms: int | None = None  # when new delete horizons begin; None: as_of_ms
     copies: tuple[CopyReport, ...] = ()  # where the logs are; none: they were cleaned in place
+    start_problems: tuple[StartProblem, ...] = ()  # what a broker's start does not do well with
 
     @property
     def start_seconds(self) -> float:

@@ -151,7 +151,8 @@ def conflicts(surveys: Sequence[LogDirSurvey]) -> dict[TopicPartition, str]:
         for partition in survey.listing.partitions:
             places.setdefault((partition.topic, partition.partition), []).append(survey.path)
     return {
-        key: f"is in {_and(paths)}: a broker would not start with both"
+        key: f"is in {_and(paths)}: a broker would not start with both, unless their topic ids "
+        "differ: then it renames one to -stray"
         for key, paths in places.items()
         if len(paths) > 1
     }

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from compactor.api.rules import Rules as Rules
     from compactor.api.rules import RunOptions as RunOptions
     from compactor.api.runs import run as run
+    from compactor.api.starts import start_problems as start_problems
     from compactor.api.tables import to_arrow as to_arrow
     from compactor.api.tables import to_pandas as to_pandas
     from compactor.api.undoings import discard as discard
@@ -55,6 +56,9 @@ if TYPE_CHECKING:
     from compactor.api.watches import conditions_of_run as conditions_of_run
     from compactor.api.watches import met_by_plan as met_by_plan
     from compactor.api.watches import met_by_run as met_by_run
+    from compactor.broker_start.values import StartOutcome as StartOutcome
+    from compactor.broker_start.values import StartProblem as StartProblem
+    from compactor.broker_start.values import forbid_start as forbid_start
     from compactor.doctor.checks import Check as Check
     from compactor.doctor.checks import Checkup as Checkup
     from compactor.doctor.checks import Grade as Grade
@@ -118,10 +122,12 @@ _NAMES = {
     "compactor.api.report_merging": "merge_reports",
     "compactor.api.rules": "Rules RunOptions",
     "compactor.api.runs": "run",
+    "compactor.api.starts": "start_problems",
     "compactor.api.tables": "to_arrow to_pandas",
     "compactor.api.undoings": "discard undo",
     "compactor.api.verifications": "verify verify_against verify_manifest",
     "compactor.api.watches": "conditions_of_plan conditions_of_run met_by_plan met_by_run",
+    "compactor.broker_start.values": "StartOutcome StartProblem forbid_start",
     "compactor.doctor.checks": "Check Checkup Grade",
     "compactor.errors": "CleaningFailedError ConfigError CorruptLogError LockLostError "
     "RefusedError",

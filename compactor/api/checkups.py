@@ -4,8 +4,9 @@ import os
 from collections.abc import Sequence
 
 from compactor.api import places
+from compactor.api.starts import start_problems
 from compactor.directory_state import require_may_change
-from compactor.doctor.checks import Check, Checkup, fail
+from compactor.doctor.checks import Check, Checkup, fail, warn
 from compactor.doctor.log_dirs import log_dir_checks
 from compactor.doctor.machine import machine_checks
 from compactor.doctor.spark_parts import spark_checks
@@ -21,13 +22,34 @@ def doctor(log_dirs: Sequence[str] = (), start_spark: bool = False) -> Checkup:
     start_spark: also start Spark, and let it do one small job.
     """
     machine = (*machine_checks(os.environ), *spark_checks(os.environ, start_spark))
-    return Checkup(machine, tuple((path, _of_log_dir(path)) for path in log_dirs))
+    return Checkup(machine, tuple((path, _of_log_dir(path, log_dirs)) for path in log_dirs))
 
 
-def _of_log_dir(path: str) -> tuple[Check, ...]:
+def _of_log_dir(path: str, log_dirs: Sequence[str]) -> tuple[Check, ...]:
+    """log_dirs: all that were given, which a broker's start would look at together."""
     try:
         (local,) = places.log_dirs([path], to_write=False)
         require_may_change(local)
-        return tuple(log_dir_checks(local, now_ms()))
+        start = _start_checks(local, log_dirs)
+        return (*start, *log_dir_checks(local, now_ms()))
     except (ConfigError, RefusedError, UnsupportedBackendError, OSError) as error:
         return (fail("log directory", error_line(error)),)
+
+
+def _start_checks(path: str, log_dirs: Sequence[str]) -> tuple[Check, ...]:
+    """A check only where a broker's start would not go well."""
+    try:
+        every = [str(places.log_dirs([each], to_write=False)[0]) for each in log_dirs]
+    except (ConfigError, UnsupportedBackendError):
+        every = [path]  # the other one has a check of its own
+    found = [
+        problem
+        for problem in start_problems(every)
+        if problem.forbids_start and problem.path.startswith(os.path.join(path, ""))
+    ]
+    if not found:
+        return ()
+    more = f" and {len(found) - 1:,} more: compactor verify" if len(found) > 1 else ""
+    command = f" {found[0].command}" if found[0].command else ""
+    advice = f"Start no broker here before it is mended. {found[0].repair}{command}"
+    return (warn("a broker's start", f"{found[0]}{more}", advice),)

@@ -14,7 +14,9 @@ from compactor.api.premises import (
     require_known_log_dirs,
 )
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.api.starts import problems_by_broker
 from compactor.api.turns import turns_of
+from compactor.broker_start.values import StartProblem
 from compactor.host.printable import counted
 from compactor.host.run_history import machine_pace
 from compactor.planning.expected import Estimates, Expected, expected_of
@@ -39,6 +41,7 @@ class Plan(NamedTuple):
     warnings: tuple[str, ...]
     expected: Expected  # time, and with a sample what would go
     estimates: Estimates | None = None  # by partition directory; None: nothing was sampled
+    start_problems: tuple[StartProblem, ...] = ()  # what a broker's start does not do well with
 
     def rows(self) -> list[dict[str, Any]]:
         """Of every log that there is: its sizes, where it stands, and why it is not taken."""
@@ -100,6 +103,7 @@ def plan(
         warnings=warnings,
         expected=expected,
         estimates=estimates,
+        start_problems=problems_by_broker(paths, premises.files),
     )
 
 

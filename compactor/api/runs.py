@@ -28,6 +28,7 @@ from compactor.api.own_places import require_blocks_elsewhere, require_temporary
 from compactor.api.premises import Premises, plan_of, premises_of_round
 from compactor.api.recoveries import recover_log_dirs
 from compactor.api.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
+from compactor.api.starts import problems_by_broker
 from compactor.api.turns import Turns, in_turns, leaves_out, turns_of
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
@@ -216,7 +217,11 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
         report = replace(report, notices=(*report.notices, *_refusals(asked, plan, copies)))
     if saved is not None:
         report = replace(report, notices=(*report.notices, how_true(saved.expected, report)))
-    return replace(report, warnings=(*premises.warnings, *remembered.warnings))
+    return replace(
+        report,
+        warnings=(*premises.warnings, *remembered.warnings),
+        start_problems=problems_by_broker(own.log_dirs, premises.files),
+    )
 
 
 def _remember_speed(report: CleaningReport) -> None:

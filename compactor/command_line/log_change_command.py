@@ -2,7 +2,7 @@
 
 import sys
 
-from compactor import api
+from compactor import account, api
 from compactor.command_line.consent import agrees
 from compactor.command_line.log_requests import ChangeCall, SharedArguments
 from compactor.command_line.requests import Format, Result
@@ -45,7 +45,8 @@ def result_of(name: str, wanted: SharedArguments, change: ChangeCall) -> Result:
     if wanted.format is Format.TABLE:
         would = "would be done" if wanted.dry_run else "done"
         what = would if outcome.is_changed else "nothing was changed"
-        after = after_change(name, outcome.is_changed, wanted.dry_run)
+        problems = api.start_problems(account.current().log_dirs) if name == "move" else ()
+        after = after_change(name, outcome.is_changed, wanted.dry_run, problems)
         new = [line for line in change_lines(outcome) if line not in told]
         for line in (f"{log}: {what}", *new, *after):
             print_line(printable(line))

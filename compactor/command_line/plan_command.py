@@ -15,7 +15,7 @@ from compactor.views.met_conditions import met_documents, met_lines
 from compactor.views.next_steps import after_plan
 from compactor.views.plan_json import estimates_document, plan_document, plan_totals
 from compactor.views.plan_table import Said, Screen, plan_view, saved_lines
-from compactor.views.report_json import JsonObject, summary
+from compactor.views.report_json import JsonObject, start_documents, summary
 from storage.collector import collector_paused, spare_what_stays
 
 
@@ -38,14 +38,21 @@ def result_of(wanted: RoundArguments) -> Result:
         "totals": plan_totals(found),
     }
     if wanted.format is Format.TABLE:
-        said = Said(space, refused, warnings, planned.expected, planned.estimates)
+        said = Said(
+            space=space,
+            refusals=refused,
+            warnings=warnings,
+            expected=planned.expected,
+            estimates=planned.estimates,
+            may_start=not api.forbid_start(planned.start_problems),
+        )
         screen = Screen(wanted.order, wanted.top)
         show(lambda width: plan_view(found, width, said, screen))
         show_lines(met_lines(met))
         if wanted.saved_plan is not None:
             show_lines(saved_lines(wanted.saved_plan))
         else:
-            show_lines(after_plan(len(found.logs), bool(refused)))
+            show_lines(after_plan(len(found.logs), bool(refused), planned.start_problems))
     else:
         show_warnings(warnings)
     warned = {"warnings": list(warnings)}
@@ -53,7 +60,8 @@ def result_of(wanted: RoundArguments) -> Result:
     @collector_paused()
     def whole() -> JsonObject:
         document = plan_document(found, space, refused, wanted.order)
-        return begin | document | warned | estimates_document(planned)
+        problems = {"start_problems": start_documents(planned.start_problems)}
+        return begin | document | warned | problems | estimates_document(planned)
 
     spare_what_stays()
     return Result(begin | warned, begin, found, whole)

@@ -8,7 +8,7 @@ from compactor.reason_codes import ReasonCode
 from compactor.views.next_steps import after_recovery
 from compactor.views.recovery_report import recovery_document
 from compactor.views.recovery_table import recovery_view
-from compactor.views.report_json import summary
+from compactor.views.report_json import start_documents, summary
 
 
 def result_of(wanted: RoundArguments) -> Result:
@@ -21,10 +21,11 @@ def result_of(wanted: RoundArguments) -> Result:
             progress,
             wanted.as_kafka,
         )
-    document = recovery_document(recovered)
+    problems = api.start_problems([log_dir.path for log_dir in recovered])
+    document = recovery_document(recovered) | {"start_problems": start_documents(problems)}
     if wanted.format is Format.TABLE:
         show(lambda width: recovery_view(recovered, width))
-        show_lines(after_recovery(recovered))
+        show_lines(after_recovery(recovered, problems))
     code, reason_code = ExitCode.OK, ReasonCode.DONE
     if api.problems_of(recovered):
         code, reason_code = ExitCode.PARTIAL, ReasonCode.LOGS_SET_ASIDE

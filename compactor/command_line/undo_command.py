@@ -6,7 +6,7 @@ from compactor.exit_codes import ExitCode
 from compactor.host.output import print_line
 from compactor.host.printable import printable
 from compactor.views import undo_report
-from compactor.views.report_json import summary
+from compactor.views.report_json import start_documents, summary
 
 
 def result_of(wanted: UndoArguments) -> Result:
@@ -17,11 +17,13 @@ def result_of(wanted: UndoArguments) -> Result:
             print_line(f"Removed: {printable(path)}")
         return Result(summary("undo", ExitCode.OK) | {"discarded": path})
     reports = api.undo(wanted.run_dir, wanted.allowed_file_systems)
+    problems = api.start_problems(list(dict.fromkeys(report.log_dir for report in reports)))
     begin = summary(
         "undo", undo_report.exit_code(reports), reason_code=undo_report.reason_code(reports)
     ) | {"totals": undo_report.totals(reports)}
     if wanted.format is Format.TABLE:
-        after = undo_report.after_undo(wanted.run_dir, reports)
+        after = undo_report.after_undo(wanted.run_dir, reports, problems)
         for line in (*undo_report.lines(reports), *after):
             print_line(printable(line))
-    return Result(begin | {"logs": undo_report.documents(reports)}, begin)
+    logs = {"logs": undo_report.documents(reports)}
+    return Result(begin | logs | {"start_problems": start_documents(problems)}, begin)

@@ -8,6 +8,7 @@ here, since it is one log. Source: spec C-4, C-5, C-18, C-23.
 import re
 from typing import NamedTuple
 
+from compactor.broker_start.values import StartProblem, forbid_start
 from compactor.config import Config, with_filters
 from compactor.errors import ConfigError
 from compactor.host.printable import duration_text, size_text
@@ -53,6 +54,7 @@ class Explanation(NamedTuple):
     remedy: Remedy | None = None  # None: there is nothing to be helped
     sections: tuple[Section, ...] = ()  # none where the log was not judged or cannot be read
     marks: tuple[Mark, ...] = ()  # of these, by position from the log start on
+    start_problems: tuple[StartProblem, ...] = ()  # what a broker's start does not do well with
 
 
 def only_topic_of(topic_partition: str, config: Config) -> Config:
@@ -61,11 +63,16 @@ def only_topic_of(topic_partition: str, config: Config) -> Config:
     return with_filters(config, re.escape(topic), None)
 
 
-def explain(plan: RoundPlan, topic_partition: str, config: Config) -> Explanation:
+def explain(
+    plan: RoundPlan,
+    topic_partition: str,
+    config: Config,
+    start_problems: tuple[StartProblem, ...] = (),
+) -> Explanation:
     """Say what a plan makes of one log. ConfigError if there is no such log in its directories.
 
     plan: over all of the broker's directories, since a log may be on its way from one to another.
-    config: that of the plan.
+    config: that of the plan. start_problems: of its directories.
     """
     topic, partition = key = _named(topic_partition)
     reports = [r for r in plan.not_cleaned if (r.topic, r.partition) == key]
@@ -96,10 +103,17 @@ def explain(plan: RoundPlan, topic_partition: str, config: Config) -> Explanatio
         as_of_ms=plan.as_of_ms,
         reason_code=code,
         verdict=_verdict(topic_partition, report, judgement, held),
-        remedy=remedy_of(to_help, LogPlace(places[0], topic, partition)) if to_help else None,
+        remedy=_remedy(to_help, LogPlace(places[0], topic, partition), start_problems),
         sections=sections,
         marks=marks,
+        start_problems=start_problems,
     )
+
+
+def _remedy(
+    code: ReasonCode | None, place: LogPlace, problems: tuple[StartProblem, ...]
+) -> Remedy | None:
+    return remedy_of(code, place, not forbid_start(problems)) if code else None
 
 
 def _held_by(judgement: Judgement) -> Bound | None:

@@ -128,9 +128,12 @@ REMEDIES: Mapping[ReasonCode, Remedy] = {
         briefly="nothing, or name the right metadata log: --metadata DIR",
     ),
     ReasonCode.NO_TOPIC_ID: Remedy(
-        "If a broker of the same cluster wrote this log, start the broker and stop it cleanly. If "
-        "it is from an older broker or another cluster: --no-metadata with --topic-configs FILE.",
-        briefly="start and stop the broker, or --no-metadata with --topic-configs FILE",
+        "Start no broker: it would rename this log to -stray, and make an empty one in its place. "
+        "If the log is of this cluster, write the id of its topic into its partition.metadata; "
+        "this says which it is. If it is from an older broker or another cluster: --no-metadata "
+        "with --topic-configs FILE.",
+        (_VERIFY,),
+        briefly="write its topic id into partition.metadata: compactor verify names it",
     ),
     ReasonCode.MOVING: Remedy(
         "Start the broker and let it finish the move, or cancel it by --cancel in place of "
@@ -242,6 +245,10 @@ REMEDIES: Mapping[ReasonCode, Remedy] = {
 }
 
 
+_NOT_YET = "Start no broker here before what stands in the way of its start is mended. Then:"
+_NOT_YET_BRIEFLY = "first mend what stands in the way of a broker's start: see below"
+
+
 class LogPlace(NamedTuple):
     """Which log a remedy is for."""
 
@@ -250,14 +257,25 @@ class LogPlace(NamedTuple):
     partition: int
 
 
-def remedy_of(code: ReasonCode, place: LogPlace) -> Remedy:
-    """What helps a log that is not cleaned for this reason."""
+def brief_of(code: ReasonCode, may_start: bool) -> str:
+    """What helps, for a line of a table; empty where nothing has to be done."""
+    briefly = REMEDIES[code].briefly
+    return briefly if may_start or "start the broker" not in briefly else _NOT_YET_BRIEFLY
+
+
+def remedy_of(code: ReasonCode, place: LogPlace, may_start: bool = True) -> Remedy:
+    """What helps a log that is not cleaned for this reason.
+
+    may_start: whether a broker that starts there goes well.
+    """
     names = {
         "log_dir": shell_word(place.log_dir),
         "topic": shell_word(place.topic),
         "log": shell_word(f"{place.topic}-{place.partition}"),
         "pattern": shell_word(re.escape(place.topic)),
     }
-    words, commands, briefly = REMEDIES[code]
+    words, commands, _ = REMEDIES[code]
     told = tuple(command.format_map(names) for command in commands)
-    return Remedy(words.format_map(names), told, briefly)
+    if not may_start and "tart the broker" in words:
+        words = f"{_NOT_YET} {words}"
+    return Remedy(words.format_map(names), told, brief_of(code, may_start))

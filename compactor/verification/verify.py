@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from compactor.broker_start.reading import problems_at_start
+from compactor.broker_start.values import StartProblem
 from compactor.directory_state import NO_BROKER
 from compactor.exit_codes import UsageError
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
@@ -59,6 +61,13 @@ class Verification:
     records: int = 0
     log_bytes: int = 0
     findings: list[Finding] = field(default_factory=list)
+    start_problems: list[StartProblem] = field(default_factory=list)  # each is a finding, too
+
+    @property
+    def has_other_findings(self) -> bool:
+        """Whether something is wrong that a broker's start does not mind at first."""
+        of_start = {problem.path for problem in self.start_problems}
+        return any(finding.path not in of_start for finding in self.findings)
 
     def to_arrow(self) -> "pa.Table":
         """A row for each finding."""
@@ -106,7 +115,32 @@ def verify(log_dir: str, only: str | None, progress: ProgressSink) -> Verificati
     if only is None:
         found.findings += _check_log_dir(listing)
     found.findings += _check_checkpoints(log_dir, end_offsets, others_too=only is None)
+    _check_start(found, log_dir, only)
     return found
+
+
+def _check_start(found: Verification, log_dir: str, only: str | None) -> None:
+    """Add what a broker's start would not do well with, and say what mends it."""
+    below = os.path.join(log_dir, only or "", "")
+    try:
+        problems = problems_at_start([log_dir])
+    except OSError as error:
+        found.findings.append(finding_of(error, log_dir))
+        problems = []
+    found.start_problems = [
+        p for p in problems if p.forbids_start and os.path.join(p.path, "").startswith(below)
+    ]
+    known = {finding.path: at for at, finding in enumerate(found.findings)}
+    for problem in found.start_problems:
+        command = f" {problem.command}" if problem.command else ""
+        start = f"{problem.consequence}. {problem.repair}{command}"
+        at = known.get(problem.path)
+        if at is None:
+            text = f"{problem.problem}; {start}"
+            found.findings.append(Finding(problem.path, 0, text, problem.reason_code))
+        else:
+            finding = found.findings[at]
+            found.findings[at] = finding._replace(problem=f"{finding.problem}; {start}")
 
 
 def _check_missing(
@@ -232,20 +266,6 @@ def _check_log_dir(listing: LogDirListing) -> Iterator[Finding]:
             yield Finding(os.path.join(listing.path, name), 0, reason, ReasonCode.FOREIGN_FILE)
     if listing.has_meta_properties:
         yield from _corrupt(lambda: meta_properties.read(listing.path))
-    yield from _check_kraft_metadata(listing)
-
-
-def _check_kraft_metadata(listing: LogDirListing) -> Iterator[Finding]:
-    """To a KRaft broker (meta.properties version 1) a partition without topic id is a stray."""
-    try:
-        is_kraft = meta_properties.read(listing.path).version == 1
-    except (OSError, CorruptFileError):  # already reported, or not there
-        return
-    for partition in listing.partitions if is_kraft else ():
-        path = os.path.join(partition.path, PARTITION_METADATA)
-        if not filesystem.exists(path) and filesystem.is_directory(partition.path):
-            problem = "there is no such file; a KRaft broker takes the log for a stray"
-            yield Finding(path, 0, problem, ReasonCode.NO_TOPIC_ID)
 
 
 def _check_checkpoints(

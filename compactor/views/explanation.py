@@ -7,7 +7,8 @@ from rich.text import Text
 from compactor.host.printable import duration_text, iso_time, one_line, printable
 from compactor.inspect.explain import OVERDUE, Explanation, NamedBound
 from compactor.views.log_drawing import LogDrawing
-from compactor.views.report_json import JsonObject, retention_document
+from compactor.views.next_steps import before_a_start
+from compactor.views.report_json import JsonObject, retention_document, start_documents
 
 
 def explanation_view(found: Explanation) -> RenderableType:
@@ -29,6 +30,11 @@ def explanation_view(found: Explanation) -> RenderableType:
             Text(f"  {printable(command)}", no_wrap=True, overflow="ignore")
             for command in found.remedy.commands
         ]
+    for line in before_a_start(found.start_problems):
+        is_command = line.startswith(" ")
+        parts.append(
+            Text(printable(line), no_wrap=is_command, overflow="ignore" if is_command else "fold")
+        )
     if found.sections:
         parts += [Text(), LogDrawing(found.sections, found.marks)]
     lines.insert(0, f"As of {iso_time(found.as_of_ms)}")
@@ -60,6 +66,7 @@ def explanation_document(found: Explanation) -> JsonObject:
         "retention": retention_document(found.retention),
         "notes": list(found.notes),
         "notices": list(found.notices),
+        "start_problems": start_documents(found.start_problems),
         "as_of_ms": found.as_of_ms,
         "as_of": iso_time(found.as_of_ms),
     }

@@ -5,6 +5,7 @@ And what those of several commands have in common.
 
 from typing import Any, Literal, NotRequired, TypedDict
 
+from compactor.broker_start.values import StartOutcome
 from compactor.reason_codes import ReasonCode
 
 
@@ -181,6 +182,19 @@ class Copy(TypedDict):
     why_not: str | None
     missing: list[str]
     not_wanted: list[str]
+
+
+class StartProblem(TypedDict):
+    """What a broker's start would not do well with."""
+
+    outcome: StartOutcome
+    path: str
+    problem: str
+    repair: str
+    command: str | None
+    reason_code: ReasonCode
+    consequence: str
+    forbids_start: bool
 
 
 class Finding(TypedDict):

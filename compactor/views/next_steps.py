@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from compactor.host.printable import counted, printable, shell_word
+from compactor.broker_start.values import StartProblem, forbid_start
+from compactor.host.printable import counted, one_line, printable, shell_word
 from compactor.missing_logs import START_NO_BROKER
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import CleaningReport, LogReport, LogStatus
@@ -22,36 +23,67 @@ _TO_CHANGE = {  # by the command of `compactor log` that has changed a log
     "move": "Next: start the broker.",
 }
 _BRING_BACK = f"{START_NO_BROKER} Bring them back from a backup first."
+_SHOWN_PROBLEMS = 5
 _REWRITTEN = (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
+
+
+def before_a_start(problems: Sequence[StartProblem]) -> list[str]:
+    """What has to be mended before a broker starts here; nothing where it may start."""
+    forbidding = [problem for problem in problems if problem.forbids_start]
+    lines = ["Next: start no broker here before this is mended:"] if forbidding else []
+    for problem in forbidding[:_SHOWN_PROBLEMS]:
+        lines.append(f"{one_line(str(problem))}. {problem.repair}")
+        lines += [f"  {problem.command}"] if problem.command else []
+    if len(forbidding) > _SHOWN_PROBLEMS:
+        more = len(forbidding) - _SHOWN_PROBLEMS
+        lines.append(f"… and {more:,} more; compactor verify names each.")
+    return lines
+
+
+def _set_aside_by_start(problems: Sequence[StartProblem]) -> list[str]:
+    """What a start does that is as it should be, and still worth knowing."""
+    moved = [problem for problem in problems if not problem.forbids_start]
+    if not moved:
+        return []
+    more = f", and {len(moved) - 1:,} more logs likewise" if len(moved) > 1 else ""
+    return [f"{one_line(str(moved[0]))}{more}."]
 
 
 def next_steps(report: CleaningReport) -> list[str]:
     """Sentences; a command stands on a line of its own, behind blanks."""
     lines = _of_logs(report.logs)
     done = [log for log in report.logs if log.status in _REWRITTEN]
+    unfit = before_a_start(report.start_problems)
     if any(log.reason_code is ReasonCode.LOG_MISSING for log in report.logs):
         lines.insert(0, _BRING_BACK)
     elif report.dry_run and done:
         where = "" if report.copies else " Stop the broker first."
         lines.append(f"Next: the same command without --dry-run does it.{where}")
+        lines += unfit
+    elif unfit:
+        lines += unfit
     elif done and not report.copies:  # what becomes of copies is said with them
         log_dirs = dict.fromkeys(log.log_dir for log in done)
         lines.append("Next: start the broker. This checks every file first, if you like:")
         lines += [f"  compactor verify {shell_word(log_dir)}" for log_dir in log_dirs]
+        lines += _set_aside_by_start(report.start_problems)
     return lines
 
 
-def after_plan(logs: int, is_refused: bool) -> list[str]:
+def after_plan(logs: int, is_refused: bool, problems: Sequence[StartProblem] = ()) -> list[str]:
     """Of a plan that was not saved. logs: those to clean."""
     if is_refused or not logs:
-        return []  # each refusal says what to do
+        return before_a_start(problems)  # each refusal says what to do
     return [
         "Next: compactor run with these options and --dry-run, which says what would go,",
         "record for record, and changes nothing.",
+        *before_a_start(problems),
     ]
 
 
-def after_recovery(recovered: "Sequence[LogDirRecovery]") -> list[str]:
+def after_recovery(
+    recovered: "Sequence[LogDirRecovery]", problems: Sequence[StartProblem] = ()
+) -> list[str]:
     """Of a log that was set aside, and where all is as it should be."""
     found = [log for log_dir in recovered for log in log_dir.logs]
     if any(log.reason_code is ReasonCode.LOG_MISSING for log in found):
@@ -63,8 +95,11 @@ def after_recovery(recovered: "Sequence[LogDirRecovery]") -> list[str]:
                 return [
                     "Next: see what is wrong with a log that was set aside:",
                     f"  compactor verify {shell_word(log_dir.path)} {name}",
+                    *before_a_start(problems),
                 ]
-    return ["Next: compactor run, or start the broker."]
+    if forbid_start(problems):
+        return before_a_start(problems)
+    return ["Next: compactor run, or start the broker.", *_set_aside_by_start(problems)]
 
 
 def after_verify(log_dir: str, found: "Verification", compared: "Comparison | None") -> list[str]:
@@ -76,10 +111,14 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
         ]
     if any(finding.reason_code is ReasonCode.LOG_MISSING for finding in found.findings):
         return [f"Next: {_BRING_BACK[0].lower()}{_BRING_BACK[1:]}"]
+    unfit = before_a_start(found.start_problems)
+    if found.findings and not found.has_other_findings:
+        return unfit
     if found.findings:
         return [
+            *unfit,
             "Next: fetch such a log again from a sound replica (remove it while the broker is "
-            "stopped), or from a backup. A run sets it aside, and cleans the others."
+            "stopped), or from a backup. A run sets it aside, and cleans the others.",
         ]
     if compared is not None and compared.linked:
         return [
@@ -112,12 +151,16 @@ def after_offsets(log_dir: str, found: "LogOffsets") -> list[str]:
     return _of_open_transaction(log_dir, found.name) if found.open_transactions else []
 
 
-def after_change(command: str, is_changed: bool, is_dry_run: bool) -> list[str]:
+def after_change(
+    command: str, is_changed: bool, is_dry_run: bool, problems: Sequence[StartProblem] = ()
+) -> list[str]:
     """command: as in `compactor log COMMAND`."""
     if not is_changed:
         return []
     if is_dry_run:
         return ["Next: the same command without --dry-run does it."]
+    if command == "move" and forbid_start(problems):
+        return before_a_start(problems)
     return [_TO_CHANGE[command]] if command in _TO_CHANGE else []
 
 

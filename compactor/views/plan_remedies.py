@@ -5,7 +5,7 @@ from rich.text import Text
 
 from compactor.planning.outcomes import Standing
 from compactor.planning.reasons import CODE_OF_BOUND
-from compactor.planning.remedies import REMEDIES
+from compactor.planning.remedies import brief_of
 from compactor.planning.round_plan import RoundPlan
 from compactor.views.plan_rows import HELD_BY
 
@@ -30,19 +30,22 @@ STANDINGS = {
 }
 
 
-def remedies_table(plan: RoundPlan) -> Table | None:
-    """Where something can be done: which logs, and what; each thing to do once."""
+def remedies_table(plan: RoundPlan, may_start: bool = True) -> Table | None:
+    """Where something can be done: which logs, and what; each thing to do once.
+
+    may_start: whether a broker that starts goes well.
+    """
     found: dict[str, str] = {}  # by what to do
     standings = {(s.log_dir, s.topic, s.partition): s.standing for s in plan.inventory}
     of_codes = {r.reason_code: standings[r.log_dir, r.topic, r.partition] for r in plan.not_cleaned}
     for standing, label in STANDINGS.items():
         for code, of_code in of_codes.items():
             if code is not None and of_code is standing:
-                found.setdefault(REMEDIES[code].briefly, label)
+                found.setdefault(brief_of(code, may_start), label)
     for bound in dict.fromkeys(size.held_by for size in plan.inventory):
         if bound is not None and bound in CODE_OF_BOUND:
             found.setdefault(
-                REMEDIES[CODE_OF_BOUND[bound]].briefly, f"held back by: {HELD_BY[bound]}"
+                brief_of(CODE_OF_BOUND[bound], may_start), f"held back by: {HELD_BY[bound]}"
             )
     found.pop("", None)
     if not found:

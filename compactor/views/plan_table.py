@@ -50,6 +50,7 @@ class Said(NamedTuple):
     warnings: Sequence[str] = ()
     expected: Expected | None = None
     estimates: Estimates | None = None  # by partition directory; None: nothing was sampled
+    may_start: bool = True  # whether a broker that starts there goes well
 
 
 class Screen(NamedTuple):
@@ -86,7 +87,7 @@ def plan_view(
             else topics_lines(plan, width, screen.order, screen.top)
         )
         parts.append(Text())
-    remedies = remedies_table(plan)
+    remedies = remedies_table(plan, said.may_start)
     parts += [remedies, Text()] if remedies else []
     parts += _reasons(plan, is_whole, width)
     parts += _retention(plan, is_whole, width)

@@ -5,7 +5,7 @@ from typing import NotRequired, TypedDict
 from compactor.planning.outcomes import Standing
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogStatus
-from compactor.views.log_types import LogRetention, MetCondition
+from compactor.views.log_types import LogRetention, MetCondition, StartProblem
 
 
 class PlanTotals(TypedDict):
@@ -153,3 +153,4 @@ class Plan(TypedDict):
     conditions_met: NotRequired[list[MetCondition]]
     warnings: NotRequired[list[str]]
     notices: NotRequired[list[str]]
+    start_problems: NotRequired[list[StartProblem]]

@@ -7,9 +7,11 @@ any time.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from compactor.broker_start.values import StartProblem
 from compactor.exit_codes import ExitCode, exit_code_of_report, reason_code_of_report
 from compactor.host.printable import iso_time, printable
 from compactor.host.progress import START_STAGE
@@ -99,9 +101,22 @@ def report_document(report: CleaningReport) -> JsonObject:
         "started_at": iso_time(report.started_at_ms),
         "warnings": list(report.warnings),
         "notices": list(report.notices),
+        "start_problems": start_documents(report.start_problems),
         "phases": [_phase(phase) for phase in report.phases],
         "logs": [_log(log) for log in report.logs],
     }
+
+
+def start_documents(problems: Sequence[StartProblem]) -> list[JsonObject]:
+    """What a broker's start would not do well with."""
+    return [
+        {
+            **problem._asdict(),
+            "consequence": problem.consequence,
+            "forbids_start": problem.forbids_start,
+        }
+        for problem in problems
+    ]
 
 
 def _log(log: LogReport) -> JsonObject:

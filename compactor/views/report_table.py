@@ -2,11 +2,14 @@
 
 import os
 from collections.abc import Sequence
+from functools import partial
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from compactor.broker_start.values import forbid_start
 from compactor.host.printable import iso_time, one_line, printable, size_text
+from compactor.planning.remedies import brief_of
 from compactor.retention.rules import Rule
 from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus
 from compactor.views.copy_lines import copy_lines
@@ -51,12 +54,12 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
         parts += [Text(), Text(title, "bold"), *retention_lines(retained, SHOWN_LOGS, width)]
     trouble = [x for x in report.logs if x.status in (LogStatus.FAILED, LogStatus.SET_ASIDE)]
     if trouble:
-        parts += [Text(), Text("Set aside or failed", "bold"), *_reasons(trouble, width)]
+        parts += [Text(), Text("Set aside or failed", "bold"), *_reasons(trouble, report, width)]
     for note in _notes(report.logs):
         parts += whole_words(one_line(note), width)
     passed_over = [log for log in report.logs if log.status is LogStatus.PASSED_OVER]
     if passed_over:
-        parts += [Text(), Text("Passed over", "bold"), *_reasons(passed_over, width)]
+        parts += [Text(), Text("Passed over", "bold"), *_reasons(passed_over, report, width)]
     if report.phases:
         parts += [Text(), *_phases_lines(report, width)]
     parts.append(Text())
@@ -72,8 +75,10 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
     return Group(*parts)
 
 
-def _reasons(logs: list[LogReport], width: int) -> list[Text]:
-    return reason_lines(logs, SHOWN_REASONS, width, "all: --report FILE.json", remedies=True)
+def _reasons(logs: list[LogReport], report: CleaningReport, width: int) -> list[Text]:
+    may_start = not forbid_start(report.start_problems)
+    brief = partial(brief_of, may_start=may_start)
+    return reason_lines(logs, SHOWN_REASONS, width, "all: --report FILE.json", brief)
 
 
 def _line(line: str) -> Text:

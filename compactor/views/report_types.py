@@ -18,6 +18,7 @@ from compactor.views.log_types import (
     LogRetention,
     MetCondition,
     Retention,
+    StartProblem,
 )
 from compactor.views.plan_types import Plan
 
@@ -163,6 +164,7 @@ class Run(TypedDict):
     logs: NotRequired[list[RunLog]]
     warnings: NotRequired[list[str]]
     notices: NotRequired[list[str]]
+    start_problems: NotRequired[list[StartProblem]]
 
 
 class RecoveryTotals(TypedDict):
@@ -195,6 +197,7 @@ class Recovery(TypedDict):
     totals: RecoveryTotals
     logs: NotRequired[list[RecoveredLog]]
     notices: NotRequired[list[str]]
+    start_problems: NotRequired[list[StartProblem]]
 
 
 class UndoTotals(TypedDict):
@@ -220,6 +223,7 @@ class Undo(TypedDict):
     totals: NotRequired[UndoTotals]
     logs: NotRequired[list[UndoneLog]]
     discarded: NotRequired[str]
+    start_problems: NotRequired[list[StartProblem]]
 
 
 class VerificationTotals(TypedDict):
@@ -278,6 +282,7 @@ class Explanation(TypedDict):
     notes: NotRequired[list[str]]
     notices: NotRequired[list[str]]
     warnings: NotRequired[list[str]]
+    start_problems: NotRequired[list[StartProblem]]
 
 
 class TopicSettings(TypedDict):

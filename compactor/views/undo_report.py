@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from compactor.broker_start.values import StartProblem
 from compactor.exit_codes import ExitCode
 from compactor.host.printable import counted, shell_word, size_text
 from compactor.originals.undo import UndoReport, UndoStatus
 from compactor.reason_codes import ReasonCode
+from compactor.views.next_steps import before_a_start
 from compactor.views.report_json import JsonObject
 
 _WORDS = {
@@ -69,13 +71,18 @@ def lines(reports: Sequence[UndoReport]) -> Iterator[str]:
     yield f"Logs: {', '.join(counts) or 'none'}."
 
 
-def after_undo(run_dir: str, reports: Sequence[UndoReport]) -> list[str]:
+def after_undo(
+    run_dir: str, reports: Sequence[UndoReport], problems: Sequence[StartProblem] = ()
+) -> list[str]:
     """What is kept is kept until it is discarded; what failed can be tried again."""
     if any(report.status is UndoStatus.FAILED for report in reports):
         return ["Next: set right what has failed, and undo again; what is done stays done."]
-    lines = ["Next: start the broker."]
+    lines = before_a_start(problems) or ["Next: start the broker."]
     if any(report.status is UndoStatus.REFUSED for report in reports):
-        lines = ["Logs that were left as they are cannot be undone any more."]
+        lines = [
+            "Logs that were left as they are cannot be undone any more.",
+            *before_a_start(problems),
+        ]
     return [
         *lines,
         "This removes what the run has kept, and is still there:",

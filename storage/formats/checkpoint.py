@@ -9,7 +9,7 @@ malformed one takes the whole log directory offline, so the reader is as strict 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from storage.errors import CorruptFileError, UnsupportedFormatError
@@ -28,6 +28,10 @@ VERSION = 0
 _INTEGER = re.compile(r"[+-]?0*[0-9]{1,19}", re.ASCII)
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _WHITE_SPACE = re.compile(r"[ \t\x0b\f]+")
+
+
+class NotANumberError(CorruptFileError):
+    """A field of an entry is no integer: to Kafka the file is not malformed (F-13.2)."""
 
 
 class CheckpointLine(NamedTuple):
@@ -55,8 +59,8 @@ def decode(data: bytes, path: str) -> dict[TopicPartition, int]:
     """Raise CorruptFileError at the first line that Kafka would not take (F-13.2)."""
     entries = {}  # the later of two lines for one partition counts
     for position, (topic, partition, offset) in decode_lines(data, path, 3):
-        key = topic, integer(partition, 32, path, position)
-        entries[key] = integer(offset, 64, path, position)
+        key = topic, entry_integer(partition, 32, path, position)
+        entries[key] = entry_integer(offset, 64, path, position)
     return entries
 
 
@@ -67,29 +71,30 @@ def encode(entries: Mapping[TopicPartition, int]) -> bytes:
     )
 
 
-def decode_lines(data: bytes, path: str, field_count: int) -> list[CheckpointLine]:
-    """Split what all checkpoint files have in common: version, count, lines of fields."""
+def decode_lines(data: bytes, path: str, field_count: int) -> Iterator[CheckpointLine]:
+    """Split what all checkpoint files have in common: version, count, lines of fields.
+
+    Whoever reads the numbers of each line before the next one meets errors in Kafka's order.
+    """
     lines = _split_lines(data, path)
     if not lines:
-        return []
+        return
     version = integer(lines[0][1], 32, path, 0)
     if version != VERSION:
         raise UnsupportedFormatError(path, 0, f"checkpoint version {version}, expected {VERSION}")
     if len(lines) == 1:
-        return []
+        return
     count_position, count_text = lines[1]
     count = integer(count_text, 32, path, count_position)
-    entries = []
     for position, line in lines[2:]:
         fields = tuple(_WHITE_SPACE.split(line.rstrip(" \t\x0b\f")))
         if len(fields) != field_count:
             problem = f"line {line!r} has {len(fields)} fields, expected {field_count}"
             raise CorruptFileError(path, position, problem)
-        entries.append(CheckpointLine(position, fields))
-    if len(entries) != count:
-        problem = f"{len(entries)} entries, but the count says {count}"
+        yield CheckpointLine(position, fields)
+    if len(lines) - 2 != count:
+        problem = f"{len(lines) - 2} entries, but the count says {count}"
         raise CorruptFileError(path, count_position, problem)
-    return entries
 
 
 def encode_lines(entries: list[str]) -> bytes:
@@ -103,6 +108,14 @@ def integer(text: str, bits: int, path: str, position: int) -> int:
     if value is None or not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         raise CorruptFileError(path, position, f"{text!r} is not a {bits}-bit integer")
     return value
+
+
+def entry_integer(text: str, bits: int, path: str, position: int) -> int:
+    """Read a number of an entry; NotANumberError where Kafka would not."""
+    try:
+        return integer(text, bits, path, position)
+    except CorruptFileError as error:
+        raise NotANumberError(path, position, error.problem) from error
 
 
 def _split_lines(data: bytes, path: str) -> list[tuple[int, str]]:

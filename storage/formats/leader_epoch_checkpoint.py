@@ -14,7 +14,7 @@ from typing import NamedTuple
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.formats.checkpoint import decode_lines, encode_lines, integer
+from storage.formats.checkpoint import decode_lines, encode_lines, entry_integer
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 
@@ -26,10 +26,6 @@ class EpochEntry(NamedTuple):
     start_offset: int
 
 
-class NotANumberError(CorruptFileError):
-    """A field of an entry is no integer, which Kafka does not take for a malformed file."""
-
-
 def decode(data: bytes, path: str) -> list[EpochEntry]:
     """Raise CorruptFileError at the first line that Kafka would not take (F-13.2)."""
     return [_entry(fields, path, position) for position, fields in decode_lines(data, path, 2)]
@@ -37,10 +33,9 @@ def decode(data: bytes, path: str) -> list[EpochEntry]:
 
 def _entry(fields: Sequence[str], path: str, position: int) -> EpochEntry:
     epoch, start = fields
-    try:
-        return EpochEntry(integer(epoch, 32, path, position), integer(start, 64, path, position))
-    except CorruptFileError as error:
-        raise NotANumberError(path, position, error.problem) from error
+    return EpochEntry(
+        entry_integer(epoch, 32, path, position), entry_integer(start, 64, path, position)
+    )
 
 
 def encode(entries: Iterable[EpochEntry]) -> bytes:

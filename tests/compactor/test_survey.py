@@ -136,7 +136,8 @@ def test_an_unreadable_checkpoint_spoils_its_directory(tmp_path: Path) -> None:
 def test_a_log_that_two_directories_have_is_in_conflict(tmp_path: Path) -> None:
     one, other = build(tmp_path / "1"), build(tmp_path / "2")
     found = conflicts(survey_log_dirs([one, other]))
-    assert found == {("t", 0): f"is in {one} and {other}: a broker would not start with both"}
+    problem = "a broker would not start with both, unless their topic ids differ: then it renames"
+    assert found == {("t", 0): f"is in {one} and {other}: {problem} one to -stray"}
 
 
 def test_a_checkpoint_entry_in_two_directories_is_stray_in_one(tmp_path: Path) -> None:

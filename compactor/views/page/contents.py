@@ -65,8 +65,11 @@ class Help(NamedTuple):
     commands: tuple[str, ...]
 
 
-def help_of(rows: Iterable[Row]) -> list[Help]:
-    """For each reason that something can be done about, that of most bytes first."""
+def help_of(rows: Iterable[Row], may_start: bool = True) -> list[Help]:
+    """For each reason that something can be done about, that of most bytes first.
+
+    may_start: whether a broker that starts goes well.
+    """
     by_code: dict[ReasonCode, list[Row]] = {}
     for row in rows:
         if row.code in _CODES and REMEDIES[_CODES[row.code]].briefly:
@@ -75,7 +78,7 @@ def help_of(rows: Iterable[Row]) -> list[Help]:
     for code, same in sorted(by_code.items(), key=lambda item: -sum(r.total for r in item[1])):
         largest = max(same, key=lambda row: row.total)
         place = LogPlace(largest.log_dir, largest.topic, largest.partition)
-        words, commands, _ = remedy_of(code, place)
+        words, commands, _ = remedy_of(code, place, may_start)
         named = one_line(largest.name) if len(same) == 1 else f"{len(same):,} logs"
         found.append(Help(code.value, named, one_line(words), tuple(map(one_line, commands))))
     return found

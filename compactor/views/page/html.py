@@ -43,10 +43,12 @@ def html_page(document: JsonObject) -> str:
 def _page(document: JsonObject, rows: Sequence[Row]) -> dict[str, Any]:
     verdict = verdict_of(document)
     dry = ", dry run" if document.get("dry_run") else ""
+    forbidding = _forbidding(document)
     told = [
         *(f"A run would be refused: {why}" for why in document.get("refusals", ())),
         *(f"Warning: {warning}" for warning in document.get("warnings", ())),
         *document.get("notices", ()),
+        *(f"Start no broker here before this is mended: {each}" for each in forbidding),
     ]
     return {
         "title": f"{document['command']}: {verdict.text}",
@@ -58,10 +60,20 @@ def _page(document: JsonObject, rows: Sequence[Row]) -> dict[str, Any]:
         "told": [one_line(line) for line in told],
         "charts": charts_of(document, rows),
         "largest": largest_of(rows),
-        "helps": help_of(rows),
+        "helps": help_of(rows, not forbidding),
         "has_logs": bool(rows),
         "facts": _facts(document),
     }
+
+
+def _forbidding(document: JsonObject) -> list[str]:
+    """What a broker's start would not do well with."""
+    return [
+        f"{each['path']}: {each['problem']}; {each['consequence']}. {each['repair']} "
+        f"{each['command'] or ''}"
+        for each in document.get("start_problems", ())
+        if each["forbids_start"]
+    ]
 
 
 def _lines(document: JsonObject) -> list[str]:

@@ -6,10 +6,10 @@ import os
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.formats import leader_epoch_checkpoint
+from storage.formats.checkpoint import NotANumberError
 from storage.formats.leader_epoch_checkpoint import (
     LEADER_EPOCH_CHECKPOINT,
     EpochEntry,
-    NotANumberError,
 )
 from storage.log.engine.errors import IllegalArgumentError, NumberFormatError
 from storage.log.engine.offsets import UNKNOWN, EndOffset

@@ -167,7 +167,7 @@ def test_a_kraft_log_without_its_topic_id_is_found(partition: Path) -> None:
     """F-13.5."""
     meta_properties.write(str(partition.parent), MetaProperties(1, "cluster", 1, None))
     (partition / PARTITION_METADATA).unlink()
-    assert "takes the log for a stray" in only_problem(partition)
+    assert "renames this log to -stray, and makes an empty one" in only_problem(partition)
 
 
 def test_a_directory_that_stops_a_broker_is_found(partition: Path) -> None:
@@ -175,6 +175,7 @@ def test_a_directory_that_stops_a_broker_is_found(partition: Path) -> None:
     for name in ("lost+found", "__cluster_metadata-0", "remote-log-index-cache"):
         (partition.parent / name).mkdir()
     (partition.parent / f"old-1.{'0' * 32}-delete").mkdir()
+    meta_properties.write(str(partition.parent), MetaProperties(1, "cluster", 1, None))
     assert only_problem(partition).startswith("lost+found, byte 0: not named like a partition")
 
 

@@ -90,6 +90,7 @@ def test_the_whole_report() -> None:
         "started_at": "2023-11-14T22:13:21.000Z",
         "warnings": [],
         "notices": [],
+        "start_problems": [],
         "phases": [
             {"name": "survey", "seconds": 0.01, "log_bytes": 0, "mb_per_second": None},
             {"name": "scan", "seconds": 2.0, "log_bytes": 5_000_000, "mb_per_second": None},

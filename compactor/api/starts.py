@@ -1,0 +1,38 @@
+"""What a broker comes to that starts on log directories as they are."""
+
+from collections.abc import Sequence
+
+from compactor import account
+from compactor.broker_start.reading import problems_at_start
+from compactor.broker_start.values import StartProblem
+from compactor.brokers import by_broker
+from compactor.errors import ConfigError
+from storage.errors import CorruptFileError
+from storage.files.files import Files
+from storage.files.local import LOCAL
+
+
+def start_problems(log_dirs: Sequence[str]) -> tuple[StartProblem, ...]:
+    """Say what a start would not do well with, for each broker by itself; none: all is well.
+
+    Looks at names and small files alone, and not at records. What cannot be read is a warning.
+    """
+    return problems_by_broker(log_dirs, LOCAL)
+
+
+def problems_by_broker(log_dirs: Sequence[str], files: Files) -> tuple[StartProblem, ...]:
+    """Do the same by the files that are given."""
+    try:
+        brokers = [broker.log_dirs for broker in by_broker(log_dirs, files)]
+    except (ConfigError, CorruptFileError):  # a directory does not say whose it is
+        brokers = [tuple(log_dirs)]
+    found: list[StartProblem] = []
+    for own in brokers:
+        try:
+            found += problems_at_start(own, files)
+        except OSError as error:
+            unread = f"{error.filename}: {error.strerror}"
+            account.current().notices.append(
+                f"{unread}: not checked what a broker comes to that starts here"
+            )
+    return tuple(found)

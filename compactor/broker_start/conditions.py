@@ -1,0 +1,132 @@
+"""What a broker's start comes to, by what it reads first: names, and small files. Pure.
+
+A broker that starts on a directory reads, in this order: `meta.properties` of every log directory;
+the names of the directories in it; the checkpoints; of each log `leader-epoch-checkpoint`, the
+names of its files, `partition.metadata`; and then it asks the metadata log whose log it is. What it
+does with each that is wrong is decided here and nowhere else. Records are not looked at.
+Source: Kafka, MetaPropertiesEnsemble, KafkaRaftServer, LogManager.loadLogs, LogLoader,
+CheckpointFileWithFailureHandler, PartitionMetadataReadBuffer, LogManager.isStrayKraftReplica; spec
+F-16.4, each case seen with a broker 4.3.1.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+
+from compactor.broker_start.identities import problems_of_identities
+from compactor.broker_start.topics import problems_of_topics
+from compactor.broker_start.values import (
+    ClusterFacts,
+    DirectoryFiles,
+    LogFiles,
+    StartOutcome,
+    StartProblem,
+    partition_in,
+)
+from compactor.host.printable import printable, shell_word
+from compactor.reason_codes import ReasonCode
+from storage.errors import CorruptFileError
+from storage.file_names import offset_of
+from storage.formats import checkpoint, leader_epoch_checkpoint
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.log.log_dir import is_unloadable
+
+_SKIPPED_DIRS = ("remote-log-index-cache",)
+_EMPTIED = {  # by checkpoint: what an empty one comes to
+    checkpoint.RECOVERY_POINT: "after an unclean shutdown a broker then checks every segment",
+    checkpoint.LOG_START: "records that kafka-delete-records removed, and whose segments are still "
+    "there, then come back",
+    checkpoint.REPLICATION: "a broker then finds out anew how far each log is replicated",
+    checkpoint.CLEANER_OFFSET: "all logs are then cleaned from their start",
+}
+
+
+def start_problems(
+    directories: Sequence[DirectoryFiles], cluster: ClusterFacts | None
+) -> list[StartProblem]:
+    """Say what a start on these log directories comes to; nothing where it goes well.
+
+    cluster: None where no metadata log can be read.
+    """
+    found = list(problems_of_identities(directories, cluster))
+    for directory in directories:
+        found += _of_names(directory)
+        found += _of_checkpoints(directory)
+        for log in directory.logs:
+            found += _of_log_files(directory.path, log)
+    found += problems_of_topics(directories, cluster)
+    worst = list(StartOutcome)
+    return sorted(found, key=lambda problem: (worst.index(problem.outcome), problem.path))
+
+
+def _of_names(directory: DirectoryFiles) -> Iterator[StartProblem]:
+    for name in directory.dir_names:
+        if name not in _SKIPPED_DIRS and partition_in(name) is None:
+            yield _foreign(
+                os.path.join(directory.path, name),
+                "it is a directory, and not named like a partition",
+                f"Move it out of {printable(directory.path)}.",
+            )
+
+
+def _of_checkpoints(directory: DirectoryFiles) -> Iterator[StartProblem]:
+    for name, data in directory.checkpoints.items():
+        path = os.path.join(directory.path, name)
+        if data is None:
+            continue
+        try:
+            checkpoint.decode(data, path)
+        except CorruptFileError as error:
+            outcome = _outcome_of_checkpoint(name, error)
+            if outcome is not None:
+                yield StartProblem(
+                    outcome=outcome,
+                    path=path,
+                    problem=error.problem,
+                    repair=f"Bring it back from a backup, or empty it: {_EMPTIED[name]}.",
+                    command=f"truncate -s 0 {shell_word(path)}",
+                )
+
+
+def _outcome_of_checkpoint(name: str, error: CorruptFileError) -> StartOutcome | None:
+    """A number that is none is another error to Kafka than a malformed file."""
+    if not isinstance(error, checkpoint.NotANumberError):
+        return StartOutcome.DIRECTORY_OFFLINE
+    return {
+        checkpoint.RECOVERY_POINT: None,  # it is taken for an empty one
+        checkpoint.LOG_START: StartOutcome.LOADED_WITH_LOSS,  # likewise
+        checkpoint.REPLICATION: StartOutcome.LOGS_NOT_SERVED,
+        checkpoint.CLEANER_OFFSET: StartOutcome.CLEANER_ENDS,
+    }[name]
+
+
+def _of_log_files(log_dir: str, log: LogFiles) -> Iterator[StartProblem]:
+    place = os.path.join(log_dir, log.dir_name)
+    path = os.path.join(place, LEADER_EPOCH_CHECKPOINT)
+    try:
+        leader_epoch_checkpoint.decode(log.epochs or b"", path)
+    except CorruptFileError as error:
+        is_malformed = not isinstance(error, checkpoint.NotANumberError)
+        yield StartProblem(
+            outcome=StartOutcome.DIRECTORY_OFFLINE if is_malformed else StartOutcome.BROKER_ENDS,
+            path=path,
+            problem=error.problem,
+            repair="Remove this file alone: a broker makes a new one, and no record is lost.",
+            command=f"rm -- {shell_word(path)}",
+        )
+    for name in log.names:
+        if is_unloadable(name) and offset_of(name) is None:
+            yield _foreign(
+                os.path.join(place, name),
+                "a broker looks for an offset in this name, and there is none",
+                "Move it out of the directory of the log.",
+            )
+
+
+def _foreign(path: str, problem: str, repair: str) -> StartProblem:
+    return StartProblem(
+        outcome=StartOutcome.BROKER_ENDS,
+        path=path,
+        problem=problem,
+        repair=repair,
+        reason_code=ReasonCode.FOREIGN_FILE,
+    )

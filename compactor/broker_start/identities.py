@@ -1,0 +1,69 @@
+"""`meta.properties`: which cluster, broker and disk a log directory belongs to. Pure.
+
+Source: Kafka, MetaPropertiesEnsemble, KafkaRaftServer.initializeLogDirs; spec F-16.4.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+from compactor.broker_start.values import (
+    ClusterFacts,
+    DirectoryFiles,
+    StartOutcome,
+    StartProblem,
+    identity_of,
+)
+from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
+from storage.formats.partition_metadata import encode_uuid
+from storage.log.cluster_metadata import METADATA_DIR
+
+
+def problems_of_identities(
+    directories: Sequence[DirectoryFiles], cluster: ClusterFacts | None
+) -> Iterator[StartProblem]:
+    read = {directory.path: identity_of(directory) for directory in directories}
+    known = [each for each in read.values() if isinstance(each, MetaProperties) and each.cluster_id]
+    for directory in directories:
+        found = read[directory.path]
+        outcome, problem = StartOutcome.BROKER_ENDS, None
+        if found is None and (known or directory.is_of_kraft):
+            problem = "there is no such file"
+        elif isinstance(found, str):
+            problem = found
+            if METADATA_DIR not in directory.dir_names and len(directories) > 1:
+                outcome = StartOutcome.DIRECTORY_OFFLINE
+        elif found is not None and (found.node_id is None or found.cluster_id is None):
+            problem = "it says neither the cluster nor the broker that the directory is of"
+        if problem is not None:
+            repair = _identity_repair(known, cluster, read.values())
+            yield StartProblem(
+                outcome=outcome,
+                path=os.path.join(directory.path, META_PROPERTIES),
+                problem=problem,
+                repair=repair,
+            )
+    ids = [each.directory_id for each in known if each.directory_id]
+    for path, each in read.items():
+        if isinstance(each, MetaProperties) and ids.count(each.directory_id or "") > 1:
+            yield StartProblem(
+                outcome=StartOutcome.BROKER_ENDS,
+                path=os.path.join(path, META_PROPERTIES),
+                problem=f"directory.id {each.directory_id} is that of another log directory, too",
+                repair="One of them is a copy: leave it out of log.dirs.",
+            )
+
+
+def _identity_repair(
+    known: Sequence[MetaProperties], cluster: ClusterFacts | None, read: Iterable[object]
+) -> str:
+    """What to write into it, where another log directory or the metadata log says so."""
+    if not known:
+        return "Bring it back from a backup, or from another log directory of the same broker."
+    model = known[0]
+    taken = {each.directory_id for each in read if isinstance(each, MetaProperties)}
+    registered = [encode_uuid(id_) for id_ in cluster.log_dir_ids] if cluster else []
+    left = [id_ for id_ in registered if id_ not in taken]
+    lines = [f"version={model.version}", f"cluster.id={model.cluster_id}"]
+    lines += [f"{'node.id' if model.version else 'broker.id'}={model.node_id}"]
+    lines += [f"directory.id={left[0]}"] if len(left) == 1 else []
+    return f"Write these lines into it: {', '.join(lines)}."

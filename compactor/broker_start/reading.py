@@ -1,0 +1,90 @@
+"""Reads what a judgement of a start needs, and nothing else: names, and small files."""
+
+import os
+from collections.abc import Sequence
+
+from compactor.broker_start.conditions import start_problems
+from compactor.broker_start.values import (
+    ClusterFacts,
+    DirectoryFiles,
+    LogFiles,
+    StartProblem,
+    identity_of,
+    partition_in,
+)
+from storage.errors import CorruptFileError
+from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.formats import checkpoint
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
+from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.log.cluster_metadata import METADATA_DIR, read_cluster_metadata
+
+_CHECKPOINTS = (
+    checkpoint.RECOVERY_POINT,
+    checkpoint.LOG_START,
+    checkpoint.REPLICATION,
+    checkpoint.CLEANER_OFFSET,
+)
+
+
+def problems_at_start(log_dirs: Sequence[str], files: Files = LOCAL) -> list[StartProblem]:
+    """Say what a broker comes to that starts on these directories, all of which are one broker's.
+
+    OSError where something cannot be read.
+    """
+    directories = [_directory(path, files) for path in log_dirs]
+    return start_problems(directories, _cluster(directories, files))
+
+
+def _directory(path: str, files: Files) -> DirectoryFiles:
+    directories, _ = files.list_names(path)
+    logs = [
+        _log(path, name, files)
+        for name in sorted(directories)
+        if name != METADATA_DIR and partition_in(name) is not None
+    ]
+    return DirectoryFiles(
+        path=path,
+        dir_names=tuple(sorted(directories)),
+        identity=_read(os.path.join(path, META_PROPERTIES), files),
+        checkpoints={name: _read(os.path.join(path, name), files) for name in _CHECKPOINTS},
+        logs=tuple(logs),
+    )
+
+
+def _log(log_dir: str, name: str, files: Files) -> LogFiles:
+    path = os.path.join(log_dir, name)
+    return LogFiles(
+        dir_name=name,
+        names=sorted(files.list_names(path)[1]),
+        epochs=_read(os.path.join(path, LEADER_EPOCH_CHECKPOINT), files),
+        metadata=_read(os.path.join(path, PARTITION_METADATA), files),
+    )
+
+
+def _read(path: str, files: Files) -> bytes | None:
+    try:
+        return files.read_bytes(path)
+    except FileNotFoundError:
+        return None
+
+
+def _cluster(directories: Sequence[DirectoryFiles], files: Files) -> ClusterFacts | None:
+    """What the one metadata log says that stands there, if it can be read to its end."""
+    places = [each.path for each in directories if METADATA_DIR in each.dir_names]
+    if len(places) != 1:
+        return None
+    try:
+        read = read_cluster_metadata(os.path.join(places[0], METADATA_DIR), files)
+    except (CorruptFileError, FileNotFoundError):
+        return None
+    if (read.unread is not None and not read.is_torn) or not (read.topics or read.broker_log_dirs):
+        return None
+    known = [
+        found for each in directories if isinstance(found := identity_of(each), MetaProperties)
+    ]
+    node_id = known[0].node_id if known else None
+    ids = read.broker_log_dirs.get(node_id, ()) if node_id is not None else ()
+    return ClusterFacts(node_id, read.topics, ids)

@@ -1,0 +1,240 @@
+"""`partition.metadata`: of which topic a log is, and what a start makes of it. Pure.
+
+Source: Kafka, PartitionMetadataReadBuffer, LogManager.isStrayKraftReplica, LogManager.loadLog; spec
+F-16.4.
+"""
+
+import base64
+import binascii
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from compactor.broker_start.values import (
+    ClusterFacts,
+    DirectoryFiles,
+    LogFiles,
+    StartOutcome,
+    StartProblem,
+    partition_in,
+)
+from compactor.host.printable import printable, shell_word
+from compactor.reason_codes import ReasonCode
+from storage.file_names import FUTURE_DIR, is_special_dir
+from storage.formats.checkpoint import TopicPartition
+from storage.formats.partition_metadata import PARTITION_METADATA, encode_uuid
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_SEPARATOR = re.compile(r":\s+", re.ASCII)
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_LONGEST_ID, _ID_BYTES = 24, 16
+_MAX_INT = 2**31 - 1
+
+
+class _Identified(NamedTuple):
+    """A log whose topic is known."""
+
+    path: str
+    partition: TopicPartition
+    topic_id: UUID
+    is_future: bool
+
+
+def problems_of_topics(
+    directories: Sequence[DirectoryFiles], cluster: ClusterFacts | None
+) -> Iterator[StartProblem]:
+    is_kraft = cluster is not None or any(each.is_of_kraft for each in directories)
+    ids = _ids_by_topic(directories)
+    kept: dict[tuple[TopicPartition, bool], list[_Identified]] = {}
+    strangers: list[_Identified] = []
+    for directory in directories:
+        for log in directory.logs:
+            found = _identified(directory.path, log)
+            key = partition_in(log.dir_name)
+            if key is None:
+                continue
+            if not isinstance(found, _Identified):
+                if found is not None or (is_kraft and not _is_put_aside(log.dir_name)):
+                    yield _without_id(directory.path, log, found, _id_of(key[0], cluster, ids))
+            elif not _is_put_aside(log.dir_name):
+                if cluster is None or _is_placed_here(found, cluster):
+                    kept.setdefault((key, found.is_future), []).append(found)
+                else:
+                    strangers.append(found)
+    for logs in kept.values():
+        if len(logs) > 1 and len({log.topic_id for log in logs}) == 1:
+            yield from map(_twice, logs)
+    for stranger in strangers:
+        yield _stranger(stranger, cluster, (stranger.partition, False) in kept)
+
+
+def _is_put_aside(dir_name: str) -> bool:
+    return is_special_dir(dir_name) and not dir_name.endswith(FUTURE_DIR)
+
+
+def _identified(log_dir: str, log: LogFiles) -> _Identified | tuple[StartOutcome, str] | None:
+    """None: it says nothing of its topic."""
+    if log.metadata is None:
+        return None
+    id_, key = topic_id_in(log.metadata), partition_in(log.dir_name)
+    if not isinstance(id_, UUID) or key is None:
+        return id_ if isinstance(id_, tuple) else None
+    is_future = log.dir_name.endswith(FUTURE_DIR)
+    return _Identified(os.path.join(log_dir, log.dir_name), key, id_, is_future)
+
+
+def _ids_by_topic(directories: Sequence[DirectoryFiles]) -> Mapping[str, set[UUID]]:
+    """What other partitions of a topic say its id is."""
+    found: dict[str, set[UUID]] = {}
+    for directory in directories:
+        for log in directory.logs:
+            one = _identified(directory.path, log)
+            if isinstance(one, _Identified) and not is_special_dir(log.dir_name):
+                found.setdefault(one.partition[0], set()).add(one.topic_id)
+    return found
+
+
+def _id_of(
+    topic: str, cluster: ClusterFacts | None, ids: Mapping[str, set[UUID]]
+) -> tuple[UUID, str] | None:
+    """Give the id of a topic, and who says so."""
+    if cluster is not None and topic in cluster.topics:
+        return cluster.topics[topic].topic_id, "the metadata log"
+    if cluster is None and len(ids.get(topic, ())) == 1:
+        return next(iter(ids[topic])), "another partition of its topic"
+    return None
+
+
+def _is_placed_here(log: _Identified, cluster: ClusterFacts) -> bool:
+    topic, partition = log.partition
+    image = cluster.topics.get(topic)
+    if image is None or image.topic_id != log.topic_id or partition not in image.replicas:
+        return False
+    return cluster.node_id is None or cluster.node_id in image.replicas[partition]
+
+
+def _without_id(
+    log_dir: str,
+    log: LogFiles,
+    found: tuple[StartOutcome, str] | None,
+    known: tuple[UUID, str] | None,
+) -> StartProblem:
+    path = os.path.join(log_dir, log.dir_name, PARTITION_METADATA)
+    outcome, problem = found or (StartOutcome.LOG_EMPTIED, "there is no such file")
+    code = ReasonCode.DAMAGED if found else ReasonCode.NO_TOPIC_ID
+    if known is None:
+        repair = (
+            "Write the id of its topic into it, as two lines, version: 0 and topic_id: ID; "
+            "kafka-topics.sh --describe shows the id on another broker of the cluster."
+        )
+        return StartProblem(
+            outcome=outcome, path=path, problem=problem, repair=repair, reason_code=code
+        )
+    id_, source = encode_uuid(known[0]), known[1]
+    repair = f"Write two lines into it, version: 0 and topic_id: {id_}, as {source} says."
+    command = f"printf 'version: 0\\ntopic_id: %s' {id_} > {shell_word(path)}"
+    return StartProblem(
+        outcome=outcome,
+        path=path,
+        problem=problem,
+        repair=repair,
+        command=command,
+        reason_code=code,
+    )
+
+
+def _twice(log: _Identified) -> StartProblem:
+    return StartProblem(
+        outcome=StartOutcome.BROKER_ENDS,
+        path=log.path,
+        problem="the same log, of the same topic id, is in another directory, too",
+        repair="Find out which of the two is the right one, and move the other out of its log "
+        "directory.",
+        reason_code=ReasonCode.IN_TWO_LOG_DIRS,
+    )
+
+
+def _set_aside(path: str, problem: str) -> StartProblem:
+    return StartProblem(
+        outcome=StartOutcome.LOG_SET_ASIDE,
+        path=path,
+        problem=problem,
+        repair="Nothing, if that is so.",
+    )
+
+
+def _stranger(log: _Identified, cluster: ClusterFacts | None, has_heir: bool) -> StartProblem:
+    """A log of another topic id, or of a partition that is not on this broker."""
+    assert cluster is not None, "without a metadata log none is known"
+    topic, partition = log.partition
+    image = cluster.topics.get(topic)
+    if image is None:
+        problem = "the metadata log does not have its topic"
+        return _set_aside(log.path, problem)
+    if image.topic_id == log.topic_id:
+        problem = "the metadata log does not place it on this broker"
+        return _set_aside(log.path, problem)
+    today = encode_uuid(image.topic_id)
+    problem = f"its topic id is {encode_uuid(log.topic_id)}, and that of today's {topic} is {today}"
+    replicas = image.replicas.get(partition, ())
+    if has_heir or log.is_future or cluster.node_id not in replicas:
+        return _set_aside(log.path, problem)
+    path = os.path.join(log.path, PARTITION_METADATA)
+    return StartProblem(
+        outcome=StartOutcome.LOG_EMPTIED,
+        path=log.path,
+        problem=problem,
+        repair="If it is of a topic that was deleted, and one of the same name was created since, "
+        f"nothing has to be done. If it is today's, write its id into {printable(path)}:",
+        command=f"printf 'version: 0\\ntopic_id: %s' {today} > {shell_word(path)}",
+        reason_code=ReasonCode.TOPIC_ID_MISMATCH,
+    )
+
+
+def topic_id_in(data: bytes) -> UUID | tuple[StartOutcome, str]:
+    """Read `partition.metadata` as a broker does: the id, or what the start comes to, and why."""
+    offline, ends = StartOutcome.DIRECTORY_OFFLINE, StartOutcome.BROKER_ENDS
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return offline, "it is not UTF-8"
+    lines = _LINE_END.split(text)
+    if lines[-1] == "":
+        lines.pop()
+    if not lines:
+        return ends, "it is empty"
+    version = _value(lines[0])
+    if version is None or not _INTEGER.fullmatch(version) or abs(int(version)) > _MAX_INT:
+        return offline, f"{lines[0][:40]!r} names no version"
+    if int(version) < 0:
+        return offline, f"version {version} is negative"
+    if len(lines) < 2:
+        return ends, "it ends behind the version"
+    value = _value(lines[1])
+    if value is None:
+        return offline, f"{lines[1][:40]!r} names no topic id"
+    id_ = _decoded_id(value)
+    if id_ is None:
+        return ends, f"{value[:40]!r} is no topic id"
+    return id_ if id_.int else (offline, "its topic id is all zeros")
+
+
+def _value(line: str) -> str | None:
+    """Give what is behind the colon, as Java's String.split makes of it."""
+    parts = _SEPARATOR.split(line)
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts[1] if len(parts) == 2 else None
+
+
+def _decoded_id(text: str) -> UUID | None:
+    if len(text) > _LONGEST_ID or not text.isascii():
+        return None
+    padded = text if text.endswith("=") else text + "=" * (-len(text) % 4)
+    try:
+        data = base64.b64decode(padded, altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        return None
+    return UUID(bytes=data) if len(data) == _ID_BYTES else None

@@ -1,0 +1,129 @@
+"""What is read for a judgement of a start, and what comes of it. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+from uuid import UUID
+
+from compactor.reason_codes import ReasonCode
+from storage.errors import CorruptFileError
+from storage.file_names import DELETE_DIR, FUTURE_DIR, STRAY_DIR, is_special_dir
+from storage.formats import meta_properties
+from storage.formats.checkpoint import TopicPartition
+from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
+from storage.log.cluster_metadata import METADATA_DIR, TopicImage
+
+_MAX_INT = 2**31 - 1
+_PARTITION = re.compile(r"[+-]?[0-9]+", re.ASCII)
+
+
+class StartOutcome(StrEnum):
+    """What a start comes to, the worst first."""
+
+    BROKER_ENDS = "broker-ends"
+    DIRECTORY_OFFLINE = "directory-offline"
+    LOGS_NOT_SERVED = "logs-not-served"  # those of the directory, though the broker runs
+    LOG_EMPTIED = "log-emptied"  # renamed to -stray, and an empty one made in its place
+    LOADED_WITH_LOSS = "loaded-with-loss"
+    CLEANER_ENDS = "cleaner-ends"
+    LOG_SET_ASIDE = "log-set-aside"  # renamed to -stray, and not missed
+
+
+CONSEQUENCES: Mapping[StartOutcome, str] = {
+    StartOutcome.BROKER_ENDS: "a broker does not start with it",
+    StartOutcome.DIRECTORY_OFFLINE: "a broker that starts takes the whole log directory offline",
+    StartOutcome.LOGS_NOT_SERVED: "a broker that starts serves no log of this directory",
+    StartOutcome.LOG_EMPTIED: "a broker that starts renames this log to -stray, and makes an empty "
+    "one in its place",
+    StartOutcome.LOADED_WITH_LOSS: "a broker that starts loads it with loss",
+    StartOutcome.CLEANER_ENDS: "a broker starts with it, and its cleaner ends",
+    StartOutcome.LOG_SET_ASIDE: "a broker that starts renames this log to -stray",
+}
+
+
+class StartProblem(NamedTuple):
+    """A thing that a start does not do well with."""
+
+    outcome: StartOutcome
+    path: str
+    problem: str  # without a full stop
+    repair: str  # the smallest one: whole sentences
+    command: str | None = None  # which does it; for a shell as it stands
+    reason_code: ReasonCode = ReasonCode.DAMAGED
+
+    @property
+    def forbids_start(self) -> bool:
+        """Whether a start fails, or loses something."""
+        return self.outcome is not StartOutcome.LOG_SET_ASIDE
+
+    @property
+    def consequence(self) -> str:
+        """What a start comes to: for people, without a full stop."""
+        return CONSEQUENCES[self.outcome]
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}; {self.consequence}"
+
+
+def forbid_start(problems: Iterable[StartProblem]) -> bool:
+    """Say whether nobody should be told to start a broker."""
+    return any(problem.forbids_start for problem in problems)
+
+
+class LogFiles(NamedTuple):
+    """The directory of a log: names, and small files (None: there is none)."""
+
+    dir_name: str
+    names: Sequence[str]  # of its files
+    epochs: bytes | None
+    metadata: bytes | None
+
+
+class DirectoryFiles(NamedTuple):
+    """The same of a log directory."""
+
+    path: str
+    dir_names: Sequence[str]
+    identity: bytes | None
+    checkpoints: Mapping[str, bytes | None]
+    logs: Sequence[LogFiles]
+
+    @property
+    def is_of_kraft(self) -> bool:
+        """Whether it was in use by a KRaft broker, as every broker since 4.0 is."""
+        if METADATA_DIR in self.dir_names:
+            return True
+        known = identity_of(self)
+        return isinstance(known, MetaProperties) and known.version == 1
+
+
+class ClusterFacts(NamedTuple):
+    """What the metadata log says, if it was read to its end."""
+
+    node_id: int | None
+    topics: Mapping[str, TopicImage]
+    log_dir_ids: Sequence[UUID] = ()  # of this node
+
+
+def identity_of(directory: DirectoryFiles) -> MetaProperties | str | None:
+    """Give what it says, or what is wrong with it; None where there is no such file."""
+    if directory.identity is None:
+        return None
+    try:
+        return meta_properties.decode(directory.identity, META_PROPERTIES)
+    except CorruptFileError as error:
+        return error.problem
+
+
+def partition_in(name: str) -> TopicPartition | None:
+    """Give the partition that a broker takes a directory for; None where it finds none."""
+    if name.endswith((DELETE_DIR, FUTURE_DIR, STRAY_DIR)):
+        if not is_special_dir(name):
+            return None
+        name = name.rpartition(".")[0]
+    topic, _, digits = name.rpartition("-")
+    if not topic or not _PARTITION.fullmatch(digits):
+        return None
+    number = int(digits)
+    return (topic, number) if -_MAX_INT - 1 <= number <= _MAX_INT else None

@@ -1,0 +1,1 @@
+"""Tests of compactor.broker_start."""
