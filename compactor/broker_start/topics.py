@@ -25,6 +25,7 @@ from compactor.reason_codes import ReasonCode
 from storage.file_names import FUTURE_DIR, is_special_dir
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.partition_metadata import PARTITION_METADATA, encode_uuid
+from storage.log.cluster_metadata import TopicImage
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _SEPARATOR = re.compile(r":\s+", re.ASCII)
@@ -57,7 +58,9 @@ def problems_of_topics(
                 continue
             if not isinstance(found, _Identified):
                 if found is not None or (is_kraft and not _is_put_aside(log.dir_name)):
-                    yield _without_id(directory.path, log, found, _id_of(key[0], cluster, ids))
+                    known = _id_of(key[0], cluster, ids)
+                    is_missed = _is_missed(key, log.dir_name, cluster)
+                    yield _without_id(directory.path, log, found, known, is_missed)
             elif not _is_put_aside(log.dir_name):
                 if cluster is None or _is_placed_here(found, cluster):
                     kept.setdefault((key, found.is_future), []).append(found)
@@ -68,6 +71,21 @@ def problems_of_topics(
             yield from map(_twice, logs)
     for stranger in strangers:
         yield _stranger(stranger, cluster, (stranger.partition, False) in kept)
+
+
+def _is_missed(key: TopicPartition, dir_name: str, cluster: ClusterFacts | None) -> bool:
+    """Whether an empty log is made in the place of one that is renamed to -stray."""
+    if is_special_dir(dir_name):
+        return False
+    if cluster is None:
+        return True
+    image = cluster.topics.get(key[0])
+    return image is not None and _has_replica(image, key[1], cluster)
+
+
+def _has_replica(image: TopicImage, partition: int, cluster: ClusterFacts) -> bool:
+    replicas = image.replicas.get(partition, ())
+    return bool(replicas) if cluster.node_id is None else cluster.node_id in replicas
 
 
 def _is_put_aside(dir_name: str) -> bool:
@@ -110,9 +128,9 @@ def _id_of(
 def _is_placed_here(log: _Identified, cluster: ClusterFacts) -> bool:
     topic, partition = log.partition
     image = cluster.topics.get(topic)
-    if image is None or image.topic_id != log.topic_id or partition not in image.replicas:
+    if image is None or image.topic_id != log.topic_id:
         return False
-    return cluster.node_id is None or cluster.node_id in image.replicas[partition]
+    return _has_replica(image, partition, cluster)
 
 
 def _without_id(
@@ -120,9 +138,14 @@ def _without_id(
     log: LogFiles,
     found: tuple[StartOutcome, str] | None,
     known: tuple[UUID, str] | None,
+    is_missed: bool,
 ) -> StartProblem:
+    """is_missed: whether an empty log is made in its place if it is renamed to -stray."""
     path = os.path.join(log_dir, log.dir_name, PARTITION_METADATA)
-    outcome, problem = found or (StartOutcome.LOG_EMPTIED, "there is no such file")
+    missing = "there is no such file"
+    if found is None and not is_missed:
+        return _set_aside(path, missing)
+    outcome, problem = found or (StartOutcome.LOG_EMPTIED, missing)
     code = ReasonCode.DAMAGED if found else ReasonCode.NO_TOPIC_ID
     if known is None:
         repair = (
@@ -178,8 +201,7 @@ def _stranger(log: _Identified, cluster: ClusterFacts | None, has_heir: bool) ->
         return _set_aside(log.path, problem)
     today = encode_uuid(image.topic_id)
     problem = f"its topic id is {encode_uuid(log.topic_id)}, and that of today's {topic} is {today}"
-    replicas = image.replicas.get(partition, ())
-    if has_heir or log.is_future or cluster.node_id not in replicas:
+    if has_heir or log.is_future or not _has_replica(image, partition, cluster):
         return _set_aside(log.path, problem)
     path = os.path.join(log.path, PARTITION_METADATA)
     return StartProblem(
