@@ -15,8 +15,9 @@ from compactor.broker_settings import Layer, known_values, layers_of
 from compactor.errors import ConfigError, RefusedError
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import Reason
+from compactor.settings_sources import Facts, Finding, State, contradiction_of, findings_of
 from compactor.topic_config import DELETE, MAX_INT, Setting, check_value
-from storage.errors import CorruptFileError
+from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
 from storage.formats import clean_shutdown, java_properties, meta_properties
 from storage.formats.meta_properties import MetaProperties
@@ -27,6 +28,7 @@ from storage.log.cluster_metadata import (
     CLUSTER_DEFAULT,
     METADATA_DIR,
     ClusterMetadata,
+    nothing_read,
     read_cluster_metadata,
 )
 from storage.log.log_dir import PartitionListing
@@ -54,18 +56,47 @@ class ClusterSettings:
     metadata: ClusterMetadata | None  # None: of a broker with ZooKeeper, or ignored
     node_id: int | None  # of the broker whose log directories these are
     layers: tuple[Layer, ...]  # of all topics; the later counts
-    doubt: str | None = None  # why the metadata log does not prove what the policy of a topic is
-    notices: tuple[str, ...] = ()  # how far the metadata log was read, if not to its end
+    findings: tuple[Finding, ...] = ()  # what is wrong with the metadata log
     producer_id_expiration_ms: int = EXPIRATION_MS
+
+    @property
+    def doubt(self) -> Reason | None:
+        """Why the metadata log does not prove what the policy of a topic is; None: it does."""
+        return next((each.doubt for each in self.findings if each.doubt is not None), None)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What is wrong with the metadata log, and which checks were not made, for people."""
+        return tuple(finding.notice for finding in self.findings)
 
     def topic_layer(self, topic: str) -> Layer:
         """What was set for a topic by itself."""
         raw = self.metadata.topic_configs.get(topic, {}) if self.metadata else {}
         return Layer(TOPICS_OWN, known_values(raw, f"topic {topic}"))
 
-    def is_deleted(self, topic: str) -> bool:
-        """Say whether the cluster is known to have no such topic."""
+    def why_unproven(self, partition: PartitionListing) -> Reason | None:
+        """Say why the metadata log does not prove what the policy of a log is; None: it does."""
         if self.metadata is None or self.doubt is not None:
+            return self.doubt
+        topic_id = _topic_id(partition) if self.metadata.is_snapshot_alone else None
+        found = contradiction_of(self.metadata, partition, topic_id)
+        return None if found is None else found.doubt
+
+    def why_deleted(self, partition: PartitionListing) -> Reason | None:
+        """Say that the cluster has no such topic; None if it has, or nobody knows.
+
+        A metadata log that the log contradicts does not know.
+        """
+        if self.metadata is None or not self.is_deleted(partition.topic):
+            return None
+        if self.why_unproven(partition) is not None:
+            return None
+        text = "its topic was deleted: the cluster's metadata log does not have it"
+        return State.TOPIC_DELETED.reason(text)
+
+    def is_deleted(self, topic: str) -> bool:
+        """Say whether the metadata log has no such topic, and proves that the cluster has none."""
+        if self.metadata is None or self.doubt is not None or self.metadata.is_snapshot_alone:
             return False
         return topic not in self.metadata.topics
 
@@ -91,37 +122,35 @@ class ClusterSettings:
             path = os.path.join(partition.path, PARTITION_METADATA)
             found = read_partition_metadata(path, partition.access).topic_id
         except FileNotFoundError:
-            return Reason(
-                ReasonCode.NO_TOPIC_ID,
-                f"it has no {PARTITION_METADATA}: a broker would set it aside as a stray log",
+            return State.TOPIC_ID_MISSING.reason(
+                f"it has no {PARTITION_METADATA}: a broker would set it aside as a stray log"
             )
         if found == today:
             return None
-        if self.doubt is not None:
-            return Reason(ReasonCode.METADATA_DAMAGED, self.doubt)
+        unproven = self.why_unproven(partition)
+        if unproven is not None:
+            return unproven
         ids = f"{encode_uuid(found)}, and that of today's {encode_uuid(today)}"
-        return Reason(
-            ReasonCode.TOPIC_ID_MISMATCH,
-            f"its topic was deleted, and one of the same name was created since: its id is {ids}",
+        return State.TOPIC_ANEW.reason(
+            f"its topic was deleted, and one of the same name was created since: its id is {ids}"
         )
 
 
 def read_cluster_settings(
-    log_dirs: Sequence[str], source: MetadataSource, files: Files
+    log_dirs: Sequence[str], source: MetadataSource, files: Files, now_ms: int = 0
 ) -> ClusterSettings | None:
     """Read what is known; None where there is neither a metadata log nor a file of properties.
 
-    Raise ConfigError where the metadata log cannot be told or is not there, and for a setting that
-    Kafka would not take; CorruptFileError where a file is damaged.
+    now_ms: for the age of what is read. Raise ConfigError where the metadata log cannot be told or
+    is not there, and for a setting that Kafka would not take; CorruptFileError where another file
+    is damaged. A metadata log that cannot be read is one of the `findings`.
     """
     path = None if source.is_ignored else _metadata_dir(log_dirs, source.metadata, files)
-    metadata = None if path is None else read_cluster_metadata(path, files)
+    facts = None if path is None else _facts_of(path, log_dirs, files, now_ms)
+    metadata = None if facts is None else facts.metadata or nothing_read(facts.path)
+    findings = () if facts is None else findings_of(facts)
     identity = _identity(log_dirs, files)
     node_id = identity.node_id if identity else None
-    doubt, notices = _doubt_of(metadata, log_dirs, files)
-    if metadata is not None and metadata.broker_log_dirs and node_id is None:
-        unknown = "no meta.properties says which broker this is"
-        notices += (f"{unknown}: not checked whether all of its log directories were given",)
     sources: list[tuple[str, Mapping[str, str]]] = []
     if source.server_properties is not None:
         sources.append((source.server_properties, _properties(source.server_properties, files)))
@@ -137,35 +166,31 @@ def read_cluster_settings(
         metadata=metadata,
         node_id=node_id,
         layers=(*kafkas, *layers_of(sources)),
-        doubt=doubt,
-        notices=notices,
+        findings=findings,
         producer_id_expiration_ms=_producer_id_expiration_ms(sources),
     )
 
 
-def _doubt_of(
-    metadata: ClusterMetadata | None, log_dirs: Sequence[str], files: Files
-) -> tuple[str | None, tuple[str, ...]]:
-    """Say why a metadata log proves no policy (None: it does), and what people should know of it.
-
-    A file that ends inside of its last batch is what a running or a killed broker leaves. After a
-    clean shutdown there is no such end, and no other damage is ever a broker's.
-    """
-    if metadata is None:
-        return None, ()
-    if not metadata.topics and not metadata.broker_log_dirs:
-        empty = f"the metadata log, {metadata.path}, has no topic and no broker: it proves nothing"
-        unchecked = "was deleted or created anew, and whether all log directories were given"
-        return empty, (f"{empty}. Not checked: whether the topic of a log {unchecked}",)
-    if metadata.unread is None:
-        return None, ()
-    read = f"the metadata log is read up to offset {metadata.end_offset}: {metadata.unread}"
-    is_clean = _stopped_cleanly(metadata.path, log_dirs, files)
-    if metadata.is_torn and not is_clean:
-        return None, (f"{read}. A running or killed broker leaves such an end",)
-    after = ", after a clean shutdown" if metadata.is_torn else ""
-    doubt = f"its settings may have changed in what cannot be read: {read}{after}"
-    return doubt, (f"{read}{after}. Logs whose cleanup.policy only it has are set aside",)
+def _facts_of(path: str, log_dirs: Sequence[str], files: Files, now_ms: int) -> Facts:
+    metadata = problem = None
+    try:
+        metadata = read_cluster_metadata(path, files)
+    except (CorruptFileError, UnsupportedFormatError, OSError) as error:
+        problem = error
+    home = os.path.dirname(os.path.abspath(path))
+    ids = (directory_id_of(log_dir, files) for log_dir in log_dirs)
+    epochs = (clean_shutdown.read(log_dir, files) for log_dir in log_dirs)
+    return Facts(
+        path=path,
+        metadata=metadata,
+        problem=problem,
+        home=_identity([home], files),
+        logs=_identity(log_dirs, files),
+        directory_ids=tuple(id_ for id_ in ids if id_ is not None),
+        is_clean=_stopped_cleanly(path, log_dirs, files),
+        broker_epoch=max((epoch for epoch in epochs if epoch is not None), default=None),
+        now_ms=now_ms,
+    )
 
 
 def _stopped_cleanly(path: str, log_dirs: Sequence[str], files: Files) -> bool:
@@ -186,6 +211,8 @@ def registered_log_dirs(cluster: ClusterSettings | None) -> tuple[UUID, ...]:
     """Give the ids of the broker's log directories; none where that is not known."""
     if cluster is None or cluster.metadata is None or cluster.node_id is None:
         return ()
+    if cluster.doubt is not None and cluster.doubt.code is ReasonCode.METADATA_CONTRADICTED:
+        return ()  # those of another time or broker
     return cluster.metadata.broker_log_dirs.get(cluster.node_id, ())
 
 
@@ -206,6 +233,15 @@ def require_all_log_dirs(cluster: ClusterSettings, log_dirs: Sequence[str], file
             "log is wrong about that. Nothing was changed",
             ReasonCode.LOG_DIRS_MISSING,
         )
+
+
+def _topic_id(partition: PartitionListing) -> UUID | None:
+    """None, too, where the note cannot be read: who judges the log finds that."""
+    try:
+        path = os.path.join(partition.path, PARTITION_METADATA)
+        return read_partition_metadata(path, partition.access).topic_id
+    except (CorruptFileError, OSError):
+        return None
 
 
 def _is_real(directory_id: UUID) -> bool:

@@ -20,6 +20,7 @@ from compactor.cluster_settings import BROKER_SETTINGS, ClusterSettings
 from compactor.described_topics import described_topics, is_described
 from compactor.errors import ConfigError
 from compactor.host.suggestions import near_path
+from compactor.round_report import Reason
 from compactor.topic_config import (
     BROKER_TOPICS,
     COMPACT,
@@ -32,6 +33,7 @@ from compactor.topic_config import (
     value_text,
 )
 from storage.formats.producer_snapshot import EXPIRATION_MS
+from storage.log.log_dir import PartitionListing
 
 CLOCKS_DIFFER_MS = 5 * 60_000  # those of two hosts, at most
 _ROUND_KEYS = ("include", "exclude", "assume_fully_replicated")
@@ -80,13 +82,17 @@ class Config:
                 policy_source = place
         return topic_config(values, policy_source, f"topic {name}")
 
-    def why_policy_is_unproven(self, topic: str) -> str | None:
+    def why_policy_is_unproven(self, partition: PartitionListing) -> Reason | None:
         """Say why the metadata log does not prove a policy that only it has; None: it is known."""
-        doubt = None if self.cluster is None else self.cluster.doubt
-        if doubt is None:
+        unproven = None if self.cluster is None else self.cluster.why_unproven(partition)
+        if unproven is None or self.is_policy_named(partition.topic):
             return None
+        return unproven
+
+    def is_policy_named(self, topic: str) -> bool:
+        """Say whether somebody has named this topic's policy beside the metadata log."""
         by_name = {"--topic-configs", "--set", *(pattern.place for pattern in self.patterns)}
-        return None if self.topic(topic).policy_source in by_name else doubt
+        return self.topic(topic).policy_source in by_name
 
     def values(self, name: str) -> dict[str, Value]:
         """Give what the layers say of one topic, by Kafka's names; nothing for a default."""

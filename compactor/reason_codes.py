@@ -98,6 +98,10 @@ class ReasonCode(StrEnum):
         "metadata-damaged",
         "The cluster's metadata log is damaged or empty, and nothing else has the topic's policy.",
     )
+    METADATA_CONTRADICTED = (
+        "metadata-contradicted",
+        "The metadata log is old or another broker's, and nothing else has the topic's policy.",
+    )
     UNREADABLE = "unreadable", "A file of it cannot be read, or it cannot be listed."
     NOT_FINISHED = "not-finished", "It is cleaned, but its checkpoint or its retention failed."
 

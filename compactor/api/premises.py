@@ -84,11 +84,13 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
             f"of {len(brokers)} were given ({', '.join(broker.name for broker in brokers)})"
         )
     source = MetadataSource(rules.metadata, rules.no_metadata, rules.server_properties)
-    clusters = [read_cluster_settings(broker.log_dirs, source, LOCAL) for broker in brokers]
+    started_at_ms = account.current().started_at_ms
+    clusters = [
+        read_cluster_settings(broker.log_dirs, source, LOCAL, started_at_ms) for broker in brokers
+    ]
     loaded = load_configs(rules.config, rules.topic_configs, rules.settings, clusters)
     configs = [_with_rules(config, rules) for config in loaded]
     config = configs[0]
-    started_at_ms = account.current().started_at_ms
     time_ms = started_at_ms if rules.as_of is None else as_of_ms(str(rules.as_of))
     notices = tuple(notice for each in clusters if each for notice in each.notices)
     account.current().notices += notices

@@ -75,12 +75,11 @@ class Planner:
         if exclude is not None and exclude.fullmatch(topic):
             text = f"left out: among the topics to exclude, {exclude.pattern!r}"
             return Refusal(Reason(ReasonCode.LEFT_OUT, text))
-        unproven = self._config.why_policy_is_unproven(topic)
+        unproven = self._config.why_policy_is_unproven(partition)
+        if unproven is None and self._cluster is not None:
+            unproven = self._cluster.why_deleted(partition)
         if unproven is not None:
-            return Refusal(Reason(ReasonCode.METADATA_DAMAGED, unproven))
-        if self._cluster is not None and self._cluster.is_deleted(topic):
-            text = "its topic was deleted: the cluster's metadata log does not have it"
-            return Refusal(Reason(ReasonCode.TOPIC_DELETED, text))
+            return Refusal(unproven)
         doubt = self._doubt(partition, survey)
         if doubt is not None:
             return Refusal(doubt)

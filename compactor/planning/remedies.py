@@ -194,6 +194,18 @@ REMEDIES: Mapping[ReasonCode, Remedy] = {
         ),
         briefly="name a sound metadata log (--metadata DIR), or --topic-configs FILE",
     ),
+    ReasonCode.METADATA_CONTRADICTED: Remedy(
+        "Name the metadata log that is in use, as the broker's metadata.log.dir, another broker or "
+        "a controller has it: --metadata DIR. Or say what the topic's settings are, and leave the "
+        "old metadata log out: --no-metadata with --topic-configs FILE, which takes what this "
+        "prints:",
+        (
+            "kafka-configs.sh --bootstrap-server HOST:9092 --entity-type topics --describe --all "
+            "> configs.txt",
+        ),
+        briefly="name the metadata log in use (--metadata DIR), or --no-metadata and "
+        "--topic-configs FILE",
+    ),
     ReasonCode.UNREADABLE: Remedy(
         "Put the directory itself where a link stands. Otherwise work as the broker's user (sudo "
         "-u kafka), or look at the disk (dmesg). If a broker or another run is at work there, ask "

@@ -20,6 +20,8 @@ from storage.formats.record import MalformedRecordError
 from storage.formats.varint import MalformedVarintError
 
 FRAME_VERSION = 1
+# of ZkMigrationStateRecord; 1 and 2 changed places in Kafka 3.5: before the migration, and in it
+NO_MIGRATION, POST_MIGRATION = 0, 3
 
 
 class RegisterBrokerRecord(NamedTuple):
@@ -67,6 +69,10 @@ class BrokerRegistrationChangeRecord(NamedTuple):
     log_dirs: tuple[UUID, ...]  # empty: as before
 
 
+class ZkMigrationStateRecord(NamedTuple):
+    state: int
+
+
 class BeginTransactionRecord(NamedTuple):
     pass
 
@@ -88,6 +94,7 @@ MetadataRecord = (
     | PartitionChangeRecord
     | RemoveTopicRecord
     | BrokerRegistrationChangeRecord
+    | ZkMigrationStateRecord
     | BeginTransactionRecord
     | EndTransactionRecord
     | AbortTransactionRecord
@@ -208,6 +215,12 @@ def _uuids(fields: MessageFields | None) -> tuple[UUID, ...] | None:
     return None if fields is None else fields.array(fields.uuid)
 
 
+def _zk_migration(fields: MessageFields, _: int) -> ZkMigrationStateRecord:
+    record = ZkMigrationStateRecord(fields.number(INT8))
+    fields.tagged()
+    return record
+
+
 def _begin(fields: MessageFields, _: int) -> BeginTransactionRecord:
     fields.tagged()
     return BeginTransactionRecord()
@@ -238,6 +251,7 @@ _KINDS = {  # by api key
     5: _Kind("PartitionChangeRecord", 2, _partition_change),
     9: _Kind("RemoveTopicRecord", 0, _remove_topic),
     17: _Kind("BrokerRegistrationChangeRecord", 3, _registration_change),
+    21: _Kind("ZkMigrationStateRecord", 0, _zk_migration),
     23: _Kind("BeginTransactionRecord", 0, _begin),
     24: _Kind("EndTransactionRecord", 0, _end),
     25: _Kind("AbortTransactionRecord", 0, _abort),

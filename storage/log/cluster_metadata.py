@@ -8,13 +8,14 @@ other damage to the last batch, but that is no broker's doing: `is_torn` tells t
 
 What a broker's disk holds may be a little behind its cluster, and may end with records that the
 cluster never agreed on: which those are is not on disk.
-Source: Kafka, MetadataDelta, MetadataLoader, KafkaRaftLog, Snapshots.
+Source: Kafka, MetadataDelta, MetadataLoader, KafkaRaftLog, Snapshots, ZkMigrationState.
 """
 
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from struct import Struct
 from typing import NamedTuple
 from uuid import UUID
 
@@ -43,7 +44,10 @@ METADATA_DIR = "__cluster_metadata-0"
 TOPIC, BROKER = 2, 4  # resource types of configuration
 CLUSTER_DEFAULT = ""  # the name of the resource that stands for all brokers
 
+SNAPSHOT = ".checkpoint"
+
 _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
+_HEADER_VALUE = Struct(">hq")  # of a snapshot: version, time of the last record that it holds
 _READINGS = 5  # of a directory whose files a broker replaces meanwhile
 
 
@@ -66,13 +70,17 @@ class ClusterMetadata(NamedTuple):
     broker_log_dirs: Mapping[int, tuple[UUID, ...]]  # registered directories; empty: not told
     unread: str | None  # why the log was not read to the end of its file
     is_torn: bool = False  # what is unread is the beginning of a batch, as of one being written
+    time_ms: int = -1  # of the last batch, or of what a snapshot that stands alone holds
+    is_snapshot_alone: bool = False  # the log does not reach the end of the newest snapshot
+    is_migrating: bool = False  # from ZooKeeper, which is written, too, and may be gone back to
+    is_migrated: bool = False  # from ZooKeeper, for good
 
 
 def read_cluster_metadata(path: str, files: Files = LOCAL) -> ClusterMetadata:
     """Read the directory of a metadata log; FileNotFoundError if it is not there.
 
-    Raise CorruptFileError where a record is damaged or of an unknown version, or where the log does
-    not go on where the newest snapshot ends.
+    One without a file has nothing to say. Raise CorruptFileError where a record is damaged or of an
+    unknown version, or where the log does not go on where the newest snapshot ends.
     """
     for _ in range(_READINGS - 1):
         try:
@@ -82,18 +90,22 @@ def read_cluster_metadata(path: str, files: Files = LOCAL) -> ClusterMetadata:
     return _read(path, files)
 
 
+def nothing_read(path: str) -> ClusterMetadata:
+    """Give the state that is known where a metadata log cannot be read."""
+    return _Image().frozen(path, 0)
+
+
 def _read(path: str, files: Files) -> ClusterMetadata:
     names = sorted(entry.name for entry in files.list_directory(path) if not entry.is_dir)
     snapshots = [found for found in map(_SNAPSHOT.fullmatch, names) if found]
     bases = [int(n[:OFFSET_DIGITS]) for n in names if is_offset(n[:-4]) and n.endswith(LOG)]
-    if not (snapshots or bases):
-        raise CorruptFileError(path, 0, "neither a segment nor a snapshot of a metadata log")
     image = _Image()
     end = 0
     if snapshots:
         newest = max(snapshots, key=lambda found: (int(found[1]), int(found[2])))
         end = int(newest[1])
         _apply_snapshot(image, os.path.join(path, newest[0]), files)
+    snapshot_end = end
     unread, is_torn = None, False
     for base, following in zip(bases, [*bases[1:], None], strict=False):
         if following is not None and following <= end:
@@ -105,7 +117,9 @@ def _read(path: str, files: Files) -> ClusterMetadata:
         end, damage = _apply_segment(image, log_path, end, following is None, files)
         if damage is not None:
             unread, is_torn = str(damage), _is_torn(log_path, damage.position, end, files)
-    return image.frozen(path, end)._replace(unread=unread, is_torn=is_torn)
+    return image.frozen(path, end)._replace(
+        unread=unread, is_torn=is_torn, is_snapshot_alone=image.log_end < snapshot_end
+    )
 
 
 def _log_path(path: str, base: int) -> str:
@@ -117,19 +131,25 @@ def _apply_snapshot(image: "_Image", path: str, files: Files) -> None:
     ends = False
     for position, header, batch in read_batches(path, files=files):
         if header.is_control:
-            ends = _ends_snapshot(batch, header, path, position)
+            ends = _of_snapshot(image, batch, header, path, position)
         else:
             _apply_batch(image, batch, header, path, position)
     if not ends:
         raise CorruptFileError(path, 0, "a snapshot without its end")
 
 
-def _ends_snapshot(batch: Bytes, header: BatchHeader, path: str, position: int) -> bool:
+def _of_snapshot(
+    image: "_Image", batch: Bytes, header: BatchHeader, path: str, position: int
+) -> bool:
+    """Take a control batch in, of which one has a time; say whether it is the end."""
     last = decode_records(batch, header, path, position)[-1]
     try:
-        return decode_type(last.key) is ControlType.SNAPSHOT_FOOTER
+        of_type = decode_type(last.key)
     except MalformedRecordError as error:
         raise CorruptFileError(path, position, str(error)) from error
+    if of_type is ControlType.SNAPSHOT_HEADER and len(last.value or b"") >= _HEADER_VALUE.size:
+        image.time_ms = _HEADER_VALUE.unpack_from(last.value or b"")[1]
+    return of_type is ControlType.SNAPSHOT_FOOTER
 
 
 def _apply_segment(
@@ -154,6 +174,8 @@ def _apply_segment(
         position, header, batch = found
         if header.next_offset > end and not header.is_control:  # those are of the quorum's own
             _apply_batch(image, batch, header, path, position, start)
+        image.log_end = header.next_offset
+        image.time_ms = max(image.time_ms, header.max_timestamp)
         end = max(end, header.next_offset)
 
 
@@ -203,6 +225,9 @@ class _Image:
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     brokers: dict[int, tuple[UUID, ...]] = field(default_factory=dict)
     transaction: list[MetadataRecord] | None = None  # records that wait for its end
+    migration: int = records.NO_MIGRATION
+    time_ms: int = -1
+    log_end: int = 0  # the offset after the last record in a segment; 0: there is none
 
     def apply(self, record: MetadataRecord | None) -> None:
         """Take a record in; those of a transaction all at once, when it ends, or never."""
@@ -243,6 +268,8 @@ class _Image:
                     self.brokers[broker_id] = log_dirs
             case records.UnregisterBrokerRecord(broker_id):
                 self.brokers.pop(broker_id, None)
+            case records.ZkMigrationStateRecord(state):
+                self.migration = state
 
     def _configure(self, record: records.ConfigRecord) -> None:
         resource = self.configs.setdefault((record.resource_type, record.resource_name), {})
@@ -274,6 +301,9 @@ class _Image:
             broker_configs=self._of_type(BROKER),
             broker_log_dirs=self.brokers,
             unread=None,
+            time_ms=self.time_ms,
+            is_migrating=self.migration not in (records.NO_MIGRATION, records.POST_MIGRATION),
+            is_migrated=self.migration == records.POST_MIGRATION,
         )
 
     def _of_type(self, resource_type: int) -> dict[str, Mapping[str, str]]:

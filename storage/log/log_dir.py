@@ -265,6 +265,17 @@ def segment_end_offset(
     return end_offset
 
 
+def last_batch_time_ms(partition: PartitionListing, segment: Segment) -> int:
+    """Give the largest timestamp of the batches from its last index entry on; -1: none has one.
+
+    Raise CorruptFileError where a batch or the entry is damaged.
+    """
+    stem = os.path.join(partition.path, file_name(segment.base_offset, ""))
+    start = _last_indexed(stem + LOG, stem + INDEX, segment.base_offset, partition.access)
+    headers = segment_reader.read_batch_headers(stem + LOG, start.position, files=partition.access)
+    return max((header.max_timestamp for _, header in headers), default=-1)
+
+
 def _last_indexed(
     log_path: str, index_path: str, base_offset: int, access: Files
 ) -> OffsetPosition:

@@ -15,6 +15,7 @@ from compactor.reason_codes import ReasonCode
 from compactor.set_aside_memory import SetAside, digest_of_files, read, write
 from storage.file_names import LOG, file_name
 from storage.formats import checkpoint
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from tests.compactor.plan_logs import NOW_MS, Shape, build, clean_up_to, open_transaction
 from tests.compactor.test_cluster_settings import ONE_BIT_FLIPPED, OTHER, cluster, damaged_cluster
 from tests.storage.log.test_cluster_metadata import A, B, config, topic
@@ -109,6 +110,12 @@ def deleted_topic(root: Path) -> Explanation:
 
 def damaged_metadata(root: Path) -> Explanation:
     return by_metadata(damaged_cluster(root, ONE_BIT_FLIPPED, is_clean=True))
+
+
+def metadata_of_another_time(root: Path) -> Explanation:
+    data = damaged_cluster(root, b"", is_clean=True)
+    (data / CLEAN_SHUTDOWN).write_text('{"version":0,"brokerEpoch":7}')
+    return by_metadata(data)
 
 
 def topic_created_anew(root: Path) -> Explanation:
@@ -236,6 +243,11 @@ CASES: dict[ReasonCode, tuple[Callable[[Path], Explanation], str, str]] = {
         damaged_metadata,
         "may have changed in what cannot be read: the metadata log is read up to offset 2",
         "--topic-configs FILE",
+    ),
+    ReasonCode.METADATA_CONTRADICTED: (
+        metadata_of_another_time,
+        "ends at offset 2, and the broker that stopped here registered at offset 7",
+        "--no-metadata with --topic-configs FILE",
     ),
     ReasonCode.TOPIC_ID_MISMATCH: (topic_created_anew, "of the same name", "Copy it first"),
     ReasonCode.NO_TOPIC_ID: (no_topic_id, "no partition.metadata", "--no-metadata"),

@@ -9,7 +9,12 @@ import pytest
 from storage.errors import CorruptFileError
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log.cluster_metadata import ClusterMetadata, TopicImage, read_cluster_metadata
+from storage.log.cluster_metadata import (
+    ClusterMetadata,
+    TopicImage,
+    nothing_read,
+    read_cluster_metadata,
+)
 
 A, B = UUID(int=1 << 64 | 2), UUID(int=3 << 64 | 4)
 BEGIN, END, ABORT = b"\1\x17\0\0", b"\1\x18\0\0", b"\1\x19\0\0"
@@ -67,8 +72,15 @@ def log(directory: Path, base: int, data: bytes) -> Path:
     return path
 
 
-def snapshot(directory: Path, end: int, *values: bytes, whole: bool = True) -> None:
-    data = control(0, 3) + batches(1, *values)
+def migration(state: int) -> bytes:
+    return b"\1\x15\0" + bytes([state]) + b"\0"
+
+
+def snapshot(
+    directory: Path, end: int, *values: bytes, whole: bool = True, time_ms: int = 0
+) -> None:
+    header = Record(0, 1000, b"\0\0\0\3", b"\0\0" + time_ms.to_bytes(8, "big") + b"\0")
+    data = encode_batch([header], options=BatchOptions(is_control=True)) + batches(1, *values)
     data += control(1 + len(values), 4) if whole else b""
     (directory / f"{end:020}-{1:010}.checkpoint").write_bytes(data)
 
@@ -93,6 +105,7 @@ def test_a_topic_its_partitions_and_its_configuration(tmp_path: Path) -> None:
         broker_configs={},
         broker_log_dirs={},
         unread=None,
+        time_ms=1000,
     )
 
 
@@ -218,9 +231,45 @@ def test_a_segment_that_a_snapshot_replaces_meanwhile_is_looked_for_again(
     assert configs_of(tmp_path) == {"t": {"x": "snapshot"}}
 
 
-def test_a_directory_without_segments_and_snapshots_is_no_metadata_log(tmp_path: Path) -> None:
-    with pytest.raises(CorruptFileError, match="neither a segment nor a snapshot"):
-        read(tmp_path)
+def test_a_directory_without_segments_and_snapshots_says_nothing(tmp_path: Path) -> None:
+    assert read(tmp_path) == nothing_read(str(tmp_path))
+
+
+def test_a_snapshot_stands_alone_where_the_log_does_not_reach_it(tmp_path: Path) -> None:
+    snapshot(tmp_path, 3, topic("t", A))
+    assert read(tmp_path).is_snapshot_alone
+    path = log(tmp_path, 0, batches(0, *[topic("o", B)] * 2))
+    assert read(tmp_path).is_snapshot_alone
+    log(tmp_path, 0, batches(0, *[topic("o", B)] * 3))
+    assert not read(tmp_path).is_snapshot_alone
+    path.write_bytes(b"")
+    assert read(tmp_path).is_snapshot_alone
+
+
+def test_the_time_is_that_of_the_last_record(tmp_path: Path) -> None:
+    """A snapshot names it in its header, whenever it was made itself."""
+    snapshot(tmp_path, 3, topic("t", A), time_ms=777)
+    assert read(tmp_path).time_ms == 777
+    log(tmp_path, 3, batches(3, topic("o", B)))
+    assert read(tmp_path).time_ms == 1000
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (None, (False, False)),
+        (0, (False, False)),
+        (1, (True, False)),
+        (2, (True, False)),
+        (3, (False, True)),
+    ],
+)
+def test_how_far_a_migration_from_zookeeper_has_come(
+    tmp_path: Path, state: int | None, expected: tuple[bool, bool]
+) -> None:
+    log(tmp_path, 0, batches(0, topic("t", A), *([] if state is None else [migration(state)])))
+    found = read(tmp_path)
+    assert (found.is_migrating, found.is_migrated) == expected
 
 
 def test_there_is_no_log(tmp_path: Path) -> None:

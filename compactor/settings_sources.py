@@ -1,0 +1,350 @@
+"""Which source may say what becomes of a log, by the state that the source is in.
+
+`State` is the table of docs/spec/sources.md, row by row, and whoever reads a source of settings
+asks it. Before anything is removed from a log its `cleanup.policy` must be known, from a source
+that nothing contradicts. A test reads the table from the page and walks all of it.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+from uuid import UUID
+
+from compactor.broker_settings import layers_of
+from compactor.host.printable import iso_time, span_text
+from compactor.reason_codes import ReasonCode
+from compactor.round_report import Reason
+from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
+from storage.log.cluster_metadata import SNAPSHOT, ClusterMetadata
+from storage.log.log_dir import PartitionListing, last_batch_time_ms
+
+# A broker makes a snapshot each hour, and a record of its metadata log each half second, if nobody
+# has set that otherwise. `compactor log append` writes to a log whose broker was stopped before.
+SNAPSHOT_LAG_MS, LOG_LAG_MS = 2 * 3_600_000, 24 * 3_600_000
+_FIRST_MS = 1_577_836_800_000  # 2020: no metadata log has an earlier time, so it is none
+_UNCHECKED = "Not checked: whether the topic of a log was deleted or created anew"
+_NOR_DIRECTORIES = ", and whether all log directories were given"
+_SET_ASIDE = "Logs whose cleanup.policy only it has are set aside"
+
+
+class Verdict(Enum):
+    """What becomes of a log, and how `run` ends if nothing else is wrong."""
+
+    CLEANED = "cleaned", 0
+    WARNED = "cleaned, with a warning", 0
+    PASSED_OVER = "passed over", 0
+    SET_ASIDE = "set aside", 4
+    FAILS = "the command fails", 1
+    WRONG = "the command fails", 2
+    REFUSED = "the run is refused", 3
+
+
+class Outcome(NamedTuple):
+    """A verdict, and the reason code with it."""
+
+    verdict: Verdict
+    code: ReasonCode | None = None
+
+    def __str__(self) -> str:
+        words = self.verdict.value[0]
+        return words if self.code is None else f"{words}: `{self.code}`"
+
+
+class Rule(NamedTuple):
+    """A row of the table: a source in a state, and what follows."""
+
+    section: int  # of the page
+    number: int
+    alone: Outcome  # where no other source has the topic's cleanup.policy
+    named: Outcome  # where --topic-configs, --set or [[topics]] has it
+
+    @property
+    def rule(self) -> str:
+        return f"S-{self.section}.{self.number}"
+
+
+_CLEANED, _WARNED = Outcome(Verdict.CLEANED), Outcome(Verdict.WARNED)
+_DAMAGED = Outcome(Verdict.SET_ASIDE, ReasonCode.METADATA_DAMAGED)
+_CONTRADICTED = Outcome(Verdict.SET_ASIDE, ReasonCode.METADATA_CONTRADICTED)
+_DELETED = Outcome(Verdict.PASSED_OVER, ReasonCode.TOPIC_DELETED)
+_ANEW = Outcome(Verdict.PASSED_OVER, ReasonCode.TOPIC_ID_MISMATCH)
+_UNKNOWN = Outcome(Verdict.PASSED_OVER, ReasonCode.UNKNOWN_POLICY)
+_NO_ID = Outcome(Verdict.SET_ASIDE, ReasonCode.NO_TOPIC_ID)
+_BROKEN = Outcome(Verdict.SET_ASIDE, ReasonCode.DAMAGED)
+_DISAGREE = Outcome(Verdict.SET_ASIDE, ReasonCode.SETTINGS_DISAGREE)
+_FAILS = Outcome(Verdict.FAILS, ReasonCode.DAMAGED)
+_WRONG = Outcome(Verdict.WRONG, ReasonCode.WRONG_CONFIGURATION)
+_MISSING_DIRS = Outcome(Verdict.REFUSED, ReasonCode.LOG_DIRS_MISSING)
+_NOT_COMPACTED = Outcome(Verdict.PASSED_OVER, ReasonCode.NOT_COMPACTED)
+
+
+class State(Enum):
+    """A source in a state, and what follows: the page has the words of each row."""
+
+    # the metadata log
+    WHOLE = Rule(2, 1, _CLEANED, _CLEANED)
+    TORN = Rule(2, 2, _WARNED, _WARNED)
+    TORN_AFTER_STOP = Rule(2, 3, _DAMAGED, _WARNED)
+    DAMAGED_END = Rule(2, 4, _DAMAGED, _WARNED)
+    DAMAGED = Rule(2, 5, _DAMAGED, _WARNED)
+    EMPTY = Rule(2, 6, _DAMAGED, _WARNED)
+    NEVER_USED = Rule(2, 7, _DAMAGED, _WARNED)
+    UNREADABLE = Rule(2, 8, _DAMAGED, _WARNED)
+    BEFORE_LAST_START = Rule(2, 9, _CONTRADICTED, _WARNED)
+    OLDER = Rule(2, 10, _CONTRADICTED, _CLEANED)
+    OTHER_CLUSTER = Rule(2, 11, _CONTRADICTED, _WARNED)
+    OTHER_NODE = Rule(2, 12, _WARNED, _WARNED)
+    FORMATTED_AGAIN = Rule(2, 13, _CONTRADICTED, _WARNED)
+    MIGRATING = Rule(2, 14, _CONTRADICTED, _WARNED)
+    BEFORE_MIGRATION = Rule(2, 15, _CONTRADICTED, _WARNED)
+    ABSENT = Rule(2, 16, _UNKNOWN, _CLEANED)
+    TWO = Rule(2, 17, _WRONG, _WRONG)
+    TOPIC_DELETED = Rule(2, 18, _DELETED, _DELETED)
+    # its snapshot
+    SNAPSHOT = Rule(3, 1, _WARNED, _WARNED)
+    SNAPSHOT_TORN = Rule(3, 2, _DAMAGED, _WARNED)
+    SNAPSHOT_WITHOUT_TOPIC = Rule(3, 3, _CONTRADICTED, _WARNED)
+    SNAPSHOT_WITHOUT_PARTITION = Rule(3, 4, _CONTRADICTED, _WARNED)
+    SNAPSHOT_OF_ANOTHER_TOPIC = Rule(3, 5, _CONTRADICTED, _CONTRADICTED)
+    SNAPSHOT_OLDER = Rule(3, 6, _CONTRADICTED, _WARNED)
+    # meta.properties
+    IDENTITY_WHOLE = Rule(4, 1, _CLEANED, _CLEANED)
+    IDENTITY_UNKNOWN = Rule(4, 2, _WARNED, _WARNED)
+    IDENTITY_NEEDED = Rule(4, 3, _DAMAGED, _WARNED)
+    IDENTITY_TORN = Rule(4, 4, _FAILS, _FAILS)
+    DIRECTORIES_MISSING = Rule(4, 5, _MISSING_DIRS, _MISSING_DIRS)
+    # partition.metadata
+    TOPIC_ID_WHOLE = Rule(5, 1, _CLEANED, _CLEANED)
+    TOPIC_ANEW = Rule(5, 2, _ANEW, _ANEW)
+    TOPIC_ID_MISSING = Rule(5, 3, _NO_ID, _NO_ID)
+    TOPIC_ID_BROKEN = Rule(5, 4, _BROKEN, _BROKEN)
+    # --topic-configs
+    FILE_WHOLE = Rule(6, 1, _CLEANED, _CLEANED)
+    FILE_CONTRADICTED = Rule(6, 2, _DISAGREE, _DISAGREE)
+    FILE_BROKEN = Rule(6, 3, _WRONG, _WRONG)
+    FILE_WITHOUT_TOPIC = Rule(6, 4, _UNKNOWN, _UNKNOWN)
+    # --set and [[topics]]
+    TYPED = Rule(7, 1, _CLEANED, _CLEANED)
+    TYPED_AGAINST_DELETE = Rule(7, 2, _NOT_COMPACTED, _DISAGREE)
+
+    def reason(self, text: str) -> Reason | None:
+        """Give what sets a log aside, or passes it over, in this state; None if nothing does."""
+        code = self.value.alone.code
+        return None if code is None else Reason(code, text)
+
+
+class Finding(NamedTuple):
+    """The state of a source, in words. The state and the path stay while the words change."""
+
+    state: State
+    path: str
+    text: str
+    unchecked: str = ""  # which checks were not made, or what else follows
+
+    @property
+    def notice(self) -> str:
+        return f"{self.text}. {self.unchecked}" if self.unchecked else self.text
+
+    @property
+    def doubt(self) -> Reason | None:
+        """Why the metadata log does not prove what the policy of a topic is; None: it does."""
+        is_cut = self.state in (State.TORN_AFTER_STOP, State.DAMAGED_END)
+        lost = "its settings may have changed in what cannot be read: " if is_cut else ""
+        return self.state.reason(f"{lost}{self.text}")
+
+
+class Facts(NamedTuple):
+    """What is known of a metadata log, and of the log directories that it is to speak for."""
+
+    path: str
+    metadata: ClusterMetadata | None  # None: it cannot be read
+    problem: CorruptFileError | UnsupportedFormatError | OSError | None  # why
+    home: MetaProperties | None  # of the directory in which it is
+    logs: MetaProperties | None  # of the log directories
+    directory_ids: tuple[UUID, ...]  # of these
+    is_clean: bool  # the node that wrote it stopped cleanly
+    broker_epoch: int | None  # of that stop: the offset of the broker's registration
+    now_ms: int
+
+
+def findings_of(facts: Facts) -> tuple[Finding, ...]:
+    """Say what is wrong with a metadata log; what sets logs aside comes first."""
+    found = _unread(facts) or _contradicted(facts) or _identity_needed(facts)
+    if found is not None and found.doubt is not None:
+        return (found,)
+    torn = () if found is None else (found,)
+    return (*torn, *_warnings(facts))
+
+
+def _unread(facts: Facts) -> Finding | None:
+    """Where it proves nothing, or not all of it can be read."""
+    metadata, problem = facts.metadata, facts.problem
+    unchecked = f"{_UNCHECKED}{_NOR_DIRECTORIES}. {_SET_ASIDE}"
+    if metadata is None:
+        if isinstance(problem, OSError):
+            why = f"{problem.filename or facts.path}: {problem.strerror}"
+            text = f"the metadata log cannot be read: {why}"
+            return Finding(State.UNREADABLE, facts.path, text, unchecked)
+        assert problem is not None
+        state = State.SNAPSHOT_TORN if problem.path.endswith(SNAPSHOT) else State.DAMAGED
+        text = f"the metadata log cannot be read: {problem}"
+        return Finding(state, facts.path, text, unchecked)
+    if metadata.unread is not None:
+        return _unread_end(facts, metadata)
+    if metadata.topics or metadata.broker_log_dirs:
+        return None
+    text = f"the metadata log, {facts.path}, has no topic and no broker: it proves nothing"
+    return Finding(
+        State.NEVER_USED if metadata.end_offset else State.EMPTY, facts.path, text, unchecked
+    )
+
+
+def _unread_end(facts: Facts, metadata: ClusterMetadata) -> Finding:
+    """A file that ends inside of its last batch is what a running or a killed broker leaves. After
+    a clean shutdown there is no such end, and no other damage is ever a broker's.
+    """
+    read = f"the metadata log is read up to offset {metadata.end_offset}: {metadata.unread}"
+    if metadata.is_torn and not facts.is_clean:
+        left = "A running or killed broker leaves such an end"
+        return Finding(State.TORN, facts.path, read, left)
+    after = ", after a clean shutdown" if metadata.is_torn else ""
+    state = State.TORN_AFTER_STOP if metadata.is_torn else State.DAMAGED_END
+    return Finding(state, facts.path, f"{read}{after}", f"{_UNCHECKED}. {_SET_ASIDE}")
+
+
+def _contradicted(facts: Facts) -> Finding | None:
+    """Where the log directories show that it is not, or not any more, their broker's."""
+    metadata = facts.metadata
+    assert metadata is not None
+    home, logs = facts.home, facts.logs
+    node = _node(facts)
+    registered = () if node is None else metadata.broker_log_dirs.get(node, ())
+    name = f"the metadata log, {facts.path},"
+    clusters = [each.cluster_id for each in (home, logs) if each and each.cluster_id]
+    if len(set(clusters)) > 1:
+        state = State.OTHER_CLUSTER
+        text = f"{name} is of cluster {clusters[0]}, and the log directories of {clusters[1]}"
+    elif metadata.is_migrating:
+        state = State.MIGRATING
+        text = f"{name} is of a migration from ZooKeeper that did not end, or was rolled back"
+    elif logs is not None and _is_of_zookeeper(logs) and not metadata.is_migrated:
+        state = State.BEFORE_MIGRATION
+        text = f"{name} is not of the broker that was here last: by {META_PROPERTIES} that one "
+        text += "used ZooKeeper"
+    elif facts.broker_epoch is not None and facts.broker_epoch >= metadata.end_offset:
+        state = State.BEFORE_LAST_START
+        text = (
+            f"{name} ends at offset {metadata.end_offset}, and the broker that stopped here "
+            f"registered at offset {facts.broker_epoch}: it is an old copy, or another's"
+        )
+    elif registered and facts.directory_ids and not set(registered) & set(facts.directory_ids):
+        state = State.FORMATTED_AGAIN
+        text = (
+            f"{name} has other log directories of broker {node} than these: it is from "
+            "before they were formatted again, or another's"
+        )
+    else:
+        return None
+    return Finding(state, facts.path, text, f"{_UNCHECKED}{_NOR_DIRECTORIES}. {_SET_ASIDE}")
+
+
+def _identity_needed(facts: Facts) -> Finding | None:
+    """Where single brokers have settings for topics, and which broker this is is not known."""
+    metadata = facts.metadata
+    assert metadata is not None
+    if _node(facts) is not None:
+        return None
+    own = ((name, values) for name, values in metadata.broker_configs.items() if name)
+    if not any(layer.values for layer in layers_of(list(own))):
+        return None
+    text = (
+        f"the metadata log, {facts.path}, has settings of single brokers, and no "
+        f"{META_PROPERTIES} says which broker this is"
+    )
+    unchecked = f"Not checked: whether all log directories were given. {_SET_ASIDE}"
+    return Finding(State.IDENTITY_NEEDED, facts.path, text, unchecked)
+
+
+def _warnings(facts: Facts) -> Iterator[Finding]:
+    """What people should know of a metadata log that is believed."""
+    metadata, node = facts.metadata, _node(facts)
+    assert metadata is not None
+    if metadata.is_snapshot_alone:
+        age = ""
+        if metadata.time_ms >= _FIRST_MS:
+            span = span_text(max(facts.now_ms - metadata.time_ms, 0))
+            age = f", of {iso_time(metadata.time_ms)}, {span} ago"
+        yield Finding(
+            State.SNAPSHOT,
+            facts.path,
+            f"the metadata log, {facts.path}, has a snapshot up to offset "
+            f"{metadata.end_offset}{age}, and not the log behind it",
+            "What was changed since is not known. Logs that contradict it are set aside",
+        )
+    unchecked = "not checked whether all of its log directories were given"
+    if metadata.broker_log_dirs and node is None:
+        unknown = f"no {META_PROPERTIES} says which broker this is"
+        yield Finding(State.IDENTITY_UNKNOWN, facts.path, f"{unknown}: {unchecked}")
+    elif metadata.broker_log_dirs and node not in metadata.broker_log_dirs:
+        unknown = f"the metadata log, {facts.path}, does not have broker {node}"
+        yield Finding(State.OTHER_NODE, facts.path, f"{unknown}: {unchecked}")
+
+
+def _is_of_zookeeper(logs: MetaProperties) -> bool:
+    """An empty file has this version, too, and says nothing."""
+    return logs.version == 0 and logs.node_id is not None
+
+
+def _node(facts: Facts) -> int | None:
+    return facts.logs.node_id if facts.logs else None
+
+
+def contradiction_of(
+    metadata: ClusterMetadata, partition: PartitionListing, topic_id: UUID | None
+) -> Finding | None:
+    """Say by what a log contradicts a metadata log that is believed otherwise.
+
+    topic_id: of the log's own note; None: it has none.
+    """
+    alone, image = metadata.is_snapshot_alone, metadata.topics.get(partition.topic)
+    state, what = State.OLDER, ""
+    if alone and image is None:
+        state, what = State.SNAPSHOT_WITHOUT_TOPIC, "does not have its topic"
+    elif alone and image is not None and topic_id not in (None, image.topic_id):
+        state, what = State.SNAPSHOT_OF_ANOTHER_TOPIC, "has another topic of its name"
+    elif alone and image is not None and partition.partition not in image.replicas:
+        state, what = State.SNAPSHOT_WITHOUT_PARTITION, "does not have its partition"
+    if what:
+        text = f"the snapshot in {metadata.path}, up to offset {metadata.end_offset}, {what}"
+        return Finding(state, metadata.path, f"{text}, and the log behind it is missing")
+    if metadata.time_ms < _FIRST_MS:
+        return None
+    lag_ms = SNAPSHOT_LAG_MS if alone else LOG_LAG_MS
+    written_ms = last_write_ms(partition, metadata.time_ms + lag_ms)
+    if written_ms is None:
+        return None
+    text = (
+        f"it has records of {iso_time(written_ms)}, and the metadata log, {metadata.path}, ends "
+        f"at {iso_time(metadata.time_ms)}, {span_text(written_ms - metadata.time_ms)} before: it "
+        "is an old copy"
+    )
+    return Finding(State.SNAPSHOT_OLDER if alone else State.OLDER, metadata.path, text)
+
+
+def last_write_ms(partition: PartitionListing, after_ms: int) -> int | None:
+    """Give the time of the last batch of a log if it was written after another; else None.
+
+    Both its file and its batch have to say so: a copy may have new files, and a producer may have
+    sent any time. What cannot be read says nothing here; who cleans the log finds it.
+    """
+    for segment in reversed(partition.segments):
+        if segment.log_mtime_ns // 1_000_000 <= after_ms:
+            return None
+        if segment.log_bytes:
+            try:
+                time_ms = last_batch_time_ms(partition, segment)
+            except (CorruptFileError, UnsupportedFormatError, OSError):
+                return None
+            return time_ms if time_ms > after_ms else None
+    return None

@@ -1,0 +1,402 @@
+"""Each source of settings in each of its states, as docs/spec/sources.md has them: the tables are
+read from the page, and each row is a log directory on which the commands themselves are run."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
+
+import pytest
+
+from compactor.settings_sources import LOG_LAG_MS, SNAPSHOT_LAG_MS, State, Verdict
+from storage.formats import checkpoint, meta_properties, partition_metadata
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
+from storage.formats.partition_metadata import PartitionMetadata, encode_uuid
+from storage.formats.record import Record
+from storage.formats.record_batch import encode_batch
+from storage.log.cluster_metadata import METADATA_DIR
+from tests.compactor.test_cluster_settings import registration
+from tests.rule_numbers import SPEC
+from tests.storage.log.test_cluster_metadata import (
+    A,
+    B,
+    config,
+    control,
+    log,
+    migration,
+    partition,
+    snapshot,
+    topic,
+)
+from tests.support.local_command import Ended, run_command, use_local_rounds
+from tests.support.log_builder import Batch, BuiltLog, Message, build_log_dir
+
+PAGE = SPEC / "sources.md"
+ROW = re.compile(r'^\| <a id="s-[\d-]+"></a>(S-[\d.]+) \| (.+) \|$', re.MULTILINE)
+TIME_MS = 1_780_000_000_000  # of the last record of the metadata log, and of the log
+COMPACT, DELETE = config("cleanup.policy", "compact"), config("cleanup.policy", "delete")
+OTHER = UUID(int=5 << 64 | 6)
+AT_ONCE = config("min.cleanable.dirty.ratio", "0")
+KNOWN = (registration(1, B), topic("t", A), partition(0, A), COMPACT, AT_ONCE)
+
+
+class Told(NamedTuple):
+    """What a row of the page says."""
+
+    alone: str
+    named: str
+
+
+def rows() -> dict[str, Told]:
+    found = ROW.findall(PAGE.read_text(encoding="utf-8"))
+    cells = {rule: rest.split(" | ") for rule, rest in found}
+    return {rule: Told(alone, named) for rule, (_, alone, named, _) in cells.items()}
+
+
+@dataclass
+class Scene:
+    """A log directory, and how it is spoken of."""
+
+    data: Path
+    words: list[str] = field(default_factory=list)  # after each command
+    log_dirs: list[Path] = field(default_factory=list)  # beside it
+    topics: str | None = None  # what --topic-configs says; None: nothing
+
+    @property
+    def metadata(self) -> Path:
+        return self.data / METADATA_DIR
+
+
+def written(directory: Path, *values: bytes, base: int = 0, time_ms: int = TIME_MS) -> bytes:
+    data = b"".join(
+        encode_batch([Record(base + n, time_ms, None, value)]) for n, value in enumerate(values)
+    )
+    log(directory, base, data)
+    return data
+
+
+def identify(
+    log_dir: Path, version: int = 1, cluster: str = "c", directory: UUID = B, node: int = 1
+) -> None:
+    known = MetaProperties(version, cluster, node, encode_uuid(directory))
+    meta_properties.write(str(log_dir), known)
+
+
+def scene(root: Path, time_ms: int = TIME_MS) -> Scene:
+    """All is whole: topic t is compacted, and its log was written when the metadata log was."""
+    data = root / "data"
+    message = Message(b"a", b"1", time_ms), Message(b"b", b"1", time_ms)
+    build_log_dir(data, BuiltLog("t", 0, ((Batch(message),),) * 3))
+    for path in (data / "t-0").glob("*.log"):
+        os.utime(path, (time_ms / 1000, time_ms / 1000))
+    partition_metadata.write(str(data / "t-0" / "partition.metadata"), PartitionMetadata(0, A))
+    checkpoint.write(str(data / checkpoint.REPLICATION), {("t", 0): 6})
+    identify(data)
+    (data / METADATA_DIR).mkdir()
+    written(data / METADATA_DIR, *KNOWN)
+    return Scene(data)
+
+
+def whole(root: Path) -> Scene:
+    return scene(root)
+
+
+def of_values(*values: bytes) -> Callable[[Path], Scene]:
+    def made(root: Path) -> Scene:
+        found = scene(root)
+        written(found.metadata, *values)
+        return found
+
+    return made
+
+
+def torn(root: Path) -> Scene:
+    found = torn_after_stop(root)
+    (found.data / CLEAN_SHUTDOWN).unlink()
+    found.words = ["--recover-first"]
+    return found
+
+
+def torn_after_stop(root: Path) -> Scene:
+    found = scene(root)
+    data = written(found.metadata, *KNOWN, DELETE)
+    log(found.metadata, 0, data[:-1])
+    return found
+
+
+def damaged(*values: bytes) -> Callable[[Path], Scene]:
+    """One bit is flipped in the record that makes it a topic to be deleted from."""
+
+    def made(root: Path) -> Scene:
+        found = scene(root)
+        before, data = written(found.metadata, *KNOWN), written(found.metadata, *KNOWN, *values)
+        at = len(before) + 70
+        log(found.metadata, 0, data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        return found
+
+    return made
+
+
+def no_bytes(root: Path) -> Scene:
+    found = scene(root)
+    log(found.metadata, 0, b"")
+    return found
+
+
+def no_file(root: Path) -> Scene:
+    found = scene(root)
+    shutil.rmtree(found.metadata)
+    found.metadata.mkdir()
+    return found
+
+
+def never_used(root: Path) -> Scene:
+    """As kafka-storage.sh format --standalone leaves it: a snapshot of control records."""
+    found = no_file(root)
+    data = control(0, 3) + control(1, 5) + control(2, 6) + control(3, 4)
+    (found.metadata / f"{0:020}-{0:010}.checkpoint").write_bytes(data)
+    return found
+
+
+def unreadable(root: Path) -> Scene:
+    found = no_file(root)
+    (found.metadata / f"{0:020}.log").symlink_to(root / "nowhere")
+    return found
+
+
+def before_last_start(root: Path) -> Scene:
+    found = scene(root)
+    (found.data / CLEAN_SHUTDOWN).write_text('{"version":0,"brokerEpoch":5}')
+    return found
+
+
+def older(root: Path) -> Scene:
+    return scene(root, TIME_MS + LOG_LAG_MS + 1000)
+
+
+def of_another_cluster(root: Path) -> Scene:
+    found = scene(root)
+    elsewhere = root / "elsewhere"
+    elsewhere.mkdir()
+    found.metadata.rename(elsewhere / METADATA_DIR)
+    identify(elsewhere, cluster="another")
+    found.words = ["--metadata", str(elsewhere)]
+    return found
+
+
+def formatted_again(root: Path) -> Scene:
+    found = scene(root)
+    identify(found.data, directory=OTHER)
+    return found
+
+
+def before_migration(root: Path) -> Scene:
+    found = scene(root)
+    identify(found.data, version=0)
+    return found
+
+
+def absent(root: Path) -> Scene:
+    found = scene(root)
+    shutil.rmtree(found.metadata)
+    return found
+
+
+def two_of_them(root: Path) -> Scene:
+    found = scene(root)
+    second = root / "second"
+    (second / METADATA_DIR).mkdir(parents=True)
+    identify(second, directory=OTHER)
+    (second / CLEAN_SHUTDOWN).touch()
+    found.log_dirs = [second]
+    return found
+
+
+def alone(*values: bytes, time_ms: int = TIME_MS) -> Callable[[Path], Scene]:
+    """A snapshot of these, without the log."""
+
+    def made(root: Path) -> Scene:
+        found = no_file(root)
+        snapshot(found.metadata, 9, *values, time_ms=time_ms)
+        return found
+
+    return made
+
+
+def torn_snapshot(root: Path) -> Scene:
+    found = scene(root)
+    snapshot(found.metadata, 3, *KNOWN, whole=False)
+    return found
+
+
+def older_snapshot(root: Path) -> Scene:
+    return alone(*KNOWN, time_ms=TIME_MS - SNAPSHOT_LAG_MS - 1)(root)
+
+
+def no_identity(*values: bytes) -> Callable[[Path], Scene]:
+    def made(root: Path) -> Scene:
+        found = of_values(*KNOWN, *values)(root)
+        (found.data / META_PROPERTIES).write_bytes(b"")
+        return found
+
+    return made
+
+
+def torn_identity(root: Path) -> Scene:
+    found = scene(root)
+    (found.data / META_PROPERTIES).write_text("version=1\nnode.id=1\n")
+    return found
+
+
+def topic_note(content: bytes | None) -> Callable[[Path], Scene]:
+    def made(root: Path) -> Scene:
+        found = scene(root)
+        path = found.data / "t-0" / "partition.metadata"
+        path.unlink() if content is None else path.write_bytes(content)
+        return found
+
+    return made
+
+
+def with_file(topics: str, *values: bytes) -> Callable[[Path], Scene]:
+    """values: of the metadata log; none: there is no metadata log."""
+
+    def made(root: Path) -> Scene:
+        found = of_values(*values)(root) if values else absent(root)
+        found.topics = topics
+        return found
+
+    return made
+
+
+def typed(*values: bytes) -> Callable[[Path], Scene]:
+    def made(root: Path) -> Scene:
+        found = of_values(*values)(root)
+        found.words = ["--include", "t", "--set", "cleanup.policy=compact"]
+        return found
+
+    return made
+
+
+OF_NODE_2 = (registration(2, OTHER), *KNOWN[1:])
+BROKERS_OWN = config("log.cleaner.delete.retention.ms", "5", "1", 4)
+SAYS_COMPACT = '{"t": {"cleanup.policy": "compact"}}'
+SCENES: dict[State, tuple[Callable[[Path], Scene], ...]] = {
+    State.WHOLE: (whole,),
+    State.TORN: (torn,),
+    State.TORN_AFTER_STOP: (torn_after_stop,),
+    State.DAMAGED_END: (damaged(DELETE),),
+    State.DAMAGED: (damaged(DELETE, config("x", "y")), of_values(*KNOWN, b"\1\4\1")),
+    State.EMPTY: (no_bytes, no_file),
+    State.NEVER_USED: (never_used,),
+    State.UNREADABLE: (unreadable,),
+    State.BEFORE_LAST_START: (before_last_start,),
+    State.OLDER: (older,),
+    State.OTHER_CLUSTER: (of_another_cluster,),
+    State.OTHER_NODE: (of_values(*OF_NODE_2),),
+    State.FORMATTED_AGAIN: (formatted_again,),
+    State.MIGRATING: (of_values(*KNOWN, migration(1)), of_values(*KNOWN, migration(2))),
+    State.BEFORE_MIGRATION: (before_migration,),
+    State.ABSENT: (absent,),
+    State.TWO: (two_of_them,),
+    State.TOPIC_DELETED: (of_values(registration(1, B), topic("o", A)),),
+    State.SNAPSHOT: (alone(*KNOWN),),
+    State.SNAPSHOT_TORN: (torn_snapshot,),
+    State.SNAPSHOT_WITHOUT_TOPIC: (alone(registration(1, B), topic("o", A)),),
+    State.SNAPSHOT_WITHOUT_PARTITION: (alone(*KNOWN[:2], *KNOWN[3:]),),
+    State.SNAPSHOT_OF_ANOTHER_TOPIC: (
+        alone(KNOWN[0], topic("t", OTHER), partition(0, OTHER), *KNOWN[3:]),
+    ),
+    State.SNAPSHOT_OLDER: (older_snapshot,),
+    State.IDENTITY_WHOLE: (whole,),
+    State.IDENTITY_UNKNOWN: (no_identity(),),
+    State.IDENTITY_NEEDED: (no_identity(BROKERS_OWN),),
+    State.IDENTITY_TORN: (torn_identity,),
+    State.DIRECTORIES_MISSING: (of_values(registration(1, B, OTHER), *KNOWN[1:]),),
+    State.TOPIC_ID_WHOLE: (whole,),
+    State.TOPIC_ANEW: (of_values(KNOWN[0], topic("t", OTHER), *KNOWN[3:]),),
+    State.TOPIC_ID_MISSING: (topic_note(None),),
+    State.TOPIC_ID_BROKEN: (
+        topic_note(b""),
+        topic_note(b"version: 0\n"),
+        topic_note(b"version: 0\ntopic_id: "),
+    ),
+    State.FILE_WHOLE: (with_file(SAYS_COMPACT),),
+    State.FILE_CONTRADICTED: (with_file(SAYS_COMPACT, *KNOWN, DELETE),),
+    State.FILE_BROKEN: (with_file(SAYS_COMPACT[:-1], *KNOWN), with_file("", *KNOWN)),
+    State.FILE_WITHOUT_TOPIC: (with_file("{}"),),
+    State.TYPED: (typed(*KNOWN),),
+    State.TYPED_AGAINST_DELETE: (typed(*KNOWN, DELETE),),
+}
+CASES = [
+    pytest.param(state, make, id=f"{state.value.rule}-{number}")
+    for state, made in SCENES.items()
+    for number, make in enumerate(made)
+]
+
+
+def test_the_page_has_the_table_of_the_module() -> None:
+    told = {state.value.rule: state.value for state in State}
+    assert rows() == {rule: Told(str(row.alone), str(row.named)) for rule, row in told.items()}
+    assert set(SCENES) == set(State)
+
+
+class Seen(NamedTuple):
+    """What a command has made of the log."""
+
+    words: str  # as the page has them
+    exit_code: int
+
+
+def seen(ended: Ended) -> Seen:
+    document = ended.summary
+    status = next((each for each in document.get("logs", []) if each["topic"] == "t"), None)
+    if status is None:
+        verdict = "the run is refused" if ended.code == 3 else "the command fails"
+        return Seen(f"{verdict}: `{document['reason_code']}`", ended.code)
+    if status["status"] in ("cleaned", "would-clean"):
+        warned = ", with a warning" if document["warnings"] else ""
+        return Seen(f"cleaned{warned}", ended.code)
+    words = status["status"].replace("-", " ")
+    return Seen(f"{words}: `{status['reason_code']}`", ended.code)
+
+
+def run(found: Scene, topics: str | None, *more: str) -> Seen:
+    given = list(found.words)
+    if topics is not None:
+        path = found.data.parent / "topics.json"
+        path.write_text(topics)
+        given += ["--topic-configs", str(path)]
+    words = ["run", found.data, *found.log_dirs, *given, *more, "--format", "json"]
+    return seen(run_command(*words))
+
+
+EXIT_CODES = {
+    **{verdict.value[0]: {verdict.value[1]} for verdict in Verdict},
+    "the command fails": {1, 2},
+}
+
+
+@pytest.mark.parametrize(("state", "make"), CASES)
+def test_a_run_does_as_the_row_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State, make: Callable[[Path], Scene]
+) -> None:
+    use_local_rounds(monkeypatch, tmp_path / "work")
+    told = rows()[state.value.rule]
+    for name, topics, words in (
+        ("alone", None, told.alone),
+        ("named", SAYS_COMPACT, told.named),
+    ):
+        found = make(tmp_path / name)
+        says = topics if found.topics is None else found.topics
+        words_of_run, codes = words, EXIT_CODES[words.partition(":")[0]]
+        dry = None if found.words == ["--recover-first"] else run(found, says, "--dry-run")
+        done = run(found, says)
+        assert (done.words, done.exit_code in codes) == (words_of_run, True), name
+        if dry is not None and done.exit_code in (0, 4):
+            assert dry == done, name
