@@ -30,18 +30,21 @@ def _of_log_dir(path: str, log_dirs: Sequence[str]) -> tuple[Check, ...]:
     try:
         (local,) = places.log_dirs([path], to_write=False)
         require_may_change(local)
-        start = _start_checks(local, log_dirs)
-        return (*start, *log_dir_checks(local, now_ms()))
+        every = _all_of(local, log_dirs)
+        return (*_start_checks(local, every), *log_dir_checks(local, now_ms(), every))
     except (ConfigError, RefusedError, UnsupportedBackendError, OSError) as error:
         return (fail("log directory", error_line(error)),)
 
 
-def _start_checks(path: str, log_dirs: Sequence[str]) -> tuple[Check, ...]:
-    """A check only where a broker's start would not go well."""
+def _all_of(path: str, log_dirs: Sequence[str]) -> Sequence[str]:
     try:
-        every = [str(places.log_dirs([each], to_write=False)[0]) for each in log_dirs]
+        return [str(places.log_dirs([each], to_write=False)[0]) for each in log_dirs]
     except (ConfigError, UnsupportedBackendError):
-        every = [path]  # the other one has a check of its own
+        return [path]  # the other one has a check of its own
+
+
+def _start_checks(path: str, every: Sequence[str]) -> tuple[Check, ...]:
+    """A check only where a broker's start would not go well."""
     found = [
         problem
         for problem in start_problems(every)

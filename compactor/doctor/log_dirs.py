@@ -5,9 +5,11 @@ Takes no lock, and writes nothing.
 
 import os
 import pwd
+from collections.abc import Sequence
 from functools import partial
 
 from compactor.doctor.checks import Check, fail, ok, warn
+from compactor.doctor.settings import settings_check
 from compactor.high_watermarks import has_high_watermarks
 from compactor.host.printable import counted, iso_time, printable, shell_word, size_text, span_text
 from compactor.lock_support import why_locks_may_fail
@@ -16,18 +18,19 @@ from compactor.missing_logs import START_NO_BROKER, ends_of_empty_logs, why_miss
 from compactor.refusals import messages_of
 from storage.errors import CorruptFileError
 from storage.files import backends
-from storage.files.filesystem import is_directory
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, meta_properties
-from storage.log.cluster_metadata import METADATA_DIR
 from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
 
 CLOCKS_DIFFER_MS = 5 * 60_000
 _SHOWN = 3
 
 
-def log_dir_checks(log_dir: str, now_ms: int) -> list[Check]:
-    """Look at all that concerns one log directory, which can be listed."""
+def log_dir_checks(log_dir: str, now_ms: int, given: Sequence[str] = ()) -> list[Check]:
+    """Look at all that concerns one log directory, which can be listed.
+
+    given: all log directories that were; the broker's metadata log may be in another.
+    """
     listing = list_log_dir(log_dir, LOCAL)
     return [
         *_missing_logs(listing),
@@ -37,7 +40,7 @@ def log_dir_checks(log_dir: str, now_ms: int) -> list[Check]:
         _lock(log_dir),
         _shutdown(log_dir),
         _high_watermarks(log_dir),
-        _settings(log_dir),
+        settings_check(listing, given or (log_dir,), now_ms),
         _room(log_dir, listing),
         _times(listing, now_ms),
     ]
@@ -128,17 +131,6 @@ def _high_watermarks(log_dir: str) -> Check:
         f"no {checkpoint.REPLICATION}: nothing says how far the logs are replicated",
         "Copy that file from the broker's directory, too. If this copy is the only one: "
         "--assume-fully-replicated.",
-    )
-
-
-def _settings(log_dir: str) -> Check:
-    if is_directory(os.path.join(log_dir, METADATA_DIR)):
-        return ok("settings of topics", f"in {METADATA_DIR}, the cluster's metadata log")
-    return warn(
-        "settings of topics",
-        f"no {METADATA_DIR} here; by default it is in the first of log.dirs",
-        "Give that directory too, or --metadata DIR. If there is none: --topic-configs FILE with "
-        "what kafka-configs.sh --entity-type topics --describe --all prints.",
     )
 
 

@@ -367,13 +367,23 @@ def seen(ended: Ended) -> Seen:
 
 
 def run(found: Scene, topics: str | None, *more: str) -> Seen:
-    given = list(found.words)
-    if topics is not None:
-        path = found.data.parent / "topics.json"
-        path.write_text(topics)
-        given += ["--topic-configs", str(path)]
-    words = ["run", found.data, *found.log_dirs, *given, *more, "--format", "json"]
-    return seen(run_command(*words))
+    words = ["run", found.data, *found.log_dirs, *given_to(found, topics), *more]
+    return seen(run_command(*words, "--format", "json"))
+
+
+def of_one_log(found: Scene) -> list[str]:
+    """The options of a command that knows no choice of topics, and recovers nothing."""
+    given = given_to(found, found.topics)
+    return [word for word in given if word not in ("--recover-first", "--include", "t")]
+
+
+def given_to(found: Scene, topics: str | None) -> list[str]:
+    """The options of a command. topics: of --topic-configs; None: there is none."""
+    if topics is None:
+        return found.words
+    path = found.data.parent / "topics.json"
+    path.write_text(topics)
+    return [*found.words, "--topic-configs", str(path)]
 
 
 EXIT_CODES = {
@@ -400,3 +410,51 @@ def test_a_run_does_as_the_row_says(
         assert (done.words, done.exit_code in codes) == (words_of_run, True), name
         if dry is not None and done.exit_code in (0, 4):
             assert dry == done, name
+
+
+GRADES = {"cleaned": "ok", "cleaned, with a warning": "warn", "set aside": "fail"}
+GRADES |= {"passed over": "ok", "the command fails": "fail"}
+NOT_SEEN = (State.OTHER_CLUSTER, State.DIRECTORIES_MISSING)  # by --metadata; it has another check
+
+
+@pytest.mark.parametrize(("state", "make"), CASES)
+def test_doctor_says_the_same(tmp_path: Path, state: State, make: Callable[[Path], Scene]) -> None:
+    found = make(tmp_path)
+    if state in NOT_SEEN or state.value.section > 5:  # which it is not told of
+        return
+    words, _, code = rows()[state.value.rule].alone.partition(": ")
+    ended = run_command("doctor", found.data, *found.log_dirs, "--format", "json")
+    checks = ended.summary["log_dirs"][0]["checks"]
+    (grade,) = (each["grade"] for each in checks if each["subject"] == "settings of topics")
+    assert grade == ("warn" if code == "`unknown-policy`" else GRADES[words])
+
+
+@pytest.mark.parametrize(("state", "make"), CASES)
+def test_explain_says_the_same(tmp_path: Path, state: State, make: Callable[[Path], Scene]) -> None:
+    found = make(tmp_path)
+    words = rows()[state.value.rule].alone
+    if words.startswith("the run is refused"):  # `explain` speaks of the log, and says so there
+        return
+    ended = run_command(
+        "explain", found.data, *found.log_dirs, "t-0", *of_one_log(found), "--format", "json"
+    )
+    document = ended.summary
+    if words.startswith("the command fails"):
+        assert (f"the command fails: `{document['reason_code']}`", ended.code > 0) == (words, True)
+        return
+    warned = ", with a warning" if document["warnings"] else ""
+    said = f"{document['outcome'].replace('-', ' ')}: `{document['log_reason_code']}`"
+    assert (f"cleaned{warned}" if document["outcome"] == "to-clean" else said) == words
+
+
+@pytest.mark.parametrize(("state", "make"), CASES)
+def test_commands_that_go_by_what_could_be_read_say_so(
+    tmp_path: Path, state: State, make: Callable[[Path], Scene]
+) -> None:
+    """`configs` stands for those that read settings and judge no log."""
+    found = make(tmp_path)
+    words = rows()[state.value.rule].alone
+    ended = run_command("configs", found.data, *found.log_dirs, *of_one_log(found))
+    assert (ended.code > 0) is words.startswith("the command fails")
+    is_said = words.endswith(("with a warning", "`metadata-damaged`", "`metadata-contradicted`"))
+    assert ("warning" in ended.error) is (is_said and state is not State.OLDER)

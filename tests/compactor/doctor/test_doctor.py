@@ -1,6 +1,7 @@
 """What `doctor` says of a machine and of log directories; it changes nothing."""
 
 import os
+import shutil
 import subprocess
 from collections import namedtuple
 from pathlib import Path
@@ -13,10 +14,13 @@ from compactor.doctor import log_dirs as of_log_dirs
 from compactor.doctor import machine, spark_parts
 from compactor.doctor.checks import Check
 from compactor.host import descriptor_limit
-from storage.formats import checkpoint, clean_shutdown, meta_properties
+from storage.formats import checkpoint, clean_shutdown, meta_properties, partition_metadata
 from storage.formats.meta_properties import MetaProperties
+from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.plan_logs import NOW_MS, Shape, build
+from tests.compactor.test_cluster_settings import registration
+from tests.storage.log.test_cluster_metadata import batches, log, topic
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command
 from tests.support.lock_holding import holding
@@ -29,6 +33,8 @@ def data(tmp_path: Path) -> Path:
     build(root, Shape("t", 0), Shape("t", 1))
     meta_properties.write(str(root), MetaProperties(1, "a-cluster", 7, None))
     (root / METADATA_DIR).mkdir()
+    note = partition_metadata.read(str(root / "t-0" / PARTITION_METADATA))
+    log(root / METADATA_DIR, 0, batches(0, topic("t", note.topic_id), registration(7)))
     return root
 
 
@@ -75,10 +81,21 @@ def test_without_high_watermarks_a_run_would_be_refused(data: Path) -> None:
 
 
 def test_without_a_metadata_log_settings_have_to_be_given(data: Path) -> None:
-    (data / METADATA_DIR).rmdir()
+    shutil.rmtree(data / METADATA_DIR)
     check = found(data, "settings of topics")
     assert check.grade is Grade.WARN
     assert "--topic-configs FILE" in (check.advice or "")
+
+
+def test_the_metadata_log_may_be_in_another_of_the_directories(data: Path, tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    build(second, Shape("u", 0))
+    meta_properties.write(str(second), MetaProperties(1, "a-cluster", 7, None))
+    ended = run_command("doctor", data, second, "--format", "json")
+    for log_dir in ended.summary["log_dirs"]:
+        (check,) = (c for c in log_dir["checks"] if c["subject"] == "settings of topics")
+        where = f"in {data / METADATA_DIR}, the cluster's metadata log"
+        assert (check["grade"], check["found"]) == ("ok", where)
 
 
 def test_files_that_were_written_after_now_are_told(data: Path) -> None:
