@@ -20,6 +20,7 @@ from compactor.exit_codes import UsageError
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
+from compactor.round_report import Reason
 from compactor.stopped_log import additions, changes
 from compactor.stopped_log.additions import NewRecord
 from compactor.stopped_log.changes import Change, Outcome, carried_out
@@ -36,6 +37,7 @@ from storage.file_names import LOG
 from storage.files.local import LOCAL
 from storage.files.overlay import OverlayFiles
 from storage.formats import clean_shutdown
+from storage.log.log_dir import list_partition
 
 ONLY_REPLICA = (
     "changes what one replica holds. Other replicas of this partition would not notice: they go "
@@ -138,8 +140,27 @@ def change_log(
     locks = lock_log_dirs([path], options.allowed_file_systems, options.recover_first)
     with nullcontext() if options.dry_run else locks:
         at = find_log(path, topic_partition, LOCAL)
+        if change.needs_policy:
+            _require_proven_policy(at, premises)
         with _recovered(at, premises, options):
             return _change(at, settings_of(at.topic, premises), change, options)
+
+
+def _require_proven_policy(at: LogAt, premises: Premises) -> None:
+    """Raise RefusedError where no source proves what its topic's policy is: a run sets it aside."""
+    listing = list_partition(at.path, at.topic, at.partition, LOCAL, with_files=False)
+    config = premises.config
+    found, advice = config.why_policy_is_unproven(listing), "--metadata DIR or --topic-configs FILE"
+    disagreement = config.policy_disagreement(at.topic)
+    if found is None and disagreement is not None:
+        found = Reason(ReasonCode.SETTINGS_DISAGREE, disagreement)
+        advice = "leave it out of that file, or correct the file"
+    if found is not None:
+        raise RefusedError(
+            f"{at.name}: {found.text}. Whether its records may be deleted depends on its "
+            f"cleanup.policy: {advice}{_UNCHANGED}",
+            found.code,
+        )
 
 
 @contextmanager

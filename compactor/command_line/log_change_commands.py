@@ -55,7 +55,8 @@ def delete_records(
 
     The log start offset is raised, and segments that are wholly below it are removed. What is
     below it in the next segment stays on disk, and is shown to nobody. A topic whose cleanup.policy
-    is compact alone is refused, as by a broker, if its settings are known.
+    is compact alone is refused, as by a broker, if its settings are known. So is one whose policy
+    only a metadata log has that is damaged or old.
 
     [dim]compactor log delete-records /data/kafka orders-0 --before 120000 --only-replica[/]
     """

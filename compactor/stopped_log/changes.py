@@ -34,6 +34,7 @@ class Change(NamedTuple):
     act: Act
     makes_replicas_differ: bool
     nothing: str = "there is nothing to do"
+    needs_policy: bool = False  # whether it may be done depends on the topic's cleanup.policy
 
 
 def carried_out(change: Change, work: LogAtWork) -> Outcome:
@@ -83,7 +84,8 @@ def delete_records(before: int | None) -> Change:
             "what is below it in the next one is skipped by readers from now on"
         )
 
-    return Change("delete-records", act, True, "the log does not begin before that offset")
+    nothing = "the log does not begin before that offset"
+    return Change("delete-records", act, True, nothing, needs_policy=True)
 
 
 def truncate(to: int) -> Change:

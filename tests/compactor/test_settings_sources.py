@@ -458,3 +458,25 @@ def test_commands_that_go_by_what_could_be_read_say_so(
     assert (ended.code > 0) is words.startswith("the command fails")
     is_said = words.endswith(("with a warning", "`metadata-damaged`", "`metadata-contradicted`"))
     assert ("warning" in ended.error) is (is_said and state is not State.OLDER)
+
+
+@pytest.mark.parametrize(("state", "make"), CASES)
+def test_records_are_deleted_by_command_only_where_the_policy_is_proven(
+    tmp_path: Path, state: State, make: Callable[[Path], Scene]
+) -> None:
+    """The policy allows it here, or is not known: then a log without a metadata log has Kafka's."""
+    found = make(tmp_path)
+    if "--recover-first" in found.words or found.log_dirs:
+        return
+    words = rows()[state.value.rule].alone
+    given = ["--only-replica", "--yes", "--before", "2", *of_one_log(found)]
+    ended = run_command("log", "delete-records", found.data, "t-0", *given, "--format", "json")
+    document = ended.summary
+    code = words.partition(": ")[2].strip("`")
+    if code in ("metadata-damaged", "metadata-contradicted", "settings-disagree"):
+        assert (ended.code, document["reason_code"]) == (3, code)
+        assert "Nothing was changed" in ended.error
+    elif words.startswith("the command fails"):
+        assert (ended.code > 0, document["reason_code"]) == (True, code)
+    else:
+        assert document["reason_code"] in ("policy-forbids", "done", "nothing-to-do")
