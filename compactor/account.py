@@ -16,6 +16,7 @@ from compactor.host.clock import now_ms
 
 if TYPE_CHECKING:
     from compactor.config import Config
+    from compactor.preconditions import RunEnding
 
 
 @dataclass(slots=True)
@@ -32,6 +33,7 @@ class Account:
     is_changed: bool = False  # something in the log directories or in kept originals, or may be
     began: float = field(default_factory=time.monotonic)
     has_run: bool = False  # a round has taken the id
+    run_ending: "RunEnding | None" = None  # as foreseen by a plan that came to no end itself
 
     @property
     def seconds(self) -> float:

@@ -229,9 +229,10 @@ def require_all_log_dirs(cluster: ClusterSettings, log_dirs: Sequence[str], file
         raise RefusedError(
             f"broker {cluster.node_id} has {len(registered)} log directories, and of these "
             f"{len(absent)} were not given (directory.id {', '.join(absent)}): a partition may be "
-            "on its way into one of them. Give them all, or --all-log-dirs-given if the metadata "
-            "log is wrong about that. Nothing was changed",
+            "on its way into one of them",
             ReasonCode.LOG_DIRS_MISSING,
+            remedy="Give them all, or --all-log-dirs-given if the metadata log is wrong about "
+            "that. Nothing was changed",
         )
 
 

@@ -13,12 +13,22 @@ class ConfigError(LogCompactionError):
 class RefusedError(LogCompactionError):
     """It is not safe to work here: lock held, unclean shutdown. Exit code 3."""
 
-    def __init__(self, problem: str, reason_code: ReasonCode = ReasonCode.REFUSED) -> None:
+    def __init__(
+        self,
+        problem: str,
+        reason_code: ReasonCode = ReasonCode.REFUSED,
+        *,
+        path: str | None = None,
+        remedy: str | None = None,
+        errno: int | None = None,
+    ) -> None:
+        """path: of what is in the way. remedy: whole sentences. errno: of the system, if it is."""
         super().__init__(problem, reason_code)  # both, so that it can be pickled
         self.problem, self.reason_code = problem, reason_code
+        self.path, self.remedy, self.errno = path, remedy, errno
 
     def __str__(self) -> str:
-        return self.problem
+        return self.problem if self.remedy is None else f"{self.problem}. {self.remedy}"
 
 
 class LockLostError(LogCompactionError):

@@ -109,9 +109,14 @@ def reason_code_of_conditions(reason_code: ReasonCode, code: ExitCode) -> Reason
 
 
 def reason_code_of_report(report: CleaningReport) -> ReasonCode:
-    """That of a round that came to its end; what retention deletes is done, too."""
-    code = reason_code_of_statuses(log.status for log in report.logs)
+    """That of a round that came to its end."""
     deletes = any(log.retention.deleted.segments for log in report.logs)
+    return reason_code_of_round((log.status for log in report.logs), deletes)
+
+
+def reason_code_of_round(statuses: Iterable[LogStatus], deletes: bool) -> ReasonCode:
+    """That of a round, done or planned. deletes: whether retention does, which is done, too."""
+    code = reason_code_of_statuses(statuses)
     return ReasonCode.DONE if deletes and code is ReasonCode.NOTHING_TO_DO else code
 
 

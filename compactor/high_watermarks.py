@@ -31,7 +31,9 @@ def require_high_watermarks(
         if any(map(partition_of, (*directories, *others))):
             raise RefusedError(
                 f"{path}: no {REPLICATION}, where a broker notes how far each log is replicated. "
-                "Records that are not replicated could be removed, or cause others to be removed. "
-                "If each log here is replicated to its end, say so with --assume-fully-replicated",
+                "Records that are not replicated could be removed, or cause others to be removed",
                 ReasonCode.REPLICATION_UNKNOWN,
+                path=os.path.join(path, REPLICATION),
+                remedy="If each log here is replicated to its end, say so with "
+                "--assume-fully-replicated",
             )

@@ -26,7 +26,7 @@ def require_working_locks(log_dirs: Iterable[str], allowed_types: Collection[str
         reason = why_locks_may_fail(backends.mount_of(log_dir), allowed_types)
         if reason is not None:
             problem = f"{log_dir}: {reason}. Nothing was changed"
-            raise RefusedError(problem, ReasonCode.FILE_SYSTEM)
+            raise RefusedError(problem, ReasonCode.FILE_SYSTEM, path=log_dir)
 
 
 def why_locks_may_fail(mount: Mount | None, allowed_types: Collection[str]) -> str | None:

@@ -5,22 +5,32 @@ and locked by somebody else: so it is looked at, by its name, before each change
 """
 
 import contextlib
+import errno
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from compactor.directory_state import require_may_change
 from compactor.errors import LockLostError, RefusedError
+from compactor.host.printable import shell_word
+from compactor.host.users import user_name
 from compactor.lock_support import require_working_locks
-from compactor.reason_codes import ReasonCode
+from compactor.reason_codes import ReasonCode, reason_code_of_os
+from storage.files.file_attributes import require_replaceable
 from storage.files.held_directories import hold_log_dir
-from storage.formats import clean_shutdown
+from storage.formats import checkpoint, clean_shutdown
 from storage.log import log_dir_lock
 from storage.log.log_dir_lock import LOCK_FILE as LOCK_FILE
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
 
 _RETRY_SECONDS = 0.5
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+NO_LOCKS_REMEDY = (
+    "Mount it so that it has locks (NFS: with lockd, without nolock), or work on a copy: compactor "
+    "run --output DIR makes one, with DIR on a local disk, and changes nothing here"
+)
 UNTIL_A_CLEAN_SHUTDOWN = "until a broker has started and stopped cleanly there"
 
 
@@ -72,8 +82,9 @@ def lock_log_dirs(
 @contextlib.contextmanager
 def _locked_now(log_dirs: Sequence[str], after_unclean_shutdown: bool) -> Iterator[None]:
     """All of them or none: who waits holds none, so that two never wait for each other."""
-    for log_dir in log_dirs[1:]:  # else the free ones would be held for a moment at each try
-        require_free(log_dir)
+    for log_dir in log_dirs:  # else the free ones would be held for a moment at each try
+        for require in conditions_of(log_dir, after_unclean_shutdown):
+            require()
     with contextlib.ExitStack() as locks:
         for log_dir in log_dirs:
             with _refusing(log_dir):
@@ -85,8 +96,21 @@ def _locked_now(log_dirs: Sequence[str], after_unclean_shutdown: bool) -> Iterat
         yield
 
 
+def conditions_of(
+    log_dir: str, after_unclean_shutdown: bool = False
+) -> Iterator[Callable[[], None]]:
+    """Give what a log directory must be for a command that changes it, as checks, in their order.
+
+    Each raises RefusedError. They take no lock, so that whoever only looks may ask them, too.
+    """
+    yield partial(require_free, log_dir)
+    if not after_unclean_shutdown:
+        yield partial(require_clean_shutdown, log_dir)
+    yield partial(require_replaceable_checkpoints, log_dir)
+
+
 def require_free(log_dir: str) -> None:
-    """Raise RefusedError where another process holds the lock. Takes none, and so keeps nobody out.
+    """Raise RefusedError where the lock could not be had. Takes none, and so keeps nobody out.
 
     What this process holds is not looked at: to close the file would give it away.
     """
@@ -99,21 +123,71 @@ def require_clean_shutdown(log_dir: str) -> None:
     if not clean_shutdown.exists(log_dir):
         raise RefusedError(
             f"{log_dir}: no {clean_shutdown.CLEAN_SHUTDOWN}: the broker did not stop cleanly, and "
-            "its last segments may be torn. Give each run --recover-first "
-            f"{UNTIL_A_CLEAN_SHUTDOWN}: it checks and rebuilds what a starting broker would; "
-            "compactor recover does the same, but does not write that file. Nothing was changed",
+            "its last segments may be torn",
             ReasonCode.UNCLEAN_SHUTDOWN,
+            path=os.path.join(log_dir, clean_shutdown.CLEAN_SHUTDOWN),
+            remedy=f"Give each run --recover-first {UNTIL_A_CLEAN_SHUTDOWN}: it checks and "
+            "rebuilds what a starting broker would; compactor recover does the same, but does not "
+            "write that file. Nothing was changed",
         )
+
+
+def require_replaceable_checkpoints(log_dir: str) -> None:
+    """Raise RefusedError where a round could not write what it has done, and would do it again."""
+    for name in (checkpoint.CLEANER_OFFSET, checkpoint.LOG_START):
+        path = os.path.join(log_dir, name)
+        try:
+            require_replaceable(path)
+        except OSError as error:
+            raise RefusedError(
+                f"{path}: could not be replaced once the logs are cleaned: {error.strerror}",
+                reason_code_of_os(error),
+                path=path,
+                errno=error.errno,
+                remedy=f"{how_to_own(path, log_dir)}. Nothing was changed",
+            ) from error
 
 
 @contextlib.contextmanager
 def _refusing(log_dir: str) -> Iterator[None]:
+    path = os.path.join(log_dir, LOCK_FILE)
     try:
         yield
     except LogDirLockedError as error:
         # a broker takes the mark of a clean shutdown away when it starts; our own runs leave it
         code = ReasonCode.LOCK_HELD if clean_shutdown.exists(log_dir) else ReasonCode.BROKER_RUNNING
-        raise _LockHeldError(str(error), code) from error
+        raise _LockHeldError(
+            f"{error.path}: {error.problem}",
+            code,
+            path=path,
+            remedy=f"{error.remedy}. Nothing was changed",
+        ) from error
+    except OSError as error:
+        code = ReasonCode.FILE_SYSTEM if error.errno in _NO_LOCKS else reason_code_of_os(error)
+        remedy = NO_LOCKS_REMEDY
+        if code is not ReasonCode.FILE_SYSTEM:
+            remedy = how_to_own(path, log_dir)
+        raise RefusedError(
+            f"{path}: cannot be locked, and nothing else keeps a broker out: {error.strerror}",
+            code,
+            path=path,
+            errno=error.errno,
+            remedy=f"{remedy}. Nothing was changed",
+        ) from error
+
+
+def how_to_own(path: str, log_dir: str) -> str:
+    """What to do about a file that this user may not write or replace."""
+    try:
+        owner, own = os.stat(log_dir).st_uid, os.lstat(path).st_uid
+    except OSError:
+        return f"Look at the owner and the mode of {path}, and at its mount"
+    if own != owner:
+        words = f"sudo chown --reference={shell_word(log_dir)} {shell_word(path)}"
+        return f"Give it to the owner of the log directory: {words}"
+    if owner != os.geteuid():
+        return f"Run it as the owner of the log directory, user {user_name(owner)}"
+    return f"Look at what {path} is, at its mode, and at its mount"
 
 
 def _owner_of(log_dir: str, is_own: Callable[[], bool]) -> Callable[[], None]:

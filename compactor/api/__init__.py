@@ -76,6 +76,8 @@ if TYPE_CHECKING:
     from compactor.originals.undo import UndoStatus as UndoStatus
     from compactor.planning.order import Order as Order
     from compactor.planning.round_plan import RoundPlan as RoundPlan
+    from compactor.preconditions import Obstacle as Obstacle
+    from compactor.preconditions import RunEnding as RunEnding
     from compactor.recovery.log_dir_recovery import LogDirRecovery as LogDirRecovery
     from compactor.recovery.log_dir_recovery import LogRecovery as LogRecovery
     from compactor.recovery.recovery_account import problems_of as problems_of
@@ -137,6 +139,7 @@ _NAMES = {
     "compactor.originals.undo": "UndoReport UndoStatus",
     "compactor.planning.order": "Order",
     "compactor.planning.round_plan": "RoundPlan",
+    "compactor.preconditions": "Obstacle RunEnding",
     "compactor.recovery.log_dir_recovery": "LogDirRecovery LogRecovery",
     "compactor.recovery.recovery_account": "problems_of",
     "compactor.round_report": "CleaningReport CopyReport LogReport LogStatus",

@@ -3,43 +3,67 @@
 import os
 from collections.abc import Sequence
 
-from compactor.api import places
+from compactor.api import outlook, places
+from compactor.api.plans import plan
 from compactor.api.starts import start_problems
 from compactor.directory_state import require_may_change
 from compactor.doctor.checks import Check, Checkup, fail, warn
-from compactor.doctor.log_dirs import log_dir_checks
+from compactor.doctor.log_dirs import Foreseen, log_dir_checks, obstacle_checks
 from compactor.doctor.machine import machine_checks
 from compactor.doctor.spark_parts import spark_checks
-from compactor.errors import ConfigError, RefusedError
 from compactor.exit_codes import error_line
 from compactor.host.clock import now_ms
-from storage.errors import UnsupportedBackendError
+from compactor.preconditions import RunEnding
+from compactor.round_report import LogStatus
+from storage.errors import LogCompactionError
 
 
 def doctor(log_dirs: Sequence[str] = (), start_spark: bool = False) -> Checkup:
     """Look at whatever a run needs. What is wrong is a check of its own, and never raised.
 
-    start_spark: also start Spark, and let it do one small job.
+    A run is one on all these log directories, without options. start_spark: also start Spark, and
+    let it do one small job.
     """
     machine = (*machine_checks(os.environ), *spark_checks(os.environ, start_spark))
-    return Checkup(machine, tuple((path, _of_log_dir(path, log_dirs)) for path in log_dirs))
+    if not log_dirs:
+        return Checkup(machine, ())
+    ending, foreseen = _foreseen(log_dirs)
+    of_log_dirs = tuple((path, _of_log_dir(path, log_dirs, foreseen)) for path in log_dirs)
+    said = {(check.found, check.advice) for _, checks in of_log_dirs for check in checks}
+    beside = [
+        check
+        for check in obstacle_checks(ending.obstacles)
+        if (check.found, check.advice) not in said
+    ]
+    return Checkup(machine, of_log_dirs, tuple(beside), ending)
 
 
-def _of_log_dir(path: str, log_dirs: Sequence[str]) -> tuple[Check, ...]:
+def _foreseen(log_dirs: Sequence[str]) -> tuple[RunEnding, Foreseen]:
+    try:
+        planned = plan(log_dirs)
+    except (LogCompactionError, OSError) as error:
+        run = outlook.of_error(log_dirs, error)
+        return run, Foreseen(run.obstacles)
+    left = [log for log in planned.round_plan.not_cleaned if log.status is LogStatus.SET_ASIDE]
+    return planned.run, Foreseen(planned.run.obstacles, left)
+
+
+def _of_log_dir(path: str, log_dirs: Sequence[str], run: Foreseen) -> tuple[Check, ...]:
     """log_dirs: all that were given, which a broker's start would look at together."""
     try:
         (local,) = places.log_dirs([path], to_write=False)
         require_may_change(local)
         every = _all_of(local, log_dirs)
-        return (*_start_checks(local, every), *log_dir_checks(local, now_ms(), every))
-    except (ConfigError, RefusedError, UnsupportedBackendError, OSError) as error:
+        start = _start_checks(local, every)
+        return (*start, *log_dir_checks(local, now_ms(), run._replace(log_dirs=every)))
+    except (LogCompactionError, OSError) as error:
         return (fail("log directory", error_line(error)),)
 
 
 def _all_of(path: str, log_dirs: Sequence[str]) -> Sequence[str]:
     try:
         return [str(places.log_dirs([each], to_write=False)[0]) for each in log_dirs]
-    except (ConfigError, UnsupportedBackendError):
+    except (LogCompactionError, OSError):
         return [path]  # the other one has a check of its own
 
 

@@ -31,8 +31,8 @@ from compactor.host.progress import COPY_STAGE, MANIFEST_STAGE, ChangeWatch, add
 from compactor.lock_support import require_working_locks
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.originals.kept_manifest import FileMark
+from compactor.preconditions import Obstacle, obstacles_to
 from compactor.reason_codes import ReasonCode
-from compactor.refusals import messages_of
 from compactor.round_report import CleaningReport, CopyReport, LogReport, LogStatus, PhaseReport
 from storage.file_names import parse_partition_dir
 from storage.files.cloning import can_share, clone_directory, sync_file_system
@@ -132,15 +132,17 @@ def _shares(contents: Contents, place: str) -> bool:
     )
 
 
-def refusals_of_copies(copies: Copies, allowed_file_systems: Sequence[str]) -> list[str]:
+def obstacles_to_copies(copies: Copies, allowed_file_systems: Sequence[str]) -> list[Obstacle]:
     """Why a run would refuse to make these copies. Takes no lock."""
-    refused = messages_of(descriptor_limit.require_enough)
     places = [path if exists(path) else os.path.dirname(path) for path in copies.paths]
-    refused += messages_of(partial(require_working_locks, places, allowed_file_systems))
     replicated = copies.premises.config.assume_fully_replicated
     sources = [contents.path for contents in copies.contents]
-    refused += messages_of(partial(require_high_watermarks, sources, replicated))
-    return refused + messages_of(partial(require_room, copies, may_probe=False))
+    return obstacles_to(
+        descriptor_limit.require_enough,
+        partial(require_working_locks, places, allowed_file_systems),
+        partial(require_high_watermarks, sources, replicated),
+        partial(require_room, copies, may_probe=False),
+    )
 
 
 @contextmanager

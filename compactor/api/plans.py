@@ -2,17 +2,12 @@
 
 import os
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cleaner_jobs.spark.class_archive import cache_dir
-from compactor.api import places, saved_plans
-from compactor.api.premises import (
-    Premises,
-    plan_of,
-    premises_of_round,
-    require_known_log_dirs,
-)
+from compactor import account
+from compactor.api import outlook, places, saved_plans
+from compactor.api.premises import plan_of, premises_of_round
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.api.starts import problems_by_broker
 from compactor.api.turns import turns_of
@@ -20,12 +15,13 @@ from compactor.broker_start.values import StartProblem
 from compactor.host.printable import counted
 from compactor.host.run_history import machine_pace
 from compactor.planning.expected import Estimates, Expected, expected_of
-from compactor.planning.room import cores_of, places_of, require_room
+from compactor.planning.room import cores_of, places_of
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts, plan_space
-from compactor.refusals import messages_of, refusals
+from compactor.preconditions import RunEnding
 from compactor.remembered_logs import RememberedLogs
 from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
+from storage.errors import LogCompactionError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,11 +33,16 @@ class Plan(NamedTuple):
 
     round_plan: RoundPlan
     space: SpaceFacts | None  # free, and needed; None: nothing is to be cleaned
-    refusals: tuple[str, ...]  # the messages with which a run would be refused
+    run: RunEnding  # how a run with the same arguments would end now
     warnings: tuple[str, ...]
     expected: Expected  # time, and with a sample what would go
     estimates: Estimates | None = None  # by partition directory; None: nothing was sampled
     start_problems: tuple[StartProblem, ...] = ()  # what a broker's start does not do well with
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """The messages with which a run would be refused."""
+        return tuple(obstacle.text for obstacle in self.run.obstacles)
 
     def rows(self) -> list[dict[str, Any]]:
         """Of every log that there is: its sizes, where it stands, and why it is not taken."""
@@ -79,6 +80,17 @@ def plan(
     save: a file for the plan, to be carried out by `run` with `RunOptions.plan`.
     Raise ConfigError, OSError, and RefusedError if a directory cannot be read.
     """
+    try:
+        return _planned(log_dirs, rules, save, sample_bytes)
+    except (LogCompactionError, OSError) as error:
+        if save is None:  # else the error may be that of the file
+            account.current().run_ending = outlook.of_error(log_dirs, error)
+        raise
+
+
+def _planned(
+    log_dirs: Sequence[str], rules: Rules, save: str | None, sample_bytes: int | None
+) -> Plan:
     paths = places.log_dirs(log_dirs, to_write=False)
     if save is not None:
         saved_plans.require_savable(save, rules, paths)
@@ -87,9 +99,7 @@ def plan(
     planned = plan_of(premises, remembered.problems, with_files=False)
     found = turns_of(rules, premises).within(planned)
     space = _space(found) if found.logs else None
-    refused = tuple(_refusals(log_dirs, rules, premises, found))
-    if space is not None:
-        refused += tuple(messages_of(partial(require_room, found, space[1])))
+    ending = outlook.of_plan(log_dirs, rules, premises, found, space)
     estimates = None if sample_bytes is None else _estimates(found, sample_bytes)
     pace = machine_pace(cache_dir(os.environ), premises.started_at_ms)
     expected = expected_of(found.logs, pace, estimates)
@@ -99,7 +109,7 @@ def plan(
     return Plan(
         round_plan=found,
         space=space,
-        refusals=refused,
+        run=ending,
         warnings=warnings,
         expected=expected,
         estimates=estimates,
@@ -116,14 +126,3 @@ def _estimates(found: RoundPlan, sample_bytes: int) -> Estimates:
 def _space(found: RoundPlan) -> SpaceFacts:
     rooms = places_of(found.logs)
     return rooms.rooms, plan_space(found.logs, rooms, cores_of(None))
-
-
-def _refusals(
-    log_dirs: Sequence[str], rules: Rules, premises: Premises, found: RoundPlan
-) -> list[str]:
-    refused = messages_of(partial(places.log_dirs, log_dirs, to_write=True))
-    refused += refusals(
-        [log_dir.path for log_dir in found.log_dirs],
-        assume_fully_replicated=premises.config.assume_fully_replicated,
-    )
-    return refused + messages_of(partial(require_known_log_dirs, rules, premises))

@@ -21,8 +21,9 @@ from compactor.api.copies import (
     copied,
     copies_of,
     finished,
-    refusals_of_copies,
+    obstacles_to_copies,
 )
+from compactor.api.outlook import obstacles_before
 from compactor.api.output_dirs import output_dirs, require_linkable
 from compactor.api.own_places import require_blocks_elsewhere, require_temporary_elsewhere
 from compactor.api.premises import Premises, plan_of, premises_of_round
@@ -52,9 +53,9 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.planning.saved_plan import SavedPlan
 from compactor.planning.space import SpacePlan, leaving_out
 from compactor.planning.uncleaned import stop_if_corrupt
+from compactor.preconditions import obstacles_to
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.recovery_account import problems_of, with_recovery_noted
-from compactor.refusals import messages_of, refusals
 from compactor.remembered_logs import RememberedLogs
 from compactor.round_report import CleaningReport
 from storage.files.io_limit import limited
@@ -165,10 +166,10 @@ def _round_on_copies(asked: _Asked, progress: ChangeWatch) -> CleaningReport:
 def _places(log_dirs: Sequence[str], options: RunOptions) -> _Places:
     is_in_place = not (options.dry_run or options.output)
     paths = places.log_dirs(log_dirs, to_write=is_in_place)
-    descriptor_limit.require_enough()
     copies = output_dirs(options.output, paths)
     require_temporary_elsewhere((*paths, *copies))
     require_blocks_elsewhere(given_local_dirs(os.environ, options.session), (*paths, *copies))
+    descriptor_limit.require_enough()
     work_dir = places.work_dir(options.work_dir, (*paths, *copies))
     originals_dir = places.keep_originals(options.keep_originals, paths)
     if options.keep_for_ms is not None and originals_dir is None:
@@ -290,16 +291,16 @@ def _refusals(asked: _Asked, plan: RoundPlan, copies: Copies | None) -> list[str
     replicated = premises.config.assume_fully_replicated
     known = options.allowed_file_systems, options.recover_first, replicated
     if copies is not None:
-        refused = refusals_of_copies(copies, options.allowed_file_systems)
+        refused = obstacles_to_copies(copies, options.allowed_file_systems)
     else:
-        refused = messages_of(partial(places.log_dirs, own.log_dirs, to_write=True))
-        refused += refusals(own.log_dirs, *known)
-    if copies is not None or not plan.logs:  # what a copy leaves free is known when it is made
-        return [f"A run would be refused: {why}" for why in refused]
-    space = _space(asked, plan)
-    for_none = messages_of(partial(require_room, plan, space))
-    left = [] if for_none else leaving_out(space)
-    return left + [f"A run would be refused: {why}" for why in (*refused, *for_none)]
+        refused = obstacles_before(own.log_dirs, *known)
+    for_none, left = [], []
+    if copies is None and plan.logs:  # what a copy leaves free is known when it is made
+        space = _space(asked, plan)
+        for_none = obstacles_to(partial(require_room, plan, space))
+        left = [] if for_none else leaving_out(space)
+    met = (*refused, *for_none)
+    return left + [f"A run would be refused: {obstacle.text}" for obstacle in met]
 
 
 def _discard_expired(asked: _Asked, progress: ChangeWatch) -> None:

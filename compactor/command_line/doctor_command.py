@@ -18,5 +18,7 @@ def result_of(wanted: DoctorArguments) -> Result:
         code, reason_code = ExitCode.PARTIAL, ReasonCode.FINDINGS
     if wanted.format is Format.TABLE:
         show(lambda _: checkup_view(found))
-    begin = summary("doctor", code, reason_code=reason_code) | {"counts": document["counts"]}
+    begin = summary("doctor", code, reason_code=reason_code) | {
+        name: document[name] for name in ("counts", "run_would_end")
+    }
     return Result(begin | document, begin)

@@ -16,6 +16,7 @@ from compactor.views.next_steps import after_plan
 from compactor.views.plan_json import estimates_document, plan_document, plan_totals
 from compactor.views.plan_table import Said, Screen, plan_view, saved_lines
 from compactor.views.report_json import JsonObject, start_documents, summary
+from compactor.views.run_ending import run_ending_document
 from storage.collector import collector_paused, spare_what_stays
 
 
@@ -25,7 +26,7 @@ def result_of(wanted: RoundArguments) -> Result:
     conditions = api.conditions_of_plan(wanted.fail_if) if wanted.fail_if else ()
     sample_bytes = arguments.size_bytes("--sample-bytes", wanted.sample_bytes)
     planned = api.plan(wanted.log_dirs, rules_of(wanted), wanted.saved_plan, sample_bytes)
-    found, space, refused, warnings = planned[:4]
+    found, space, warnings, refused = *planned[:2], planned.warnings, planned.refusals
     met = api.met_by_plan(conditions, found) if conditions else []
     code = exit_code_of_statuses(log.status for log in found.not_cleaned)
     code = exit_code_of_conditions(code, bool(met))
@@ -36,6 +37,7 @@ def result_of(wanted: RoundArguments) -> Result:
     begin = summary("plan", code, reason_code=reason_code) | {
         "conditions_met": met_documents(met),
         "totals": plan_totals(found),
+        "run_would_end": run_ending_document(planned.run),
     }
     if wanted.format is Format.TABLE:
         said = Said(

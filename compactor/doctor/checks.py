@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
+from compactor.preconditions import RunEnding
+
 
 class Grade(StrEnum):
     """How it stands, the worst last."""
@@ -23,14 +25,17 @@ class Check(NamedTuple):
 
 
 class Checkup(NamedTuple):
-    """All that was looked at: the machine, then each log directory."""
+    """All that was looked at: the machine, then each log directory, then what else a run needs."""
 
     machine: tuple[Check, ...]
     log_dirs: tuple[tuple[str, tuple[Check, ...]], ...]
+    run: tuple[Check, ...] = ()  # what is in its way beside
+    ending: RunEnding | None = None  # of a run on all of them; None: no log directory was given
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        return (*self.machine, *(check for _, checks in self.log_dirs for check in checks))
+        of_log_dirs = (check for _, checks in self.log_dirs for check in checks)
+        return (*self.machine, *of_log_dirs, *self.run)
 
 
 def ok(subject: str, found: str) -> Check:

@@ -4,18 +4,18 @@ Takes no lock, and writes nothing.
 """
 
 import os
-import pwd
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from compactor.doctor.checks import Check, fail, ok, warn
 from compactor.doctor.settings import settings_check
-from compactor.high_watermarks import has_high_watermarks
 from compactor.host.printable import counted, iso_time, printable, shell_word, size_text, span_text
-from compactor.lock_support import why_locks_may_fail
-from compactor.log_dir_lock import require_clean_shutdown, require_free
+from compactor.host.users import user_name
+from compactor.log_dir_lock import LOCK_FILE
 from compactor.missing_logs import START_NO_BROKER, ends_of_empty_logs, why_missing
-from compactor.refusals import messages_of
+from compactor.preconditions import Obstacle
+from compactor.reason_codes import ReasonCode
+from compactor.round_report import LogReport
 from storage.errors import CorruptFileError
 from storage.files import backends
 from storage.files.local import LOCAL
@@ -26,24 +26,74 @@ CLOCKS_DIFFER_MS = 5 * 60_000
 _SHOWN = 3
 
 
-def log_dir_checks(log_dir: str, now_ms: int, given: Sequence[str] = ()) -> list[Check]:
-    """Look at all that concerns one log directory, which can be listed.
+class Foreseen(NamedTuple):
+    """What is known of a run on all log directories that were given."""
 
-    given: all log directories that were; the broker's metadata log may be in another.
-    """
+    obstacles: Sequence[Obstacle] = ()
+    set_aside: Sequence[LogReport] = ()  # logs that it would leave alone
+    log_dirs: Sequence[str] = ()  # all that were given
+
+
+NOTHING = Foreseen()
+_SUBJECTS = {
+    ReasonCode.UNCLEAN_SHUTDOWN: "last shutdown",
+    ReasonCode.REPLICATION_UNKNOWN: "high watermarks",
+    ReasonCode.FILE_SYSTEM: "file system",
+    ReasonCode.LOCK_HELD: "lock",
+    ReasonCode.BROKER_RUNNING: "lock",
+}
+
+
+def log_dir_checks(log_dir: str, now_ms: int, run: Foreseen = NOTHING) -> list[Check]:
+    """Look at all that concerns one log directory, which can be listed."""
     listing = list_log_dir(log_dir, LOCAL)
-    return [
+    found = [
         *_missing_logs(listing),
         _identity(log_dir, listing),
         _permissions(log_dir, listing),
         _file_system(log_dir),
-        _lock(log_dir),
-        _shutdown(log_dir),
-        _high_watermarks(log_dir),
-        settings_check(listing, given or (log_dir,), now_ms),
+        ok("lock", "free: no broker and no run works there"),
+        ok("last shutdown", "clean"),
+        ok("high watermarks", f"in {checkpoint.REPLICATION}"),
+        settings_check(listing, run.log_dirs or (log_dir,), now_ms),
         _room(log_dir, listing),
         _times(listing, now_ms),
     ]
+    failed = obstacle_checks([o for o in run.obstacles if _is_in(o, log_dir)])
+    subjects = {check.subject for check in failed}
+    kept = [check for check in found if check.subject not in subjects]
+    return [*failed, *kept, *_set_aside(log_dir, run.set_aside)]
+
+
+def obstacle_checks(obstacles: Iterable[Obstacle]) -> list[Check]:
+    """What is in the way of a run, in its words."""
+    return [fail(_subject(each), each.problem, each.remedy) for each in obstacles]
+
+
+def _subject(obstacle: Obstacle) -> str:
+    name = os.path.basename(obstacle.path or "")
+    if name == LOCK_FILE:
+        return "lock"
+    if name in (checkpoint.CLEANER_OFFSET, checkpoint.LOG_START):
+        return "checkpoints"
+    return _SUBJECTS.get(obstacle.reason_code, "a run")
+
+
+def _is_in(obstacle: Obstacle, log_dir: str) -> bool:
+    path = obstacle.path
+    return path is not None and (path == log_dir or path.startswith(log_dir.rstrip("/") + "/"))
+
+
+def _set_aside(log_dir: str, reports: Iterable[LogReport]) -> list[Check]:
+    own = [report for report in reports if report.log_dir == log_dir]
+    if not own:
+        return []
+    shown = "; ".join(
+        f"{printable(f'{log.topic}-{log.partition}')}: {log.reason}" for log in own[:_SHOWN]
+    )
+    more = f" and {len(own) - _SHOWN:,} more" if len(own) > _SHOWN else ""
+    found = f"a run would set aside {counted(len(own), 'log')}: {shown}{more}"
+    return [fail("logs", found, f"What helps: compactor plan {shell_word(log_dir)}")]
 
 
 def _identity(log_dir: str, listing: LogDirListing) -> Check:
@@ -76,61 +126,27 @@ def _missing_logs(listing: LogDirListing) -> list[Check]:
 
 
 def _permissions(log_dir: str, listing: LogDirListing) -> Check:
-    owner = _user(os.stat(log_dir).st_uid)
-    me = _user(os.geteuid())
+    owner = user_name(os.stat(log_dir).st_uid)
+    me = user_name(os.geteuid())
     paths = [log_dir, *(log.path for log in listing.partitions)]
     closed = [path for path in paths if not os.access(path, os.R_OK | os.W_OK | os.X_OK)]
-    if closed:
+    if closed:  # a failure only if a run would come to it, and then said by itself
         shown = ", ".join(printable(path) for path in closed[:_SHOWN])
         more = f" and {len(closed) - _SHOWN:,} more" if len(closed) > _SHOWN else ""
         advice = f"Run it as the owner: sudo -u {owner} compactor …"
-        return fail("permissions", f"{me} may not read and write {shown}{more}", advice)
+        return warn("permissions", f"{me} may not read and write {shown}{more}", advice)
     if me == owner:
         return ok("permissions", f"{me} owns it, and may read and write every log")
     advice = f"sudo -u {owner} compactor …, so that the broker can write all that it finds."
     return warn("permissions", f"{me} may read and write every log, and {owner} owns it", advice)
 
 
-def _user(number: int) -> str:
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return f"user {number}"
-
-
 def _file_system(log_dir: str) -> Check:
     mount = backends.mount_of(log_dir)
-    why = why_locks_may_fail(mount, ())
-    if why is not None or mount is None:
-        return fail("file system", why or "of an unknown type")
-    found = f"{mount.type} at {mount.mount_point}"
-    if "ro" in mount.options:
-        return fail("file system", f"{found}, mounted read-only", "mount -o remount,rw")
-    return ok("file system", f"{found}: a lock on it keeps a broker out")
-
-
-def _lock(log_dir: str) -> Check:
-    held = messages_of(partial(require_free, log_dir))
-    if held:
-        return fail("lock", held[0], "Stop the broker, or wait for the other run to end.")
-    return ok("lock", "free: no broker and no run works there")
-
-
-def _shutdown(log_dir: str) -> Check:
-    problems = messages_of(partial(require_clean_shutdown, log_dir))
-    if problems:
-        return fail("last shutdown", problems[0])
-    return ok("last shutdown", "clean")
-
-
-def _high_watermarks(log_dir: str) -> Check:
-    if has_high_watermarks(log_dir, LOCAL):
-        return ok("high watermarks", f"in {checkpoint.REPLICATION}")
-    return fail(
-        "high watermarks",
-        f"no {checkpoint.REPLICATION}: nothing says how far the logs are replicated",
-        "Copy that file from the broker's directory, too. If this copy is the only one: "
-        "--assume-fully-replicated.",
+    if mount is None:  # which is in the way of a run, and said so
+        return warn("file system", "of an unknown type", "Look at what is mounted there.")
+    return ok(
+        "file system", f"{mount.type} at {mount.mount_point}: a lock on it keeps a broker out"
     )
 
 

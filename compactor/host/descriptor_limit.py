@@ -32,8 +32,9 @@ def require_enough() -> None:
     if found is not None and found < FEWEST:
         raise RefusedError(
             f"no more than {found:,} files may be open at once (ulimit -n), and a run with Spark "
-            f"needs {FEWEST:,}. Raise the hard limit where it is started: ulimit -n 4096 as root, "
+            f"needs {FEWEST:,}",
+            ReasonCode.TOO_FEW_OPEN_FILES,
+            remedy="Raise the hard limit where it is started: ulimit -n 4096 as root, "
             "LimitNOFILE=4096 in a unit of systemd, nofile in /etc/security/limits.conf. "
             "Nothing was changed",
-            ReasonCode.TOO_FEW_OPEN_FILES,
         )

@@ -46,6 +46,7 @@ _STANDINGS = {
     ReasonCode.METADATA_DAMAGED: Standing.SET_ASIDE,
     ReasonCode.METADATA_CONTRADICTED: Standing.SET_ASIDE,
     ReasonCode.UNREADABLE: Standing.SET_ASIDE,
+    ReasonCode.NO_PERMISSION: Standing.SET_ASIDE,
     ReasonCode.SEGMENT_TOO_LARGE: Standing.SET_ASIDE,
     ReasonCode.LOG_MISSING: Standing.SET_ASIDE,
     ReasonCode.SETTINGS_DISAGREE: Standing.SET_ASIDE,

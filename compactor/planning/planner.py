@@ -6,6 +6,7 @@ from compactor import survey as log_dir_survey
 from compactor.config import Config
 from compactor.missing_logs import why_missing
 from compactor.planning.candidate import RoundClock, below, defect, judge, prepare
+from compactor.planning.changeable import why_not_changeable
 from compactor.planning.clock_check import why_clock_is_behind
 from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
 from compactor.planning.reasons import why_not_compacted, why_not_eligible
@@ -48,6 +49,11 @@ class Planner:
                 return PartitionOutcome(partition=partition, log_dir=survey.path, refusal=refusal)
             outcome = self._judged(partition, survey)
             retention, stray = self._retention(outcome), self._stray(outcome, survey)
+            if outcome.prepared is not None or retention is not None:
+                to_rewrite = outcome.prepared.to_rewrite if outcome.prepared else ()
+                reason = why_not_changeable(partition, to_rewrite, retention is not None)
+                if reason is not None:
+                    return outcome._replace(refusal=Refusal(reason), prepared=None)
             if retention is None and stray is None:  # so it is of nearly every log
                 return outcome
             return outcome._replace(retention=retention, stray=stray)

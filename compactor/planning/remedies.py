@@ -3,6 +3,7 @@
 Shown wherever there is a reason: by `explain`, and by whatever lists the logs of a plan or a run.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -212,6 +213,11 @@ REMEDIES: Mapping[ReasonCode, Remedy] = {
         "again.",
         briefly="work as the broker's user, or look at the disk",
     ),
+    ReasonCode.NO_PERMISSION: Remedy(
+        "Give the files of the log to the user who owns its log directory, and work as that user:",
+        ("sudo chown -R --reference={log_dir} {path}",),
+        briefly="give its files to the owner of the log directory, and work as that user",
+    ),
     ReasonCode.SEGMENT_TOO_LARGE: Remedy(
         "No broker writes such a segment: bring the log back from another replica or a backup.",
         briefly="bring it back from a replica or a backup",
@@ -283,6 +289,7 @@ def remedy_of(code: ReasonCode, place: LogPlace, may_start: bool = True) -> Reme
     names = {
         "log_dir": shell_word(place.log_dir),
         "topic": shell_word(place.topic),
+        "path": shell_word(os.path.join(place.log_dir, f"{place.topic}-{place.partition}")),
         "log": shell_word(f"{place.topic}-{place.partition}"),
         "pattern": shell_word(re.escape(place.topic)),
     }

@@ -9,6 +9,7 @@ from rich.text import Text
 from compactor.doctor.checks import Check, Checkup, Grade, count
 from compactor.host.printable import counted, one_line, printable
 from compactor.views.report_json import JsonObject
+from compactor.views.run_ending import run_ending_document
 
 _STYLES = {Grade.OK: "green", Grade.WARN: "yellow", Grade.FAIL: "bold red"}
 
@@ -18,11 +19,14 @@ def checkup_view(found: Checkup) -> RenderableType:
     parts: list[RenderableType] = [Text("This machine", "bold"), _table(found.machine)]
     for path, checks in found.log_dirs:
         parts += [Text(printable(path), "bold"), _table(checks)]
+    if found.run:
+        parts += [Text("A run", "bold"), _table(found.run)]
     return Group(*parts, Text(_sum(found)))
 
 
 def checkup_document(found: Checkup) -> JsonObject:
     """The same as JSON, after the fields of the summary."""
+    ending = found.ending
     return {
         "counts": {grade.value: number for grade, number in count(found.checks).items()},
         "machine": [check._asdict() for check in found.machine],
@@ -30,6 +34,8 @@ def checkup_document(found: Checkup) -> JsonObject:
             {"path": path, "checks": [check._asdict() for check in checks]}
             for path, checks in found.log_dirs
         ],
+        "run": [check._asdict() for check in found.run],
+        "run_would_end": None if ending is None else run_ending_document(ending),
     }
 
 

@@ -9,6 +9,7 @@ from compactor.host.version import version
 from compactor.reason_codes import ReasonCode
 from compactor.topic_config import json_value
 from compactor.views.report_json import JsonObject, summary
+from compactor.views.run_ending import run_ending_document
 
 # what every summary begins with; then comes what stands in every ending
 _HEAD = ("schema_version", "command", "status", "exit_code", "reason_code", "error")
@@ -52,7 +53,7 @@ def configuration_document(account: Account) -> JsonObject | None:
 
 
 def _ending(account: Account) -> JsonObject:
-    as_of_ms = account.as_of_ms
+    as_of_ms, run = account.as_of_ms, account.run_ending
     return {
         "changed": account.is_changed,
         "run_id": account.run_id,
@@ -64,4 +65,5 @@ def _ending(account: Account) -> JsonObject:
         "as_of_ms": as_of_ms,
         "as_of": None if as_of_ms is None else iso_time(as_of_ms),
         "log_dirs": [{"path": path} for path in account.log_dirs],
+        **({"run_would_end": run_ending_document(run)} if run is not None else {}),
     }

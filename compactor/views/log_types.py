@@ -24,6 +24,27 @@ class LogRetention(Retention):
     log_start_offset: int | None
 
 
+class Obstacle(TypedDict):
+    """What a run would end at, before it changes anything."""
+
+    status: str
+    exit_code: int
+    reason_code: ReasonCode
+    path: str | None
+    errno: int | None
+    problem: str
+    remedy: str | None
+
+
+class RunEnding(TypedDict):
+    """How a run with the same arguments would end now; without obstacles, by its logs."""
+
+    status: str
+    exit_code: int
+    reason_code: ReasonCode
+    obstacles: list[Obstacle]
+
+
 class Check(TypedDict):
     """One thing that `doctor` looked at."""
 
@@ -38,6 +59,7 @@ class Checkup(TypedDict):
 
     counts: NotRequired[dict[Literal["ok", "warn", "fail"], int]]
     machine: NotRequired[list[Check]]
+    run: NotRequired[list[Check]]
 
 
 class Ends(TypedDict):

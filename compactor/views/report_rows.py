@@ -63,6 +63,7 @@ def _rows(document: JsonObject) -> Iterator[JsonObject]:
         for log_dir in document.get("log_dirs", ()):
             for check in log_dir.get("checks", ()):
                 yield {"log_dir": log_dir["path"], **check}
+        yield from ({"log_dir": None, **check} for check in document.get("run", ()))
         return
     for part in _PARTS.get(command, ("logs",)):
         yield from document.get(part, ())

@@ -18,6 +18,7 @@ from compactor.views.log_types import (
     LogRetention,
     MetCondition,
     Retention,
+    RunEnding,
     StartProblem,
 )
 from compactor.views.plan_types import Plan
@@ -78,6 +79,7 @@ class Ending(TypedDict):
     as_of: str | None
     log_dirs: list[LogDir]
     configuration: NotRequired[Configuration | None]
+    run_would_end: NotRequired[RunEnding | None]  # of `plan`, also where it fails, and of `doctor`
 
 
 class Dropped(TypedDict):

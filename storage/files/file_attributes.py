@@ -7,6 +7,7 @@ where the system permits; what stands for the very file (`security.ima` and the 
 
 import errno
 import os
+import stat
 from typing import NamedTuple
 
 ACCESS_LIST = "system.posix_acl_access"
@@ -30,6 +31,41 @@ def attributes_of(file: str | int) -> FileAttributes:
     return FileAttributes(
         found.st_uid, found.st_gid, found.st_mode & 0o7777, found.st_mtime_ns, extended
     )
+
+
+def require_replaceable(path: str) -> None:
+    """Raise the OSError with which a file could not be replaced by this user. Writes nothing.
+
+    A limit of the system that shows only when it is tried (a full disk, a file that is marked as
+    not to be changed) is not seen.
+    """
+    directory = os.path.dirname(path) or "."
+    around = os.stat(directory)
+    if not os.access(directory, os.W_OK | os.X_OK):
+        read_only = os.statvfs(directory).f_flag & os.ST_RDONLY
+        raise _error(errno.EROFS if read_only else errno.EACCES, directory)
+    for name in (path, f"{path}.tmp"):
+        try:
+            found = os.lstat(name)
+        except FileNotFoundError:
+            continue
+        if stat.S_ISDIR(found.st_mode):
+            raise _error(errno.EISDIR, name)
+        own = os.geteuid()
+        if around.st_mode & stat.S_ISVTX and own not in (0, found.st_uid, around.st_uid):
+            raise _error(errno.EPERM, name)
+        if name == path and not may_give(found.st_uid, found.st_gid):
+            raise _error(errno.EPERM, path)
+
+
+def may_give(uid: int, gid: int) -> bool:
+    """Whether this user can make files that belong to these."""
+    own = os.geteuid()
+    return own == 0 or (own == uid and gid in (os.getegid(), *os.getgroups()))
+
+
+def _error(number: int, path: str) -> OSError:
+    return OSError(number, os.strerror(number), path)
 
 
 def give_attributes(descriptor: int, model: FileAttributes) -> None:

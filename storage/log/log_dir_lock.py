@@ -8,8 +8,10 @@ LogManager.lockLogDirs.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
 
@@ -17,6 +19,8 @@ from storage.errors import LogCompactionError
 from storage.files import filesystem
 from storage.files.files import Entry
 from storage.files.filesystem import naming
+from storage.formats import checkpoint
+from storage.formats.meta_properties import META_PROPERTIES
 from storage.log import lock_holder
 
 LOCK_FILE = ".lock"
@@ -28,6 +32,13 @@ class LogDirLockedError(LogCompactionError):
     """Somebody else works in a log directory; the message says who may. Nothing was changed."""
 
     reason_code = "lock-held"
+
+    def __init__(self, path: str, problem: str, remedy: str) -> None:
+        super().__init__(path, problem, remedy)  # all three, so that it can be pickled
+        self.path, self.problem, self.remedy = path, problem, remedy
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}. {self.remedy}. Nothing was changed"
 
 
 @contextlib.contextmanager
@@ -41,7 +52,11 @@ def lock_log_dir(log_dir: str) -> Iterator[Callable[[], bool]]:
     with _one_at_a_time:
         found = filesystem.look_up(path)
         if found is not None and (found.device, found.inode) in _held:
-            raise _in_use(path, "this process works in this log directory already")
+            raise LogDirLockedError(
+                path,
+                "locked: this process works in this log directory already",
+                "Wait until the other call has ended",
+            )
         descriptor, own = _locked(log_dir, path)
         _held.add((own.device, own.inode))
     try:
@@ -61,41 +76,75 @@ def require_free(log_dir: str) -> None:
     """Raise LogDirLockedError where another process holds the lock. Takes none, and so keeps
     nobody out.
 
+    OSError where the file system has no locks, or the file could not be opened to be locked.
     What this process holds is not looked at: to close the file would give it away.
     """
     path = os.path.join(log_dir, LOCK_FILE)
+    _require_locks(log_dir)
     try:
-        found = os.lstat(path)
-        if (found.st_dev, found.st_ino) in _held:
+        found = filesystem.look_up(path)
+        if found is not None and (found.device, found.inode) in _held:
             return
+        # opened also where it was not seen: a file system may refuse this name before it looks
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return
     try:
         with naming(path):
             if lock_holder.is_locked(descriptor):
-                raise _in_use(path, _doing(descriptor))
+                raise _in_use(path, descriptor)
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+            # nothing is held, so nothing is given away: it asks whether there are locks at all
+            fcntl.lockf(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
+    if not os.access(path, os.W_OK) and filesystem.exists(path):  # a broker may remove it just now
+        code = errno.EROFS if os.statvfs(log_dir).f_flag & os.ST_RDONLY else errno.EACCES
+        raise OSError(code, os.strerror(code), path)
+
+
+def _require_locks(log_dir: str) -> None:
+    """Raise OSError where the file system has no locks.
+
+    Asked of a small file of the directory on which no broker takes a lock, so that nobody is kept
+    out. Where there is none that may be read, nothing is asked.
+    """
+    for name in (META_PROPERTIES, checkpoint.REPLICATION):
+        path = os.path.join(log_dir, name)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            continue
+        try:
+            with naming(os.path.join(log_dir, LOCK_FILE)):
+                fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        finally:
+            os.close(descriptor)
+        return
 
 
 def _locked(log_dir: str, path: str) -> tuple[int, Entry]:
     """The descriptor that the lock is on, and which file that is."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    descriptor, is_new = _opened(path)
     try:
         try:
             with naming(path):
                 fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as error:
             with naming(path):
-                doing = _doing(descriptor)
-            raise _in_use(path, doing) from error
+                raise _in_use(path, descriptor) from error
+        except OSError:  # there are no locks, so it is nobody's
+            if is_new and _is_named(filesystem.look_at(descriptor, path), path):
+                os.unlink(path)
+            raise
         own = filesystem.look_at(descriptor, path)
         if not _is_named(own, path):
             # a stopping broker unlinks it: then this is a file that no broker will look at
             raise LogDirLockedError(
-                f"{path}: removed while it was being locked: a broker is stopping. "
-                "Nothing was changed"
+                path,
+                "removed while it was being locked: a broker is stopping",
+                "Wait until it has stopped",
             )
         with naming(path):
             _give_to_owner_of(log_dir, descriptor)
@@ -106,16 +155,23 @@ def _locked(log_dir: str, path: str) -> tuple[int, Entry]:
         raise
 
 
-def _in_use(path: str, doing: str) -> LogDirLockedError:
-    return LogDirLockedError(f"{path}: locked: {doing}. Nothing was changed")
+def _opened(path: str) -> tuple[int, bool]:
+    """The lock file, and whether it was made here."""
+    flags = os.O_RDWR | os.O_NOFOLLOW
+    try:
+        return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644), True
+    except FileExistsError:
+        return os.open(path, flags | os.O_CREAT, 0o644), False  # a broker may remove it just now
 
 
-def _doing(descriptor: int) -> str:
-    """What another process does here, by its name where it can be had, and what is to be done."""
+def _in_use(path: str, descriptor: int) -> LogDirLockedError:
+    """Say what another process does here, by its name where it can be had."""
     holder = lock_holder.holder_of(descriptor)
-    return (
-        f"a broker or another run works in this log directory{f': {holder}' if holder else ''}. "
-        "Stop the broker, or wait until the run has ended"
+    doing = "locked: a broker or another run works in this log directory"
+    return LogDirLockedError(
+        path,
+        f"{doing}: {holder}" if holder else doing,
+        "Stop the broker, or wait until the run has ended",
     )
 
 

@@ -52,7 +52,8 @@ def test_two_copies_in_one_place_are_refused(logs: Path) -> None:
 )
 def test_a_place_in_use_is_refused(logs: Path, name: str, problem: str) -> None:
     place = logs.parent / "place"
-    (place / name).mkdir(parents=True)
+    place.mkdir()
+    (place / name).touch() if name == ".lock" else (place / name).mkdir()
     with pytest.raises(RefusedError, match=problem):
         output_dirs([str(place)], [str(logs)])
 

@@ -39,11 +39,8 @@ def data(tmp_path: Path) -> Path:
 
 
 def found(log_dir: Path, subject: str) -> Check:
-    (check,) = (
-        check
-        for check in of_log_dirs.log_dir_checks(str(log_dir), NOW_MS * 10**9)
-        if check.subject == subject
-    )
+    [(_, checks)] = api.doctor([str(log_dir)]).log_dirs
+    (check,) = (check for check in checks if check.subject == subject)
     return check
 
 
@@ -70,7 +67,7 @@ def test_an_unclean_shutdown_fails_and_says_what_to_give(data: Path) -> None:
     (data / clean_shutdown.CLEAN_SHUTDOWN).unlink()
     check = found(data, "last shutdown")
     assert check.grade is Grade.FAIL
-    assert "--recover-first" in check.found
+    assert "--recover-first" in (check.advice or "")
 
 
 def test_without_high_watermarks_a_run_would_be_refused(data: Path) -> None:
@@ -109,10 +106,16 @@ def test_another_owner_is_to_be_worked_as(data: Path, monkeypatch: pytest.Monkey
     check = found(data, "permissions")
     assert check.grade is Grade.WARN
     assert "sudo -u " in (check.advice or "")
-    monkeypatch.setattr(os, "access", lambda *_: False)
+    write = os.W_OK
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: str(data) not in str(path) or not mode & write
+    )
     check = found(data, "permissions")
-    assert check.grade is Grade.FAIL
+    assert check.grade is Grade.WARN
     assert f"may not read and write {data}, {data}/t-0, {data}/t-1" in check.found
+    (check,) = api.doctor([str(data)]).run
+    assert (check.subject, check.grade) == ("a run", Grade.FAIL)
+    assert check.found.startswith(f"LOG_DIR {data}: no permission to write")
 
 
 def test_a_log_that_has_no_room_beside_itself_is_named(
@@ -180,18 +183,18 @@ def test_another_spark_than_that_of_pyspark_fails(tmp_path: Path) -> None:
     assert check.found.endswith(f"the jars in {tmp_path / 'jars'} are 3.5.1")
 
 
-def test_the_command_ends_with_4_where_a_run_would_not_work(data: Path) -> None:
+def test_the_command_ends_with_4_where_a_run_would_not_work(data: Path, tmp_path: Path) -> None:
     ended = run_command("doctor", data)
     assert (ended.code, ended.summary["status"]) == (0, "ok")
     assert "A run can be done" in ended.out
-    ended = run_command("doctor", data, "/nowhere", "--format", "json")
+    ended = run_command("doctor", data, tmp_path / "nowhere", "--format", "json")
     assert ended.code == ended.summary["exit_code"] == 4
     (_, nowhere) = ended.summary["log_dirs"]
     assert nowhere["checks"] == [
         {
             "subject": "log directory",
             "grade": "fail",
-            "found": "LOG_DIR /nowhere: No such file or directory",
+            "found": f"LOG_DIR {tmp_path}/nowhere: No such file or directory",
             "advice": None,
         }
     ]

@@ -52,12 +52,12 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.stopped_log": "log_move",
     },
     "locks, and directories that are held; the table of mounts; room on a disk": {
-        "compactor": "lock_support log_dir_lock refusals",
+        "compactor": "lock_support log_dir_lock",
         "storage.log": "lock_holder log_dir_lock",
         "storage.log.manager": "log_manager",
         "compactor.cleaning": "cleaner_checkpoints removals",
         "compactor.originals": "kept_run_lock",
-        "compactor.planning": "room",
+        "compactor.planning": "changeable room",
     },
     "paths that a user gives, resolved, and checked for what this user may do": {
         "compactor": "directory_state survey",
