@@ -200,6 +200,7 @@ def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Pr
     notes: tuple[str, ...] = ()
     if refusal is None and judgement.is_eligible:
         _check_lag(judgement, clock.now_ms)
+        _check_gaps(judgement)
         if clock.is_checked and has_younger_records(partition, to_rewrite, clock.now_ms):
             notes = (YOUNGER_RECORDS,)
         to_rewrite = tuple([_with_indexes(judgement, segment) for segment in to_rewrite])
@@ -226,6 +227,19 @@ def _check_lag(judgement: Judgement, now_ms: int) -> None:
     for segment in selection.inactive_from(partition.segments, first_dirty.offset):
         if segment.base_offset < end:
             has_batch_from(partition, segment, now_ms - lag_ms + 1)
+
+
+def _check_gaps(judgement: Judgement) -> None:
+    """Raise CorruptFileError where a segment is missing, which a cleaning would conceal."""
+    bases = [segment.base_offset for segment in judgement.partition.segments]
+    first_dirty_offset = judgement.first_dirty.offset
+    if len(bases) < 2 or bases[-1] <= first_dirty_offset:
+        return
+    from compactor.verification.missing_offsets import missing_segment  # with kernels
+
+    found = missing_segment(judgement.partition, first_dirty_offset)
+    if found is not None:
+        raise CorruptFileError(found.path, found.position, found.problem)
 
 
 def _compaction_delay_ms(

@@ -26,7 +26,7 @@ from compactor.reason_codes import ReasonCode, reason_code_of, reason_code_of_os
 from compactor.recovery.settling import TEMPORARY, Settlement, settlement
 from compactor.set_aside_memory import SET_ASIDE
 from storage.errors import CorruptFileError, LogCompactionError
-from storage.file_names import INDEX, LOG, SWAP, file_name, offset_of
+from storage.file_names import DELETED, INDEX, LOG, SWAP, file_name, offset_of
 from storage.files.files import Files, size_of
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
@@ -268,7 +268,9 @@ def _settle(files: Files, log_dir: str, topic: str, partition: int) -> LogRecove
     if log.problem is not None:
         return log
     try:
-        decided = _decide(files, log.path, files.list_names(log.path)[1])
+        names = files.list_names(log.path)[1]
+        _require_no_use(files, log, names)
+        decided = _decide(files, log.path, names)
         carry_out(files, log.path, decided.steps)
     except CorruptFileError as error:
         return replace(log, problem=str(error), reason_code=reason_code_of(error))
@@ -282,6 +284,26 @@ def _settle(files: Files, log_dir: str, topic: str, partition: int) -> LogRecove
         undone=decided.undone,
         removed=decided.removed,
     )
+
+
+def _require_no_use(files: Files, log: LogRecovery, names: Collection[str]) -> None:
+    """Raise CorruptFileError if a `.log.deleted` may be the last copy of a missing segment."""
+    deleted = [name.removesuffix(DELETED) for name in names if name.endswith(LOG + DELETED)]
+    if not any(name not in names for name in deleted) or complete_swaps(names):
+        return
+    partition = list_partition(log.path, log.topic, log.partition, files)
+    if not partition.segments:
+        return
+    from compactor.verification import missing_offsets  # with kernels
+
+    end_offset = missing_offsets.END_OF_OFFSETS  # which a torn log does not have
+    first_dirty_offset = missing_offsets.first_dirty_offsets(log.log_dir)(partition, end_offset)
+    if first_dirty_offset is None:
+        return
+    found = missing_offsets.missing_segment(partition, first_dirty_offset)
+    if found is not None:
+        problem = f"{found.problem}; a {LOG}{DELETED} beside it may be what is missing, and stays"
+        raise CorruptFileError(found.path, found.position, problem)
 
 
 def _decide(files: Files, path: str, names: Collection[str]) -> Settlement:

@@ -13,17 +13,31 @@ before, too, but small ones, and all over its segments. So nothing is said where
 anywhere but between segments, from the first dirty one on, nor of fewer than half of what the
 segment before has; nor below the first dirty offset, where a checkpoint may claim more than was
 cleaned; nor by records of transactions, of which a cleaning takes some for other reasons.
+
+Three more gaps prove nothing, however large they are (_may_be_sound):
+
+- The producers' state at the next segment ends with the last batch before the gap: the log went on
+  with that segment, since the leader had no more of what was between. Source: Kafka,
+  UnifiedLog.maybeRoll: a replica's segment begins at the first batch that is fetched for it.
+- The gap is as wide as a segment can be: a segment of such a replica was split there.
+- An aborted transaction reaches over the end of the gap. A cleaning whose offset map was full takes
+  aborted records up to the end of the segment, also above the map, where it leaves keys twice.
 """
 
 import os
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from compactor.verification.verify_batches import Finding, SegmentCheck, SegmentColumns
-from storage.file_names import LOG, file_name
+from compactor.verification.verify_segment import check_segment
+from storage.errors import CorruptFileError
+from storage.file_names import INDEX, LOG, SNAPSHOT, TXN_INDEX, file_name
+from storage.files.local import LOCAL
+from storage.formats import checkpoint, producer_snapshot, txn_index
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     IN_MAP,
@@ -32,9 +46,11 @@ from storage.formats.batch_columns import (
 )
 from storage.formats.batch_header import TRANSACTIONAL
 from storage.formats.segment import Segment
+from storage.log.log_dir import PartitionListing, segment_end_offset
 
 KEYS = 1 << 22  # of a log are looked at, 24 bytes each
-_END_OF_OFFSETS = 2**63 - 1
+END_OF_OFFSETS = 2**63 - 1
+SPLIT_OFFSETS = 1 << 29  # what is missing where a segment was split is never fewer
 
 
 class Gap(NamedTuple):
@@ -50,6 +66,23 @@ class Gap(NamedTuple):
     def is_small(self) -> bool:
         missing, there = self.next_base_offset - self.end_offset, self.end_offset - self.base_offset
         return 2 * missing < there
+
+
+def first_dirty_offsets(log_dir: str) -> Callable[[PartitionListing, int], int | None]:
+    """Finds where the dirty range of a log begins; None where a checkpoint is not sound."""
+    names = checkpoint.CLEANER_OFFSET, checkpoint.LOG_START
+    try:
+        cleaned, starts = (checkpoint.read(os.path.join(log_dir, name), LOCAL) for name in names)
+    except (CorruptFileError, OSError):  # a finding of its own
+        return lambda *_: None
+
+    def of(partition: PartitionListing, end_offset: int) -> int | None:
+        key = partition.topic, partition.partition
+        start = max(starts.get(key, 0), partition.segments[0].base_offset)
+        entry = cleaned.get(key, start)
+        return entry if start <= entry <= end_offset else start
+
+    return of
 
 
 def gap_behind(
@@ -74,9 +107,11 @@ def check_gaps(
     """
     keys, twice = _Keys(), None
     unread = list(bases[max(bisect_right(bases, first_dirty_offset) - 1, 0) :])
-    limits = first_dirty_offset, _END_OF_OFFSETS, 0
+    limits = first_dirty_offset, END_OF_OFFSETS, 0
     for gap in gaps:
         if gap.end_offset <= first_dirty_offset or gap.is_small:
+            continue
+        if _may_be_sound(directory, bases, gap):
             continue
         while twice is None and unread and unread[0] < gap.end_offset:
             base_offset = unread.pop(0)
@@ -90,6 +125,75 @@ def check_gaps(
                 f"{twice[0]} and offset {twice[1]}, which have the same key"
             )
             yield Finding(gap.path, gap.end_position, problem)
+
+
+def _may_be_sound(directory: str, bases: Sequence[int], gap: Gap) -> bool:
+    if gap.next_base_offset - gap.end_offset >= SPLIT_OFFSETS:
+        return True
+    if _last_of_producers(directory, gap.next_base_offset) == gap.end_offset - 1:
+        return True
+    behind = bases[bisect_left(bases, gap.next_base_offset) :]
+    indexes = (os.path.join(directory, file_name(base, TXN_INDEX)) for base in behind)
+    try:
+        return any(
+            aborted.first_offset < gap.next_base_offset <= aborted.last_offset
+            for path in indexes
+            for aborted in txn_index.read(path, LOCAL)
+        )
+    except CorruptFileError:  # a finding of its own: what it hides may have been aborted
+        return True
+
+
+def _last_of_producers(directory: str, offset: int) -> int | None:
+    """The last offset of what idempotent producers had written below an offset, if it is known."""
+    path = os.path.join(directory, file_name(offset, SNAPSHOT))
+    try:
+        entries = producer_snapshot.read(path, LOCAL)
+    except (CorruptFileError, FileNotFoundError):  # a finding of its own, or a broker makes it
+        return None
+    return max(
+        (entry.last_offset for entry in entries if entry.last_offset is not None), default=None
+    )
+
+
+def missing_segment(partition: PartitionListing, first_dirty_offset: int) -> Finding | None:
+    """Say what a round finds of a log, as verify does: None if no missing segment is proven.
+
+    Reads the end of each dirty segment, and more only where one ends far before the next. What
+    cannot be read, or is damaged, is for those to report who need it: it proves nothing here.
+    """
+    if partition.access is not LOCAL:
+        return None
+    try:
+        if not _may_miss_one(partition, first_dirty_offset):
+            return None
+        bases = [segment.base_offset for segment in partition.segments]
+        gaps = []
+        for segment, next_base in zip(partition.segments, [*bases[1:], None], strict=True):
+            if next_base is not None and next_base <= first_dirty_offset:
+                continue
+            findings, columns = check_segment(partition.path, segment, next_base)
+            if columns.last_missing_offset >= first_dirty_offset:
+                return None
+            path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
+            gap = None if findings else gap_behind(path, segment, columns, next_base)
+            gaps += [] if gap is None else [gap]
+        return next(check_gaps(partition.path, bases, gaps, first_dirty_offset), None)
+    except (CorruptFileError, OSError):
+        return None
+
+
+def _may_miss_one(partition: PartitionListing, first_dirty_offset: int) -> bool:
+    for segment, following in pairwise(partition.segments):
+        if following.base_offset <= first_dirty_offset:
+            continue
+        stem = os.path.join(partition.path, file_name(segment.base_offset, ""))
+        end_offset = segment_end_offset(stem + LOG, stem + INDEX, segment.base_offset, LOCAL)
+        gap = Gap(stem, segment.base_offset, 0, end_offset, following.base_offset)
+        is_gap = segment.base_offset < end_offset < following.base_offset
+        if is_gap and end_offset > first_dirty_offset and not gap.is_small:
+            return True
+    return False
 
 
 class _Keys:

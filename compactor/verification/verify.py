@@ -20,7 +20,12 @@ from compactor.host.suggestions import did_you_mean
 from compactor.missing_logs import ends_of_empty_logs, why_missing
 from compactor.reason_codes import ReasonCode
 from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
-from compactor.verification.missing_offsets import Gap, check_gaps, gap_behind
+from compactor.verification.missing_offsets import (
+    Gap,
+    check_gaps,
+    first_dirty_offsets,
+    gap_behind,
+)
 from compactor.verification.verify_batches import Finding, finding_of
 from compactor.verification.verify_segment import check_segment
 from storage.errors import CorruptFileError
@@ -103,7 +108,7 @@ def verify(log_dir: str, only: str | None, progress: ProgressSink) -> Verificati
         raise UsageError(f"TOPIC-PARTITION {only}: there is no such partition in {log_dir}{hint}")
     found = Verification(findings=list(_check_missing(listing, partitions)))
     progress.stage(VERIFY_STAGE, sum(len(p.segments) for p in partitions))
-    first_dirty_of = _first_dirty_offsets(log_dir)
+    first_dirty_of = first_dirty_offsets(log_dir)
     end_offsets = {}
     for partition in partitions:
         offsets = _verify_partition(partition, found, progress)
@@ -190,23 +195,6 @@ def _verify_partition(
         progress.advance(found.segments)
     found.findings += _check_snapshots(partition)
     return offsets
-
-
-def _first_dirty_offsets(log_dir: str) -> Callable[[PartitionListing, int], int | None]:
-    """Finds where the dirty range of a log begins; None where a checkpoint is not sound."""
-    names = checkpoint.CLEANER_OFFSET, checkpoint.LOG_START
-    try:
-        cleaned, starts = (checkpoint.read(os.path.join(log_dir, name)) for name in names)
-    except (CorruptFileError, OSError):  # a finding of its own
-        return lambda *_: None
-
-    def of(partition: PartitionListing, end_offset: int) -> int | None:
-        key = partition.topic, partition.partition
-        start = max(starts.get(key, 0), partition.segments[0].base_offset)
-        entry = cleaned.get(key, start)
-        return entry if start <= entry <= end_offset else start
-
-    return of
 
 
 def _check_gaps(

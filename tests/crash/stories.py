@@ -100,58 +100,58 @@ ORDERS: Mapping[int, Batches] = {
     # the first group: three sources, of which the first two have a transaction index
     0: [
         plain(0, "ab"),  # b0 is read for ever
-        of_producer(plain(2, "c"), 1),  # aborted at 11
+        of_producer(plain(2, "c"), 1),  # aborted at 8
         of_producer(plain(3, "g"), 3),
         marker(4, 3, ABORT_KEY),
         plain(5, "eh"),
     ],
-    10: [of_producer(plain(10, "d"), 2), marker(11, 1, ABORT_KEY), plain(12, "E")],
-    20: [marker(20, 2, COMMIT_KEY), plain(21, "fa")],
+    7: [of_producer(plain(7, "d"), 2), marker(8, 1, ABORT_KEY), plain(9, "E")],
+    10: [marker(10, 2, COMMIT_KEY), plain(11, "fa")],
     # nothing of the second is left: k goes with its tombstone, a and x are superseded
-    30: [plain(30, "aaxk", 180), marker(34, 5, ABORT_KEY, PAST_MS)],
-    40: [expired(40, "K"), plain(41, "a")],
-    # of the third only 50 has something left: m goes with its tombstone
-    50: [plain(50, "anoxpqx")],
-    60: [plain(60, "mma"), marker(63, 6, ABORT_KEY, PAST_MS)],
-    70: [expired(70, "M")],
+    13: [plain(13, "aaxk", 180), marker(17, 5, ABORT_KEY, PAST_MS)],
+    18: [expired(18, "K"), plain(19, "a")],
+    # of the third only 20 has something left: m goes with its tombstone
+    20: [plain(20, "anoxpqx")],
+    27: [plain(27, "mma"), marker(30, 6, ABORT_KEY, PAST_MS)],
+    31: [expired(31, "M")],
     # the fourth supersedes, and loses one record
-    80: [
-        plain(80, "axrsts", 100),
-        # by which the markers at 34 and 63 are no longer their producers' last words
-        of_producer(plain(86, "v"), 5),
-        of_producer(plain(87, "w"), 6),
-        marker(88, 5, COMMIT_KEY),
-        marker(89, 6, COMMIT_KEY),
+    32: [
+        plain(32, "axrsts", 100),
+        # by which the markers at 17 and 30 are no longer their producers' last words
+        of_producer(plain(38, "v"), 5),
+        of_producer(plain(39, "w"), 6),
+        marker(40, 5, COMMIT_KEY),
+        marker(41, 6, COMMIT_KEY),
     ],
-    90: [plain(90, "ab"), of_producer(plain(92, "u"), 9)],
+    42: [plain(42, "ab"), of_producer(plain(44, "u"), 9)],
 }
 ORDERS_ABORTED: Mapping[int, Sequence[tuple[int, int, int, int]]] = {
     0: [(3, 3, 4, 2)],
-    10: [(1, 2, 11, 10)],
-    30: [(5, 25, 34, 34)],
-    60: [(6, 45, 63, 63)],
+    7: [(1, 2, 8, 7)],
+    13: [(5, 13, 17, 17)],
+    27: [(6, 27, 30, 30)],
 }
 WAITING: Mapping[int, Batches] = {
     # the first group keeps z and b
     0: [plain(0, "kazm", 180)],
-    10: [plain(10, "ab", 180)],
-    # of the second only 20 has something left: k goes with its tombstone, behind its end
-    20: [plain(20, "xaax", 180)],
-    30: [expired(30, "K"), plain(31, "a")],
+    4: [plain(4, "ab", 180)],
+    # of the second only 6 has something left: k goes with its tombstone, behind its end
+    6: [plain(6, "xaax", 180)],
+    10: [expired(10, "K"), plain(11, "a")],
     # nothing of the third is left
-    40: [plain(40, "acad", 180)],
-    50: [plain(50, "cd", 180)],
+    12: [plain(12, "acad", 180)],
+    16: [plain(16, "cd", 180)],
     # the three last ones supersede; m, of the first group, goes with its tombstone
-    60: [plain(60, "acdy", 200)],
-    70: [expired(70, "M"), plain(71, "ef", 200)],
-    80: [plain(80, "eghi", 220)],
-    90: [plain(90, "jjkh", 250)],
-    100: [plain(100, "a")],
+    18: [plain(18, "acdy", 200)],
+    22: [expired(22, "M"), plain(23, "ef", 200)],
+    25: [plain(25, "eghi", 220)],
+    29: [plain(29, "jjkh", 250)],
+    33: [plain(33, "a")],
 }
 PAYMENTS: Mapping[int, Batches] = {
     0: [plain(0, "abc")],
-    5: [plain(5, "Ab")],
-    10: [plain(10, "d")],
+    3: [plain(3, "Ab")],
+    5: [plain(5, "d")],
 }
 
 
@@ -184,22 +184,22 @@ def _retained(root: Path) -> None:
     """Of the one log the first two segments go, of the other one all, so that it rolls."""
     log: Mapping[int, Batches] = {
         0: [timed(plain(0, "abc"), 1000)],
-        4: [timed(plain(4, "def"), 2000)],
-        8: [timed(plain(8, "agh"), 7000)],
-        12: [timed(plain(12, "bij"), 8000)],
+        3: [timed(plain(3, "def"), 2000)],
+        6: [timed(plain(6, "agh"), 7000)],
+        9: [timed(plain(9, "bij"), 8000)],
     }
-    write_partition(root / "retained-0", log, {0: [(5, 0, 1, 1)], 4: [(5, 2, 4, 4)]})
-    write_partition(root / "rolled-0", {base: log[base] for base in (0, 4)})
+    write_partition(root / "retained-0", log, {0: [(5, 0, 1, 1)], 3: [(5, 2, 4, 4)]})
+    write_partition(root / "rolled-0", {base: log[base] for base in (0, 3)})
     for name in ("retained-0", "rolled-0"):
-        (root / name / LEADER_EPOCH_CHECKPOINT).write_text("0\n3\n1 0\n3 4\n5 8\n")
-    (root / "rolled-0" / LEADER_EPOCH_CHECKPOINT).write_text("0\n2\n1 0\n3 4\n")
+        (root / name / LEADER_EPOCH_CHECKPOINT).write_text("0\n3\n1 0\n3 3\n5 6\n")
+    (root / "rolled-0" / LEADER_EPOCH_CHECKPOINT).write_text("0\n2\n1 0\n3 3\n")
     write_checkpoints(root)
 
 
 def _split(root: Path) -> None:
     """One segment becomes three; no batch of it has the base offset of the source."""
     far: Batches = [plain(3, "abc"), plain(FAR, "ad"), plain(FARTHER, "be")]
-    write_partition(root / "split-0", {0: far[:1], FARTHER + 9: [plain(FARTHER + 9, "a")]}, {}, far)
+    write_partition(root / "split-0", {0: far[:1], FARTHER + 2: [plain(FARTHER + 2, "a")]}, {}, far)
     write_checkpoints(root)
 
 
@@ -215,9 +215,9 @@ NEVER_CLEANED = COMPACT | {
     "retention.ms": "4000",
 }
 ORDERS_CONFIGS = {"orders": COMPACT | {"segment.bytes": "1400"}, "payments": COMPACT}
-ORDERS_GROUPS = {"orders-0": [[0, 10, 20], [30, 40], [50, 60, 70], [80]], "payments-0": [[0, 5]]}
+ORDERS_GROUPS = {"orders-0": [[0, 7, 10], [13, 18], [20, 27, 31], [32]], "payments-0": [[0, 3]]}
 # the first two are swapped in as one, the third alone, the last three as one
-WAITING_GROUPS = {"waiting-0": [[0, 10], [20, 30], [40, 50], [60, 70], [80], [90]]}
+WAITING_GROUPS = {"waiting-0": [[0, 4], [6, 10], [12, 16], [18, 22], [25], [29]]}
 _OF_RUNS = (
     Story("orders", _orders, ORDERS_CONFIGS, ORDERS_GROUPS),
     Story("joined", _joined, ORDERS_CONFIGS, {"orders-0": ORDERS_GROUPS["orders-0"]},

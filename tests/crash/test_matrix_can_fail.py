@@ -23,25 +23,26 @@ pytestmark = pytest.mark.crash
 
 AT_ONCE = 25
 WINDOW = 3  # syncs
-ZERO, TEN, TWENTY, SIXTY, FOUR, FAR_BASE = (f"{base:020}" for base in (0, 10, 20, 60, 4, FARTHER))
+ZERO, THREE, SEVEN, TEN, FAR_BASE = (f"{base:020}" for base in (0, 3, 7, 10, FARTHER))
+TWENTY_SEVEN = f"{27:020}"
 
 # the story, and the operation behind which the sync is left out
 SYNCS = (
     ("joined", f"rename orders-0/{ZERO}.log.compactor"),  # step 1
     ("joined", f"rename orders-0/{ZERO}.txnindex.cleaned"),  # step 2
-    ("joined", f"unlink orders-0/{TWENTY}.timeindex"),  # step 3
-    ("joined", f"unlink orders-0/{SIXTY}.log"),  # step 3, behind the range
+    ("joined", f"unlink orders-0/{TEN}.timeindex"),  # step 3
+    ("joined", f"unlink orders-0/{TWENTY_SEVEN}.log"),  # step 3, behind the range
     ("joined", f"rename orders-0/{ZERO}.log.swap"),  # step 4
-    ("split", f"rename split-0/{3:020}.timeindex.cleaned"),  # step 2, before the lowest
+    ("split", f"rename split-0/{THREE}.timeindex.cleaned"),  # step 2, before the lowest
     ("split", f"unlink split-0/{ZERO}.log.swap"),  # step 4, of what stands in
     ("split", f"rename split-0/{FAR_BASE}.log.swap"),  # step 4, of the highest
     ("retained", "rename log-start-offset-checkpoint.tmp"),
-    ("retained", f"rename retained-0/{FOUR}.log to"),
+    ("retained", f"rename retained-0/{THREE}.log to"),
 )
 # the story, and two operations that change places
 ORDERS = (
     # a source goes before its successor is complete
-    ("joined", f"rename orders-0/{ZERO}.log.cleaned", f"unlink orders-0/{TEN}.log"),
+    ("joined", f"rename orders-0/{ZERO}.log.cleaned", f"unlink orders-0/{SEVEN}.log"),
     # an index gets its name before its log
     ("joined", f"rename orders-0/{ZERO}.log.swap", f"rename orders-0/{ZERO}.index.swap"),
     # the lowest destination of a split is complete before the highest

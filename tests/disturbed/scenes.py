@@ -113,18 +113,18 @@ class Scene:
             yield
 
 
-# two groups: 0 and 10 become one, and of 20 b is left
+# two groups: 0 and 4 become one, and of 7 b is left
 ORDERS: Mapping[int, Batches] = {
-    0: [plain(0, "abk"), of_producer(plain(3, "c"), 1)],  # aborted at 11
-    10: [of_producer(plain(10, "d"), 2), marker(11, 1, ABORT_KEY), plain(12, "a")],
-    20: [marker(20, 2, COMMIT_KEY), expired(21, "K"), plain(22, "bxx", 180)],
-    30: [plain(30, "ax")],
+    0: [plain(0, "abk"), of_producer(plain(3, "c"), 1)],  # aborted at 5
+    4: [of_producer(plain(4, "d"), 2), marker(5, 1, ABORT_KEY), plain(6, "a")],
+    7: [marker(7, 2, COMMIT_KEY), expired(8, "K"), plain(9, "bxx", 180)],
+    12: [plain(12, "ax")],
 }
-ABORTED = {10: [(1, 3, 11, 10)]}
+ABORTED = {4: [(1, 3, 5, 4)]}
 RETAINED: Mapping[int, Batches] = {
     0: [timed(plain(0, "abc"), 1000)],
-    4: [timed(plain(4, "agh"), 7000)],
-    8: [timed(plain(8, "bij"), 8000)],
+    3: [timed(plain(3, "agh"), 7000)],
+    6: [timed(plain(6, "bij"), 8000)],
 }
 TOPICS = {"orders": COMPACT | {"segment.bytes": "700"}, "retained": NEVER_CLEANED}
 
@@ -133,7 +133,7 @@ def _cleaned(place: Place) -> None:
     """A log to clean, one of which retention takes a segment, one with something left over."""
     write_partition(place.logs / "orders-0", ORDERS, ABORTED)
     write_partition(place.logs / "retained-0", RETAINED)
-    left = write_partition(place.logs / "left-0", {0: [plain(0, "a")], 4: []})
+    left = write_partition(place.logs / "left-0", {0: [plain(0, "a")], 1: []})
     (left / (file_name(0, LOG) + DELETED)).touch()
     write_checkpoints(place.logs)
 
@@ -145,13 +145,13 @@ def _joined(place: Place) -> None:
 
 def _rolled(place: Place) -> None:
     """A log of which retention takes all, so that it gets a new active segment."""
-    write_partition(place.logs / "retained-0", {0: RETAINED[0], 4: [timed(plain(4, "a"), 2000)]})
+    write_partition(place.logs / "retained-0", {0: RETAINED[0], 3: [timed(plain(3, "a"), 2000)]})
     write_checkpoints(place.logs)
 
 
 def _split(place: Place) -> None:
     far: Batches = [plain(3, "abc"), plain(FARTHER, "be")]
-    segments: Mapping[int, Batches] = {0: far[:1], FARTHER + 9: [plain(FARTHER + 9, "a")]}
+    segments: Mapping[int, Batches] = {0: far[:1], FARTHER + 2: [plain(FARTHER + 2, "a")]}
     write_partition(place.logs / "split-0", segments, {}, far)
     write_checkpoints(place.logs)
 
@@ -161,13 +161,13 @@ def _unclean(place: Place) -> None:
     path = write_partition(place.logs / "orders-0", ORDERS, ABORTED)
     write_checkpoints(place.logs)
     (place.logs / clean_shutdown.CLEAN_SHUTDOWN).unlink()
-    (place.logs / "recovery-point-offset-checkpoint").write_text("0\n1\norders 0 10\n")
-    with (path / file_name(30, LOG)).open("ab") as log:
+    (place.logs / "recovery-point-offset-checkpoint").write_text("0\n1\norders 0 4\n")
+    with (path / file_name(12, LOG)).open("ab") as log:
         log.write(b"torn")
-    (path / file_name(30, INDEX)).write_bytes(bytes(64))
-    (path / file_name(20, INDEX)).unlink()
-    (path / file_name(10, TIME_INDEX)).write_bytes(b"")
-    (path / file_name(20, SNAPSHOT)).unlink()
+    (path / file_name(12, INDEX)).write_bytes(bytes(64))
+    (path / file_name(7, INDEX)).unlink()
+    (path / file_name(4, TIME_INDEX)).write_bytes(b"")
+    (path / file_name(7, SNAPSHOT)).unlink()
 
 
 def _after(scene: Scene, place: Place) -> None:

@@ -96,13 +96,14 @@ def test_transactions_are_split_and_cleaned_in_one_run(
 def test_retention_takes_the_first_segment_of_a_split(local: LocalRound, tmp_path: Path) -> None:
     """C-18: before the split the segment was as young as its far records."""
     partition = overflowing(
-        tmp_path / "logs", [keyed(0, "ab"), keyed(2, "a"), _at(5000, keyed(FAR, "c"))]
+        tmp_path / "logs",
+        [keyed(0, "ab"), keyed(2, "a"), _at(5000, keyed(FAR, "cdefghijklmnopqrstuv"))],
     )
     (partition / LEADER_EPOCH_CHECKPOINT).write_text("0\n1\n0 0\n")
     report = run(
         local, partition, {"cleanup.policy": "compact,delete", "retention.ms": str(NOW_MS - 5000)}
     )
-    assert offsets_of(partition) == {FAR: [FAR]}
+    assert offsets_of(partition) == {FAR: [*range(FAR, ACTIVE)]}
     assert report.retention.deleted.segments == 1
     starts = checkpoint.read(str(partition.parent / checkpoint.LOG_START))
     assert starts == {("orders", 0): FAR}

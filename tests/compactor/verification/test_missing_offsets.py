@@ -5,11 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from compactor.config import load_config
+from compactor.planning.round_plan import plan_round
+from compactor.reason_codes import ReasonCode
+from compactor.recovery.log_dir_recovery import recover_log_dir
+from compactor.round_report import LogStatus
 from compactor.verification.verify import verify
 from compactor.verification.verify_batches import Finding
 from storage.codecs.compression import Codec
-from storage.file_names import LOG, file_name
-from storage.formats import checkpoint
+from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
+from storage.formats import checkpoint, producer_snapshot, txn_index
 from tests.golden import corpora
 from tests.support.local_round import NoProgress
 from tests.support.made_log import batch, keyed, make_partition, packed, record
@@ -81,6 +86,36 @@ def test_what_counts_as_clean_is_not_judged(tmp_path: Path, entry: int, is_misse
         checkpoint.write(path, {})
 
 
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["gone", "deleted"])
+def test_a_run_sets_aside_what_verify_proves(tmp_path: Path, is_deleted: bool) -> None:
+    log_dir = tmp_path / "logs"
+    segments = {0: [keyed(0, "aba")], 3: [keyed(3, "abc")], 6: [keyed(6, "ab")], 8: [keyed(8, "z")]}
+    orders = make_partition(log_dir, segments)
+    for path in list(orders.glob(f"{file_name(3, '')}*")):
+        path.rename(f"{path}.deleted" if is_deleted else tmp_path / path.name)
+    before = {path.name: path.read_bytes() for path in orders.iterdir()}
+    [finding] = missed(log_dir)
+    settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
+    config = load_config(settings=settings)
+    plan = plan_round([str(log_dir)], config, as_of_ms=10_000)
+    [report] = plan.not_cleaned
+    assert (report.status, report.reason_code) == (LogStatus.SET_ASIDE, ReasonCode.DAMAGED)
+    assert report.reason == str(finding)
+    [*recovered] = recover_log_dir(str(log_dir)).logs
+    assert [log.reason_code for log in recovered] == [ReasonCode.DAMAGED] * is_deleted
+    assert {path.name: path.read_bytes() for path in orders.iterdir()} == before
+
+
+def test_what_a_cleaning_has_replaced_is_removed(tmp_path: Path) -> None:
+    """It fills a gap, too, but the log before it holds no key twice."""
+    log_dir = tmp_path / "logs"
+    segments = {0: [keyed(0, "abc")], 6: [keyed(6, "ab")], 8: [keyed(8, "z")]}
+    orders = make_partition(log_dir, segments)
+    (orders / f"{file_name(3, LOG)}.deleted").write_bytes(b"replaced")
+    recover_log_dir(str(log_dir))
+    assert not list(orders.glob("*.deleted"))
+
+
 def test_records_of_transactions_prove_nothing(tmp_path: Path) -> None:
     """An aborted one stays out of the map: what was before it stays."""
     of_one = {"attributes": 0x10, "producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
@@ -103,6 +138,62 @@ def test_a_gap_that_is_small_against_the_segment_before_is_a_replicas(tmp_path: 
     assert missed(tmp_path / "logs") == []
     make_partition(tmp_path / "logs", {0: [keyed(0, "ababab")], 10: [keyed(10, "z")]}, "orders-1")
     assert len(missed(tmp_path / "logs")) == 1
+
+
+@pytest.mark.parametrize(
+    ("last_offset", "is_missed"),
+    [
+        (3, False),  # the replica had no more when it went on at 8
+        (7, True),  # it had what is missing
+        (1, True),  # what was written behind 1 came of a producer that is not idempotent
+        (None, True),
+    ],
+)
+def test_what_the_leader_had_cleaned_before_a_replica_came_to_it_is_not_missing(
+    tmp_path: Path, last_offset: int | None, is_missed: bool
+) -> None:
+    """A replica begins a segment at the first batch that it fetches for it."""
+    orders = make_partition(tmp_path / "logs", {0: [keyed(0, "abab")], 8: [keyed(8, "ab")]})
+    entry = producer_snapshot.ProducerEntry(7, 0, 3, last_offset, 3, 1000, None, None)
+    of_state = [] if last_offset is None else [entry]
+    producer_snapshot.write(str(orders / file_name(8, SNAPSHOT)), of_state)
+    assert bool(missed(tmp_path / "logs")) is is_missed
+
+
+def test_where_a_segment_of_a_replica_was_split_nothing_is_missing(tmp_path: Path) -> None:
+    """With both a's copied before the leader's cleaning. Source: Kafka, LogLoader's split."""
+    far = 2**31 + 5
+    segments = {0: [keyed(0, "aba")], far: [keyed(far, "b")], far + 1: [keyed(far + 1, "z")]}
+    make_partition(tmp_path / "logs", segments)
+    assert missed(tmp_path / "logs") == []
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "is_missed"), [(3, 8, False), (1, 9, False), (8, 9, True), (3, 7, True)]
+)
+def test_an_aborted_transaction_may_have_been_there(
+    tmp_path: Path, first: int, last: int, is_missed: bool
+) -> None:
+    """Its records go up to the end of a segment, also above a full map: both a's are there."""
+    segments = {0: [keyed(0, "aba")], 8: [keyed(8, "yz")], 10: [keyed(10, "z")]}
+    orders = make_partition(tmp_path / "logs", segments)
+    entry = txn_index.encode(txn_index.AbortedTxn(7, first, last, first))
+    (orders / file_name(8, TXN_INDEX)).write_bytes(entry)
+    assert bool(missed(tmp_path / "logs")) is is_missed
+
+
+@pytest.mark.parametrize(
+    "segments",
+    [
+        pytest.param({0: [keyed(0, "aba")], 3: [], 9: [keyed(9, "z")]}, id="all of one was taken"),
+        pytest.param({5: [keyed(5, "aba")], 8: [keyed(8, "z")]}, id="retention took the first"),
+    ],
+)
+def test_what_brokers_leave_besides_is_no_finding(
+    tmp_path: Path, segments: dict[int, list[ReferenceBatch]]
+) -> None:
+    make_partition(tmp_path / "logs", segments)
+    assert missed(tmp_path / "logs") == []
 
 
 def test_logs_of_kafkas_and_what_its_cleaner_made_of_them_miss_nothing(tmp_path: Path) -> None:
