@@ -14,7 +14,7 @@ PAGES := tests/test_how_to.py tests/test_links.py tests/test_rule_numbers.py tes
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer test-browser test-sampling test-airflow test-alerts test-scheduled test-week test-cluster broker-test bench scaling dist lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer test-browser test-sampling test-airflow test-alerts test-scheduled test-week test-cluster broker-test test-starts bench scaling dist lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -106,6 +106,9 @@ test-week: $(STAMP) ## a week of nightly runs between a broker's appends, then o
 
 broker-test: $(STAMP) ## compact under a real broker and look through its clients (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m pytest -q -m broker tests/broker
+
+test-starts: $(STAMP) ## 300 damaged log directories or STARTS=N under a real broker's start, held against what we say of it (needs a JDK; fetches Kafka)
+	$(PYTHON_OF_VENV) -m tests.broker.start_conditions $(if $(STARTS),--count $(STARTS))
 
 test-cluster: dist ## run the archive of `make dist` on a standalone cluster and on a local-cluster; SCENARIO=unpacked or =standalone for some of it
 	$(PYTHON_OF_VENV) -m pytest -q -m archive tests/cluster $(if $(SCENARIO),-k $(SCENARIO))

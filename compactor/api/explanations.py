@@ -8,6 +8,7 @@ from compactor.api import places
 from compactor.api.premises import OfBroker, Premises, plan_of, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.api.starts import problems_by_broker
+from compactor.broker_start.reading import Depth
 from compactor.exit_codes import UsageError
 from compactor.inspect import explain as explaining
 from compactor.inspect.explain import Explanation
@@ -31,7 +32,7 @@ def explain(
     remembered = RememberedLogs(paths, files=premises.files)
     plan = plan_of(premises, remembered.problems, with_files=False)
     own = premises.of_brokers[0].broker.log_dirs
-    problems = problems_by_broker(own, premises.files)
+    problems = problems_by_broker(own, premises.files, Depth.NAMES)
     found = explaining.explain(plan, topic_partition, premises.config, problems)
     return found._replace(warnings=(*premises.warnings, *remembered.warnings))
 

@@ -11,6 +11,7 @@ from compactor.api.premises import plan_of, premises_of_round
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.api.starts import problems_by_broker
 from compactor.api.turns import turns_of
+from compactor.broker_start.reading import Depth
 from compactor.broker_start.values import StartProblem
 from compactor.host.printable import counted
 from compactor.host.run_history import machine_pace
@@ -113,7 +114,7 @@ def _planned(
         warnings=warnings,
         expected=expected,
         estimates=estimates,
-        start_problems=problems_by_broker(paths, premises.files),
+        start_problems=problems_by_broker(paths, premises.files, Depth.NAMES),
     )
 
 

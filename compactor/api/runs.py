@@ -31,6 +31,7 @@ from compactor.api.recoveries import recover_log_dirs
 from compactor.api.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
 from compactor.api.starts import problems_by_broker
 from compactor.api.turns import Turns, in_turns, leaves_out, turns_of
+from compactor.broker_start.reading import Depth
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.overflow import Splitting, split_overflowing
@@ -221,7 +222,7 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
     return replace(
         report,
         warnings=(*premises.warnings, *remembered.warnings),
-        start_problems=problems_by_broker(own.log_dirs, premises.files),
+        start_problems=problems_by_broker(own.log_dirs, premises.files, Depth.ENDS),
     )
 
 

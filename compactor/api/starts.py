@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from compactor import account
-from compactor.broker_start.reading import problems_at_start
+from compactor.broker_start.reading import Depth, Look, problems_at_start
 from compactor.broker_start.values import StartProblem
 from compactor.brokers import by_broker
 from compactor.errors import ConfigError
@@ -15,13 +15,17 @@ from storage.files.local import LOCAL
 def start_problems(log_dirs: Sequence[str]) -> tuple[StartProblem, ...]:
     """Say what a start would not do well with, for each broker by itself; none: all is well.
 
-    Looks at names and small files alone, and not at records. What cannot be read is a warning.
+    Looks at names, small files and, after a clean shutdown, at the end of each log. What cannot be
+    read is a warning.
     """
-    return problems_by_broker(log_dirs, LOCAL)
+    return problems_by_broker(log_dirs, LOCAL, Depth.ENDS)
 
 
-def problems_by_broker(log_dirs: Sequence[str], files: Files) -> tuple[StartProblem, ...]:
+def problems_by_broker(
+    log_dirs: Sequence[str], files: Files, depth: Depth
+) -> tuple[StartProblem, ...]:
     """Do the same by the files that are given."""
+    look = Look(files, depth, account.current().started_at_ms)
     try:
         brokers = [broker.log_dirs for broker in by_broker(log_dirs, files)]
     except (ConfigError, CorruptFileError):  # a directory does not say whose it is
@@ -29,7 +33,8 @@ def problems_by_broker(log_dirs: Sequence[str], files: Files) -> tuple[StartProb
     found: list[StartProblem] = []
     for own in brokers:
         try:
-            found += problems_at_start(own, files)
+            others = [path for path in log_dirs if path not in own]
+            found += problems_at_start(own, look, others)
         except OSError as error:
             unread = f"{error.filename}: {error.strerror}"
             account.current().notices.append(

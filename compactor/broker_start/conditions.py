@@ -25,7 +25,7 @@ from compactor.broker_start.values import (
 from compactor.host.printable import printable, shell_word
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
-from storage.file_names import offset_of
+from storage.file_names import LOG, SWAP, file_name, offset_of
 from storage.formats import checkpoint, leader_epoch_checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.log.log_dir import is_unloadable
@@ -48,12 +48,15 @@ def start_problems(
     cluster: None where no metadata log can be read.
     """
     found = list(problems_of_identities(directories, cluster))
-    for directory in directories:
+    lost = StartOutcome.DIRECTORY_OFFLINE
+    offline = {os.path.dirname(problem.path) for problem in found if problem.outcome is lost}
+    loaded = [directory for directory in directories if directory.path not in offline]
+    for directory in loaded:
         found += _of_names(directory)
         found += _of_checkpoints(directory)
         for log in directory.logs:
             found += _of_log_files(directory.path, log)
-    found += problems_of_topics(directories, cluster)
+    found += problems_of_topics(loaded, cluster)
     worst = list(StartOutcome)
     return sorted(found, key=lambda problem: (worst.index(problem.outcome), problem.path))
 
@@ -61,11 +64,8 @@ def start_problems(
 def _of_names(directory: DirectoryFiles) -> Iterator[StartProblem]:
     for name in directory.dir_names:
         if name not in _SKIPPED_DIRS and partition_in(name) is None:
-            yield _foreign(
-                os.path.join(directory.path, name),
-                "it is a directory, and not named like a partition",
-                f"Move it out of {printable(directory.path)}.",
-            )
+            problem = "it is a directory, and not named like a partition"
+            yield _foreign(os.path.join(directory.path, name), problem)
 
 
 def _of_checkpoints(directory: DirectoryFiles) -> Iterator[StartProblem]:
@@ -113,20 +113,24 @@ def _of_log_files(log_dir: str, log: LogFiles) -> Iterator[StartProblem]:
             repair="Remove this file alone: a broker makes a new one, and no record is lost.",
             command=f"rm -- {shell_word(path)}",
         )
-    for name in log.names:
-        if is_unloadable(name) and offset_of(name) is None:
-            yield _foreign(
-                os.path.join(place, name),
-                "a broker looks for an offset in this name, and there is none",
-                "Move it out of the directory of the log.",
-            )
+    for name in filter(is_unloadable, log.names):
+        offset = offset_of(name)
+        if offset is None:
+            problem = "a broker looks for an offset in this name, and there is none"
+            yield _foreign(os.path.join(place, name), problem)
+        elif name.endswith((LOG, LOG + SWAP)) and file_name(offset, LOG) not in log.names:
+            problem = f"a broker takes it for a segment at offset {offset}, and begins an empty one"
+            loss = StartOutcome.LOADED_WITH_LOSS
+            yield _foreign(os.path.join(place, name), problem, loss)
 
 
-def _foreign(path: str, problem: str, repair: str) -> StartProblem:
+def _foreign(
+    path: str, problem: str, outcome: StartOutcome = StartOutcome.BROKER_ENDS
+) -> StartProblem:
     return StartProblem(
-        outcome=StartOutcome.BROKER_ENDS,
+        outcome=outcome,
         path=path,
         problem=problem,
-        repair=repair,
+        repair=f"Move it out of {printable(os.path.dirname(path))}.",
         reason_code=ReasonCode.FOREIGN_FILE,
     )

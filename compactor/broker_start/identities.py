@@ -4,7 +4,7 @@ Source: Kafka, MetaPropertiesEnsemble, KafkaRaftServer.initializeLogDirs; spec F
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compactor.broker_start.values import (
     ClusterFacts,
@@ -42,14 +42,31 @@ def problems_of_identities(
                 problem=problem,
                 repair=repair,
             )
-    ids = [each.directory_id for each in known if each.directory_id]
-    for path, each in read.items():
-        if isinstance(each, MetaProperties) and ids.count(each.directory_id or "") > 1:
+    yield from _contradictions(read)
+
+
+def _contradictions(read: Mapping[str, MetaProperties | str | None]) -> Iterator[StartProblem]:
+    """Directories of one broker that name another one, or that have one id."""
+    known = {path: each for path, each in read.items() if isinstance(each, MetaProperties)}
+    models = [each for each in known.values() if each.cluster_id and each.node_id is not None]
+    ids = [each.directory_id for each in known.values() if each.directory_id]
+    for path, each in known.items():
+        problem = None
+        if ids.count(each.directory_id or "") > 1:
+            problem = f"directory.id {each.directory_id} is that of another log directory, too"
+            repair = "One of them is a copy: leave it out of log.dirs."
+        elif models and each.cluster_id and each.node_id is not None:
+            own, model = (each.cluster_id, each.node_id), (models[0].cluster_id, models[0].node_id)
+            if own != model:
+                problem = f"it names node {own[1]} of cluster {own[0]}, and the metadata log has "
+                problem += f"this directory for node {model[1]} of cluster {model[0]}"
+                repair = f"Write node.id={model[1]} and cluster.id={model[0]} into it."
+        if problem is not None:
             yield StartProblem(
                 outcome=StartOutcome.BROKER_ENDS,
                 path=os.path.join(path, META_PROPERTIES),
-                problem=f"directory.id {each.directory_id} is that of another log directory, too",
-                repair="One of them is a copy: leave it out of log.dirs.",
+                problem=problem,
+                repair=repair,
             )
 
 

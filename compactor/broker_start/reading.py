@@ -1,7 +1,9 @@
 """Reads what a judgement of a start needs, and nothing else: names, and small files."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import NamedTuple
 
 from compactor.broker_start.conditions import start_problems
 from compactor.broker_start.values import (
@@ -9,13 +11,13 @@ from compactor.broker_start.values import (
     DirectoryFiles,
     LogFiles,
     StartProblem,
+    decoded_id,
     identity_of,
     partition_in,
 )
 from storage.errors import CorruptFileError
 from storage.files.files import Files
-from storage.files.local import LOCAL
-from storage.formats import checkpoint
+from storage.formats import checkpoint, clean_shutdown
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA
@@ -29,13 +31,59 @@ _CHECKPOINTS = (
 )
 
 
-def problems_at_start(log_dirs: Sequence[str], files: Files = LOCAL) -> list[StartProblem]:
+class Depth(Enum):
+    """How much of the logs is looked at."""
+
+    NAMES = "names and small files"
+    ENDS = "the end of each log, too, after a clean shutdown"
+    LOADING = "all that a broker does after a clean shutdown"
+
+
+class Look(NamedTuple):
+    """How a start is looked into."""
+
+    files: Files
+    depth: Depth
+    now_ms: int
+
+
+def problems_at_start(
+    log_dirs: Sequence[str], look: Look, others: Sequence[str] = ()
+) -> list[StartProblem]:
     """Say what a broker comes to that starts on these directories, all of which are one broker's.
 
-    OSError where something cannot be read.
+    others: directories that name another broker. One of them that the metadata log has for this
+    broker is one of its directories all the same. OSError where something cannot be read.
     """
+    files = look.files
     directories = [_directory(path, files) for path in log_dirs]
-    return start_problems(directories, _cluster(directories, files))
+    cluster = _cluster(directories, files)
+    registered = cluster.log_dir_ids if cluster is not None else ()
+    for path in others if registered else ():
+        other = _directory(path, files)
+        known = identity_of(other)
+        id_ = known.directory_id if isinstance(known, MetaProperties) else None
+        if id_ is not None and decoded_id(id_) in registered:
+            directories.append(other)
+    found = start_problems(directories, cluster)
+    for directory in directories:
+        below = os.path.join(directory.path, "")
+        if not any(problem.path.startswith(below) for problem in found):
+            found += _of_logs(directory, look)
+    return found
+
+
+def _of_logs(directory: DirectoryFiles, look: Look) -> Iterator[StartProblem]:
+    """After an unclean shutdown a start is looked into by a recovery, which judges each log."""
+    if look.depth is Depth.NAMES:
+        return
+    from compactor.broker_start import loading  # with the storage engine
+
+    is_clean = clean_shutdown.exists(directory.path, look.files)
+    if look.depth is Depth.LOADING and is_clean:
+        yield from loading.problems_of_loading(directory, look.now_ms, look.files)
+    else:
+        yield from loading.problems_of_ends(directory, is_clean, look.files)
 
 
 def _directory(path: str, files: Files) -> DirectoryFiles:

@@ -4,8 +4,6 @@ Source: Kafka, PartitionMetadataReadBuffer, LogManager.isStrayKraftReplica, LogM
 F-16.4.
 """
 
-import base64
-import binascii
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +16,7 @@ from compactor.broker_start.values import (
     LogFiles,
     StartOutcome,
     StartProblem,
+    decoded_id,
     partition_in,
 )
 from compactor.host.printable import printable, shell_word
@@ -30,7 +29,6 @@ from storage.log.cluster_metadata import TopicImage
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _SEPARATOR = re.compile(r":\s+", re.ASCII)
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_LONGEST_ID, _ID_BYTES = 24, 16
 _MAX_INT = 2**31 - 1
 
 
@@ -237,7 +235,7 @@ def topic_id_in(data: bytes) -> UUID | tuple[StartOutcome, str]:
     value = _value(lines[1])
     if value is None:
         return offline, f"{lines[1][:40]!r} names no topic id"
-    id_ = _decoded_id(value)
+    id_ = decoded_id(value)
     if id_ is None:
         return ends, f"{value[:40]!r} is no topic id"
     return id_ if id_.int else (offline, "its topic id is all zeros")
@@ -249,14 +247,3 @@ def _value(line: str) -> str | None:
     while parts and not parts[-1]:
         parts.pop()
     return parts[1] if len(parts) == 2 else None
-
-
-def _decoded_id(text: str) -> UUID | None:
-    if len(text) > _LONGEST_ID or not text.isascii():
-        return None
-    padded = text if text.endswith("=") else text + "=" * (-len(text) % 4)
-    try:
-        data = base64.b64decode(padded, altchars=b"-_", validate=True)
-    except (ValueError, binascii.Error):
-        return None
-    return UUID(bytes=data) if len(data) == _ID_BYTES else None

@@ -1,5 +1,7 @@
 """What is read for a judgement of a start, and what comes of it. Pure."""
 
+import base64
+import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -14,6 +16,7 @@ from storage.formats.checkpoint import TopicPartition
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.log.cluster_metadata import METADATA_DIR, TopicImage
 
+_LONGEST_ID, _ID_BYTES = 24, 16
 _MAX_INT = 2**31 - 1
 _PARTITION = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
@@ -111,9 +114,24 @@ def identity_of(directory: DirectoryFiles) -> MetaProperties | str | None:
     if directory.identity is None:
         return None
     try:
-        return meta_properties.decode(directory.identity, META_PROPERTIES)
+        found = meta_properties.decode(directory.identity, META_PROPERTIES)
     except CorruptFileError as error:
         return error.problem
+    if found.directory_id is not None and decoded_id(found.directory_id) is None:
+        return f"directory.id {found.directory_id[:40]!r} is none"
+    return found
+
+
+def decoded_id(text: str) -> UUID | None:
+    """Give the id that Kafka reads in a text; None where it finds none."""
+    if len(text) > _LONGEST_ID or not text.isascii():
+        return None
+    padded = text if text.endswith("=") else text + "=" * (-len(text) % 4)
+    try:
+        data = base64.b64decode(padded, altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        return None
+    return UUID(bytes=data) if len(data) == _ID_BYTES else None
 
 
 def partition_in(name: str) -> TopicPartition | None:

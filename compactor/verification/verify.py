@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from compactor.broker_start.reading import problems_at_start
+from compactor.broker_start.reading import Depth, Look, problems_at_start
 from compactor.broker_start.values import StartProblem
 from compactor.directory_state import NO_BROKER
 from compactor.exit_codes import UsageError
+from compactor.host.clock import now_ms
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
 from compactor.missing_logs import ends_of_empty_logs, why_missing
@@ -31,6 +32,7 @@ from compactor.verification.verify_segment import check_segment
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, LOG, SNAPSHOT, SWAP, file_name, is_special_dir, offset_of
 from storage.files import filesystem
+from storage.files.local import LOCAL
 from storage.formats import (
     checkpoint,
     leader_epoch_checkpoint,
@@ -128,7 +130,7 @@ def _check_start(found: Verification, log_dir: str, only: str | None) -> None:
     """Add what a broker's start would not do well with, and say what mends it."""
     below = os.path.join(log_dir, only or "", "")
     try:
-        problems = problems_at_start([log_dir])
+        problems = problems_at_start([log_dir], Look(LOCAL, Depth.LOADING, now_ms()))
     except OSError as error:
         found.findings.append(finding_of(error, log_dir))
         problems = []

@@ -62,6 +62,10 @@ def next_steps(report: CleaningReport) -> list[str]:
         lines += unfit
     elif unfit:
         lines += unfit
+    elif done and any(_is_damaged(log) for log in report.logs):
+        lines.append(
+            "Next: settle these before a broker starts here: it may cut such a log off, or end."
+        )
     elif done and not report.copies:  # what becomes of copies is said with them
         log_dirs = dict.fromkeys(log.log_dir for log in done)
         lines.append("Next: start the broker. This checks every file first, if you like:")
@@ -180,7 +184,7 @@ def _of_logs(logs: Sequence[LogReport]) -> list[str]:
             f"{counted(len(failed), 'log')} failed for a reason that is not in its data: see "
             f"above; once that is set right, another run takes {them}."
         )
-    damaged = [log for log in logs if log.status is LogStatus.SET_ASIDE and log.is_data_problem]
+    damaged = [log for log in logs if _is_damaged(log)]
     if damaged:
         first = damaged[0]
         name = shell_word(f"{first.topic}-{first.partition}")
@@ -189,3 +193,7 @@ def _of_logs(logs: Sequence[LogReport]) -> list[str]:
             f"  compactor verify {shell_word(first.log_dir)} {name}",
         ]
     return lines
+
+
+def _is_damaged(log: LogReport) -> bool:
+    return log.status is LogStatus.SET_ASIDE and log.is_data_problem

@@ -107,6 +107,10 @@ class Broker:
         if not (self.data / CLEAN_SHUTDOWN).exists():
             raise BrokerError(f"no {CLEAN_SHUTDOWN} after a stop:\n{self._end_of_log()}")
 
+    def has_ended(self) -> bool:
+        """Whether its process came to its end by itself."""
+        return self._process is not None and self._process.poll() is not None
+
     def kill(self) -> None:
         """End it at once, if it runs."""
         if self._process is not None:

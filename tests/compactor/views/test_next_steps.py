@@ -53,6 +53,13 @@ def test_logs_that_failed_and_damaged_ones_come_first() -> None:
     ]
 
 
+def test_no_start_is_recommended_beside_a_damaged_log() -> None:
+    damaged = replace(CLEANED, status=LogStatus.SET_ASIDE, is_data_problem=True, partition=1)
+    assert next_steps(report(CLEANED, damaged))[-1] == (
+        "Next: settle these before a broker starts here: it may cut such a log off, or end."
+    )
+
+
 def test_after_a_plan_comes_the_dry_run_unless_a_run_would_be_refused() -> None:
     assert " ".join(after_plan(3, is_refused=False)) == (
         "Next: compactor run with these options and --dry-run, which says what would go, record "

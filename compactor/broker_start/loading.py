@@ -1,0 +1,127 @@
+"""Logs of a directory that was left in good order, loaded as a broker loads them: rehearsed.
+
+After a clean shutdown a broker reads of each log no more than names and the end of the last
+segment, and so does this. Nothing is changed. Source: Kafka, LogLoader.load; spec F-16.1, L-25.
+"""
+
+import os
+from collections.abc import Iterator
+
+from compactor.broker_start.values import DirectoryFiles, StartOutcome, StartProblem
+from compactor.host.printable import shell_word
+from storage.errors import CorruptFileError
+from storage.files.files import Files
+from storage.formats import checkpoint
+from storage.formats.checkpoint import TopicPartition
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.log.engine.errors import KafkaStorageError, LogError
+from storage.log.engine.loading import LoadingState
+from storage.log.engine.log_config import LogConfig
+from storage.log.engine.log_options import LogOptions
+from storage.log.engine.opening import rehearsed
+from storage.log.engine.scheduler import ManualScheduler
+from storage.log.log_dir import list_partition, log_end_offset, partition_of
+
+_OPEN_FILES = 32
+
+
+def problems_of_ends(
+    directory: DirectoryFiles, is_clean: bool, files: Files
+) -> Iterator[StartProblem]:
+    """Look at the end of each log: after an unclean shutdown only whether it is behind its start.
+
+    What is torn then, a broker cuts off.
+    """
+    starts = _starts(directory)
+    for path, key in _logs(directory):
+        found = _of_end(path, key, starts.get(key, 0), files)
+        if found is not None and (is_clean or found.path == path):
+            yield found
+
+
+def problems_of_loading(
+    directory: DirectoryFiles, now_ms: int, files: Files
+) -> Iterator[StartProblem]:
+    """Load each log, too, which takes some milliseconds for each."""
+    starts = _starts(directory)
+    for path, key in _logs(directory):
+        problem = _rehearsed(path, starts.get(key, 0), now_ms, files)
+        problem = problem or _of_end(path, key, starts.get(key, 0), files)
+        if problem is not None:
+            yield problem
+
+
+def _logs(directory: DirectoryFiles) -> Iterator[tuple[str, TopicPartition]]:
+    for log in directory.logs:
+        key = partition_of(log.dir_name)
+        if key is not None:
+            yield os.path.join(directory.path, log.dir_name), key
+
+
+def _starts(directory: DirectoryFiles) -> dict[TopicPartition, int]:
+    data = directory.checkpoints.get(checkpoint.LOG_START)
+    try:
+        return checkpoint.decode(data or b"", checkpoint.LOG_START)
+    except CorruptFileError:  # which has a problem of its own
+        return {}
+
+
+def _of_end(path: str, key: TopicPartition, log_start: int, files: Files) -> StartProblem | None:
+    try:
+        log = list_partition(path, *key, files, with_files=False)
+        end = log_end_offset(log) if log.segments else log_start
+    except FileNotFoundError:  # gone meanwhile
+        return None
+    except CorruptFileError as error:
+        mark = shell_word(os.path.join(os.path.dirname(path), CLEAN_SHUTDOWN))
+        return StartProblem(
+            outcome=StartOutcome.LOADED_WITH_LOSS,
+            path=error.path,
+            problem=f"{error.problem}; after a clean shutdown a broker does not look there, and "
+            "appends behind it",
+            repair=f"Without {CLEAN_SHUTDOWN} a broker cuts such an end off; compactor recover "
+            "looks first whether anything sound is behind it.",
+            command=f"rm -- {mark} && compactor recover {shell_word(os.path.dirname(path))}",
+        )
+    if end >= log_start:
+        return None
+    return StartProblem(
+        outcome=StartOutcome.LOADED_WITH_LOSS,
+        path=path,
+        problem=f"it ends at offset {end}, before the log start {log_start} that "
+        f"{checkpoint.LOG_START} has: a broker deletes every segment",
+        repair=f"Bring the missing segments back, or empty {checkpoint.LOG_START}.",
+    )
+
+
+def _rehearsed(path: str, log_start: int, now_ms: int, files: Files) -> StartProblem | None:
+    """What Kafka's loader fails on."""
+
+    def clock() -> int:
+        return now_ms
+
+    options = LogOptions(
+        clock=clock,
+        scheduler=ManualScheduler(clock),
+        config=LogConfig(file_delete_delay_ms=0),
+        files=files,
+        state=LoadingState(is_clean=True, log_start=log_start),
+        max_open_files=_OPEN_FILES,
+    )
+    try:
+        rehearsed(path, options)
+    except LogError as error:
+        is_offline = isinstance(error, KafkaStorageError) and isinstance(error.__cause__, OSError)
+        outcome = StartOutcome.DIRECTORY_OFFLINE if is_offline else StartOutcome.BROKER_ENDS
+        problem = f"{error.kafka_name}: {error}"
+    except OSError as error:
+        outcome = StartOutcome.DIRECTORY_OFFLINE
+        problem = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    else:
+        return None
+    return StartProblem(
+        outcome=outcome,
+        path=path,
+        problem=problem,
+        repair="Bring the file that is named back from a backup, or the log from another replica.",
+    )

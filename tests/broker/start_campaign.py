@@ -1,0 +1,305 @@
+"""Damaged log directories under a real broker's start, held against what is said of them here.
+
+1. A broker with many log directories, a log in each, is written to and stopped: the original.
+2. Each case damages one directory of a copy. What we say of it is asked for.
+3. Cases of which we say that the broker ends are started one by one; the others many at a time,
+   each in a log directory of its own, and one by one where the broker ends all the same.
+4. What the broker did with each directory is seen from outside: whether the broker runs, what its
+   log says of the directory, names that end in -stray, and what readers find from every offset.
+"""
+
+import random
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import NewTopic
+
+from compactor import api
+from compactor.api import StartOutcome
+from compactor.views.next_steps import next_steps
+from tests.broker import clients, start_damages
+from tests.broker.broker import Broker, BrokerError
+from tests.broker.start_damages import Place
+from tests.broker.workload import SEGMENT_BYTES
+from tests.support.local_command import run_command
+
+DIRECTORIES = 13  # beside the first one, which has the metadata log and is never damaged
+FIRST = "data"
+SETTINGS = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "log.cleaner.enable": "true",
+    "log.cleaner.backoff.ms": "300",
+}
+SETTLED_SECONDS = 2  # the cleaner reads its checkpoints, and failed directories are let go of
+PATIENCE_SECONDS = 8
+FINE = "fine"
+_WELL = (FINE, StartOutcome.LOG_SET_ASIDE)  # a start may be recommended
+_ALONE = (StartOutcome.BROKER_ENDS, StartOutcome.LOGS_NOT_SERVED, StartOutcome.CLEANER_ENDS)
+_OFFLINE = re.compile(
+    r"Stopping serving logs in dir (\S+)|Error while reading meta.properties file (\S+)/meta"
+)
+_CLEANER_ENDED = re.compile(r"kafka-log-cleaner-thread-\d+\]: Error due to")
+
+Records = tuple[tuple[int, bytes | None, bytes | None], ...]
+
+
+class Case(NamedTuple):
+    """Damages to one log directory."""
+
+    number: int
+    seed: int
+    damages: tuple[str, ...]
+
+
+class Verdict(NamedTuple):
+    """A case, what we say of it, and what a broker made of it."""
+
+    case: Case
+    said: str
+    seen: str
+    advised: str | None  # a command that recommends the start all the same
+
+    def __str__(self) -> str:
+        advised = f"; RECOMMENDED BY {self.advised}" if self.advised else ""
+        what = ", ".join(self.case.damages)
+        return f"case {self.case.number}: {what}: we say {self.said}, seen {self.seen}{advised}"
+
+    @property
+    def is_right(self) -> bool:
+        return self.said == self.seen and self.advised is None
+
+
+@dataclass(slots=True)
+class Original:
+    """The home of a stopped broker, and what readers found there."""
+
+    home: Path
+    records: dict[str, Records] = field(default_factory=dict)  # by topic
+
+    @property
+    def names(self) -> list[str]:
+        return [f"d{number:02}" for number in range(DIRECTORIES)]
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return SETTINGS | {"log.dirs": ",".join([FIRST, *self.names])}
+
+    def topic_in(self, name: str) -> str:
+        (found,) = (p.name for p in (self.home / name).iterdir() if re.match(r"t\d\d-0$", p.name))
+        return found.removesuffix("-0")
+
+
+def original(home: Path) -> Original:
+    """Write to a new broker, and stop it."""
+    home.mkdir(parents=True)
+    made, broker = Original(home), Broker(home)
+    try:
+        broker.start(made.settings)
+        admin = clients.admin(broker.bootstrap)
+        config = {"cleanup.policy": "compact", SEGMENT_BYTES: "8192"}
+        topics = [f"t{number:02}" for number in range(DIRECTORIES + 1)]
+        for topic in topics:  # one after the other: each goes where the fewest logs are
+            clients.wait(admin.create_topics([NewTopic(topic, 1, 1, config=config)]))
+        _write(broker, topics, 120)
+        broker.stop()
+        broker.start(made.settings)  # a second leader epoch
+        _write(broker, topics, 30)
+        made.records = {topic: read(broker.bootstrap, topic) for topic in topics}
+        broker.stop()
+    finally:
+        broker.kill()
+    return made
+
+
+def _write(broker: Broker, topics: Iterable[str], count: int) -> None:
+    for topic in topics:
+        producer = clients.producer(broker.bootstrap, enable_idempotence="true")
+        for number in range(count):
+            producer.produce(topic, key=b"k%d" % (number % 17), value=b"v%d" % number * 40)
+            if number % 10 == 9:
+                producer.flush()
+        producer.flush()
+
+
+def read(bootstrap: str, topic: str, start: int | None = None, most: int = 10**6) -> Records:
+    """What a reader finds from an offset on; KafkaException where nobody leads the partition."""
+    reader = clients.consumer(bootstrap, "looking")
+    place = TopicPartition(topic, 0)
+    found: list[tuple[int, bytes | None, bytes | None]] = []
+    try:
+        low, end = _patiently(lambda: reader.get_watermark_offsets(place, timeout=3))
+        place.offset = low if start is None else start
+        reader.assign([place])
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline and len(found) < most:
+            if reader.position([place])[0].offset >= end or place.offset >= end:
+                break
+            for message in reader.consume(most, 0.3):
+                if message.error():
+                    raise KafkaException(message.error())
+                found.append((message.offset() or 0, message.key(), message.value()))
+    finally:
+        reader.close()
+    return tuple(found[:most])
+
+
+def _patiently(ask: Callable[[], tuple[int, int]]) -> tuple[int, int]:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return ask()
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+def drawn(count: int, seed: int) -> list[Case]:
+    rng = random.Random(seed)
+    return [
+        Case(number, rng.getrandbits(32), tuple(start_damages.draw(rng))) for number in range(count)
+    ]
+
+
+class Campaign:
+    """Cases on copies of one original."""
+
+    def __init__(self, source: Original, scratch: Path, say: Callable[[str], None]) -> None:
+        self._source, self._scratch, self._say = source, scratch, say
+        scratch.mkdir(parents=True, exist_ok=True)
+        self.starts = 0
+
+    def run(self, cases: Sequence[Case]) -> list[Verdict]:
+        """What was said and seen of each."""
+        said = {case: self._said(case) for case in cases}
+        verdicts = []
+        together = [case for case in cases if said[case][0] not in _ALONE and _stays_apart(case)]
+        for at in range(0, len(together), DIRECTORIES):
+            batch = together[at : at + DIRECTORIES]
+            seen = self._seen(dict(zip(self._source.names, batch, strict=False)))
+            if seen is None:  # somebody's fault: each alone
+                seen = {case: self._alone(case) for case in batch}
+            verdicts += [Verdict(case, said[case][0], seen[case], None) for case in batch]
+            self._say(f"{len(verdicts)} of {len(cases)}")
+        for case in cases:
+            if case not in together:
+                verdicts.append(Verdict(case, said[case][0], self._alone(case), None))
+                self._say(str(len(verdicts)))
+        return [
+            verdict._replace(advised=None if verdict.seen in _WELL else said[verdict.case][1])
+            for verdict in sorted(verdicts, key=lambda verdict: verdict.case.number)
+        ]
+
+    def _alone(self, case: Case) -> str:
+        seen = self._seen({self._source.names[0]: case})
+        return StartOutcome.BROKER_ENDS if seen is None else seen[case]
+
+    def _said(self, case: Case) -> tuple[str, str | None]:
+        """The worst that we say of it, and the first command that recommends a start."""
+        home = self._copy({self._source.names[0]: case})
+        try:
+            log_dirs = [str(home / name) for name in (FIRST, *self._source.names)]
+            problems = api.start_problems(log_dirs)
+            said = problems[0].outcome.value if problems else FINE
+            return said, _advising(log_dirs, self._source.topic_in(self._source.names[0]))
+        finally:
+            shutil.rmtree(home)
+
+    def _copy(self, cases: dict[str, Case]) -> Path:
+        home = self._scratch / "home"
+        shutil.rmtree(home, ignore_errors=True)
+        subprocess.run(["cp", "-a", "--sparse=always", self._source.home, home], check=True)
+        names = self._source.names
+        for name, case in cases.items():
+            topic = self._source.topic_in(name)
+            other = home / names[(names.index(name) + 1) % len(names)]
+            place = Place(home / name, home / name / f"{topic}-0", other, random.Random(case.seed))
+            for damage in case.damages:
+                start_damages.of(damage)(place)
+        return home
+
+    def _seen(self, cases: dict[str, Case]) -> dict[Case, str] | None:
+        """What a start makes of each; None where the broker ends."""
+        home = self._copy(cases)
+        broker = Broker(home)
+        self.starts += 1
+        try:
+            broker.start(self._source.settings)
+            time.sleep(SETTLED_SECONDS)
+            if broker.has_ended():
+                return None
+            return {case: self._outcome(broker, name) for name, case in cases.items()}
+        except BrokerError:
+            return None
+        finally:
+            broker.kill()
+            shutil.rmtree(home)
+
+    def _outcome(self, broker: Broker, name: str) -> str:
+        said, log_dir = "\n".join(broker.said()), broker.home / name
+        if any(str(log_dir) in found for found in _OFFLINE.findall(said)):
+            return StartOutcome.DIRECTORY_OFFLINE
+        topic = self._source.topic_in(name)
+        before = self._source.records[topic]
+        try:
+            after = read(broker.bootstrap, topic)
+            from_there = all(
+                read(broker.bootstrap, topic, before[at][0], 1)[:1] == before[at : at + 1]
+                for at in range(0, len(before), max(1, len(before) // 7))
+                if after
+            )
+        except KafkaException:
+            return StartOutcome.LOGS_NOT_SERVED
+        stray = self._has_stray(broker.home, name)
+        if stray and not after:
+            return StartOutcome.LOG_EMPTIED
+        if after != before or not from_there:
+            return StartOutcome.LOADED_WITH_LOSS
+        if _CLEANER_ENDED.search(said):
+            return StartOutcome.CLEANER_ENDS
+        return StartOutcome.LOG_SET_ASIDE if stray else FINE
+
+    def _has_stray(self, home: Path, name: str) -> bool:
+        """Whether the start has set aside a log of this directory, or one of its topic."""
+        topic = self._source.topic_in(name)
+        here = [path.name for path in (home / name).iterdir() if not path.name.startswith("t-1.")]
+        found = [*here, *(p.name for other in self._source.names for p in (home / other).iterdir())]
+        strays = [each for each in found if each.endswith("-stray")]
+        return any(each in here or each.startswith(f"{topic}-") for each in strays)
+
+
+def _advising(log_dirs: Sequence[str], topic: str) -> str | None:
+    """The first command that recommends to start a broker there; None where none does."""
+    with_policy = ("--any-clock", "--include", topic, "--set", "cleanup.policy=compact")
+    commands = (
+        ("verify", log_dirs[1]),
+        ("doctor", *log_dirs),
+        ("plan", *log_dirs, *with_policy),
+        ("explain", *log_dirs, f"{topic}-0", *with_policy[:1]),
+        ("recover", *log_dirs),
+    )
+    for words in commands:
+        ended = run_command(*words)
+        shown = " ".join((ended.out + ended.error).split())
+        if "tart the broker" in shown:
+            return words[0]
+    settings = {"min.cleanable.dirty.ratio": "0", "cleanup.policy": "compact"}
+    rules = api.Rules(include=topic, any_clock=True, settings=settings)
+    try:
+        report = api.run(log_dirs, rules, api.RunOptions(in_process=True, recover_first=True))
+    except api.LogCompactionError:
+        return None
+    return "run" if "tart the broker" in " ".join(next_steps(report)) else None
+
+
+def _stays_apart(case: Case) -> bool:
+    """Whether it damages nothing but its own directory."""
+    return not any("another" in damage or "on its way" in damage for damage in case.damages)

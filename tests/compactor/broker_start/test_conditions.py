@@ -1,0 +1,208 @@
+"""What a start comes to, case by case. Each was seen with a broker 4.3.1: F-16.4."""
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from compactor import api
+from compactor.api import StartOutcome
+from storage.formats import checkpoint, meta_properties, partition_metadata
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
+from storage.formats.partition_metadata import PARTITION_METADATA
+from tests.compactor.broker_start.test_commands import broker_dir
+from tests.storage.log.test_cluster_metadata import B
+
+ENDS, OFFLINE = StartOutcome.BROKER_ENDS, StartOutcome.DIRECTORY_OFFLINE
+EMPTIED, ASIDE = StartOutcome.LOG_EMPTIED, StartOutcome.LOG_SET_ASIDE
+LOSS = StartOutcome.LOADED_WITH_LOSS
+ID = b"AAAAAAAAAAEAAAAAAAAAAg"  # of topic t
+OTHER = UUID(int=7 << 64 | 8)
+
+
+def outcomes(*log_dirs: Path) -> list[StartOutcome]:
+    return [problem.outcome for problem in api.start_problems([str(path) for path in log_dirs])]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"version: 0\ntopic_id: " + ID, []),
+        (b"version: 0\ntopic_id: " + ID + b"\n", []),
+        (b"version: 1\r\ntopic_id:  " + ID + b"\r\nmore", []),
+        (b"version: 0\ntopic_id: " + ID + b"==", []),
+        (b"", [ENDS]),
+        (b"version: 0", [ENDS]),
+        (b"version: 0\n", [ENDS]),
+        (b"version: 0\ntopic_id: abc", [ENDS]),
+        (b"version: 0\ntopic_id: !!!!!!!!!!!!!!!!!!!!!!", [ENDS]),
+        (b"version: 0\ntopic_id: " + ID + b"AAAA", [ENDS]),
+        (b"version: 0\ntopic_id: ", [OFFLINE]),
+        (b"version: 0\n\n", [OFFLINE]),
+        (b"\0" * 43, [OFFLINE]),
+        (b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA", [OFFLINE]),
+        (b"version: -1\ntopic_id: " + ID, [OFFLINE]),
+        (b"version: x\ntopic_id: " + ID, [OFFLINE]),
+        (b"version:0\ntopic_id:" + ID, [OFFLINE]),
+        (b"version: 0\ntopic_id: \xff\xfe", [OFFLINE]),
+        (b"version: 0\ntopic_id: AAAAAAAAAAEAAAAAAAAAAw", [EMPTIED]),  # of another topic
+        (None, [EMPTIED]),
+    ],
+)
+def test_the_topic_id_of_a_log(
+    tmp_path: Path, data: bytes | None, expected: list[StartOutcome]
+) -> None:
+    log_dir = broker_dir(tmp_path)
+    path = log_dir / "t-0" / PARTITION_METADATA
+    if data is None:
+        path.unlink()
+    else:
+        path.write_bytes(data)
+    assert outcomes(log_dir) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", None),
+        (b"0\n0\n", None),
+        (b"0", None),
+        (b"0\r\n0\r\n", None),
+        (b"\0" * 20, "malformed"),
+        (b"0\n2\nt 0 6\n", "malformed"),
+        (b"0\n1\nt 0\n", "malformed"),
+        (b"1\n0\n", "malformed"),
+        (b"0\n0\n\n", "malformed"),
+        (b"0\n1\n\xff 0 6\n", "malformed"),
+        (b"0\n1\nt 0 x\n", "no number"),
+        (b"0\n3\nt x 6\nt 0", "no number"),  # which is met first
+        (b"0\n3\nt 0\nt x 6\n", "malformed"),
+    ],
+)
+def test_a_checkpoint_that_is_malformed_and_one_with_a_number_that_is_none(
+    tmp_path: Path, data: bytes, expected: str | None
+) -> None:
+    no_number = {
+        checkpoint.RECOVERY_POINT: [],
+        checkpoint.LOG_START: [LOSS],
+        checkpoint.REPLICATION: [StartOutcome.LOGS_NOT_SERVED],
+        checkpoint.CLEANER_OFFSET: [StartOutcome.CLEANER_ENDS],
+    }
+    log_dir = broker_dir(tmp_path)
+    for name, of_no_number in no_number.items():
+        before = (log_dir / name).read_bytes() if (log_dir / name).exists() else b""
+        (log_dir / name).write_bytes(data)
+        wanted = {None: [], "malformed": [OFFLINE], "no number": of_no_number}[expected]
+        assert outcomes(log_dir) == wanted, name
+        (log_dir / name).write_bytes(before)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [(b"", []), (b"0\n1\n0 0\n", []), (b"0\n1\n0 x\n", [ENDS]), (b"0\n1\n0\n", [OFFLINE])],
+)
+def test_leader_epochs(tmp_path: Path, data: bytes, expected: list[StartOutcome]) -> None:
+    log_dir = broker_dir(tmp_path)
+    (log_dir / "t-0" / LEADER_EPOCH_CHECKPOINT).write_bytes(data)
+    assert outcomes(log_dir) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("x.log", [ENDS]),
+        (".log", [ENDS]),
+        ("99999999999999999999.log", [ENDS]),
+        ("x.snapshot", [ENDS]),
+        ("x.swap", [ENDS]),
+        ("x.deleted", []),
+        ("notes.txt", []),
+        ("9.snapshot", []),
+        ("9.index", []),
+        ("9.log", [LOSS]),
+        ("000000000000000000009.log", [LOSS]),
+        ("000000000000000000000.log", []),  # there is a segment at offset 0
+    ],
+)
+def test_names_of_files_in_a_log(tmp_path: Path, name: str, expected: list[StartOutcome]) -> None:
+    log_dir = broker_dir(tmp_path)
+    (log_dir / "t-0" / name).write_bytes(b"")
+    assert outcomes(log_dir) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("lost+found", [ENDS]),
+        (".staging", [ENDS]),
+        ("x-y", [ENDS]),
+        ("t-0-delete", [ENDS]),
+        ("remote-log-index-cache", []),
+        (f"t-1.{'0' * 32}-delete", []),
+        (f"t-1.{'0' * 32}-stray", []),
+        ("staging-1", [ASIDE]),  # the cluster has no such topic
+    ],
+)
+def test_names_of_directories(tmp_path: Path, name: str, expected: list[StartOutcome]) -> None:
+    log_dir = broker_dir(tmp_path)
+    (log_dir / name).mkdir()
+    assert outcomes(log_dir) == expected
+
+
+def other_dir(root: Path, properties: bytes | None) -> Path:
+    """A second log directory, without a log."""
+    path = root / "other"
+    path.mkdir()
+    if properties is not None:
+        (path / META_PROPERTIES).write_bytes(properties)
+    return path
+
+
+WHOLE = meta_properties.encode(
+    MetaProperties(1, "cluster", 1, partition_metadata.encode_uuid(OTHER))
+)
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        (WHOLE, []),
+        (None, [ENDS]),
+        (b"", [ENDS]),
+        (b"\0" * 30, [ENDS]),
+        (b"version=1\n", [OFFLINE]),
+        (b"version=7\n", [OFFLINE]),
+        (WHOLE.replace(b"directory.id=", b"directory.id=x"), [OFFLINE]),
+    ],
+)
+def test_the_identity_of_a_second_log_directory(
+    tmp_path: Path, properties: bytes | None, expected: list[StartOutcome]
+) -> None:
+    assert outcomes(broker_dir(tmp_path), other_dir(tmp_path, properties)) == expected
+
+
+def test_two_directories_with_one_id(tmp_path: Path) -> None:
+    first = broker_dir(tmp_path)
+    second = other_dir(tmp_path, (first / META_PROPERTIES).read_bytes())
+    assert partition_metadata.encode_uuid(B).encode() in (second / META_PROPERTIES).read_bytes()
+    assert outcomes(first, second) == [ENDS, ENDS]
+
+
+def test_a_torn_end_after_a_clean_shutdown(tmp_path: Path) -> None:
+    """A broker appends behind it; without the mark it cuts it off."""
+    log_dir = broker_dir(tmp_path)
+    last = max((log_dir / "t-0").glob("*.log"))
+    last.write_bytes(last.read_bytes() + b"torn")
+    (problem,) = api.start_problems([str(log_dir)])
+    assert (problem.outcome, problem.path) == (LOSS, str(last))
+    assert CLEAN_SHUTDOWN in (problem.command or "")
+    (log_dir / CLEAN_SHUTDOWN).unlink()
+    assert outcomes(log_dir) == []
+
+
+def test_a_log_start_behind_the_end(tmp_path: Path) -> None:
+    log_dir = broker_dir(tmp_path)
+    checkpoint.write(str(log_dir / checkpoint.LOG_START), {("t", 0): 99})
+    assert outcomes(log_dir) == [LOSS]
