@@ -51,14 +51,22 @@ def start_problems(
     lost = StartOutcome.DIRECTORY_OFFLINE
     offline = {os.path.dirname(problem.path) for problem in found if problem.outcome is lost}
     loaded = [directory for directory in directories if directory.path not in offline]
+    readable = []  # with the logs of which the topic id is looked at
     for directory in loaded:
         found += _of_names(directory)
         found += _of_checkpoints(directory)
-        for log in directory.logs:
-            found += _of_log_files(directory.path, log)
-    found += problems_of_topics(loaded, cluster)
+        of_logs = {log: list(_of_log_files(directory.path, log)) for log in directory.logs}
+        found += [problem for problems in of_logs.values() for problem in problems]
+        logs = [log for log, problems in of_logs.items() if not any(map(_ends_load, problems))]
+        readable.append(directory._replace(logs=logs))
+    found += problems_of_topics(readable, cluster)
     worst = list(StartOutcome)
     return sorted(found, key=lambda problem: (worst.index(problem.outcome), problem.path))
+
+
+def _ends_load(problem: StartProblem) -> bool:
+    """Whether a log is not loaded, so that nobody asks whose it is."""
+    return problem.outcome in (StartOutcome.BROKER_ENDS, StartOutcome.DIRECTORY_OFFLINE)
 
 
 def _of_names(directory: DirectoryFiles) -> Iterator[StartProblem]:

@@ -106,7 +106,7 @@ def _log(log_dir: str, name: str, files: Files) -> LogFiles:
     path = os.path.join(log_dir, name)
     return LogFiles(
         dir_name=name,
-        names=sorted(files.list_names(path)[1]),
+        names=tuple(sorted(files.list_names(path)[1])),
         epochs=_read(os.path.join(path, LEADER_EPOCH_CHECKPOINT), files),
         metadata=_read(os.path.join(path, PARTITION_METADATA), files),
     )
