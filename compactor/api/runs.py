@@ -32,6 +32,7 @@ from compactor.api.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
 from compactor.api.starts import problems_by_broker
 from compactor.api.turns import Turns, in_turns, leaves_out, turns_of
 from compactor.broker_start.reading import Depth
+from compactor.broker_start.values import StartProblem
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.overflow import Splitting, split_overflowing
@@ -222,8 +223,13 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
     return replace(
         report,
         warnings=(*premises.warnings, *remembered.warnings),
-        start_problems=problems_by_broker(own.log_dirs, premises.files, Depth.ENDS),
+        start_problems=() if own.copies else _at_start(asked),
     )
+
+
+def _at_start(asked: _Asked) -> tuple[StartProblem, ...]:
+    """Say what a start where the work was done would not do well with; not of copies."""
+    return problems_by_broker(asked.places.log_dirs, asked.premises.files, Depth.ENDS)
 
 
 def _remember_speed(report: CleaningReport) -> None:

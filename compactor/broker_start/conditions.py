@@ -9,11 +9,12 @@ CheckpointFileWithFailureHandler, PartitionMetadataReadBuffer, LogManager.isStra
 F-16.4, each case seen with a broker 4.3.1.
 """
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 
 from compactor.broker_start.identities import problems_of_identities
-from compactor.broker_start.topics import problems_of_topics
+from compactor.broker_start.topics import problems_of_topics, topic_id_in
 from compactor.broker_start.values import (
     ClusterFacts,
     DirectoryFiles,
@@ -28,8 +29,12 @@ from storage.errors import CorruptFileError
 from storage.file_names import LOG, SWAP, file_name, offset_of
 from storage.formats import checkpoint, leader_epoch_checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.log.cluster_metadata import METADATA_DIR
 from storage.log.log_dir import is_unloadable
 
+QUORUM_STATE = "quorum-state"  # of the metadata log: JSON
+MARKS_OF_COPIES = ("compactor-unfinished-copy", "compactor-no-broker")  # directory_state
 _SKIPPED_DIRS = ("remote-log-index-cache",)
 _EMPTIED = {  # by checkpoint: what an empty one comes to
     checkpoint.RECOVERY_POINT: "after an unclean shutdown a broker then checks every segment",
@@ -55,13 +60,25 @@ def start_problems(
     for directory in loaded:
         found += _of_names(directory)
         found += _of_checkpoints(directory)
+        found += _of_metadata_log(directory)
         of_logs = {log: list(_of_log_files(directory.path, log)) for log in directory.logs}
         found += [problem for problems in of_logs.values() for problem in problems]
         logs = [log for log, problems in of_logs.items() if not any(map(_ends_load, problems))]
         readable.append(directory._replace(logs=logs))
     found += problems_of_topics(readable, cluster)
+    found += _of_two_metadata_logs(loaded)
     worst = list(StartOutcome)
     return sorted(found, key=lambda problem: (worst.index(problem.outcome), problem.path))
+
+
+def _kept_away(path: str) -> StartProblem:
+    return StartProblem(
+        outcome=StartOutcome.BROKER_ENDS,
+        path=path,
+        problem="it marks a copy that is not whole, or that shares files with its original",
+        repair="Start no broker here; make a whole copy for one (compactor run --output).",
+        reason_code=ReasonCode.COPY_TO_KEEP,
+    )
 
 
 def _ends_load(problem: StartProblem) -> bool:
@@ -71,7 +88,9 @@ def _ends_load(problem: StartProblem) -> bool:
 
 def _of_names(directory: DirectoryFiles) -> Iterator[StartProblem]:
     for name in directory.dir_names:
-        if name not in _SKIPPED_DIRS and partition_in(name) is None:
+        if name in MARKS_OF_COPIES:
+            yield _kept_away(os.path.join(directory.path, name))
+        elif name not in _SKIPPED_DIRS and partition_in(name) is None:
             problem = "it is a directory, and not named like a partition"
             yield _foreign(os.path.join(directory.path, name), problem)
 
@@ -142,3 +161,53 @@ def _foreign(
         repair=f"Move it out of {printable(os.path.dirname(path))}.",
         reason_code=ReasonCode.FOREIGN_FILE,
     )
+
+
+# ---- the metadata log -------------------------------------------------------------------------
+
+
+def _of_metadata_log(directory: DirectoryFiles) -> Iterator[StartProblem]:
+    """Any error in it ends a broker; a missing small file does not."""
+    log = directory.metadata_log
+    if log is None:
+        return
+    for problem in _of_log_files(directory.path, log):
+        yield problem._replace(outcome=StartOutcome.BROKER_ENDS)
+    place = os.path.join(directory.path, log.dir_name)
+    found = None if log.metadata is None else topic_id_in(log.metadata)
+    if isinstance(found, tuple):
+        path = os.path.join(place, PARTITION_METADATA)
+        yield StartProblem(
+            outcome=StartOutcome.BROKER_ENDS,
+            path=path,
+            problem=found[1],
+            repair="Remove this file alone: a broker starts without it.",
+            command=f"rm -- {shell_word(path)}",
+        )
+    if directory.quorum_state is not None and not _is_json_object(directory.quorum_state):
+        yield StartProblem(
+            outcome=StartOutcome.BROKER_ENDS,
+            path=os.path.join(place, QUORUM_STATE),
+            problem="it is not JSON",
+            repair="Bring it back from a backup: it says for whom this controller has voted. If it "
+            "is the only controller, remove this file.",
+        )
+
+
+def _is_json_object(data: bytes) -> bool:
+    try:
+        return isinstance(json.loads(data), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _of_two_metadata_logs(directories: Sequence[DirectoryFiles]) -> Iterator[StartProblem]:
+    having = [directory for directory in directories if directory.metadata_log is not None]
+    for directory in having if len(having) > 1 else ():
+        yield StartProblem(
+            outcome=StartOutcome.BROKER_ENDS,
+            path=os.path.join(directory.path, METADATA_DIR),
+            problem="another log directory of this broker has a metadata log, too",
+            repair="Move the one out that is not in metadata.log.dir (by default the first of "
+            "log.dirs).",
+        )

@@ -35,7 +35,7 @@ def problems_of_ends(
     starts = _starts(directory)
     for path, key in _logs(directory):
         found = _of_end(path, key, starts.get(key, 0), files)
-        if found is not None and (is_clean or found.path == path):
+        if found is not None and (is_clean or found.path.endswith(checkpoint.LOG_START)):
             yield found
 
 
@@ -85,12 +85,16 @@ def _of_end(path: str, key: TopicPartition, log_start: int, files: Files) -> Sta
         )
     if end >= log_start:
         return None
+    starts = os.path.join(os.path.dirname(path), checkpoint.LOG_START)
+    name = os.path.basename(path)
     return StartProblem(
         outcome=StartOutcome.LOADED_WITH_LOSS,
-        path=path,
-        problem=f"it ends at offset {end}, before the log start {log_start} that "
-        f"{checkpoint.LOG_START} has: a broker deletes every segment",
-        repair=f"Bring the missing segments back, or empty {checkpoint.LOG_START}.",
+        path=starts,
+        problem=f"{name} ends at offset {end}, before its log start {log_start}: a broker deletes "
+        "every segment",
+        repair="Bring the missing segments back, or empty this file: the records that are there, "
+        "and those that kafka-delete-records removed, then stay.",
+        command=f"truncate -s 0 {shell_word(starts)}",
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from compactor.broker_start.conditions import start_problems
+from compactor.broker_start.conditions import QUORUM_STATE, start_problems
 from compactor.broker_start.values import (
     ClusterFacts,
     DirectoryFiles,
@@ -99,6 +99,8 @@ def _directory(path: str, files: Files) -> DirectoryFiles:
         identity=_read(os.path.join(path, META_PROPERTIES), files),
         checkpoints={name: _read(os.path.join(path, name), files) for name in _CHECKPOINTS},
         logs=tuple(logs),
+        metadata_log=_log(path, METADATA_DIR, files) if METADATA_DIR in directories else None,
+        quorum_state=_read(os.path.join(path, METADATA_DIR, QUORUM_STATE), files),
     )
 
 

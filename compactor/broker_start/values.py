@@ -91,6 +91,8 @@ class DirectoryFiles(NamedTuple):
     identity: bytes | None
     checkpoints: Mapping[str, bytes | None]
     logs: Sequence[LogFiles]
+    metadata_log: LogFiles | None = None  # of the cluster
+    quorum_state: bytes | None = None  # beside it
 
     @property
     def is_of_kraft(self) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from compactor.broker_start.conditions import MARKS_OF_COPIES
 from compactor.broker_start.reading import Depth, Look, problems_at_start
 from compactor.broker_start.values import StartProblem
 from compactor.directory_state import NO_BROKER
@@ -135,7 +136,11 @@ def _check_start(found: Verification, log_dir: str, only: str | None) -> None:
         found.findings.append(finding_of(error, log_dir))
         problems = []
     found.start_problems = [
-        p for p in problems if p.forbids_start and os.path.join(p.path, "").startswith(below)
+        p
+        for p in problems
+        if os.path.basename(p.path) not in MARKS_OF_COPIES
+        and p.forbids_start
+        and os.path.join(p.path, "").startswith(below)
     ]
     known = {finding.path: at for at, finding in enumerate(found.findings)}
     for problem in found.start_problems:

@@ -5,13 +5,15 @@ from uuid import UUID
 
 import pytest
 
-from compactor import api
+from compactor import api, directory_state
 from compactor.api import StartOutcome
+from compactor.broker_start.conditions import MARKS_OF_COPIES
 from storage.formats import checkpoint, meta_properties, partition_metadata
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.broker_start.test_commands import broker_dir
 from tests.storage.log.test_cluster_metadata import B
 
@@ -206,3 +208,34 @@ def test_a_log_start_behind_the_end(tmp_path: Path) -> None:
     log_dir = broker_dir(tmp_path)
     checkpoint.write(str(log_dir / checkpoint.LOG_START), {("t", 0): 99})
     assert outcomes(log_dir) == [LOSS]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "expected"),
+    [
+        (LEADER_EPOCH_CHECKPOINT, b"0\n1\n0 0\n", []),
+        (LEADER_EPOCH_CHECKPOINT, bytes(64), [ENDS]),
+        (PARTITION_METADATA, b"", [ENDS]),
+        (PARTITION_METADATA, bytes(43), [ENDS]),
+        ("quorum-state", b'{"data_version":1}', []),
+        ("quorum-state", bytes(64), [ENDS]),
+        ("quorum-state", b"", [ENDS]),
+        ("x.log", b"", [ENDS]),
+    ],
+)
+def test_the_metadata_log(
+    tmp_path: Path, name: str, data: bytes, expected: list[StartOutcome]
+) -> None:
+    log_dir = broker_dir(tmp_path)
+    (log_dir / METADATA_DIR / name).write_bytes(data)
+    assert outcomes(log_dir) == expected
+
+
+def test_two_metadata_logs_of_one_broker(tmp_path: Path) -> None:
+    first, second = broker_dir(tmp_path), other_dir(tmp_path, WHOLE)
+    (second / METADATA_DIR).mkdir()
+    assert outcomes(first, second) == [ENDS, ENDS]
+
+
+def test_the_marks_of_directory_state_keep_a_broker_away() -> None:
+    assert set(MARKS_OF_COPIES) == {directory_state.UNFINISHED, directory_state.NO_BROKER}
