@@ -1,18 +1,27 @@
-"""`compactor` on a disk that has room for one log at a time: the smaller its logs, the more room.
+"""`compactor` on a machine that cannot take all logs at once, for want of room or of time.
 
-python -m tests.end_to_end.turns_program LOG_DIR FREE_BYTES WORD...
+python -m tests.end_to_end.turns_program room LOG_DIR FREE_BYTES WORD...
+python -m tests.end_to_end.turns_program pace BYTES_PER_SECOND WORD...
 """
 
 import sys
 from pathlib import Path
 
+if not __package__:  # spark-submit runs it as a file
+    sys.path[0] = str(Path(__file__).parents[2])
+
 from compactor.__main__ import main
+from compactor.api import turns
+from compactor.host.run_history import Pace
 from compactor.planning import layout, room
 from compactor.planning.space import WORK_BYTES, Room
 
 
 def set_room(log_dir: Path, free_bytes: int) -> None:
-    """Beside the work directory's share. log_dir: of the run, or to be made by it."""
+    """Beside the work directory's share: the smaller the logs, the more room there is.
+
+    log_dir: of the run, or to be made by it.
+    """
     before: list[int] = []
 
     def found(path: str, name: str) -> Room:  # noqa: ARG001  # as the one that it replaces
@@ -24,6 +33,14 @@ def set_room(log_dir: Path, free_bytes: int) -> None:
     layout.SMALLEST_SHARE_BYTES = 1 << 20  # or each group is staged twice
 
 
+def set_pace(bytes_per_second: float) -> None:
+    """What is known of this machine's speed before the first turn."""
+    turns.machine_pace = lambda *_: Pace(0.0, bytes_per_second, 1)
+
+
 if __name__ == "__main__":
-    set_room(Path(sys.argv.pop(1)), int(sys.argv.pop(1)))
-    main()
+    if sys.argv.pop(1) == "room":
+        set_room(Path(sys.argv.pop(1)), int(sys.argv.pop(1)))
+    else:
+        set_pace(float(sys.argv.pop(1)))
+    sys.exit(main())
