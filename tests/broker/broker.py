@@ -82,7 +82,8 @@ class Broker:
         self.log.touch()
         self._said_before = self.log.stat().st_size
         properties = self._write_properties(settings or {})
-        if not (self.data / "meta.properties").exists():
+        dirs = ({**SETTINGS, **(settings or {})})["log.dirs"].split(",")
+        if not all((self.home / name / "meta.properties").exists() for name in dirs):
             self._format(properties)
         self._process = self._run("kafka.Kafka", properties)
         deadline = time.monotonic() + START_SECONDS
@@ -142,7 +143,7 @@ class Broker:
 
     def _format(self, properties: Path) -> None:
         tool = "kafka.tools.StorageTool"
-        if self._run(tool, "format", "-t", self._cluster_id, "-c", properties).wait():
+        if self._run(tool, "format", "-g", "-t", self._cluster_id, "-c", properties).wait():
             raise BrokerError(f"formatting failed:\n{self._end_of_log()}")
 
     def _run(self, main: str, *arguments: str | Path) -> subprocess.Popen[bytes]:
