@@ -118,7 +118,7 @@ class BatchMaker:
     def _array(self, name: str, records: _Records) -> pa.Array:
         if name == "topic":
             names = pa.DictionaryArray.from_arrays(_zeros(records.size, np.int8), self._topic)
-            return names.cast(pa.string())
+            return names.dictionary_decode()
         if name == "partition":
             return pa.array(np.full(records.size, self._partition, np.int32))
         return _MAKERS[name](records)
@@ -170,7 +170,7 @@ def _timestamp_types(records: _Records) -> pa.Array:
     attributes = records.of_batch(ATTRIBUTES)
     kinds = (attributes & LOG_APPEND_TIME != 0).astype(np.int8)
     kinds = pa.array(kinds, mask=attributes & MAGIC_ZERO != 0)
-    return pa.DictionaryArray.from_arrays(kinds, _TIMESTAMP_TYPES).cast(pa.string())
+    return pa.DictionaryArray.from_arrays(kinds, _TIMESTAMP_TYPES).dictionary_decode()
 
 
 def _keys(records: _Records) -> pa.Array:
