@@ -42,7 +42,7 @@ class ExitCode(IntEnum):
 
 
 class UsageError(ConfigError):
-    """An argument of the command line is impossible; the message names the argument."""
+    """An argument is impossible; the message names it. Nothing was changed."""
 
     reason_code = ReasonCode.WRONG_USAGE
 

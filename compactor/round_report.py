@@ -17,6 +17,8 @@ REPORT_SCHEMA_VERSION = 1
 
 
 class LogStatus(StrEnum):
+    """What a round did with one log, or would do."""
+
     CLEANED = "cleaned"  # rewritten, swapped in, checkpointed
     WOULD_CLEAN = "would-clean"  # dry run: what a real run would do
     PASSED_OVER = "passed-over"  # not eligible; reason says why

@@ -5,6 +5,7 @@ asked for, so that whoever plans loads no engine.
 """
 
 from importlib import import_module
+from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from compactor.errors import CorruptLogError as CorruptLogError
     from compactor.errors import LockLostError as LockLostError
     from compactor.errors import RefusedError as RefusedError
+    from compactor.exit_codes import UsageError as UsageError
     from compactor.inspect.explain import Explanation as Explanation
     from compactor.inspect.inspection import Inspection as Inspection
     from compactor.inspect.inspection import LogInspection as LogInspection
@@ -133,6 +135,7 @@ _NAMES = {
     "compactor.doctor.checks": "Check Checkup Grade",
     "compactor.errors": "CleaningFailedError ConfigError CorruptLogError LockLostError "
     "RefusedError",
+    "compactor.exit_codes": "UsageError",
     "compactor.inspect.explain": "Explanation",
     "compactor.inspect.inspection": "Inspection LogInspection",
     "compactor.inspect.topic_settings": "ConfigEntry TopicConfiguration",
@@ -162,7 +165,10 @@ __all__ = sorted(_MODULES)
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    value = getattr(import_module(_MODULES[name]), name)
+    if isfunction(value):
+        value = import_module("compactor.api.arguments").checked(value)
+    globals()[name] = value
     return value
 
 

@@ -11,10 +11,12 @@ from compactor.host.progress import ChangeWatch
 
 
 class Event(StrEnum):
+    """What a call reports while it is at work."""
+
     STAGE = "stage"  # one begins, and with it the one before is over
-    ADVANCE = "advance"
-    SWAPPED = "swapped"
-    MESSAGE = "message"
+    ADVANCE = "advance"  # `done` has risen
+    SWAPPED = "swapped"  # `swapped_groups` has risen
+    MESSAGE = "message"  # there is a `message`
 
 
 class Progress(NamedTuple):
@@ -30,6 +32,7 @@ class Progress(NamedTuple):
 
 
 OnProgress = Callable[[Progress], object]
+"""A function that a call tells how far it is, from any of its threads. Its result is ignored."""
 
 
 class Listener:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 
 from compactor.api import outlook, places
+from compactor.api.arguments import Paths, path_texts
 from compactor.api.plans import plan
 from compactor.api.starts import start_problems
 from compactor.directory_state import require_may_change
@@ -18,17 +19,18 @@ from compactor.round_report import LogStatus
 from storage.errors import LogCompactionError
 
 
-def doctor(log_dirs: Sequence[str] = (), start_spark: bool = False) -> Checkup:
+def doctor(log_dirs: Paths = (), start_spark: bool = False) -> Checkup:
     """Look at whatever a run needs. What is wrong is a check of its own, and never raised.
 
     A run is one on all these log directories, without options. start_spark: also start Spark, and
     let it do one small job.
     """
     machine = (*machine_checks(os.environ), *spark_checks(os.environ, start_spark))
-    if not log_dirs:
+    given = path_texts(log_dirs)
+    if not given:
         return Checkup(machine, ())
-    ending, foreseen = _foreseen(log_dirs)
-    of_log_dirs = tuple((path, _of_log_dir(path, log_dirs, foreseen)) for path in log_dirs)
+    ending, foreseen = _foreseen(given)
+    of_log_dirs = tuple((path, _of_log_dir(path, given, foreseen)) for path in given)
     said = {(check.found, check.advice) for _, checks in of_log_dirs for check in checks}
     beside = [
         check

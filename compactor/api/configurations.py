@@ -1,9 +1,8 @@
 """`configs`: the effective configuration of topics, and where each value comes from."""
 
-from collections.abc import Sequence
-
 from compactor import account
 from compactor.api import places
+from compactor.api.arguments import Paths, path_texts
 from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.config import Config
@@ -15,7 +14,7 @@ from compactor.survey import topics_in
 
 
 def configs(
-    log_dirs: str | Sequence[str], topic: str | None = None, rules: Rules = KAFKAS_DEFAULTS
+    log_dirs: Paths, topic: str | None = None, rules: Rules = KAFKAS_DEFAULTS
 ) -> list[TopicConfiguration]:
     """Give the settings of every topic here that somebody set; of one topic, if it is named, all.
 
@@ -23,7 +22,7 @@ def configs(
     Raise UsageError where there is no such topic, ConfigError for a setting that is not valid, and
     CorruptFileError for a metadata log that is damaged.
     """
-    given = [log_dirs] if isinstance(log_dirs, str) else log_dirs
+    given = path_texts(log_dirs)
     paths = places.log_dirs(given, to_write=False)
     premises = premises_of(rules, paths)
     of_brokers = [

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from compactor.api.arguments import PathArg
 from compactor.api.places import in_place
 from compactor.exit_codes import UsageError
 from compactor.host.suggestions import near_path
@@ -23,7 +24,7 @@ class DumpOptions:
 ALL_OF_IT = DumpOptions()
 
 
-def dump(path: str, options: DumpOptions = ALL_OF_IT) -> Iterator[Row]:
+def dump(path: PathArg, options: DumpOptions = ALL_OF_IT) -> Iterator[Row]:
     """Yield a row for each batch, record or entry of a file or a partition; `kind` says which.
 
     Files are read while rows are asked for. Raise UsageError if there is nothing at path;
@@ -33,15 +34,15 @@ def dump(path: str, options: DumpOptions = ALL_OF_IT) -> Iterator[Row]:
     return rows_of(_found(path), _wanted(options))
 
 
-def dump_parts(path: str, options: DumpOptions = ALL_OF_IT) -> Iterator[Row | RecordBlock]:
+def dump_parts(path: PathArg, options: DumpOptions = ALL_OF_IT) -> Iterator[Row | RecordBlock]:
     """As `dump`, the records of a batch as one value where they are to be shown as lines."""
     return parts_of(_found(path), _wanted(options))
 
 
-def _found(path: str) -> str:
+def _found(path: PathArg) -> str:
     local = in_place("PATH", path)
     if not filesystem.exists(local):
-        raise UsageError(f"PATH {path}: No such file or directory{near_path(path)}")
+        raise UsageError(f"PATH {path}: No such file or directory{near_path(local)}")
     return local
 
 

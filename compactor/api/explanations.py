@@ -1,10 +1,10 @@
 """`explain`: every bound of what may be cleaned of one log, and why it is cleaned or not."""
 
 import os
-from collections.abc import Sequence
 
 from compactor import account
 from compactor.api import places
+from compactor.api.arguments import Paths
 from compactor.api.premises import OfBroker, Premises, plan_of, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.api.starts import problems_by_broker
@@ -17,9 +17,7 @@ from compactor.survey import topics_in
 from storage.files.files import Files
 
 
-def explain(
-    log_dirs: Sequence[str], topic_partition: str, rules: Rules = KAFKAS_DEFAULTS
-) -> Explanation:
+def explain(log_dirs: Paths, topic_partition: str, rules: Rules = KAFKAS_DEFAULTS) -> Explanation:
     """Say why one log is cleaned or not, and what sets each of its bounds.
 
     Reads metadata and the end of the log. Raise ConfigError if there is no such log.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cleaner_jobs.tasks.tasks_here import TasksHere
 from compactor.api import places
+from compactor.api.arguments import PathArg
 from compactor.api.changes import OnProgress, watched
 from compactor.api.premises import Premises, plan_of, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
@@ -45,7 +46,7 @@ EVERYTHING = InspectOptions()
 
 
 def inspect(
-    log_dir: str,
+    log_dir: PathArg,
     partitions: Sequence[str] = (),
     rules: Rules = KAFKAS_DEFAULTS,
     options: InspectOptions = EVERYTHING,
@@ -63,7 +64,7 @@ def inspect(
     premises = premises_of(rules, [path])
     remembered = RememberedLogs([path], files=premises.files)
     survey = survey_log_dir(path, premises.files)
-    listings = _wanted(survey, partitions, log_dir, premises)
+    listings = _wanted(survey, partitions, path, premises)
     plan = plan_of(premises, remembered.problems)
     runner = TasksHere() if options.in_process else None
     settings = InspectSettings(

@@ -10,6 +10,7 @@ from functools import partial
 
 from compactor import account
 from compactor.api import places
+from compactor.api.arguments import PathArg
 from compactor.api.changes import note_changes
 from compactor.api.log_settings import settings_of
 from compactor.api.premises import Premises, premises_of
@@ -77,13 +78,13 @@ class ChangeOptions:
 DEFAULTS = ChangeOptions()
 
 
-def log_roll(log_dir: str, topic_partition: str, options: ChangeOptions = DEFAULTS) -> Outcome:
+def log_roll(log_dir: PathArg, topic_partition: str, options: ChangeOptions = DEFAULTS) -> Outcome:
     """Begin a new segment, as a broker does when one is full. Raises as `change_log` does."""
     return change_log(log_dir, topic_partition, changes.roll(), options)
 
 
 def log_delete_records(
-    log_dir: str,
+    log_dir: PathArg,
     topic_partition: str,
     before: int | None,
     options: ChangeOptions = DEFAULTS,
@@ -94,14 +95,14 @@ def log_delete_records(
 
 
 def log_truncate(
-    log_dir: str, topic_partition: str, to: int, options: ChangeOptions = DEFAULTS
+    log_dir: PathArg, topic_partition: str, to: int, options: ChangeOptions = DEFAULTS
 ) -> Outcome:
     """Delete all records from an offset on. Raises as `change_log` does."""
     return change_log(log_dir, topic_partition, changes.truncate(to), options)
 
 
 def log_append(
-    log_dir: str,
+    log_dir: PathArg,
     topic_partition: str,
     records: Sequence[NewRecord],
     codec: str = "none",
@@ -116,14 +117,14 @@ def log_append(
 
 
 def log_abort(
-    log_dir: str, topic_partition: str, producer_id: int, options: ChangeOptions = DEFAULTS
+    log_dir: PathArg, topic_partition: str, producer_id: int, options: ChangeOptions = DEFAULTS
 ) -> Outcome:
     """Abort the open transaction of a producer in this log. Raises as `change_log` does."""
     return change_log(log_dir, topic_partition, additions.abort(producer_id), options)
 
 
 def change_log(
-    log_dir: str, topic_partition: str, change: Change, options: ChangeOptions
+    log_dir: PathArg, topic_partition: str, change: Change, options: ChangeOptions
 ) -> Outcome:
     """Change one log; say what came of it.
 

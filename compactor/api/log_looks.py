@@ -4,6 +4,7 @@ changed, no lock taken."""
 from collections.abc import Sequence
 
 from compactor.api import places
+from compactor.api.arguments import PathArg
 from compactor.api.log_settings import settings_of
 from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
@@ -14,7 +15,7 @@ from storage.files.local import LOCAL
 
 
 def log_offsets(
-    log_dir: str,
+    log_dir: PathArg,
     topic_partition: str,
     times_ms: Sequence[int] = (),
     rules: Rules = KAFKAS_DEFAULTS,

@@ -2,6 +2,7 @@
 
 from compactor import account
 from compactor.api import places
+from compactor.api.arguments import PathArg
 from compactor.api.changes import note_changes
 from compactor.api.log_changes import DEFAULTS, ChangeOptions
 from compactor.api.log_settings import settings_of
@@ -30,7 +31,7 @@ PARTLY = (
 
 
 def log_move(
-    log_dir: str, topic_partition: str, to_dir: str, options: ChangeOptions = DEFAULTS
+    log_dir: PathArg, topic_partition: str, to_dir: str, options: ChangeOptions = DEFAULTS
 ) -> Outcome:
     """Move one log. No record changes, so other replicas do not mind; `only_replica` and
     `recover_first` are not looked at.

@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
 from compactor.api import places
+from compactor.api.arguments import PathArg
 from compactor.api.as_of import as_of_ms
 from compactor.api.log_settings import settings_of
 from compactor.api.own_places import log_dir_around
@@ -31,13 +33,13 @@ OnHidden = Callable[[Sequence[str]], object]
 class ReadOptions:
     """Which records of a log are read.
 
-    first, end: the first that is wanted and the first that is not: an offset, a time in ISO 8601 or
-    as @ and milliseconds, or `start`. A time stands for the first record that is not older, as when
-    a consumer looks for it.
+    first, end: the first that is wanted and the first that is not: an offset, a time (a datetime,
+    ISO 8601, or @ and milliseconds), or `start`. A time stands for the first
+    record that is not older, as when a consumer looks for it.
     """
 
-    first: str = "start"
-    end: str | None = None  # None: as far as isolation lets one see
+    first: str | int | datetime = "start"
+    end: str | int | datetime | None = None  # None: as far as isolation lets one see
     isolation: str = "log-end"  # or high-watermark, or committed
     max_bytes: int | None = None  # of the log's files: no batch is begun beyond
     limit: int | None = None  # of records
@@ -49,7 +51,7 @@ EVERYTHING = ReadOptions()
 
 
 def log_read(
-    log_dir: str,
+    log_dir: PathArg,
     topic_partition: str,
     options: ReadOptions = EVERYTHING,
     on_hidden: OnHidden | None = None,
@@ -65,7 +67,7 @@ def log_read(
 
 
 def log_follow(
-    log_dir: str,
+    log_dir: PathArg,
     topic_partition: str,
     options: ReadOptions = EVERYTHING,
     wait: Callable[[], object] = lambda: time.sleep(POLL_SECONDS),
@@ -99,9 +101,9 @@ def log_follow(
 
 
 def log_to_parquet(
-    log_dir: str,
+    log_dir: PathArg,
     topic_partition: str,
-    path: str,
+    path: PathArg,
     options: ReadOptions = EVERYTHING,
     on_hidden: OnHidden | None = None,
 ) -> int:
@@ -115,7 +117,7 @@ def log_to_parquet(
         return write_parquet(view, _wanted(view.log, options), output)
 
 
-def _find(log_dir: str, topic_partition: str) -> LogAt:
+def _find(log_dir: PathArg, topic_partition: str) -> LogAt:
     (path,) = places.log_dirs([log_dir], to_write=False)
     return find_log(path, topic_partition, LOCAL)
 
@@ -143,8 +145,9 @@ def _wanted(log: Log, options: ReadOptions) -> Wanted:
     )
 
 
-def _offset(log: Log, option: str, text: str) -> int:
+def _offset(log: Log, option: str, bound: str | int | datetime) -> int:
     """What an offset or a time stands for in a log; its end for a time after all records."""
+    text = str(bound)
     if text == "start":
         return log.log_start_offset
     if re.fullmatch(r"[0-9]{1,19}", text, re.ASCII):

@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+from compactor.exit_codes import UsageError
 from compactor.host.clock import now_ms
 from compactor.planning.round_plan import RoundPlan
 from compactor.round_report import CleaningReport
 from compactor.watching.measures import measures_of_plan
 from compactor.watching.metrics import Ending, metrics_text
+
+_OF_ENDING = ("command", "exit_code", "status", "reason_code", "seconds", "version")
 
 
 def metrics_of(
@@ -19,6 +22,9 @@ def metrics_of(
     came to; None where it did not come to its end. Raise OSError where the file is there and cannot
     be read.
     """
+    missing = [name for name in _OF_ENDING if name not in ending]
+    if missing:
+        raise UsageError(f"ending: has no {missing[0]!r}; every report and summary begins with it")
     ended = Ending(
         command=ending["command"],
         exit_code=ending["exit_code"],

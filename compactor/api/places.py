@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 
 from compactor import account
+from compactor.api.arguments import PathArg, Paths, path_texts
 from compactor.api.own_places import PROBLEM, log_dir_around, require_elsewhere
 from compactor.directory_state import require_may_change
 from compactor.exit_codes import UsageError
@@ -24,23 +25,24 @@ from storage.formats.partition_metadata import PARTITION_METADATA
 _PARTITION_FILES = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
 
 
-def log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:
+def log_dirs(paths: Paths, to_write: bool) -> tuple[str, ...]:
     """Check the log directories that a command is about, and return their local paths.
 
     Each is one that this user may work in, and none holds a directory for the command's own files.
     """
+    given = path_texts(paths)
     try:
-        found = other_log_dirs(paths, to_write)
+        found = other_log_dirs(given, to_write)
     except BaseException:
-        account.current().note_log_dirs(paths)  # as they were given
+        account.current().note_log_dirs(given)  # as they were given
         raise
     account.current().note_log_dirs(found)
     return found
 
 
-def other_log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:
+def other_log_dirs(paths: Paths, to_write: bool) -> tuple[str, ...]:
     """Likewise, of log directories that it is not about, such as a copy."""
-    found = tuple(in_place("LOG_DIR", path) for path in paths)
+    found = tuple(in_place("LOG_DIR", path) for path in path_texts(paths))
     for path in found:
         _check_log_dir(path, to_write)
     by_place: dict[tuple[int, int], str] = {}
@@ -53,14 +55,15 @@ def other_log_dirs(paths: Sequence[str], to_write: bool) -> tuple[str, ...]:
     return found
 
 
-def in_place(name: str, path: str) -> str:
+def in_place(name: str, path: PathArg) -> str:
     """The local path of an argument. An empty one would mean the current directory.
 
     Raise UsageError if it is empty, and what `require_in_place` raises.
     """
-    if not path.strip():
-        raise UsageError(f"{name} {path!r}: is empty; is a variable of the shell not set?")
-    return require_in_place(path)
+    text = os.fspath(path)
+    if not text.strip():
+        raise UsageError(f"{name} {text!r}: is empty; is a variable of the shell not set?")
+    return require_in_place(text)
 
 
 def work_dir(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
@@ -77,8 +80,9 @@ def keep_originals(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
     return None if path is None else _own_directory("--keep-originals", path, in_log_dirs)
 
 
-def kept_run(path: str, to_discard: bool = False) -> str:
+def kept_run(path: PathArg, to_discard: bool = False) -> str:
     """The directory in which a run has kept its originals. to_discard: that may have begun."""
+    path = os.fspath(path)
     local = in_place("RUN_DIR", path)
     try:
         names = os.listdir(local)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cleaner_jobs.spark.class_archive import cache_dir
 from compactor import account
 from compactor.api import outlook, places, saved_plans
+from compactor.api.arguments import Paths, path_texts
 from compactor.api.premises import plan_of, premises_of_round
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.api.starts import problems_by_broker
@@ -70,7 +71,7 @@ class Plan(NamedTuple):
 
 
 def plan(
-    log_dirs: Sequence[str],
+    log_dirs: Paths,
     rules: Rules = KAFKAS_DEFAULTS,
     save: str | None = None,
     sample_bytes: int | None = None,
@@ -81,11 +82,12 @@ def plan(
     save: a file for the plan, to be carried out by `run` with `RunOptions.plan`.
     Raise ConfigError, OSError, and RefusedError if a directory cannot be read.
     """
+    given = path_texts(log_dirs)
     try:
-        return _planned(log_dirs, rules, save, sample_bytes)
+        return _planned(given, rules, save, sample_bytes)
     except (LogCompactionError, OSError) as error:
         if save is None:  # else the error may be that of the file
-            account.current().run_ending = outlook.of_error(log_dirs, error)
+            account.current().run_ending = outlook.of_error(given, error)
         raise
 
 

@@ -1,9 +1,8 @@
 """`recover`: finish or undo what a run, a broker's cleaner or a broker left half-done."""
 
-from collections.abc import Sequence
-
 from compactor import account
 from compactor.api import places
+from compactor.api.arguments import Paths
 from compactor.api.changes import OnProgress, watched
 from compactor.api.premises import Premises, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
@@ -17,7 +16,7 @@ from storage.formats import clean_shutdown
 
 
 def recover(
-    log_dirs: Sequence[str],
+    log_dirs: Paths,
     rules: Rules = KAFKAS_DEFAULTS,
     allowed_file_systems: tuple[str, ...] = (),
     on_progress: OnProgress | None = None,

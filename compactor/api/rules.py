@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from compactor.planning.order import Order
@@ -25,7 +26,7 @@ class Rules:
     settings: Mapping[str, str] = field(default_factory=dict)  # for every topic; precede all files
     include: str | None = None  # regular expression over whole names of topics; None: every one
     exclude: str | None = None  # wins over include
-    as_of: str | int | None = None  # epoch milliseconds or ISO 8601; None: the present
+    as_of: str | int | datetime | None = None  # ISO 8601, or ms since 1970; None: the present
     any_clock: bool = False  # accept a doubtful as_of, and logs written after it
     assume_fully_replicated: bool = False  # the end of each log is its high watermark
     metadata: str | None = None  # a metadata log, or a directory with one; None: as given

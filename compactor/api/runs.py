@@ -15,6 +15,7 @@ from cleaner_jobs.task_values import SCAN
 from cleaner_jobs.tasks.tasks_here import TasksHere
 from compactor import account
 from compactor.api import places, saved_plans
+from compactor.api.arguments import Paths, path_texts
 from compactor.api.changes import OnProgress, watched
 from compactor.api.copies import (
     Copies,
@@ -84,7 +85,7 @@ class _Asked(NamedTuple):
 
 
 def run(
-    log_dirs: Sequence[str],
+    log_dirs: Paths,
     rules: Rules = KAFKAS_DEFAULTS,
     options: RunOptions = ONE_ROUND,
     on_progress: OnProgress | None = None,
@@ -96,11 +97,11 @@ def run(
     `what_was_changed` says what had been changed.
     """
     require_own_spark(options.session, options.in_process)
-    saved = None
+    saved, given = None, path_texts(log_dirs)
     if options.plan is not None:
-        saved = saved_plans.read(options.plan, log_dirs, rules)
-        log_dirs, rules = saved.log_dirs, saved_plans.rules_of(saved, options.plan)
-    own = _places(log_dirs, options)
+        saved = saved_plans.read(options.plan, given, rules)
+        given, rules = saved.log_dirs, saved_plans.rules_of(saved, options.plan)
+    own = _places(given, options)
     if options.nice is not None:
         be_nice(options.nice)  # Spark, too, where it is not running yet
     # watched first: a lock that cannot be given back is an error of a run that has done its work

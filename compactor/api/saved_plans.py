@@ -30,6 +30,8 @@ _FILES = {
 
 def require_savable(path: str, rules: Rules, log_dirs: Sequence[str]) -> None:
     """Raise UsageError where a plan cannot be saved there, or its rules not be read again."""
+    if not path.strip():
+        raise UsageError("--save: is empty; is a variable of the shell not set?")
     found = log_dir_around(path, log_dirs)
     if found is not None:
         raise UsageError(f"--save {path}: inside of log directory {found}; {PROBLEM}")

@@ -1,8 +1,10 @@
 """Lists of results as tables: what `recover`, `undo` and `configs` return, and `dump` yields."""
 
 from collections.abc import Iterable
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from compactor.exit_codes import UsageError
 from compactor.row_tables import Row, arrow_table, pandas_frame, row_of
 
 if TYPE_CHECKING:
@@ -21,4 +23,9 @@ def to_pandas(results: Iterable[Any]) -> "pd.DataFrame":
 
 
 def _row(result: Any) -> Row:
-    return result if isinstance(result, dict) else row_of(result)
+    if isinstance(result, dict):
+        return result
+    if not (is_dataclass(result) or hasattr(result, "_fields")) or isinstance(result, type):
+        expected = "expected results of the API's functions, or dictionaries"
+        raise UsageError(f"results: {expected}, not {type(result).__name__}")
+    return row_of(result)

@@ -2,6 +2,7 @@
 
 from compactor import account
 from compactor.api import places
+from compactor.api.arguments import PathArg
 from compactor.api.changes import note_changes
 from compactor.errors import RefusedError
 from compactor.originals import kept_run
@@ -13,7 +14,7 @@ from storage.files.local import LOCAL
 MAY_HAVE_BEEN_UNDONE = "Some logs may have been undone; run it again for the others."
 
 
-def undo(run_dir: str, allowed_file_systems: tuple[str, ...] = ()) -> list[UndoReport]:
+def undo(run_dir: PathArg, allowed_file_systems: tuple[str, ...] = ()) -> list[UndoReport]:
     """Undo a run that kept its originals; return what became of each log.
 
     A log that was changed since is left as it is. run_dir: DIR/RUN_ID of `keep_originals`.
@@ -34,7 +35,7 @@ def undo(run_dir: str, allowed_file_systems: tuple[str, ...] = ()) -> list[UndoR
     return reports
 
 
-def discard(run_dir: str) -> str:
+def discard(run_dir: PathArg) -> str:
     """Remove the originals that a run has kept; return their directory.
 
     If it was cut short, it can be called again. Raise UsageError, OSError, and RefusedError while

@@ -6,6 +6,7 @@ Both only read, and take no lock.
 import os
 
 from compactor.api import places
+from compactor.api.arguments import PathArg
 from compactor.api.changes import Listener, OnProgress
 from compactor.copying.checking import check
 from compactor.copying.manifest import read as read_manifest
@@ -24,7 +25,7 @@ from storage.files.local import LOCAL
 
 
 def verify(
-    log_dir: str, topic_partition: str | None = None, on_progress: OnProgress | None = None
+    log_dir: PathArg, topic_partition: str | None = None, on_progress: OnProgress | None = None
 ) -> Verification:
     """Check everything in a log directory, or in one partition of it.
 
@@ -34,7 +35,7 @@ def verify(
     return verifier.verify(path, topic_partition, Listener(on_progress))
 
 
-def verify_manifest(log_dir: str, on_progress: OnProgress | None = None) -> list[Finding]:
+def verify_manifest(log_dir: PathArg, on_progress: OnProgress | None = None) -> list[Finding]:
     """Check the files of a copy, made by a run with `output`, against its manifest.
 
     Raise UsageError where there is none, or it is damaged.
@@ -52,8 +53,8 @@ def verify_manifest(log_dir: str, on_progress: OnProgress | None = None) -> list
 
 
 def verify_against(
-    log_dir: str,
-    before: str,
+    log_dir: PathArg,
+    before: PathArg,
     topic_partition: str | None = None,
     clock: CleaningClock | None = None,
     on_progress: OnProgress | None = None,

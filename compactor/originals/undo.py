@@ -67,6 +67,8 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 
 
 class UndoStatus(StrEnum):
+    """How the undo of one log ended."""
+
     UNDONE = "undone"
     AS_BEFORE = "as-before"  # the run had changed nothing, or was undone before
     REFUSED = "refused"  # changed since the run: left as it is

@@ -20,7 +20,17 @@ class BadTableError(LogCompactionError):
     """A table from which no records can be made. Nothing was appended."""
 
 
-def check_columns(schema: pa.Schema) -> None:
+def check_table(table: object) -> None:
+    """Raise BadTableError where it is none of Arrow's, or its columns make no records."""
+    if not isinstance(table, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        raise BadTableError(
+            f"table: expected a pyarrow Table, RecordBatch or RecordBatchReader, not "
+            f"{type(table).__name__}; pyarrow.Table.from_pandas makes one of a pandas frame"
+        )
+    _check_columns(table.schema)
+
+
+def _check_columns(schema: pa.Schema) -> None:
     """Raise BadTableError where a column has no meaning, or there is neither key nor value."""
     unknown = [name for name in schema.names if name not in COLUMNS]
     if unknown or len(set(schema.names)) < len(schema.names):

@@ -9,7 +9,7 @@ from storage.arrow.batch_runs import RunReader, Wanted
 from storage.arrow.log_view import LogView, view_of_directory, view_of_log
 from storage.arrow.record_batches import BatchMaker
 from storage.arrow.record_kernel import Range
-from storage.arrow.selection import EVERYTHING, Selection
+from storage.arrow.selection import EVERYTHING, BadSelectionError, Selection
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 from storage.formats.batch_header import CONTROL
@@ -31,6 +31,8 @@ class RecordStream:
 
     def __init__(self, source: Source, selection: Selection = EVERYTHING) -> None:
         """Look at the log as it is now. Raise NotALogError, CorruptFileError or OSError."""
+        if not isinstance(selection, Selection):
+            raise BadSelectionError(f"selection={selection!r}: expected an arrow.Selection")
         self._selection, self.schema = selection, selection.schema
         self._view = _view(source, selection)
         self.stopped_at: CorruptFileError | None = None
@@ -68,6 +70,9 @@ def _view(source: Source, selection: Selection) -> LogView:
         return source
     if isinstance(source, Log):
         return view_of_log(source, selection)
+    if not isinstance(source, str | os.PathLike):
+        expected = "expected an open Log, a LogView or the directory of a partition"
+        raise BadSelectionError(f"source={source!r}: {expected}")
     return view_of_directory(os.fspath(source), selection, LOCAL)
 
 

@@ -20,7 +20,7 @@ from storage.arrow.batch_kernel import (
     Records,
     make_batches,
 )
-from storage.arrow.incoming import check_columns, chunks, records_of
+from storage.arrow.incoming import check_table, chunks, records_of
 from storage.codecs.compression import Codec, compress
 from storage.codecs.payload_kernels import max_payload_bytes, tools_of_thread
 from storage.errors import LogCompactionError
@@ -99,7 +99,7 @@ def append(
     chunk was appended, and what Log.append_as_leader raises. Where records of the table were
     appended before, raise AppendStoppedError, which counts them.
     """
-    check_columns(table.schema)
+    check_table(table)
     codec = _codec(log.config, batching.codec)
     request = AppendRequest(leader_epoch=batching.leader_epoch, is_made_for_log=True)
     done = Appended(None, log.log_end_offset, 0, 0)

@@ -4,7 +4,7 @@ Source: Kafka, LocalLog; spec L-11.9, L-17.1, L-19, L-21.1, L-22.
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from storage.file_names import DELETED, SEGMENT_SUFFIXES, file_name
@@ -61,6 +61,10 @@ class ReadResult(NamedTuple):
     def read(self) -> bytes:
         """The bytes."""
         return b"" if self.records is None else self.records.read()
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the whole batches that were read."""
+        return iter(()) if self.records is None else self.records.batches()
 
 
 class LocalLog:

@@ -1,0 +1,209 @@
+"""Checks the arguments of the API's functions against their annotations, before anything is done.
+
+A path may be a `str` or an `os.PathLike`; where several values are expected, one will do.
+"""
+
+import inspect
+import math
+import numbers
+import os
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from functools import wraps
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+
+from compactor.exit_codes import UsageError
+
+_SHOWN_CHARACTERS = 60
+_WORDS = {
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "True or False",
+    bytes: "bytes",
+    types.NoneType: "None",
+}
+_SERIES = (Sequence, Collection, Iterable, list, tuple)
+
+PathArg = str | os.PathLike[str]
+Paths = PathArg | Sequence[PathArg]  # one, or several
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Unfit(NamedTuple):
+    """A value that does not fit an annotation."""
+
+    name: str  # of the parameter, with the field or the place within it
+    value: Any
+    expected: str  # in words
+
+
+class _UnfitError(Exception):
+    def __init__(self, unfit: _Unfit) -> None:
+        super().__init__(unfit)
+        self.unfit = unfit
+
+
+def checked(function: F) -> F:
+    """Wrap a function so that an argument of a wrong type is a UsageError that names it."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise UsageError(f"{function.__name__}(): {error}") from None
+        for name, value in bound.arguments.items():
+            bound.arguments[name] = fitting(name, value, signature.parameters[name].annotation)
+        return function(*bound.args, **bound.kwargs)
+
+    return typing.cast(F, call)
+
+
+def path_texts(paths: Paths) -> tuple[str, ...]:
+    """Return one path, or several, as texts."""
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return tuple(os.fspath(path) for path in several)
+
+
+def fitting(name: str, value: Any, annotation: Any) -> Any:
+    """Return a value as its annotation wants it: a path as text, one value as a series of one.
+
+    Raise UsageError, which names the parameter.
+    """
+    try:
+        return _fitting(name, value, annotation)
+    except _UnfitError as error:
+        where, found, expected = error.unfit
+        shown = repr(found)
+        if len(shown) > _SHOWN_CHARACTERS:
+            shown = f"{shown[:_SHOWN_CHARACTERS]}…"
+        kind = type(found).__name__
+        raise UsageError(f"{where}: expected {expected}, not {shown} ({kind})") from None
+
+
+def _fitting(name: str, value: Any, annotation: Any) -> Any:
+    if annotation in (Any, object, inspect.Parameter.empty) or isinstance(annotation, str):
+        return value  # a string names a type that is not imported here
+    annotation = {Paths: Sequence[str], PathArg: str}.get(annotation, annotation)
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType):
+        return _fitting_one_of(name, value, annotation)
+    if origin is Literal:
+        return _required(name, value, annotation, value in get_args(annotation))
+    if origin is Callable or annotation is Callable:
+        return _required(name, value, annotation, callable(value))
+    if origin in _SERIES:
+        return _fitting_series(name, value, annotation)
+    if isinstance(origin, type):
+        return _required(name, value, annotation, isinstance(value, origin))
+    return _fitting_class(name, value, annotation)
+
+
+def _fitting_one_of(name: str, value: Any, annotation: Any) -> Any:
+    several = get_args(annotation)
+    unfit = []
+    for each in several:
+        try:
+            return _fitting(name, value, each)
+        except _UnfitError as error:
+            unfit.append(error)
+    within = [error for error in unfit if error.unfit.name != name]
+    if within:  # the right kind of thing, with something wrong in it
+        raise within[0]
+    raise _UnfitError(_Unfit(name, value, _words(annotation)))
+
+
+def _fitting_series(name: str, value: Any, annotation: Any) -> Any:
+    items = get_args(annotation)
+    if get_origin(annotation) is tuple and len(items) == 2 and items[1] is not ...:
+        is_pair = isinstance(value, tuple | list) and len(value) == 2
+        _required(name, value, annotation, is_pair)
+        return tuple(_fitting(name, each, kind) for each, kind in zip(value, items, strict=True))
+    item = items[0] if items else Any
+    if item is str and isinstance(value, str | os.PathLike):
+        return (_fitting(f"{name}[0]", value, str),)
+    is_series = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    _required(name, value, annotation, is_series)
+    if not isinstance(value, Sequence | set | frozenset):
+        return value if get_origin(annotation) is Iterable else _fitting(name, [*value], annotation)
+    found = [_fitting(f"{name}[{i}]", each, item) for i, each in enumerate(value)]
+    return tuple(found) if get_origin(annotation) is tuple or item is str else value
+
+
+def _fitting_class(name: str, value: Any, annotation: Any) -> Any:
+    if annotation is None or annotation is types.NoneType:
+        return _required(name, value, types.NoneType, value is None)
+    if annotation is str and isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, str) and not _is_text(value):
+        raise _UnfitError(_Unfit(name, value, "text without a NUL that can be encoded"))
+    if annotation is float:
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        return _required(name, value, annotation, is_number and not math.isnan(value))
+    if annotation is int:
+        is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        _required(name, value, annotation, is_integer)
+        if not -(2**63) <= value < 2**63:
+            raise _UnfitError(_Unfit(name, value, "an integer of 64 bits"))
+        return int(value)
+    if not isinstance(annotation, type):
+        return value
+    if issubclass(annotation, Enum) and isinstance(value, str):
+        _required(name, value, annotation, value in [each.value for each in annotation])
+        return annotation(value)
+    _required(name, value, annotation, isinstance(value, annotation))
+    if (
+        is_dataclass(value)
+        and not isinstance(value, type)
+        and annotation.__module__.startswith("compactor.api.")
+    ):
+        given = {each.name: getattr(value, each.name) for each in fields(value)}
+        kinds = {each.name: each.type for each in fields(value)}
+        found = {key: _fitting(f"{name}.{key}", each, kinds[key]) for key, each in given.items()}
+        changed = {key: each for key, each in found.items() if each is not given[key]}
+        return replace(value, **changed) if changed else value
+    return value
+
+
+def _is_text(value: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+
+
+def _required(name: str, value: Any, annotation: Any, fits: bool) -> Any:
+    if not fits:
+        raise _UnfitError(_Unfit(name, value, _words(annotation)))
+    return value
+
+
+def _words(annotation: Any) -> str:
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType):
+        words = list(dict.fromkeys(_words(each) for each in get_args(annotation)))
+        return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    if origin is Literal:
+        return " or ".join(repr(each) for each in get_args(annotation))
+    if origin is Callable or annotation is Callable:
+        return "a function"
+    if origin in _SERIES:
+        items = get_args(annotation)
+        if origin is tuple and len(items) == 2 and items[1] is not ...:
+            return f"a pair of {_words(items[0])} and {_words(items[1])}"
+        return f"a list of {_plural(items[0])}" if items else "a list"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "a dictionary"
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return " or ".join(repr(each.value) for each in annotation)
+    return _WORDS.get(annotation, getattr(annotation, "__name__", str(annotation)))
+
+
+def _plural(annotation: Any) -> str:
+    return {str: "strings", int: "integers"}.get(annotation, _words(annotation))

@@ -1,0 +1,127 @@
+"""Arguments that make no sense: a typed error that names the parameter, from every function."""
+
+import inspect
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compactor import api
+from compactor.api.arguments import PathArg, Paths, fitting
+from storage.errors import LogCompactionError
+from tests.support.made_log import keyed, make_partition
+
+FUNCTIONS = [name for name in api.__all__ if inspect.isfunction(getattr(api, name))]
+STRANGE: Sequence[Any] = (
+    *(None, "", b"x", 0, -1, 1.5, float("nan"), True, [], [1], (), {}, {"a": 1}, set(), object()),
+    *(2**63, -(2**70), "x" * 1000, ["a", "b"], [None], [[]], Path("/nowhere"), int, type),
+    *(ValueError("x"), "\0", "\ud800", 1j, range(3), bytearray(b"x"), memoryview(b"x"), ...),
+    *(datetime(2026, 1, 1), NotImplemented, "/nowhere", "a-0", api.Rules(), api.RunOptions()),
+    api.Rules(max_logs="3"),  # type: ignore[arg-type]
+)
+UNRESTRICTED = {("what_was_changed", "error"), ("replay", "directory")}
+
+
+@pytest.fixture(scope="module")
+def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("kafka")
+    make_partition(root, {0: [keyed(0, "abab")], 4: [keyed(4, "a")]})
+    return root
+
+
+def sound(name: str, log_dir: Path) -> Any:
+    """An argument that is as it should be, where one is needed."""
+    by_name: dict[str, Any] = {
+        "log_dirs": [str(log_dir)],
+        "log_dir": str(log_dir),
+        "before": str(log_dir),
+        "topic_partition": "orders-0",
+        "path": str(log_dir / "orders-0"),
+        "run_dir": str(log_dir),
+        "to": 0,
+        "producer_id": 1,
+        "text": "0",
+    }
+    return by_name.get(name, ())
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_strange_argument_is_a_typed_error(
+    name: str, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    function = getattr(api, name)
+    parameters = inspect.signature(function).parameters
+    for parameter in parameters.values():
+        if (name, parameter.name) in UNRESTRICTED:
+            continue
+        for value in STRANGE:
+            if parameter.name == "on_progress" and callable(value):
+                continue  # what a caller's function raises is the caller's
+            needed = {
+                each.name: sound(each.name, log_dir)
+                for each in parameters.values()
+                if each.default is each.empty and each.name != parameter.name
+            }
+            try:
+                found = function(**needed, **{parameter.name: value})
+                if inspect.isgenerator(found):
+                    next(found, None)
+            except (LogCompactionError, OSError, ImportError):  # where there is no pandas
+                pass
+
+
+@pytest.mark.parametrize(
+    ("value", "annotation", "problem"),
+    [
+        (3, str, "a string, not 3 (int)"),
+        (True, int, "an integer, not True (bool)"),
+        (2**63, int, "an integer of 64 bits, not 9223372036854775808 (int)"),
+        ("x", int | None, "an integer or None, not 'x' (str)"),
+        ({}, Sequence[str], "a list of strings, not {} (dict)"),
+        ("yes", bool, "True or False, not 'yes' (str)"),
+        (float("nan"), float, "a number, not nan (float)"),
+        ("a\0b", PathArg, r"text without a NUL that can be encoded, not 'a\x00b' (str)"),
+        (3, Paths, "a list of strings, not 3 (int)"),
+        ("size", api.Order, " or ".join(repr(o.value) for o in api.Order) + ", not 'size' (str)"),
+        (
+            "a",
+            tuple[tuple[str, str], ...],
+            "a list of a pair of a string and a string, not 'a' (str)",
+        ),
+    ],
+)
+def test_words(value: Any, annotation: Any, problem: str) -> None:
+    with pytest.raises(api.UsageError) as raised:
+        fitting("it", value, annotation)
+    assert str(raised.value) == f"it: expected {problem}"
+
+
+def test_what_is_wrong_within_an_argument_is_named() -> None:
+    with pytest.raises(api.UsageError, match=r"^log_dirs\[1\]: expected a string, not None"):
+        api.plan(["/data", None])  # type: ignore[list-item]
+    with pytest.raises(api.UsageError, match=r"^rules\.max_logs: expected an integer or None"):
+        api.plan("/data", api.Rules(max_logs="3"))  # type: ignore[arg-type]
+    with pytest.raises(api.UsageError, match=r"^plan\(\): missing a required argument: 'log_dirs'"):
+        api.plan()  # type: ignore[call-arg]
+
+
+def test_a_path_may_be_one_or_several_and_of_any_kind(log_dir: Path) -> None:
+    for log_dirs in (log_dir, str(log_dir), [log_dir], (str(log_dir),)):
+        assert len(api.plan(log_dirs).round_plan.inventory) == 1
+    assert api.verify(log_dir).partitions == api.verify(str(log_dir)).partitions
+    assert fitting("partitions", "orders-0", Sequence[str]) == ("orders-0",)
+
+
+def test_a_time_may_be_a_datetime(log_dir: Path) -> None:
+    moment = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    for as_of in (moment, moment.replace(tzinfo=None), "2026-01-02T03:04:05Z", 1767323045000):
+        planned = api.plan(log_dir, api.Rules(as_of=as_of, any_clock=True))
+        assert planned.round_plan.as_of_ms == 1767323045000
+    options = api.ReadOptions(first=datetime.fromtimestamp(0.13, UTC))  # offset 3 has 130 ms
+    found = [r.offset for records in api.log_read(log_dir, "orders-0", options) for r in records]
+    assert found == [3, 4]
+    options = api.ReadOptions(first=4)
+    assert [r.offset for rs in api.log_read(log_dir, "orders-0", options) for r in rs] == [4]

@@ -1,0 +1,65 @@
+"""Python examples on pages, held against the types of what they use."""
+
+import doctest
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = ["README.md", "docs/api.md"]
+FIRST_WORDS = ("from ", "import ", "arrow.")  # of an indented block that is Python
+BEFORE = """
+from pyspark.sql import SparkSession
+from storage import arrow
+from storage.arrow import Batching
+from storage.codecs.compression import Codec
+from storage.log import Log
+import pyarrow as pa
+log: Log
+spark: SparkSession
+table: pa.Table
+"""
+
+
+def doctests(page: Path) -> str:
+    text = page.read_text(encoding="utf-8")
+    examples = doctest.DocTestParser().get_examples(text)
+    return "".join(example.source for example in examples)
+
+
+def blocks(page: Path) -> str:
+    """Indented blocks that begin as Python does, as one module."""
+    every = page.read_text(encoding="utf-8").split("\n\n")
+    code = [textwrap.dedent(each) for each in every if each.startswith("    ")]
+    return BEFORE + "\n".join(each for each in code if each.startswith(FIRST_WORDS))
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What mypy says of all examples."""
+    folder = tmp_path_factory.mktemp("examples")
+    for page in PAGES:
+        (folder / f"{Path(page).stem.lower()}_examples.py").write_text(doctests(ROOT / page))
+    (folder / "tables_blocks.py").write_text(blocks(ROOT / "docs/tables.md"))
+    words = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml")]
+    words += ["--no-error-summary"]  # strict, as the configuration says
+    ended = subprocess.run(
+        [*words, *map(str, sorted(folder.glob("*.py")))],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    return ended.stdout + ended.stderr
+
+
+def test_examples_have_the_types_of_what_they_use(checked: str) -> None:
+    assert checked == ""
+
+
+def test_there_are_examples() -> None:
+    assert "log.read(0)" in doctests(ROOT / "README.md")
+    assert "spark.dataSource.register" in blocks(ROOT / "docs/tables.md")
