@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from compactor.directory_state import require_may_change
 from compactor.errors import LockLostError, RefusedError
-from compactor.host.printable import shell_word
+from compactor.host.shell_commands import compactor, given_the_owner_of, named
 from compactor.host.users import user_name
 from compactor.lock_support import require_working_locks
 from compactor.reason_codes import ReasonCode, reason_code_of_os
@@ -28,8 +28,8 @@ from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
 _RETRY_SECONDS = 0.5
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 NO_LOCKS_REMEDY = (
-    "Mount it so that it has locks (NFS: with lockd, without nolock), or work on a copy: compactor "
-    "run --output DIR makes one, with DIR on a local disk, and changes nothing here"
+    "Mount it so that it has locks (NFS: with lockd, without nolock), or work on a copy: "
+    f"{named('run')} --output DIR makes one, with DIR on a local disk, and changes nothing here"
 )
 UNTIL_A_CLEAN_SHUTDOWN = "until a broker has started and stopped cleanly there"
 
@@ -127,8 +127,8 @@ def require_clean_shutdown(log_dir: str) -> None:
             ReasonCode.UNCLEAN_SHUTDOWN,
             path=os.path.join(log_dir, clean_shutdown.CLEAN_SHUTDOWN),
             remedy=f"Give each run --recover-first {UNTIL_A_CLEAN_SHUTDOWN}: it checks and "
-            "rebuilds what a starting broker would; compactor recover does the same, but does not "
-            "write that file. Nothing was changed",
+            f"rebuilds what a starting broker would. {compactor('recover', log_dir)} does the "
+            "same, but does not write that file. Nothing was changed",
         )
 
 
@@ -183,7 +183,7 @@ def how_to_own(path: str, log_dir: str) -> str:
     except OSError:
         return f"Look at the owner and the mode of {path}, and at its mount"
     if own != owner:
-        words = f"sudo chown --reference={shell_word(log_dir)} {shell_word(path)}"
+        words = given_the_owner_of(log_dir, path)
         return f"Give it to the owner of the log directory: {words}"
     if owner != os.geteuid():
         return f"Run it as the owner of the log directory, user {user_name(owner)}"
@@ -195,11 +195,12 @@ def _owner_of(log_dir: str, is_own: Callable[[], bool]) -> Callable[[], None]:
 
     def require_own() -> None:
         if not is_own():
+            recover = compactor("recover", log_dir)
             raise LockLostError(
                 f"{path}: not the file that was locked at the beginning: it was removed or made "
                 "anew. A broker or another run may be at work in this log directory, so nothing "
                 "more is changed there. Find out who works there first. What was cut short is "
-                "settled by a starting broker, by compactor recover, or by the next run"
+                f"settled by a starting broker, by the next run, or by: {recover}"
             )
 
     return require_own

@@ -49,7 +49,7 @@ class ReasonCode(StrEnum):
     MOVING = "moving", "A broker was moving the log to another log directory."
     CUT_SHORT = (
         "cut-short",
-        "A cleaning that was cut short is yet to be settled: compactor recover.",
+        "A cleaning that was cut short is yet to be settled: recover does it.",
     )
     OLDER_VERSION = "older-version", "It was written by an older version, which noted less."
 

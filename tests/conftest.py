@@ -11,6 +11,7 @@ from hypothesis import settings
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
 from tests.support.local_round import LocalRound, open_local_round
+from tests.support.printed_commands import collected
 
 # Who runs them in the background of a shell has Ctrl-C ignored, and so would all that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -48,3 +49,10 @@ def log_dir(tmp_path: Path) -> Path:
     directory = build(tmp_path / "log").parent
     clean_shutdown.write(str(directory))
     return directory
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _printed_commands_are_right() -> Iterator[None]:
+    """Each command that a message of any test prints is one that its program takes."""
+    with collected():
+        yield

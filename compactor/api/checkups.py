@@ -14,6 +14,7 @@ from compactor.doctor.machine import machine_checks
 from compactor.doctor.spark_parts import spark_checks
 from compactor.exit_codes import error_line
 from compactor.host.clock import now_ms
+from compactor.host.shell_commands import compactor
 from compactor.preconditions import RunEnding
 from compactor.round_report import LogStatus
 from storage.errors import LogCompactionError
@@ -78,7 +79,7 @@ def _start_checks(path: str, every: Sequence[str]) -> tuple[Check, ...]:
     ]
     if not found:
         return ()
-    more = f" and {len(found) - 1:,} more: compactor verify" if len(found) > 1 else ""
+    more = f" and {len(found) - 1:,} more: {compactor('verify', path)}" if len(found) > 1 else ""
     command = f" {found[0].command}" if found[0].command else ""
     advice = f"Start no broker here before it is mended. {found[0].repair}{command}"
     return (warn("a broker's start", f"{found[0]}{more}", advice),)

@@ -18,6 +18,7 @@ from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.directory_state import require_may_change
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
+from compactor.host.shell_commands import compactor
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
@@ -226,7 +227,8 @@ def _require_sound(at: LogAt, known: KnownOffsets, settings: LogSettings) -> Non
             assert path.endswith(LOG)
             raise RefusedError(
                 f"{path}: damaged: a broker that opens this log would cut a part of it off. "
-                "compactor verify says what is wrong with it; compactor log read shows what is "
-                "before it. Nothing was changed",
+                f"{compactor('verify', at.log_dir, at.name)} says what is wrong with it; "
+                f"{compactor('log read', at.log_dir, at.name)} shows what is before it. "
+                "Nothing was changed",
                 ReasonCode.DAMAGED,
             )

@@ -11,7 +11,7 @@ from compactor.api.starts import start_problems
 from compactor.broker_start.values import forbid_start
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
-from compactor.host.printable import shell_word
+from compactor.host.shell_commands import compactor
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.reason_codes import ReasonCode
 from compactor.stopped_log import log_move as moving
@@ -84,8 +84,8 @@ def _require_clean(source: str, target: str) -> None:
         if not clean_shutdown.exists(log_dir, LOCAL):
             start = "Start the broker and stop it cleanly"
             if forbid_start(start_problems(used)):
-                start = f"compactor verify {shell_word(log_dir)} says what keeps a broker from a "
-                start += "start. Mend it, let the broker start, and stop it cleanly"
+                start = f"{compactor('verify', log_dir)} says what keeps a broker from a start. "
+                start += "Mend it, let the broker start, and stop it cleanly"
             raise RefusedError(
                 f"{log_dir}: no {clean_shutdown.CLEAN_SHUTDOWN}: the broker did not stop cleanly, "
                 f"and its last segments may be torn. {start}, then move the log. Nothing was "

@@ -7,7 +7,8 @@ from compactor.api.places import in_place, is_log_dir
 from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED, require_whole
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
-from compactor.host.printable import counted, shell_word
+from compactor.host.printable import counted
+from compactor.host.shell_commands import tool
 from compactor.log_dir_lock import require_free
 from compactor.reason_codes import ReasonCode
 from compactor.set_aside_memory import SET_ASIDE
@@ -99,7 +100,7 @@ def _way_on(path: str) -> str:
     foreign = _foreign_in(path)
     if foreign is not None:
         return f"But {foreign} may be somebody's own: look whose it is, or give another directory"
-    remove = f"rm -r {shell_word(path)}"
+    remove = tool("rm", "-r", path)
     return f"It is of no use. Remove it ({remove}) and run again, or give another directory"
 
 

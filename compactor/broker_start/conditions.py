@@ -23,7 +23,8 @@ from compactor.broker_start.values import (
     StartProblem,
     partition_in,
 )
-from compactor.host.printable import printable, shell_word
+from compactor.host.printable import printable
+from compactor.host.shell_commands import named, tool
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SWAP, file_name, offset_of
@@ -76,7 +77,7 @@ def _kept_away(path: str) -> StartProblem:
         outcome=StartOutcome.BROKER_ENDS,
         path=path,
         problem="it marks a copy that is not whole, or that shares files with its original",
-        repair="Start no broker here; make a whole copy for one (compactor run --output).",
+        repair=f"Start no broker here; make a whole copy for one ({named('run')} --output).",
         reason_code=ReasonCode.COPY_TO_KEEP,
     )
 
@@ -110,7 +111,7 @@ def _of_checkpoints(directory: DirectoryFiles) -> Iterator[StartProblem]:
                     path=path,
                     problem=error.problem,
                     repair=f"Bring it back from a backup, or empty it: {_EMPTIED[name]}.",
-                    command=f"truncate -s 0 {shell_word(path)}",
+                    command=tool("truncate", "-s", "0", path),
                 )
 
 
@@ -138,7 +139,7 @@ def _of_log_files(log_dir: str, log: LogFiles) -> Iterator[StartProblem]:
             path=path,
             problem=error.problem,
             repair="Remove this file alone: a broker makes a new one, and no record is lost.",
-            command=f"rm -- {shell_word(path)}",
+            command=tool("rm", "--", path),
         )
     for name in filter(is_unloadable, log.names):
         offset = offset_of(name)
@@ -182,7 +183,7 @@ def _of_metadata_log(directory: DirectoryFiles) -> Iterator[StartProblem]:
             path=path,
             problem=found[1],
             repair="Remove this file alone: a broker starts without it.",
-            command=f"rm -- {shell_word(path)}",
+            command=tool("rm", "--", path),
         )
     if directory.quorum_state is not None and not _is_json_object(directory.quorum_state):
         yield StartProblem(

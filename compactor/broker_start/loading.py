@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 
 from compactor.broker_start.values import DirectoryFiles, StartOutcome, StartProblem
-from compactor.host.printable import shell_word
+from compactor.host.shell_commands import compactor, in_turn, named, tool
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.formats import checkpoint
@@ -73,15 +73,16 @@ def _of_end(path: str, key: TopicPartition, log_start: int, files: Files) -> Sta
     except FileNotFoundError:  # gone meanwhile
         return None
     except CorruptFileError as error:
-        mark = shell_word(os.path.join(os.path.dirname(path), CLEAN_SHUTDOWN))
+        log_dir = os.path.dirname(path)
+        unmarked = tool("rm", "--", os.path.join(log_dir, CLEAN_SHUTDOWN))
         return StartProblem(
             outcome=StartOutcome.LOADED_WITH_LOSS,
             path=error.path,
             problem=f"{error.problem}; after a clean shutdown a broker does not look there, and "
             "appends behind it",
-            repair=f"Without {CLEAN_SHUTDOWN} a broker cuts such an end off; compactor recover "
+            repair=f"Without {CLEAN_SHUTDOWN} a broker cuts such an end off; {named('recover')} "
             "looks first whether anything sound is behind it.",
-            command=f"rm -- {mark} && compactor recover {shell_word(os.path.dirname(path))}",
+            command=in_turn(unmarked, compactor("recover", log_dir)),
         )
     if end >= log_start:
         return None
@@ -94,7 +95,7 @@ def _of_end(path: str, key: TopicPartition, log_start: int, files: Files) -> Sta
         "every segment",
         repair="Bring the missing segments back, or empty this file: the records that are there, "
         "and those that kafka-delete-records removed, then stay.",
-        command=f"truncate -s 0 {shell_word(starts)}",
+        command=tool("truncate", "-s", "0", starts),
     )
 
 

@@ -19,7 +19,8 @@ from compactor.broker_start.values import (
     decoded_id,
     partition_in,
 )
-from compactor.host.printable import printable, shell_word
+from compactor.host.printable import printable
+from compactor.host.shell_commands import kafka, tool
 from compactor.reason_codes import ReasonCode
 from storage.file_names import FUTURE_DIR, is_special_dir
 from storage.formats.checkpoint import TopicPartition
@@ -30,6 +31,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _SEPARATOR = re.compile(r":\s+", re.ASCII)
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _MAX_INT = 2**31 - 1
+_METADATA_FORMAT = "version: 0\\ntopic_id: %s"  # for printf
 
 
 class _Identified(NamedTuple):
@@ -148,14 +150,14 @@ def _without_id(
     if known is None:
         repair = (
             "Write the id of its topic into it, as two lines, version: 0 and topic_id: ID; "
-            "kafka-topics.sh --describe shows the id on another broker of the cluster."
+            f"{kafka('topics', '--describe')} shows the id on another broker of the cluster."
         )
         return StartProblem(
             outcome=outcome, path=path, problem=problem, repair=repair, reason_code=code
         )
     id_, source = encode_uuid(known[0]), known[1]
     repair = f"Write two lines into it, version: 0 and topic_id: {id_}, as {source} says."
-    command = f"printf 'version: 0\\ntopic_id: %s' {id_} > {shell_word(path)}"
+    command = tool("printf", _METADATA_FORMAT, id_, into=path)
     return StartProblem(
         outcome=outcome,
         path=path,
@@ -208,7 +210,7 @@ def _stranger(log: _Identified, cluster: ClusterFacts | None, has_heir: bool) ->
         problem=problem,
         repair="If it is of a topic that was deleted, and one of the same name was created since, "
         f"nothing has to be done. If it is today's, write its id into {printable(path)}:",
-        command=f"printf 'version: 0\\ntopic_id: %s' {today} > {shell_word(path)}",
+        command=tool("printf", _METADATA_FORMAT, today, into=path),
         reason_code=ReasonCode.TOPIC_ID_MISMATCH,
     )
 

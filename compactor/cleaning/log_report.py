@@ -7,6 +7,7 @@ from dataclasses import replace
 from compactor.cleaning.stage_values import LogResult
 from compactor.cleaning.swapper import Swapped
 from compactor.host.printable import counted
+from compactor.host.shell_commands import named
 from compactor.planning.uncleaned import problem_report, untouched_report
 from compactor.retention.log_retention import CleanedGroup
 from compactor.round_report import Counts, LogReport, LogStatus
@@ -21,7 +22,8 @@ REFUSED_NOTE = (
 )
 
 SWAP_BROKE_OFF_NOTE = (
-    "the swap of a segment group broke off: compactor recover, the next run or a broker settles it"
+    f"the swap of a segment group broke off: {named('recover')}, the next run or a broker settles "
+    "it"
 )
 
 

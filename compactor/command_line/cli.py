@@ -30,6 +30,7 @@ from compactor.host.output import (
     standard_output,
     unpadded,
 )
+from compactor.host.shell_commands import given_by_nobody
 from compactor.reason_codes import ReasonCode
 from compactor.views.ending import with_ending
 from compactor.views.report_json import summary, to_line
@@ -57,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     open_standard_streams()
     forgive_encodings()
     descriptor_limit.raise_limit()
-    with written_as(log_format_of(words)):
+    with written_as(log_format_of(words)), given_by_nobody():
         with SignalNotes() as signals:
             code = _carry_out(words, signals)
         problem = output_problem()

@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from compactor.command_line.every_command import log_format_option
 from compactor.command_line.plain_words import take_plain_words
+from compactor.host.shell_commands import Given, note_given
 
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # newer typers bring their own
 _EXPRESSION = "; one expression can match several topics, like 'a|b'"
@@ -39,7 +40,7 @@ class GivenOnce(TyperCommand):
         return take_plain_words(_with_plain_types([*own, log_format_option(), help_option]))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _, _, in_order = self.make_parser(ctx).parse_args(list(args))
+        values, _, in_order = self.make_parser(ctx).parse_args(list(args))
         for parameter, times in Counter(in_order).items():
             option: Any = parameter  # of an argument there is only one
             if times > 1 and not (option.multiple or option.is_flag):
@@ -47,7 +48,27 @@ class GivenOnce(TyperCommand):
                 raise _UsageError(
                     f"{parameter.opts[0]}: is given {times} times, and takes one{hint}"
                 )
+        note_given(Given(_options(in_order, values), lambda name: _taken_by(ctx, name)))
         return super().parse_args(ctx, args)
+
+
+def _options(in_order: list[Any], values: dict[str, Any]) -> tuple[tuple[str, str | None], ...]:
+    """Each option as often as it is given, with its value as it was typed."""
+    found: list[tuple[str, str | None]] = []
+    for parameter in dict.fromkeys(in_order):
+        if parameter.param_type_name == "option":
+            name, value = parameter.opts[0], values[parameter.name]
+            typed = [None] if parameter.is_flag else value if parameter.multiple else [value]
+            found += [(name, each) for each in typed]
+    return tuple(found)
+
+
+def _taken_by(ctx: Any, name: str) -> frozenset[str]:
+    """The options of a command, of which there may be groups: `log roll`."""
+    command = ctx.find_root().command
+    for word in name.split():
+        command = command.commands[word]
+    return frozenset(option for parameter in command.params for option in parameter.opts)
 
 
 def _in_paragraphs(text: str | None) -> str | None:

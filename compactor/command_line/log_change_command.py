@@ -46,7 +46,8 @@ def result_of(name: str, wanted: SharedArguments, change: ChangeCall) -> Result:
         would = "would be done" if wanted.dry_run else "done"
         what = would if outcome.is_changed else "nothing was changed"
         problems = api.start_problems(account.current().log_dirs) if name == "move" else ()
-        after = after_change(name, outcome.is_changed, wanted.dry_run, problems)
+        after = after_change(name, account.current().log_dirs, wanted.dry_run, problems)
+        after = after if outcome.is_changed else []
         new = [line for line in change_lines(outcome) if line not in told]
         for line in (f"{log}: {what}", *new, *after):
             print_line(printable(line))

@@ -9,6 +9,7 @@ from compactor.exit_codes import UsageError
 from compactor.host.log_lines import log_line
 from compactor.host.output import print_bytes, print_line, print_utf8
 from compactor.host.printable import counted
+from compactor.host.shell_commands import about_file, named
 from compactor.views.record_lines import (
     CSV_HEADER,
     Form,
@@ -90,7 +91,7 @@ def _warn(hidden: Sequence[str]) -> None:
     show_warnings(
         [
             f"{path}: damaged: what a broker that starts would cut off is not shown; "
-            "compactor verify says what is wrong, compactor dump shows single files"
+            f"{about_file('verify', path)} says what is wrong, {named('dump')} shows single files"
             for path in hidden
         ]
     )

@@ -51,10 +51,12 @@ def result_of(wanted: RoundArguments) -> Result:
         screen = Screen(wanted.order, wanted.top)
         show(lambda width: plan_view(found, width, said, screen))
         show_lines(met_lines(met))
+        log_dirs = [log_dir.path for log_dir in found.log_dirs]
         if wanted.saved_plan is not None:
-            show_lines(saved_lines(wanted.saved_plan))
+            show_lines(saved_lines(wanted.saved_plan, log_dirs))
         else:
-            show_lines(after_plan(len(found.logs), bool(refused), planned.start_problems))
+            to_clean = log_dirs if found.logs and not refused else []
+            show_lines(after_plan(to_clean, planned.start_problems))
     else:
         show_warnings(warnings)
     warned = {"warnings": list(warnings)}

@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 from compactor.doctor.checks import Check, fail, ok, warn
 from compactor.doctor.settings import settings_check
-from compactor.host.printable import counted, iso_time, printable, shell_word, size_text, span_text
+from compactor.host.printable import counted, iso_time, printable, size_text, span_text
+from compactor.host.shell_commands import compactor
 from compactor.host.users import user_name
 from compactor.log_dir_lock import LOCK_FILE
 from compactor.missing_logs import START_NO_BROKER, ends_of_empty_logs, why_missing
+from compactor.planning.remedy_commands import typed_by
 from compactor.preconditions import Obstacle
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogReport
@@ -93,7 +95,7 @@ def _set_aside(log_dir: str, reports: Iterable[LogReport]) -> list[Check]:
     )
     more = f" and {len(own) - _SHOWN:,} more" if len(own) > _SHOWN else ""
     found = f"a run would set aside {counted(len(own), 'log')}: {shown}{more}"
-    return [fail("logs", found, f"What helps: compactor plan {shell_word(log_dir)}")]
+    return [fail("logs", found, f"What helps: {compactor('plan', log_dir)}")]
 
 
 def _identity(log_dir: str, listing: LogDirListing) -> Check:
@@ -126,18 +128,22 @@ def _missing_logs(listing: LogDirListing) -> list[Check]:
 
 
 def _permissions(log_dir: str, listing: LogDirListing) -> Check:
-    owner = user_name(os.stat(log_dir).st_uid)
+    found = os.stat(log_dir)
+    owner = user_name(found.st_uid)
     me = user_name(os.geteuid())
     paths = [log_dir, *(log.path for log in listing.partitions)]
     closed = [path for path in paths if not os.access(path, os.R_OK | os.W_OK | os.X_OK)]
     if closed:  # a failure only if a run would come to it, and then said by itself
         shown = ", ".join(printable(path) for path in closed[:_SHOWN])
         more = f" and {len(closed) - _SHOWN:,} more" if len(closed) > _SHOWN else ""
-        advice = f"Run it as the owner: sudo -u {owner} compactor …"
+        advice = f"Run it as the owner: {typed_by(found, 'plan', log_dir)}"
         return warn("permissions", f"{me} may not read and write {shown}{more}", advice)
     if me == owner:
         return ok("permissions", f"{me} owns it, and may read and write every log")
-    advice = f"sudo -u {owner} compactor …, so that the broker can write all that it finds."
+    advice = (
+        f"{typed_by(found, 'plan', log_dir)}, and run likewise, so that the broker can write all "
+        "that it finds."
+    )
     return warn("permissions", f"{me} may read and write every log, and {owner} owns it", advice)
 
 
@@ -161,7 +167,7 @@ def _room(log_dir: str, listing: LogDirListing) -> Check:
     return warn(
         "room",
         f"{found}, and the largest log, {printable(name)}, has {size_text(_size(largest))}",
-        f"A log is rewritten beside the old one: compactor plan {shell_word(log_dir)} says which "
+        f"A log is rewritten beside the old one: {compactor('plan', log_dir)} says which "
         "logs would be left out. Retention, or moving a log away, makes room.",
     )
 

@@ -8,6 +8,7 @@ from compactor.doctor.checks import Check, fail, ok, warn
 from compactor.errors import ConfigError
 from compactor.host.printable import counted, printable
 from compactor.planning.remedies import REMEDIES
+from compactor.planning.remedy_commands import all_described
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import Reason
 from storage.errors import CorruptFileError
@@ -33,7 +34,7 @@ def settings_check(listing: LogDirListing, given: Sequence[str], now_ms: int) ->
             _SUBJECT,
             f"no {METADATA_DIR} here; by default it is in the first of log.dirs",
             "Give that directory too, or --metadata DIR. If there is none: --topic-configs FILE "
-            "with what kafka-configs.sh --entity-type topics --describe --all prints.",
+            f"with what this prints: {all_described()}",
         )
     notices = "; ".join(cluster.notices)
     doubts = [cluster.doubt] if cluster.doubt else []

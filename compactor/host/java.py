@@ -21,6 +21,7 @@ from pathlib import Path
 from shlex import quote
 
 from compactor.errors import CleaningFailedError
+from compactor.host.shell_commands import named
 
 SYSTEM_FOLDERS = (Path("/usr/lib/jvm"), Path("/usr/java"), Path("/opt/java"))
 DROPPED_ARGUMENT = "--add-modules=jdk.incubator.vector"
@@ -88,7 +89,7 @@ def _pyspark_version() -> str:
     except metadata.PackageNotFoundError:
         raise CleaningFailedError(
             "pyspark is not installed for this Python: start it by the spark-submit of a Spark, "
-            'spark-submit … "$(compactor --entry-file)" …'
+            f"with the file that {named('--entry-file')} prints and then the words of the command"
         ) from None
 
 

@@ -14,10 +14,12 @@ from compactor.errors import ConfigError
 from compactor.host.printable import duration_text, size_text
 from compactor.host.suggestions import did_you_mean
 from compactor.inspect.log_sections import Bounds, Mark, Section, position_of, sections_of
+from compactor.inspect.open_transactions import open_transactions
 from compactor.planning.candidate import Judgement, RoundClock, prepare
 from compactor.planning.notices import notices_of
 from compactor.planning.reasons import CODE_OF_BOUND, tightest_bound, waiting
-from compactor.planning.remedies import LogPlace, Remedy, remedy_of
+from compactor.planning.remedies import Remedy, remedy_of
+from compactor.planning.remedy_commands import LogPlace, OpenSince
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.selection import Bound, BoundName
 from compactor.reason_codes import ReasonCode
@@ -90,6 +92,12 @@ def explain(
     code = report.reason_code if report else None
     held = _held_by(judgement) if judgement and not report else None
     to_help = CODE_OF_BOUND[held.name] if held else code
+    open_since: tuple[OpenSince, ...] = ()
+    if to_help is ReasonCode.OPEN_TRANSACTION and judgement is not None:
+        open_since = _open_since(judgement, plan)
+        if not open_since:  # it has its marker, which the high watermark has not passed
+            to_help = ReasonCode.HIGH_WATERMARK
+    place = LogPlace(places[0], topic, partition, tuple(places[1:]), open_since)
     return Explanation(
         log_dir=places[0],
         topic=topic,
@@ -103,7 +111,7 @@ def explain(
         as_of_ms=plan.as_of_ms,
         reason_code=code,
         verdict=_verdict(topic_partition, report, judgement, held),
-        remedy=_remedy(to_help, LogPlace(places[0], topic, partition), start_problems),
+        remedy=_remedy(to_help, place, start_problems),
         sections=sections,
         marks=marks,
         start_problems=start_problems,
@@ -186,6 +194,14 @@ def _looked_into(judgement: Judgement, plan: RoundPlan, config: Config) -> Judge
         return prepare(judgement, clock, own.has_clean_shutdown).judgement
     except CorruptFileError:  # a line of its own says so
         return judgement
+
+
+def _open_since(judgement: Judgement, plan: RoundPlan) -> tuple[OpenSince, ...]:
+    own = next(facts for facts in plan.log_dirs if facts.path == judgement.log_dir)
+    found = open_transactions(
+        judgement.partition, judgement.offsets.log_start, own.has_clean_shutdown, plan.as_of_ms
+    )
+    return tuple(OpenSince(txn.producer_id, txn.first_offset) for txn in found)
 
 
 def _bounds(judgement: Judgement) -> list[NamedBound]:

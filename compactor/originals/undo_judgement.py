@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from compactor.host.shell_commands import compactor
 from compactor.originals import kept_files
 from compactor.originals.appended_since import check_appended
 from compactor.originals.kept_manifest import FileMark, KeptStep, LogBefore
@@ -75,9 +76,8 @@ def judge(log: KeptLog, checkpointed: Checkpointed) -> UndoTask:
     listing = list_partition(path, topic, partition, log.access)
     swaps = [name for name in listing.unfinished if name.endswith(SWAP)]
     if swaps:
-        raise ChangedSinceError(
-            f"{swaps[0]} belongs to an unfinished swap: run compactor recover first"
-        )
+        first = compactor("recover", log.log_dir)
+        raise ChangedSinceError(f"{swaps[0]} belongs to an unfinished swap. First: {first}")
     done = _steps_done(log.before, log.steps, listing)
     check_appended(listing, log.before)
     check_transactions(log, listing)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cleaner_jobs.plan import ActiveProducer
 from compactor.config import Config
 from compactor.host.printable import duration_text, iso_time
+from compactor.host.shell_commands import named
 from compactor.planning import selection
 from compactor.planning.clock_check import YOUNGER_RECORDS, has_younger_records
 from compactor.planning.selection import Bound, BoundName, CleanableRange, FirstDirty
@@ -113,7 +114,7 @@ def defect(partition: PartitionListing) -> Reason | None:
         return Reason(
             ReasonCode.CUT_SHORT,
             f"{count}: left by a cleaning that was cut short; the next run settles it first, "
-            "and so does compactor recover",
+            f"and so does {named('recover')}",
         )
     return None
 

@@ -1,22 +1,33 @@
-"""What helps where a log is not cleaned: a sentence or two for each kind of reason. Pure.
+"""What helps where a log is not cleaned: a sentence or two for each kind of reason.
 
 Shown wherever there is a reason: by `explain`, and by whatever lists the logs of a plan or a run.
 """
 
-import os
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from compactor.host.printable import shell_word
+from compactor.host.shell_commands import named, option
+from compactor.planning.remedy_commands import (
+    Commands,
+    LogPlace,
+    all_of,
+    altered,
+    as_owner,
+    clock,
+    described,
+    given_to_owner,
+    none,
+    of_each_directory,
+    of_log,
+    of_open_transactions,
+    reassignment,
+    recovered,
+    run_at_any_ratio,
+    settings_of_all,
+    under_replicated,
+)
 from compactor.reason_codes import ReasonCode
 
-_ALTER = (
-    "kafka-configs.sh --bootstrap-server HOST:9092 --alter --entity-type topics "
-    "--entity-name {topic} --add-config "
-)
-_ROLL = "compactor log roll {log_dir} {log}"
-_VERIFY = "compactor verify {log_dir} {log}"
 _RIGHT_METADATA = (
     "If it does exist, this is another cluster's metadata log: name the right one by --metadata "
     "DIR, or go without by --no-metadata and --topic-configs FILE."
@@ -31,232 +42,224 @@ class Remedy(NamedTuple):
     """What to do: sentences, then commands that can be pasted into a shell."""
 
     words: str
-    commands: tuple[str, ...] = ()
+    commands: tuple[str, ...]
+    briefly: str
+
+
+class RemedyOfAny(NamedTuple):
+    """Likewise, of any log: its commands are made for one."""
+
+    words: str
+    commands: Commands = none
     briefly: str = ""  # for a line of a table; empty where nothing has to be done
 
 
-REMEDIES: Mapping[ReasonCode, Remedy] = {
-    ReasonCode.UNKNOWN_POLICY: Remedy(
+REMEDIES: Mapping[ReasonCode, RemedyOfAny] = {
+    ReasonCode.UNKNOWN_POLICY: RemedyOfAny(
         "Say what its cleanup.policy is: --metadata DIR names the broker's metadata log, and "
         "--topic-configs FILE takes what this prints:",
-        (
-            "kafka-configs.sh --bootstrap-server HOST:9092 --entity-type topics --describe --all "
-            "> configs.txt",
-        ),
+        settings_of_all,
         briefly="say what its policy is: --metadata DIR or --topic-configs FILE",
     ),
-    ReasonCode.SETTINGS_DISAGREE: Remedy(
+    ReasonCode.SETTINGS_DISAGREE: RemedyOfAny(
         "Correct the file, or leave this topic out of it: then the metadata log decides. If the "
-        "file is right: --trust-topic-configs {topic}. While the broker runs, this shows what is "
+        "file is right: {trusted}. While the broker runs, this shows what is "
         "in effect today:",
-        (
-            "kafka-configs.sh --bootstrap-server HOST:9092 --entity-type topics "
-            "--entity-name {topic} --describe",
-        ),
+        described,
         briefly="correct the file; if it is right: --trust-topic-configs TOPIC",
     ),
-    ReasonCode.NOT_COMPACTED: Remedy(
+    ReasonCode.NOT_COMPACTED: RemedyOfAny(
         "Nothing, if its records may go by age or size alone. If only the latest record of each "
         "key is wanted:",
-        (_ALTER + "cleanup.policy=compact",),
+        altered("cleanup.policy=compact"),
     ),
-    ReasonCode.BELOW_RATIO: Remedy(
-        "Nothing: it is compacted once enough has been appended. To have it compacted now, run "
-        "with --include {pattern} --set min.cleanable.dirty.ratio=0. To have it compacted more "
-        "often:",
-        (_ALTER + "min.cleanable.dirty.ratio=0.1",),
+    ReasonCode.BELOW_RATIO: RemedyOfAny(
+        "Nothing: it is compacted once enough has been appended. The first command compacts it "
+        "now, while the broker is stopped. With the second it is compacted more often:",
+        all_of(run_at_any_ratio, altered("min.cleanable.dirty.ratio=0.1")),
         briefly="wait, or run with --set min.cleanable.dirty.ratio=0",
     ),
-    ReasonCode.MIN_COMPACTION_LAG: Remedy(
+    ReasonCode.MIN_COMPACTION_LAG: RemedyOfAny(
         "Nothing: it is compacted once its records are old enough. To have it compacted sooner, "
         "lower its min.compaction.lag.ms; consumers that are behind may then miss what is not "
         "the latest record of its key.",
         briefly="wait, or lower min.compaction.lag.ms",
     ),
-    ReasonCode.OPEN_TRANSACTION: Remedy(
+    ReasonCode.OPEN_TRANSACTION: RemedyOfAny(
         "Start the broker: a producer that is alive ends its transaction, and one that has run out "
-        "of time is aborted. If it stays open, it hangs: the first command finds it, and "
-        "kafka-transactions.sh abort ends it. The second is for a log whose broker stays stopped, "
-        "and which has no other replica.",
-        (
-            "kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id ID",
-            "compactor log abort {log_dir} {log} --producer-id ID --only-replica",
-        ),
-        briefly="start the broker, which ends it; if it hangs: compactor explain",
+        "of time is aborted. If it stays open, it hangs: find-hanging shows it, and Kafka's "
+        "abort ends it. For a log whose broker stays stopped, and which has no other replica, "
+        f"{named('log abort')} does; {named('explain')} shows that command, with the producer.",
+        of_open_transactions,
+        briefly=f"start the broker, which ends it; if it hangs, {named('explain')} says how to end "
+        "it",
     ),
-    ReasonCode.HIGH_WATERMARK: Remedy(
+    ReasonCode.HIGH_WATERMARK: RemedyOfAny(
         "Followers have not got all of it, or the broker stopped before it had written so down. "
         "Start the broker, wait until this shows no partition, and stop it cleanly. If this copy "
         "is the only one, as a backup is: --assume-fully-replicated.",
-        ("kafka-topics.sh --bootstrap-server HOST:9092 --describe --under-replicated-partitions",),
+        under_replicated,
         briefly="start the broker until replicas have it; of an only copy: "
         "--assume-fully-replicated",
     ),
-    ReasonCode.ACTIVE_SEGMENT: Remedy(
+    ReasonCode.ACTIVE_SEGMENT: RemedyOfAny(
         "Nothing is cleaned before the log begins a new segment, as it does at segment.bytes or "
         "segment.ms. Lower these for the topic, or begin one while the broker is stopped:",
-        (_ALTER + "segment.ms=3600000", _ROLL),
-        briefly="wait for a new segment, or begin one: compactor log roll",
+        all_of(altered("segment.ms=3600000"), of_log("log roll")),
+        briefly=f"wait for a new segment, or begin one: {named('log roll')}",
     ),
-    ReasonCode.NOTHING_NEW: Remedy(
+    ReasonCode.NOTHING_NEW: RemedyOfAny(
         "Nothing: it is compacted. What is newer follows when the log has begun a new segment. "
         "This begins one, while the broker is stopped:",
-        (_ROLL,),
+        of_log("log roll"),
     ),
-    ReasonCode.EMPTY: Remedy("Nothing: it is empty."),
-    ReasonCode.LEFT_OUT: Remedy("Change --include or --exclude, or [round] of the --config file."),
-    ReasonCode.NOT_REVIEWED: Remedy(
+    ReasonCode.EMPTY: RemedyOfAny("Nothing: it is empty."),
+    ReasonCode.LEFT_OUT: RemedyOfAny(
+        "Change --include or --exclude, or [round] of the --config file."
+    ),
+    ReasonCode.NOT_REVIEWED: RemedyOfAny(
         "Plan again, with --save: it became eligible since.",
         briefly="plan again, with --save",
     ),
-    ReasonCode.OVER_BUDGET: Remedy(
+    ReasonCode.OVER_BUDGET: RemedyOfAny(
         "Another run takes it, or this one with a larger budget.",
         briefly="run again, or with a larger budget",
     ),
-    ReasonCode.NO_ROOM: Remedy(
+    ReasonCode.NO_ROOM: RemedyOfAny(
         "Free some room on that file system, or give another one with --work-dir or "
         "--keep-originals if it is one of these that needs it.",
         briefly="free some room, or give another disk by --work-dir or --keep-originals",
     ),
-    ReasonCode.METADATA_LOG: Remedy("Nothing: brokers keep it small by its snapshots."),
-    ReasonCode.TOPIC_DELETED: Remedy(
+    ReasonCode.METADATA_LOG: RemedyOfAny("Nothing: brokers keep it small by its snapshots."),
+    ReasonCode.TOPIC_DELETED: RemedyOfAny(
         "Nothing: a broker that starts puts such a log aside as a stray one. " + _RIGHT_METADATA,
         briefly="nothing, or name the right metadata log: --metadata DIR",
     ),
-    ReasonCode.TOPIC_ID_MISMATCH: Remedy(
+    ReasonCode.TOPIC_ID_MISMATCH: RemedyOfAny(
         "Nothing: it has records of the old topic, and a broker that starts puts it aside as a "
         "stray log. Copy it first if they are still wanted. " + _RIGHT_METADATA,
         briefly="nothing, or name the right metadata log: --metadata DIR",
     ),
-    ReasonCode.NO_TOPIC_ID: Remedy(
+    ReasonCode.NO_TOPIC_ID: RemedyOfAny(
         "Start no broker: it would rename this log to -stray, and make an empty one in its place. "
         "If the log is of this cluster, write the id of its topic into its partition.metadata; "
         "this says which it is. If it is from an older broker or another cluster: --no-metadata "
         "with --topic-configs FILE.",
-        (_VERIFY,),
-        briefly="write its topic id into partition.metadata: compactor verify names it",
+        of_log("verify"),
+        briefly=f"write its topic id into partition.metadata: {named('verify')} names it",
     ),
-    ReasonCode.MOVING: Remedy(
+    ReasonCode.MOVING: RemedyOfAny(
         "Start the broker and let it finish the move, or cancel it by --cancel in place of "
         "--verify. This says how far it is:",
-        (
-            "kafka-reassign-partitions.sh --bootstrap-server HOST:9092 "
-            "--reassignment-json-file FILE --verify",
-        ),
+        reassignment,
         briefly="start the broker, and let it finish the move",
     ),
-    ReasonCode.CLOCK_BEHIND: Remedy(
+    ReasonCode.CLOCK_BEHIND: RemedyOfAny(
         "Compare this machine's clock with the broker's, and look at --as-of if you gave it. If "
         "both are right, --any-clock takes the log as it is.",
-        ("timedatectl",),
+        clock,
         briefly="set the clock right, or --any-clock",
     ),
-    ReasonCode.IN_TWO_LOG_DIRS: Remedy(
+    ReasonCode.IN_TWO_LOG_DIRS: RemedyOfAny(
         "Find out which of the two is the right one, and move the other out of its log directory. "
         "This shows where each begins and ends:",
-        ("compactor log offsets {log_dir} {log}",),
-        briefly="find out which is the right one: compactor log offsets",
+        of_each_directory("log offsets"),
+        briefly=f"find out which is the right one: {named('log offsets')} of each",
     ),
-    ReasonCode.CUT_SHORT: Remedy(
+    ReasonCode.CUT_SHORT: RemedyOfAny(
         "Run it again, which finishes it first; or finish it alone:",
-        ("compactor recover {log_dir}",),
-        briefly="compactor recover, or run again",
+        recovered,
+        briefly=f"{named('recover')}, or run again",
     ),
-    ReasonCode.FOREIGN_FILE: Remedy(
+    ReasonCode.FOREIGN_FILE: RemedyOfAny(
         "Move it out of the log directory. It was not made by Kafka, and a broker may not start "
         "with it.",
         briefly="move it out of the log directory",
     ),
-    ReasonCode.LOG_DIR_DAMAGED: Remedy(
+    ReasonCode.LOG_DIR_DAMAGED: RemedyOfAny(
         "Look at the file that is named. If it is beyond repair and you remove it, what it said is "
         "lost: without cleaner-offset-checkpoint all logs are cleaned from their start; without "
         "log-start-offset-checkpoint deleted records may come back; without "
         "replication-offset-checkpoint nothing says how far the logs are replicated.",
         briefly="look at the file that is named",
     ),
-    ReasonCode.SET_ASIDE: Remedy(
+    ReasonCode.SET_ASIDE: RemedyOfAny(
         "A log that has changed is tried again by the next run, and others with --retry. "
         + _FROM_ELSEWHERE,
-        (_VERIFY,),
-        briefly="compactor verify says what is wrong; --retry tries it again",
+        of_log("verify"),
+        briefly=f"{named('verify')} says what is wrong; --retry tries it again",
     ),
-    ReasonCode.DAMAGED: Remedy(
+    ReasonCode.DAMAGED: RemedyOfAny(
         _FROM_ELSEWHERE,
-        (_VERIFY,),
-        briefly="compactor verify says what is wrong; fetch it again from a sound replica",
+        of_log("verify"),
+        briefly=f"{named('verify')} says what is wrong; fetch it again from a sound replica",
     ),
-    ReasonCode.METADATA_DAMAGED: Remedy(
+    ReasonCode.METADATA_DAMAGED: RemedyOfAny(
         "Name a sound metadata log of the same cluster, as another controller or broker has it: "
         "--metadata DIR. Or say what the topic's settings are: --topic-configs FILE takes what "
         "this prints:",
-        (
-            "kafka-configs.sh --bootstrap-server HOST:9092 --entity-type topics --describe --all "
-            "> configs.txt",
-        ),
+        settings_of_all,
         briefly="name a sound metadata log (--metadata DIR), or --topic-configs FILE",
     ),
-    ReasonCode.METADATA_CONTRADICTED: Remedy(
+    ReasonCode.METADATA_CONTRADICTED: RemedyOfAny(
         "Name the metadata log that is in use, as the broker's metadata.log.dir, another broker or "
         "a controller has it: --metadata DIR. Or say what the topic's settings are, and leave the "
         "old metadata log out: --no-metadata with --topic-configs FILE, which takes what this "
         "prints:",
-        (
-            "kafka-configs.sh --bootstrap-server HOST:9092 --entity-type topics --describe --all "
-            "> configs.txt",
-        ),
+        settings_of_all,
         briefly="name the metadata log in use (--metadata DIR), or --no-metadata and "
         "--topic-configs FILE",
     ),
-    ReasonCode.UNREADABLE: Remedy(
-        "Put the directory itself where a link stands. Otherwise work as the broker's user (sudo "
-        "-u kafka), or look at the disk (dmesg). If a broker or another run is at work there, ask "
-        "again.",
+    ReasonCode.UNREADABLE: RemedyOfAny(
+        "Put the directory itself where a link stands. Otherwise work as the broker's user, or "
+        "look at the disk (dmesg). If a broker or another run is at work there, ask again.",
+        as_owner,
         briefly="work as the broker's user, or look at the disk",
     ),
-    ReasonCode.NO_PERMISSION: Remedy(
+    ReasonCode.NO_PERMISSION: RemedyOfAny(
         "Give the files of the log to the user who owns its log directory, and work as that user:",
-        ("sudo chown -R --reference={log_dir} {path}",),
+        given_to_owner,
         briefly="give its files to the owner of the log directory, and work as that user",
     ),
-    ReasonCode.SEGMENT_TOO_LARGE: Remedy(
+    ReasonCode.SEGMENT_TOO_LARGE: RemedyOfAny(
         "No broker writes such a segment: bring the log back from another replica or a backup.",
         briefly="bring it back from a replica or a backup",
     ),
-    ReasonCode.UNSUPPORTED_FORMAT: Remedy(
+    ReasonCode.UNSUPPORTED_FORMAT: RemedyOfAny(
         "It is of a version or codec that is not handled here, and the reason names it. A broker "
         "that knows it cleans it.",
         briefly="leave it to a broker that knows it",
     ),
-    ReasonCode.LOG_MISSING: Remedy(
+    ReasonCode.LOG_MISSING: RemedyOfAny(
         "Bring its .log files back from a backup that has them, before a broker starts here. If "
         "another replica has the records, remove this directory while the broker is stopped, and "
         "the broker fetches the log again.",
         briefly="start no broker; bring its .log files back from a backup",
     ),
-    ReasonCode.NULL_KEYS: Remedy(
+    ReasonCode.NULL_KEYS: RemedyOfAny(
         "Look at some of them. If they are from before the topic was compacted, and may go: "
         "--drop-null-keys. Otherwise its cleanup.policy may not be what was meant.",
-        ("compactor log read {log_dir} {log} --limit 20",),
+        of_log("log read", "--limit", "20"),
         briefly="look at them; --drop-null-keys lets them go",
     ),
-    ReasonCode.CHANGED_MEANWHILE: Remedy(
+    ReasonCode.CHANGED_MEANWHILE: RemedyOfAny(
         "Something else writes into the log directory. Stop it, and run again.",
         briefly="stop what writes there, and run again",
     ),
-    ReasonCode.INPUT_OUTPUT: Remedy(
+    ReasonCode.INPUT_OUTPUT: RemedyOfAny(
         "Look at the disk (dmesg), and at the file that the reason names. Then run again.",
         briefly="look at the disk, and run again",
     ),
-    ReasonCode.FAULTY_MACHINE: Remedy(
+    ReasonCode.FAULTY_MACHINE: RemedyOfAny(
         "What was read or written came out otherwise, by a fault of memory, of the disk or of this "
         "program. Run again; if it comes back, run on another machine.",
         briefly="run again; if it comes back, on another machine",
     ),
-    ReasonCode.NOT_FINISHED: Remedy(
+    ReasonCode.NOT_FINISHED: RemedyOfAny(
         "It is cleaned, and another run does what is left.",
         briefly="run again",
     ),
-    ReasonCode.FAILED: Remedy(
+    ReasonCode.FAILED: RemedyOfAny(
         "Set right what the reason names, and run again.",
         briefly="see the reason, and run again",
     ),
@@ -267,34 +270,19 @@ _NOT_YET = "Start no broker here before what stands in the way of its start is m
 _NOT_YET_BRIEFLY = "first mend what stands in the way of a broker's start: see below"
 
 
-class LogPlace(NamedTuple):
-    """Which log a remedy is for."""
-
-    log_dir: str
-    topic: str
-    partition: int
-
-
 def brief_of(code: ReasonCode, may_start: bool) -> str:
     """What helps, for a line of a table; empty where nothing has to be done."""
     briefly = REMEDIES[code].briefly
     return briefly if may_start or "start the broker" not in briefly else _NOT_YET_BRIEFLY
 
 
-def remedy_of(code: ReasonCode, place: LogPlace, may_start: bool = True) -> Remedy:
+def remedy_of(code: ReasonCode, log: LogPlace, may_start: bool = True) -> Remedy:
     """What helps a log that is not cleaned for this reason.
 
     may_start: whether a broker that starts there goes well.
     """
-    names = {
-        "log_dir": shell_word(place.log_dir),
-        "topic": shell_word(place.topic),
-        "path": shell_word(os.path.join(place.log_dir, f"{place.topic}-{place.partition}")),
-        "log": shell_word(f"{place.topic}-{place.partition}"),
-        "pattern": shell_word(re.escape(place.topic)),
-    }
     words, commands, _ = REMEDIES[code]
-    told = tuple(command.format_map(names) for command in commands)
     if not may_start and "tart the broker" in words:
         words = f"{_NOT_YET} {words}"
-    return Remedy(words.format_map(names), told, brief_of(code, may_start))
+    names = {"trusted": option("--trust-topic-configs", log.topic)}
+    return Remedy(words.format_map(names), commands(log), brief_of(code, may_start))

@@ -129,9 +129,9 @@ def parse(data: bytes, path: str) -> SavedPlan:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: is no plan that compactor plan --save wrote: {error}") from None
+        raise ConfigError(f"{path}: is no plan that plan --save wrote: {error}") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise ConfigError(f"{path}: is no plan that compactor plan --save wrote")
+        raise ConfigError(f"{path}: is no plan that plan --save wrote")
     if found.get("version") != VERSION:
         raise ConfigError(
             f"{path}: is a plan of version {found.get('version')}, made by "

@@ -62,7 +62,7 @@ def read_run_report(path: str) -> CleaningClock:
         OverflowError,
         RecursionError,
     ) as error:
-        raise UsageError(f"--run-report {path}: is not a report of compactor run") from error
+        raise UsageError(f"--run-report {path}: is not a report of a run") from error
 
 
 def _from_document(document: Any) -> CleaningClock:

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from compactor.host.printable import counted, shell_word, size_text
+from compactor.host.printable import counted, size_text
+from compactor.host.shell_commands import compactor
 from compactor.round_report import CopyReport
 
 
@@ -27,8 +28,5 @@ def _lines(copy: CopyReport) -> list[str]:
     ]
     if copy.why_not is not None:
         lines.append(f"No broker may be started on {copy.path}: {copy.why_not}.")
-    against = f"--against {shell_word(copy.source)}"
-    return [
-        *lines,
-        f"  to prove it: compactor verify {shell_word(copy.path)} {against} --manifest",
-    ]
+    options = ("--against", copy.source, "--manifest")
+    return [*lines, f"  to prove it: {compactor('verify', copy.path, options=options)}"]

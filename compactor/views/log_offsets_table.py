@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compactor.host.printable import counted, iso_time, printable, size_text
+from compactor.host.shell_commands import about_file
 from compactor.stopped_log.log_offsets import LogOffsets
 from compactor.views.report_json import JsonObject
 
@@ -33,7 +34,7 @@ def warnings_of(found: LogOffsets) -> list[str]:
     """What a person should know before these numbers are relied on."""
     warnings = [
         f"{path}: a broker that starts would cut off the end of it, or all of it; what is said "
-        "here is without that. compactor verify says what is wrong"
+        f"here is without that. This says what is wrong: {about_file('verify', path)}"
         for path in found.hidden
     ]
     if not found.has_clean_shutdown:

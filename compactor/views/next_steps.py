@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from compactor.broker_start.values import StartProblem, forbid_start
-from compactor.host.printable import counted, one_line, printable, shell_word
+from compactor.host.printable import counted, one_line, printable
+from compactor.host.shell_commands import compactor, named, with_all_given
 from compactor.missing_logs import START_NO_BROKER
+from compactor.planning.remedy_commands import all_described
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import CleaningReport, LogReport, LogStatus
 
@@ -17,10 +19,9 @@ if TYPE_CHECKING:
     from compactor.verification.verify import Verification
     from compactor.verification.verify_against import Comparison
 
-_TO_CHANGE = {  # by the command of `compactor log` that has changed a log
-    "roll": "Next: compactor run; all that is in the log now lies in closed segments.",
-    "abort": "Next: compactor run; what waited for the transaction can be cleaned.",
-    "move": "Next: start the broker.",
+_TO_RUN = {  # by the command of `compactor log` that has changed a log
+    "roll": "Next: all that is in the log now lies in closed segments, which a run can clean:",
+    "abort": "Next: a run can clean what waited for the transaction:",
 }
 _BRING_BACK = f"{START_NO_BROKER} Bring them back from a backup first."
 _SHOWN_PROBLEMS = 5
@@ -36,7 +37,7 @@ def before_a_start(problems: Sequence[StartProblem]) -> list[str]:
         lines += [f"  {problem.command}"] if problem.command else []
     if len(forbidding) > _SHOWN_PROBLEMS:
         more = len(forbidding) - _SHOWN_PROBLEMS
-        lines.append(f"… and {more:,} more; compactor verify names each.")
+        lines.append(f"… and {more:,} more; {named('verify')} names each.")
     return lines
 
 
@@ -69,18 +70,18 @@ def next_steps(report: CleaningReport) -> list[str]:
     elif done and not report.copies:  # what becomes of copies is said with them
         log_dirs = dict.fromkeys(log.log_dir for log in done)
         lines.append("Next: start the broker. This checks every file first, if you like:")
-        lines += [f"  compactor verify {shell_word(log_dir)}" for log_dir in log_dirs]
+        lines += [f"  {compactor('verify', log_dir)}" for log_dir in log_dirs]
         lines += _set_aside_by_start(report.start_problems)
     return lines
 
 
-def after_plan(logs: int, is_refused: bool, problems: Sequence[StartProblem] = ()) -> list[str]:
-    """Of a plan that was not saved. logs: those to clean."""
-    if is_refused or not logs:
+def after_plan(to_clean: Sequence[str], problems: Sequence[StartProblem] = ()) -> list[str]:
+    """Of a plan that was not saved. to_clean: log directories that a run would take on."""
+    if not to_clean:
         return before_a_start(problems)  # each refusal says what to do
     return [
-        "Next: compactor run with these options and --dry-run, which says what would go,",
-        "record for record, and changes nothing.",
+        "Next: this says what would go, record for record, and changes nothing:",
+        f"  {with_all_given('run', *to_clean, options=('--dry-run',))}",
         *before_a_start(problems),
     ]
 
@@ -95,15 +96,18 @@ def after_recovery(
     for log_dir in recovered:
         for log in log_dir.logs:
             if log.problem is not None:
-                name = shell_word(f"{log.topic}-{log.partition}")
                 return [
                     "Next: see what is wrong with a log that was set aside:",
-                    f"  compactor verify {shell_word(log_dir.path)} {name}",
+                    f"  {compactor('verify', log_dir.path, log.name)}",
                     *before_a_start(problems),
                 ]
     if forbid_start(problems):
         return before_a_start(problems)
-    return ["Next: compactor run, or start the broker.", *_set_aside_by_start(problems)]
+    return [
+        "Next: start the broker, or compact first:",
+        f"  {compactor('run', *(log_dir.path for log_dir in recovered))}",
+        *_set_aside_by_start(problems),
+    ]
 
 
 def after_verify(log_dir: str, found: "Verification", compared: "Comparison | None") -> list[str]:
@@ -111,7 +115,7 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
     if compared is not None and compared.findings:
         return [
             f"Next: start no broker on {printable(log_dir)}, and keep {printable(compared.before)} "
-            "as it is. If the run has kept originals, compactor undo brings the logs back."
+            f"as it is. If the run has kept originals, {named('undo')} brings the logs back."
         ]
     if any(finding.reason_code is ReasonCode.LOG_MISSING for finding in found.findings):
         return [f"Next: {_BRING_BACK[0].lower()}{_BRING_BACK[1:]}"]
@@ -137,8 +141,9 @@ def after_configs(found: "Sequence[TopicConfiguration]") -> list[str]:
     if all(topic.entries or topic.is_deleted for topic in found):
         return []
     return [
-        "Next: say where the broker's metadata log is, by --metadata DIR, or give what",
-        "kafka-configs.sh --describe --all prints, by --topic-configs FILE.",
+        "Next: say where the broker's metadata log is, by --metadata DIR, or give what this",
+        "prints, by --topic-configs configs.txt:",
+        f"  {all_described()}",
     ]
 
 
@@ -156,22 +161,23 @@ def after_offsets(log_dir: str, found: "LogOffsets") -> list[str]:
 
 
 def after_change(
-    command: str, is_changed: bool, is_dry_run: bool, problems: Sequence[StartProblem] = ()
+    command: str,
+    log_dirs: Sequence[str],
+    is_dry_run: bool,
+    problems: Sequence[StartProblem] = (),
 ) -> list[str]:
-    """command: as in `compactor log COMMAND`."""
-    if not is_changed:
-        return []
+    """After a change. command: as in `compactor log COMMAND`; log_dirs: where it was."""
     if is_dry_run:
         return ["Next: the same command without --dry-run does it."]
-    if command == "move" and forbid_start(problems):
-        return before_a_start(problems)
-    return [_TO_CHANGE[command]] if command in _TO_CHANGE else []
+    if command == "move":
+        return before_a_start(problems) if forbid_start(problems) else ["Next: start the broker."]
+    return [_TO_RUN[command], f"  {compactor('run', *log_dirs)}"] if command in _TO_RUN else []
 
 
 def _of_open_transaction(log_dir: str, log: str) -> list[str]:
     return [
         "Next: see what can be done about an open transaction:",
-        f"  compactor explain {shell_word(log_dir)} {shell_word(log)}",
+        f"  {compactor('explain', log_dir, log)}",
     ]
 
 
@@ -187,10 +193,10 @@ def _of_logs(logs: Sequence[LogReport]) -> list[str]:
     damaged = [log for log in logs if _is_damaged(log)]
     if damaged:
         first = damaged[0]
-        name = shell_word(f"{first.topic}-{first.partition}")
+        name = f"{first.topic}-{first.partition}"
         lines += [
             f"{counted(len(damaged), 'log')} set aside for damage. This says what is wrong:",
-            f"  compactor verify {shell_word(first.log_dir)} {name}",
+            f"  {compactor('verify', first.log_dir, name)}",
         ]
     return lines
 

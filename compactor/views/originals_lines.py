@@ -1,6 +1,7 @@
 """What a run says of the originals that it has kept: how much, where, and what becomes of them."""
 
-from compactor.host.printable import counted, shell_word, size_text
+from compactor.host.printable import counted, size_text
+from compactor.host.shell_commands import compactor
 from compactor.round_report import OriginalsReport
 
 
@@ -12,8 +13,8 @@ def originals_lines(kept: OriginalsReport) -> list[str]:
     size = size_text(kept.linked_bytes + kept.copied_bytes)
     return [
         f"Originals: {size} in {files} kept in {kept.path}, {_how(kept)}.",
-        f"  to discard them: compactor undo --discard {shell_word(kept.path)}",
-        f"  to undo the run: compactor undo {shell_word(kept.path)}",
+        f"  to discard them: {compactor('undo', kept.path, options=('--discard',))}",
+        f"  to undo the run: {compactor('undo', kept.path)}",
     ]
 
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from compactor.host.printable import counted, iso_time, one_line, printable, shell_word, size_text
+from compactor.host.printable import counted, iso_time, one_line, printable, size_text
+from compactor.host.shell_commands import compactor, with_plan
 from compactor.planning.expected import Estimates, Expected, expected_lines
 from compactor.planning.inventory import Extent, by_standing, extent_of
 from compactor.planning.notices import notices_of
@@ -139,8 +140,8 @@ def _reasons(plan: RoundPlan, is_whole: bool, width: int) -> list[RenderableType
             shown = None if is_whole else SHOWN_REASONS
             parts += [Text(title, "bold"), *reason_lines(reports, shown, width, _ALL), Text()]
         elif reports:
-            where = " ".join(shell_word(log_dir.path) for log_dir in plan.log_dirs)
-            command = f"compactor explain {where} TOPIC-PARTITION"
+            where = [log_dir.path for log_dir in plan.log_dirs]
+            command = compactor("explain", *where, "TOPIC-PARTITION")
             parts.append(Text(f"Why a log is not cleaned: {command}; of all: --all"))
     return parts
 
@@ -212,6 +213,7 @@ def _summary(plan: RoundPlan) -> str:
     )
 
 
-def saved_lines(path: str) -> list[str]:
+def saved_lines(path: str, log_dirs: Sequence[str]) -> list[str]:
     """What to do with a plan that was saved."""
-    return [f"Saved; to carry it out as it is here: compactor run --plan {shell_word(path)}"]
+    command = with_plan(path, log_dirs)
+    return [f"Saved; to carry it out as it is here: {command}"]

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from compactor.broker_start.values import StartProblem
 from compactor.exit_codes import ExitCode
-from compactor.host.printable import counted, shell_word, size_text
+from compactor.host.printable import counted, size_text
+from compactor.host.shell_commands import compactor
 from compactor.originals.undo import UndoReport, UndoStatus
 from compactor.reason_codes import ReasonCode
 from compactor.views.next_steps import before_a_start
@@ -86,7 +87,7 @@ def after_undo(
     return [
         *lines,
         "This removes what the run has kept, and is still there:",
-        f"  compactor undo --discard {shell_word(run_dir)}",
+        f"  {compactor('undo', run_dir, options=('--discard',))}",
     ]
 
 

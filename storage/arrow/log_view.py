@@ -129,8 +129,8 @@ def list_closed(path: str, files: Files = LOCAL) -> PartitionListing:
     if half_done:
         raise NotALogError(
             f"{path}: {half_done[0]} is left of a cleaning that was cut short, and what it takes "
-            "the place of may be gone. Nothing was read. A broker that starts here, or "
-            "`compactor recover`, ends the cleaning"
+            "the place of may be gone. Nothing was read. A broker that starts here, or the "
+            "command recover, ends the cleaning"
         )
     return listing
 

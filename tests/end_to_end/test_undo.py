@@ -36,7 +36,7 @@ def test_a_run_is_undone(tmp_path: Path) -> None:
         "copied_bytes": 0,
     }
     assert "no disk space is freed until they are discarded" in " ".join(done.stdout.split())
-    assert f"\n  to discard them: compactor undo --discard {originals / run_id}\n" in done.stdout
+    assert f"\n  to discard them: compactor undo {originals / run_id} --discard\n" in done.stdout
     assert f"\n  to undo the run: compactor undo {originals / run_id}\n" in done.stdout
     assert [path.name for path in originals.iterdir()] == [run_id]
     undone = compactor("undo", originals / run_id)

@@ -231,8 +231,8 @@ def test_retention_is_reviewed_too(root: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("{", "is no plan that compactor plan --save wrote"),
-        ("[1]", "is no plan that compactor plan --save wrote"),
+        ("{", "is no plan that plan --save wrote"),
+        ("[1]", "is no plan that plan --save wrote"),
         (
             '{"format": "compactor-plan", "version": 2, "made_by": "9.0"}',
             "of version 2, made by 9.0",

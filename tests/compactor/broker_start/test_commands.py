@@ -124,7 +124,7 @@ def test_the_smallest_repair_is_a_command_after_which_a_start_goes_well(
     assert re.fullmatch(command, problem.command)
     subprocess.run(["/bin/sh", "-c", problem.command], check=True)
     assert api.start_problems([str(data)]) == ()
-    assert "Next: compactor run, or start the broker." in shown_of(data, ("recover", "{data}"))
+    assert "Next: start the broker, or compact first:" in shown_of(data, ("recover", "{data}"))
 
 
 def test_a_log_directory_in_good_order_has_no_problem(tmp_path: Path) -> None:

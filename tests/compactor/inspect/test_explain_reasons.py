@@ -206,7 +206,7 @@ CASES: dict[ReasonCode, tuple[Callable[[Path], Explanation], str, str]] = {
     ReasonCode.BELOW_RATIO: (
         not_dirty_enough,
         "dirty ratio 0.5000 is not above",
-        "run with --include t --set min.cleanable.dirty.ratio=0.",
+        "compactor run {dir} --include t --set min.cleanable.dirty.ratio=0\n",
     ),
     ReasonCode.MIN_COMPACTION_LAG: (
         too_young,
@@ -216,7 +216,7 @@ CASES: dict[ReasonCode, tuple[Callable[[Path], Explanation], str, str]] = {
     ReasonCode.OPEN_TRANSACTION: (
         open_since,
         "producer 7 has one open since offset 0, last written to 0 s ago",
-        "compactor log abort {dir} t-0 --producer-id ID",
+        "compactor log abort {dir} t-0 --producer-id 7 --only-replica",
     ),
     ReasonCode.HIGH_WATERMARK: (
         low_high_watermark,
@@ -263,7 +263,7 @@ CASES: dict[ReasonCode, tuple[Callable[[Path], Explanation], str, str]] = {
     ),
     ReasonCode.SET_ASIDE: (remembered, "a wrong checksum", "--retry"),
     ReasonCode.DAMAGED: (damaged, "byte 0", "compactor verify {dir} t-0"),
-    ReasonCode.UNREADABLE: (unreadable, "which is not followed", "sudo -u kafka"),
+    ReasonCode.UNREADABLE: (unreadable, "which is not followed", "work as the broker's user"),
     ReasonCode.SEGMENT_TOO_LARGE: (too_large, "has 2147483648 bytes", "another replica"),
 }
 

@@ -291,7 +291,7 @@ def unfinished(partition: Path) -> None:
         (another_between, f"{4:020}.log, which the run removed, is there again"),
         (
             unfinished,
-            f"{0:020}.log.swap belongs to an unfinished swap: run compactor recover first",
+            f"{0:020}.log.swap belongs to an unfinished swap. First: compactor recover /",
         ),
     ],
 )

@@ -351,7 +351,7 @@ class TestRunReport:
     ) -> None:
         path = self.report(tmp_path, **changed)
         assert self.verify(pair, "--run-report", path) == 2
-        assert f"--run-report {path}: is not a report of compactor run" in capsys.readouterr().err
+        assert f"--run-report {path}: is not a report of a run" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         "words", [["--run-report", "none.json"], ["--run-report", "x", "--as-of", "5"]]

@@ -61,16 +61,19 @@ def test_no_start_is_recommended_beside_a_damaged_log() -> None:
 
 
 def test_after_a_plan_comes_the_dry_run_unless_a_run_would_be_refused() -> None:
-    assert " ".join(after_plan(3, is_refused=False)) == (
-        "Next: compactor run with these options and --dry-run, which says what would go, record "
-        "for record, and changes nothing."
-    )
-    assert after_plan(0, is_refused=False) == after_plan(3, is_refused=True) == []
+    assert after_plan(["/data/a b", "/data/c"]) == [
+        "Next: this says what would go, record for record, and changes nothing:",
+        "  compactor run '/data/a b' /data/c --dry-run",
+    ]
+    assert after_plan([]) == []
 
 
 def test_after_a_recovery_the_first_log_that_was_set_aside_is_looked_at() -> None:
     sound = LogDirRecovery("/data/a b", 2, True, (LogRecovery("/data/a b", "t", 0),))
-    assert after_recovery([sound]) == ["Next: compactor run, or start the broker."]
+    assert after_recovery([sound]) == [
+        "Next: start the broker, or compact first:",
+        "  compactor run '/data/a b'",
+    ]
     damaged = replace(sound, logs=(LogRecovery("/data/a b", "t", 1, problem="damaged"),))
     assert after_recovery([sound, damaged])[1:] == ["  compactor verify '/data/a b' t-1"]
 
@@ -82,7 +85,7 @@ def test_after_an_undo_what_was_kept_is_still_there() -> None:
     assert after_undo("/kept/1", [undone]) == [
         "Next: start the broker.",
         "This removes what the run has kept, and is still there:",
-        "  compactor undo --discard /kept/1",
+        "  compactor undo /kept/1 --discard",
     ]
     assert after_undo("/kept/1", [undone, refused])[0].startswith("Logs that were left as they are")
     assert after_undo("/kept/1", [undone, refused, failed]) == [
@@ -115,8 +118,8 @@ def test_where_the_settings_of_a_topic_are_not_known_it_is_said_who_knows_them()
 
 def test_after_a_change_of_one_log() -> None:
     again = ["Next: the same command without --dry-run does it."]
-    assert after_change("roll", is_changed=True, is_dry_run=True) == again
-    assert after_change("roll", is_changed=False, is_dry_run=True) == []
-    [rolled] = after_change("roll", is_changed=True, is_dry_run=False)
-    assert rolled.startswith("Next: compactor run;")
-    assert after_change("append", is_changed=True, is_dry_run=False) == []
+    assert after_change("roll", ["/data"], is_dry_run=True) == again
+    rolled, command = after_change("roll", ["/data"], is_dry_run=False)
+    assert rolled.startswith("Next: all that is in the log now lies in closed segments")
+    assert command == "  compactor run /data"
+    assert after_change("append", ["/data"], is_dry_run=False) == []

@@ -35,7 +35,7 @@ from compactor.views.originals_lines import originals_lines
 def test_how_much_is_kept_where(linked: int, copied: int, told: str) -> None:
     assert originals_lines(OriginalsReport("/o/cafe", 53, linked, copied)) == [
         f"Originals: {told}",
-        "  to discard them: compactor undo --discard /o/cafe",
+        "  to discard them: compactor undo /o/cafe --discard",
         "  to undo the run: compactor undo /o/cafe",
     ]
 
@@ -43,7 +43,7 @@ def test_how_much_is_kept_where(linked: int, copied: int, told: str) -> None:
 def test_a_path_is_quoted_for_a_shell() -> None:
     first, discard, undo = originals_lines(OriginalsReport("/o/it's/cafe", 1, 5, 0))
     assert "in 1 file are kept" not in first
-    assert discard.endswith("undo --discard '/o/it'\"'\"'s/cafe'")
+    assert discard.endswith("undo '/o/it'\"'\"'s/cafe' --discard")
     assert undo.endswith("undo '/o/it'\"'\"'s/cafe'")
 
 
@@ -51,7 +51,7 @@ def test_a_path_that_does_not_print_is_still_one_for_a_shell() -> None:
     """Bytes that are not UTF-8 stand in it: bash is asked what it makes of the word."""
     path = os.fsdecode(b"/o/it's \xff\\x41/cafe")
     _, discard, _ = originals_lines(OriginalsReport(path, 1, 5, 0))
-    word = discard.partition("--discard ")[2]
+    word = discard.partition("undo ")[2].removesuffix(" --discard")
     assert word.isprintable() and word.isascii()
     said = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True)
     assert said.stdout == b"/o/it's \xff\\x41/cafe"
