@@ -22,6 +22,13 @@ from storage.log.log_dir import PartitionListing, last_batch_time_ms
 # A broker makes a snapshot each hour, and a record of its metadata log each half second, if nobody
 # has set that otherwise. `compactor log append` writes to a log whose broker was stopped before.
 SNAPSHOT_LAG_MS, LOG_LAG_MS = 2 * 3_600_000, 24 * 3_600_000
+# by which a log is set aside for what a source says, or does not say
+OF_SOURCES = (
+    ReasonCode.METADATA_DAMAGED,
+    ReasonCode.METADATA_CONTRADICTED,
+    ReasonCode.SETTINGS_DISAGREE,
+    ReasonCode.NO_TOPIC_ID,
+)
 _FIRST_MS = 1_577_836_800_000  # 2020: no metadata log has an earlier time, so it is none
 _UNCHECKED = "Not checked: whether the topic of a log was deleted or created anew"
 _NOR_DIRECTORIES = ", and whether all log directories were given"
@@ -274,13 +281,13 @@ def _warnings(facts: Facts) -> Iterator[Finding]:
         age = ""
         if metadata.time_ms >= _FIRST_MS:
             span = span_text(max(facts.now_ms - metadata.time_ms, 0))
-            age = f", of {iso_time(metadata.time_ms)}, {span} ago"
+            age = f"It is of {iso_time(metadata.time_ms)}, {span} ago. "
         yield Finding(
             State.SNAPSHOT,
             facts.path,
             f"the metadata log, {facts.path}, has a snapshot up to offset "
-            f"{metadata.end_offset}{age}, and not the log behind it",
-            "What was changed since is not known. Logs that contradict it are set aside",
+            f"{metadata.end_offset}, and not the log behind it",
+            f"{age}What was changed since is not known. Logs that contradict it are set aside",
         )
     unchecked = "not checked whether all of its log directories were given"
     if metadata.broker_log_dirs and node is None:

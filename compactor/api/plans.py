@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cleaner_jobs.spark.class_archive import cache_dir
 from compactor import account
 from compactor.api import outlook, places, saved_plans
 from compactor.api.arguments import Paths, path_texts
-from compactor.api.premises import plan_of, premises_of_round
+from compactor.api.premises import plan_of, premises_of_round, without_lasting
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.api.starts import problems_by_broker
 from compactor.api.turns import turns_of
@@ -108,9 +109,10 @@ def _planned(
     expected = expected_of(found.logs, pace, estimates)
     if save is not None:
         saved_plans.save(save, found, rules, premises, expected)
-    warnings = (*premises.warnings, *remembered.warnings)
+    lasting = remembered.lasting(premises.conditions)
+    warnings = (*without_lasting(premises, lasting), *remembered.warnings)
     return Plan(
-        round_plan=found,
+        round_plan=replace(found, lasting=tuple(lasting.values())),
         space=space,
         run=ending,
         warnings=warnings,

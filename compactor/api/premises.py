@@ -6,7 +6,7 @@ logs of which nobody says how far they are replicated. The clock is read once, s
 `compactor.host.clock`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -49,6 +49,7 @@ class Premises(NamedTuple):
     as_of_ms: int  # the time taken as now, from the first step to the last
     is_as_of_given: bool
     warnings: tuple[str, ...] = ()
+    conditions: Mapping[str, str] = {}  # of the warnings about sources: what stays while they last
     of_brokers: tuple[OfBroker, ...] = ()  # one, or several where several brokers' were given
     files: Files = LOCAL  # by which log directories are read, and changed by the driver
 
@@ -92,7 +93,8 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
     configs = [_with_rules(config, rules) for config in loaded]
     config = configs[0]
     time_ms = started_at_ms if rules.as_of is None else as_of_ms(str(rules.as_of))
-    notices = tuple(notice for each in clusters if each for notice in each.notices)
+    findings = [finding for each in clusters if each for finding in each.findings]
+    notices = tuple(finding.notice for finding in findings)
     account.current().notices += notices
     account.current().config, account.current().as_of_ms = config, time_ms
     return Premises(
@@ -101,6 +103,7 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
         as_of_ms=time_ms,
         is_as_of_given=rules.as_of is not None,
         warnings=notices,
+        conditions={finding.notice: finding.text for finding in findings},
         of_brokers=tuple(map(OfBroker, brokers, configs)),
     )
 
@@ -139,8 +142,19 @@ def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -
         require_known_log_dirs(rules, premises)
     warnings = [doubt] if doubt is not None else []
     configs = [each.config for each in premises.of_brokers]
-    warnings += [*unmatched(premises.config, topics), *disagreements(configs, topics)]
-    return premises._replace(warnings=(*premises.warnings, *warnings))
+    differing = list(disagreements(configs, topics))
+    warnings += [*unmatched(premises.config, topics), *differing]
+    return premises._replace(
+        warnings=(*premises.warnings, *warnings),
+        conditions={**premises.conditions, **{text: text for text in differing}},
+    )
+
+
+def without_lasting(premises: Premises, lasting: Collection[str]) -> tuple[str, ...]:
+    """Give the warnings that are new. lasting: those that earlier runs have given."""
+    known = account.current()
+    known.notices = [notice for notice in known.notices if notice not in lasting]
+    return tuple(warning for warning in premises.warnings if warning not in lasting)
 
 
 def require_known_log_dirs(rules: Rules, premises: Premises) -> None:

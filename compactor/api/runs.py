@@ -27,7 +27,7 @@ from compactor.api.copies import (
 from compactor.api.outlook import obstacles_before
 from compactor.api.output_dirs import output_dirs, require_linkable
 from compactor.api.own_places import require_blocks_elsewhere, require_temporary_elsewhere
-from compactor.api.premises import Premises, plan_of, premises_of_round
+from compactor.api.premises import Premises, plan_of, premises_of_round, without_lasting
 from compactor.api.recoveries import recover_log_dirs
 from compactor.api.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
 from compactor.api.starts import problems_by_broker
@@ -216,15 +216,28 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
         _remember_speed(report)
         if not progress.copies:  # what is in a copy is no change of what was given
             account.current().is_changed |= progress.has_changed or _has_changed(report, plan)
-        remembered.update(report.logs, premises.started_at_ms)
     else:
         report = replace(report, notices=(*report.notices, *_refusals(asked, plan, copies)))
     if saved is not None:
         report = replace(report, notices=(*report.notices, how_true(saved.expected, report)))
+    start_problems = () if own.copies else _at_start(asked)
+    return replace(_remembering(report, asked, remembered), start_problems=start_problems)
+
+
+def _remembering(
+    report: CleaningReport, asked: _Asked, remembered: RememberedLogs
+) -> CleaningReport:
+    """Say what is new, what lasts and what has passed since earlier runs, and write it down."""
+    premises = asked.premises
+    conditions = list(premises.conditions.values())
+    lasting = remembered.lasting(premises.conditions)
+    passed = tuple(remembered.well_again(report.logs, conditions))
+    if not asked.options.dry_run:
+        remembered.update(report.logs, premises.started_at_ms, conditions)
     return replace(
         report,
-        warnings=(*premises.warnings, *remembered.warnings),
-        start_problems=() if own.copies else _at_start(asked),
+        notices=(*report.notices, *lasting.values(), *passed),
+        warnings=(*without_lasting(premises, lasting), *remembered.warnings),
     )
 
 

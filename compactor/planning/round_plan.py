@@ -66,6 +66,7 @@ class RoundPlan:
     are_all_log_dirs_known: bool = False  # by the cluster's metadata log
     inventory: tuple[LogSize, ...] = ()  # of every log that there is
     brokers: tuple[str, ...] = ()  # with their log directories, where there are several
+    lasting: tuple[str, ...] = ()  # notes of what earlier runs have warned of
 
 
 def plan_round(

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
@@ -369,6 +369,12 @@ def seen(ended: Ended) -> Seen:
 def run(found: Scene, topics: str | None, *more: str) -> Seen:
     words = ["run", found.data, *found.log_dirs, *given_to(found, topics), *more]
     return seen(run_command(*words, "--format", "json"))
+
+
+def run_json(found: Scene, *more: str, command: str = "run") -> dict[str, Any]:
+    """What a run, or a plan, ends with."""
+    words = [command, found.data, *found.log_dirs, *found.words, *more, "--format", "json"]
+    return run_command(*words).summary
 
 
 def of_one_log(found: Scene) -> list[str]:
