@@ -98,6 +98,7 @@ class State(Enum):
     EMPTY = Rule(2, 6, _DAMAGED, _WARNED)
     NEVER_USED = Rule(2, 7, _DAMAGED, _WARNED)
     UNREADABLE = Rule(2, 8, _DAMAGED, _WARNED)
+    OF_LATER_KAFKA = Rule(2, 19, _DAMAGED, _WARNED)
     BEFORE_LAST_START = Rule(2, 9, _CONTRADICTED, _WARNED)
     OLDER = Rule(2, 10, _CONTRADICTED, _CLEANED)
     OTHER_CLUSTER = Rule(2, 11, _CONTRADICTED, _WARNED)
@@ -195,6 +196,8 @@ def _unread(facts: Facts) -> Finding | None:
             return Finding(State.UNREADABLE, facts.path, text, unchecked)
         assert problem is not None
         state = State.SNAPSHOT_TORN if problem.path.endswith(SNAPSHOT) else State.DAMAGED
+        if isinstance(problem, UnsupportedFormatError):
+            state = State.OF_LATER_KAFKA
         text = f"the metadata log cannot be read: {problem}"
         return Finding(state, facts.path, text, unchecked)
     if metadata.unread is not None:

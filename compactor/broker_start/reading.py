@@ -6,6 +6,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from compactor.broker_start.conditions import QUORUM_STATE, start_problems
+from compactor.broker_start.metadata import problems_of_metadata
 from compactor.broker_start.values import (
     ClusterFacts,
     DirectoryFiles,
@@ -15,6 +16,8 @@ from compactor.broker_start.values import (
     identity_of,
     partition_in,
 )
+from compactor.cluster_settings import MetadataSource, read_cluster_settings
+from compactor.errors import ConfigError
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
@@ -70,7 +73,8 @@ def problems_at_start(
         below = os.path.join(directory.path, "")
         if not any(problem.path.startswith(below) for problem in found):
             found += _of_logs(directory, look)
-    return found
+    has_logs = any(each.logs for each in directories)
+    return [*(_of_metadata(log_dirs, files) if has_logs else ()), *found]
 
 
 def _of_logs(directory: DirectoryFiles, look: Look) -> Iterator[StartProblem]:
@@ -84,6 +88,18 @@ def _of_logs(directory: DirectoryFiles, look: Look) -> Iterator[StartProblem]:
         yield from loading.problems_of_loading(directory, look.now_ms, look.files)
     else:
         yield from loading.problems_of_ends(directory, is_clean, look.files)
+
+
+def _of_metadata(log_dirs: Sequence[str], files: Files) -> list[StartProblem]:
+    """What the metadata log comes to; what is wrong with identities is said elsewhere."""
+    try:
+        cluster = read_cluster_settings(log_dirs, MetadataSource(), files)
+    except (ConfigError, CorruptFileError):
+        return []
+    if cluster is None or cluster.metadata is None:
+        return []
+    quorum = _read(os.path.join(cluster.metadata.path, QUORUM_STATE), files)
+    return list(problems_of_metadata(cluster.findings, quorum, cluster.node_id))
 
 
 def _directory(path: str, files: Files) -> DirectoryFiles:

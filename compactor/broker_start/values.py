@@ -27,6 +27,7 @@ class StartOutcome(StrEnum):
     BROKER_ENDS = "broker-ends"
     DIRECTORY_OFFLINE = "directory-offline"
     LOGS_NOT_SERVED = "logs-not-served"  # those of the directory, though the broker runs
+    LOGS_STRAY = "logs-stray"  # renamed to -stray: all that the cluster does not know any more
     LOG_EMPTIED = "log-emptied"  # renamed to -stray, and an empty one made in its place
     LOADED_WITH_LOSS = "loaded-with-loss"
     CLEANER_ENDS = "cleaner-ends"
@@ -37,6 +38,8 @@ CONSEQUENCES: Mapping[StartOutcome, str] = {
     StartOutcome.BROKER_ENDS: "a broker does not start with it",
     StartOutcome.DIRECTORY_OFFLINE: "a broker that starts takes the whole log directory offline",
     StartOutcome.LOGS_NOT_SERVED: "a broker that starts serves no log of this directory",
+    StartOutcome.LOGS_STRAY: "a broker that starts without another controller to ask goes on with "
+    "what is left, and renames every log that this does not name to -stray",
     StartOutcome.LOG_EMPTIED: "a broker that starts renames this log to -stray, and makes an empty "
     "one in its place",
     StartOutcome.LOADED_WITH_LOSS: "a broker that starts loads it with loss",

@@ -24,6 +24,10 @@ FRAME_VERSION = 1
 NO_MIGRATION, POST_MIGRATION = 0, 3
 
 
+class UnknownVersionError(MalformedRecordError):
+    """It may say what it says nowhere else: a later Kafka wrote it."""
+
+
 class RegisterBrokerRecord(NamedTuple):
     broker_id: int
     broker_epoch: int
@@ -112,14 +116,14 @@ def decode(value: bytes | None) -> MetadataRecord | None:
     try:
         frame = fields.uvarint()
         if frame != FRAME_VERSION:
-            raise MalformedRecordError(f"metadata frame of version {frame}, expected 1")
+            raise UnknownVersionError(f"metadata frame of version {frame}, expected 1")
         api_key, version = fields.uvarint(), fields.uvarint()
         if api_key not in _KINDS:
             return None
         kind = _KINDS[api_key]
         if version > kind.newest:
             problem = f"{kind.name} of version {version}: versions up to {kind.newest} are known"
-            raise MalformedRecordError(problem)
+            raise UnknownVersionError(problem)
         record = kind.read(fields, version)
     except MalformedVarintError as error:
         raise MalformedRecordError(f"a metadata record: {error}") from error

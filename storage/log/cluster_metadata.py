@@ -211,7 +211,9 @@ def _decoded(record: Record, path: str, position: int) -> MetadataRecord | None:
         return records.decode(record.value)
     except MalformedRecordError as error:
         problem = f"offset {record.offset}: {error}"
-        raise CorruptFileError(path, position, problem) from error
+        is_newer = isinstance(error, records.UnknownVersionError)
+        kind = UnsupportedFormatError if is_newer else CorruptFileError
+        raise kind(path, position, problem) from error
 
 
 @dataclass(slots=True)

@@ -291,7 +291,8 @@ SCENES: dict[State, tuple[Callable[[Path], Scene], ...]] = {
     State.TORN: (torn,),
     State.TORN_AFTER_STOP: (torn_after_stop,),
     State.DAMAGED_END: (damaged(DELETE),),
-    State.DAMAGED: (damaged(DELETE, config("x", "y")), of_values(*KNOWN, b"\1\4\1")),
+    State.DAMAGED: (damaged(DELETE, config("x", "y")), of_values(*KNOWN, b"\1\4\0\2\2")),
+    State.OF_LATER_KAFKA: (of_values(*KNOWN, b"\1\4\1"), of_values(*KNOWN, b"\2\4\0")),
     State.EMPTY: (no_bytes, no_file),
     State.NEVER_USED: (never_used,),
     State.UNREADABLE: (unreadable,),
@@ -486,3 +487,26 @@ def test_records_are_deleted_by_command_only_where_the_policy_is_proven(
         assert (ended.code > 0, document["reason_code"]) == (True, code)
     else:
         assert document["reason_code"] in ("policy-forbids", "done", "nothing-to-do")
+
+
+LOSING = (State.EMPTY, State.NEVER_USED, State.DAMAGED)
+
+
+@pytest.mark.parametrize("state", LOSING)
+@pytest.mark.parametrize("voters", [None, "1", "2"])
+def test_no_start_is_recommended_that_makes_every_log_a_stray_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State, voters: str | None
+) -> None:
+    """Seen with a broker 4.3.1 that was its only controller; else it fetches what it lacks."""
+    use_local_rounds(monkeypatch, tmp_path / "work")
+    found = SCENES[state][0](tmp_path)
+    if voters is not None:
+        state_of_quorum = f'{{"currentVoters":[{{"voterId":{voters}}}],"data_version":0}}'
+        (found.metadata / "quorum-state").write_text(state_of_quorum)
+    for words in (("run",), ("plan",), ("run", "--topic-configs", tmp_path / "t.json")):
+        (tmp_path / "t.json").write_text(SAYS_COMPACT)
+        ended = run_command(words[0], found.data, *words[1:])
+        shown = " ".join(ended.out.replace("Start no broker", "").split())
+        assert ("renames every log" in shown) is (voters != "2"), words
+        if voters != "2":
+            assert "tart the broker" not in shown, words
