@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from compactor.errors import ConfigError
+from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.formats import meta_properties
 
@@ -29,8 +30,8 @@ class BrokerLogDirs(NamedTuple):
 def by_broker(log_dirs: Sequence[str], files: Files) -> tuple[BrokerLogDirs, ...]:
     """Put the directories of each broker together, the brokers in the order of their first one.
 
-    Raise ConfigError where several brokers are known and a directory does not say whose it is,
-    CorruptFileError where a meta.properties is damaged.
+    One whose meta.properties is damaged does not say whose it is. Raise ConfigError where several
+    brokers are known and a directory does not say it.
     """
     known = {path: _identity(path, files) for path in log_dirs}
     clusters: dict[int, set[str]] = {}
@@ -61,6 +62,6 @@ def by_broker(log_dirs: Sequence[str], files: Files) -> tuple[BrokerLogDirs, ...
 def _identity(log_dir: str, files: Files) -> tuple[str | None, int | None]:
     try:
         found = meta_properties.read(log_dir, files)
-    except FileNotFoundError:
+    except (FileNotFoundError, CorruptFileError):
         return None, None
     return found.cluster_id, found.node_id

@@ -186,6 +186,7 @@ def _facts_of(path: str, log_dirs: Sequence[str], files: Files, now_ms: int) -> 
         problem=problem,
         home=_identity([home], files),
         logs=_identity(log_dirs, files),
+        identity_problem=_identity_problem(log_dirs, files),
         directory_ids=tuple(id_ for id_ in ids if id_ is not None),
         is_clean=_stopped_cleanly(path, log_dirs, files),
         broker_epoch=max((epoch for epoch in epochs if epoch is not None), default=None),
@@ -277,10 +278,23 @@ def directory_id_of(log_dir: str, files: Files) -> UUID | None:
 
 
 def _meta_properties(log_dir: str, files: Files) -> MetaProperties | None:
+    """None, too, where it is damaged: `_identity_problem` says so."""
     try:
         return meta_properties.read(log_dir, files)
-    except FileNotFoundError:
+    except (FileNotFoundError, CorruptFileError):
         return None
+
+
+def _identity_problem(log_dirs: Sequence[str], files: Files) -> str | None:
+    """Say which meta.properties is damaged; None if none is."""
+    for log_dir in log_dirs:
+        try:
+            meta_properties.read(log_dir, files)
+        except FileNotFoundError:
+            continue
+        except CorruptFileError as error:
+            return str(error)
+    return None
 
 
 def _properties(path: str, files: Files) -> dict[str, str]:

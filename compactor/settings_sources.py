@@ -42,7 +42,6 @@ class Verdict(Enum):
     WARNED = "cleaned, with a warning", 0
     PASSED_OVER = "passed over", 0
     SET_ASIDE = "set aside", 4
-    FAILS = "the command fails", 1
     WRONG = "the command fails", 2
     REFUSED = "the run is refused", 3
 
@@ -80,7 +79,6 @@ _UNKNOWN = Outcome(Verdict.PASSED_OVER, ReasonCode.UNKNOWN_POLICY)
 _NO_ID = Outcome(Verdict.SET_ASIDE, ReasonCode.NO_TOPIC_ID)
 _BROKEN = Outcome(Verdict.SET_ASIDE, ReasonCode.DAMAGED)
 _DISAGREE = Outcome(Verdict.SET_ASIDE, ReasonCode.SETTINGS_DISAGREE)
-_FAILS = Outcome(Verdict.FAILS, ReasonCode.DAMAGED)
 _WRONG = Outcome(Verdict.WRONG, ReasonCode.WRONG_CONFIGURATION)
 _MISSING_DIRS = Outcome(Verdict.REFUSED, ReasonCode.LOG_DIRS_MISSING)
 _NOT_COMPACTED = Outcome(Verdict.PASSED_OVER, ReasonCode.NOT_COMPACTED)
@@ -120,7 +118,7 @@ class State(Enum):
     IDENTITY_WHOLE = Rule(4, 1, _CLEANED, _CLEANED)
     IDENTITY_UNKNOWN = Rule(4, 2, _WARNED, _WARNED)
     IDENTITY_NEEDED = Rule(4, 3, _DAMAGED, _WARNED)
-    IDENTITY_TORN = Rule(4, 4, _FAILS, _FAILS)
+    IDENTITY_TORN = Rule(4, 4, _WARNED, _WARNED)
     DIRECTORIES_MISSING = Rule(4, 5, _MISSING_DIRS, _MISSING_DIRS)
     # partition.metadata
     TOPIC_ID_WHOLE = Rule(5, 1, _CLEANED, _CLEANED)
@@ -170,6 +168,7 @@ class Facts(NamedTuple):
     problem: CorruptFileError | UnsupportedFormatError | OSError | None  # why
     home: MetaProperties | None  # of the directory in which it is
     logs: MetaProperties | None  # of the log directories
+    identity_problem: str | None  # what is wrong with a meta.properties of these
     directory_ids: tuple[UUID, ...]  # of these
     is_clean: bool  # the node that wrote it stopped cleanly
     broker_epoch: int | None  # of that stop: the offset of the broker's registration
@@ -293,7 +292,10 @@ def _warnings(facts: Facts) -> Iterator[Finding]:
             f"{age}What was changed since is not known. Logs that contradict it are set aside",
         )
     unchecked = "not checked whether all of its log directories were given"
-    if metadata.broker_log_dirs and node is None:
+    if facts.identity_problem is not None:
+        text = f"{facts.identity_problem}: {unchecked}"
+        yield Finding(State.IDENTITY_TORN, facts.path, text)
+    elif metadata.broker_log_dirs and node is None:
         unknown = f"no {META_PROPERTIES} says which broker this is"
         yield Finding(State.IDENTITY_UNKNOWN, facts.path, f"{unknown}: {unchecked}")
     elif metadata.broker_log_dirs and node not in metadata.broker_log_dirs:

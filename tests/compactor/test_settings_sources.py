@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
+import typer
 
+from compactor.command_line.commands import app
 from compactor.settings_sources import LOG_LAG_MS, SNAPSHOT_LAG_MS, State, Verdict
 from storage.formats import checkpoint, meta_properties, partition_metadata
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
@@ -21,6 +23,7 @@ from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.test_cluster_settings import registration
+from tests.compactor.test_directory_state import commands_of
 from tests.rule_numbers import SPEC
 from tests.storage.log.test_cluster_metadata import (
     A,
@@ -247,10 +250,13 @@ def no_identity(*values: bytes) -> Callable[[Path], Scene]:
     return made
 
 
-def torn_identity(root: Path) -> Scene:
-    found = scene(root)
-    (found.data / META_PROPERTIES).write_text("version=1\nnode.id=1\n")
-    return found
+def torn_identity(content: str) -> Callable[[Path], Scene]:
+    def made(root: Path) -> Scene:
+        found = scene(root)
+        (found.data / META_PROPERTIES).write_text(content)
+        return found
+
+    return made
 
 
 def topic_note(content: bytes | None) -> Callable[[Path], Scene]:
@@ -317,7 +323,7 @@ SCENES: dict[State, tuple[Callable[[Path], Scene], ...]] = {
     State.IDENTITY_WHOLE: (whole,),
     State.IDENTITY_UNKNOWN: (no_identity(),),
     State.IDENTITY_NEEDED: (no_identity(BROKERS_OWN),),
-    State.IDENTITY_TORN: (torn_identity,),
+    State.IDENTITY_TORN: (torn_identity("version=1\nnode.id=1\n"), torn_identity("version=9\n")),
     State.DIRECTORIES_MISSING: (of_values(registration(1, B, OTHER), *KNOWN[1:]),),
     State.TOPIC_ID_WHOLE: (whole,),
     State.TOPIC_ANEW: (of_values(KNOWN[0], topic("t", OTHER), *KNOWN[3:]),),
@@ -339,6 +345,24 @@ CASES = [
     for state, made in SCENES.items()
     for number, make in enumerate(made)
 ]
+
+
+READING_SOURCES = {
+    *("plan", "run", "explain", "configs", "inspect", "recover", "doctor"),
+    *("log roll", "log delete-records", "log truncate", "log append", "log abort", "log move"),
+    *("log read", "log offsets"),
+}
+READING_NONE = {"verify", "dump", "undo", "report", "log replay"}
+
+
+def test_every_command_is_among_those_of_the_page() -> None:
+    """A new one has to say whether it goes by these sources, and how."""
+    every = commands_of(typer.main.get_command(app))
+    assert every == READING_SOURCES | READING_NONE
+    page = PAGE.read_text(encoding="utf-8")
+    of_log = {name for name in every if name.startswith("log ")} - {"log replay"}
+    assert of_log <= READING_SOURCES  # "the commands of log"
+    assert [name for name in every - of_log if f"`{name}`" not in page] == []
 
 
 def test_the_page_has_the_table_of_the_module() -> None:
@@ -395,7 +419,6 @@ def given_to(found: Scene, topics: str | None) -> list[str]:
 
 EXIT_CODES = {
     **{verdict.value[0]: {verdict.value[1]} for verdict in Verdict},
-    "the command fails": {1, 2},
 }
 
 
