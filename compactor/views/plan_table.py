@@ -97,7 +97,8 @@ def plan_view(
     for warning in said.warnings:
         parts += whole_words(f"Warning: {one_line(warning)}", width, "bold")
     for why in said.refusals or ():
-        parts += whole_words(f"A run would be refused: {one_line(why)}", width, "bold")
+        told = f"A run would be refused: {one_line(why)}"  # a command may stand in it
+        parts.append(Text(told, "bold", no_wrap=True, overflow="ignore"))
     if said.refusals == () and plan.logs:
         parts += whole_words(NOT_REFUSED, width)
     return Group(*parts, *whole_words(_summary(plan), width))
@@ -141,8 +142,10 @@ def _reasons(plan: RoundPlan, is_whole: bool, width: int) -> list[RenderableType
             parts += [Text(title, "bold"), *reason_lines(reports, shown, width, _ALL), Text()]
         elif reports:
             where = [log_dir.path for log_dir in plan.log_dirs]
-            command = compactor("explain", *where, "TOPIC-PARTITION")
-            parts.append(Text(f"Why a log is not cleaned: {command}; of all: --all"))
+            first = f"{reports[0].topic}-{reports[0].partition}"
+            command = compactor("explain", *where, first)
+            parts.append(Text("Why a log is not cleaned, for example the first (of all: --all):"))
+            parts.append(Text(f"  {command}", no_wrap=True, overflow="ignore"))
     return parts
 
 
