@@ -9,7 +9,7 @@ import pytest
 
 from compactor import api
 from compactor.inspect.explain import Explanation
-from compactor.planning import remedies
+from compactor.planning import changeable, remedies
 from compactor.planning.remedies import REMEDIES
 from compactor.reason_codes import ReasonCode
 from compactor.set_aside_memory import SetAside, digest_of_files, read, write
@@ -189,6 +189,15 @@ def unreadable(root: Path) -> Explanation:
     return asked(log_dir)
 
 
+def of_another_user(root: Path) -> Explanation:
+    """Asked by a user who may not give files to their owner, as only root may."""
+    log_dir = build(root)
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(os, "geteuid", lambda: 1)
+        patches.setattr(changeable, "may_give", lambda *_: False)
+        return asked(log_dir)
+
+
 def too_large(root: Path) -> Explanation:
     log_dir = build(root)
     os.truncate(root / "t-0" / file_name(0, LOG), 2**31)
@@ -264,6 +273,11 @@ CASES: dict[ReasonCode, tuple[Callable[[Path], Explanation], str, str]] = {
     ReasonCode.SET_ASIDE: (remembered, "a wrong checksum", "--retry"),
     ReasonCode.DAMAGED: (damaged, "byte 0", "compactor verify {dir} t-0"),
     ReasonCode.UNREADABLE: (unreadable, "which is not followed", "work as the broker's user"),
+    ReasonCode.NO_PERMISSION: (
+        of_another_user,
+        "cannot give",
+        "sudo chown -R --reference={dir} {dir}/t-0",
+    ),
     ReasonCode.SEGMENT_TOO_LARGE: (too_large, "has 2147483648 bytes", "another replica"),
 }
 
