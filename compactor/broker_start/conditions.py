@@ -141,6 +141,7 @@ def _of_log_files(log_dir: str, log: LogFiles) -> Iterator[StartProblem]:
             repair="Remove this file alone: a broker makes a new one, and no record is lost.",
             command=tool("rm", "--", path),
         )
+        return  # nothing else of it is looked at
     for name in filter(is_unloadable, log.names):
         offset = offset_of(name)
         if offset is None:

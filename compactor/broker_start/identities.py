@@ -11,7 +11,9 @@ from compactor.broker_start.values import (
     DirectoryFiles,
     StartOutcome,
     StartProblem,
+    decoded_id,
     identity_of,
+    partition_in,
 )
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import encode_uuid
@@ -43,6 +45,30 @@ def problems_of_identities(
                 repair=repair,
             )
     yield from _contradictions(read)
+    if cluster is not None:
+        yield from _unknown_ids(directories, read, cluster)
+
+
+def _unknown_ids(
+    directories: Sequence[DirectoryFiles],
+    read: Mapping[str, MetaProperties | str | None],
+    cluster: ClusterFacts,
+) -> Iterator[StartProblem]:
+    """Directories with logs that the cluster has in a directory of an id that is gone."""
+    known = {path: each for path, each in read.items() if isinstance(each, MetaProperties)}
+    ids = {path: decoded_id(each.directory_id or "") for path, each in known.items()}
+    gone = set(cluster.log_dir_ids) - set(ids.values())
+    for directory in directories if gone else ():
+        if directory.path not in ids or ids[directory.path] in cluster.log_dir_ids:
+            continue
+        keys = [partition_in(log.dir_name) for log in directory.logs]
+        if gone.intersection(cluster.placed_in(key) for key in keys if key is not None):
+            yield StartProblem(
+                outcome=StartOutcome.LOGS_NOT_SERVED,
+                path=os.path.join(directory.path, META_PROPERTIES),
+                problem="its directory.id is not the one that the metadata log has for its logs",
+                repair=_identity_repair(list(known.values()), cluster, read.values()),
+            )
 
 
 def _contradictions(read: Mapping[str, MetaProperties | str | None]) -> Iterator[StartProblem]:

@@ -113,6 +113,16 @@ class ClusterFacts(NamedTuple):
     topics: Mapping[str, TopicImage]
     log_dir_ids: Sequence[UUID] = ()  # of this node
 
+    def placed_in(self, partition: TopicPartition) -> UUID | None:
+        """Give the id of the log directory of this node that a log is in; None: not told."""
+        image = self.topics.get(partition[0])
+        if image is None:
+            return None
+        replicas = image.replicas.get(partition[1], ())
+        directories = image.directories.get(partition[1], ())
+        placed = dict(zip(replicas, directories, strict=False))
+        return None if self.node_id is None else placed.get(self.node_id)
+
 
 def identity_of(directory: DirectoryFiles) -> MetaProperties | str | None:
     """Give what it says, or what is wrong with it; None where there is no such file."""

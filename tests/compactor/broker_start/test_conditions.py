@@ -15,7 +15,8 @@ from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.broker_start.test_commands import broker_dir
-from tests.storage.log.test_cluster_metadata import B
+from tests.compactor.test_cluster_settings import registration
+from tests.storage.log.test_cluster_metadata import A, B, batches, log, partition, topic
 
 ENDS, OFFLINE = StartOutcome.BROKER_ENDS, StartOutcome.DIRECTORY_OFFLINE
 EMPTIED, ASIDE = StartOutcome.LOG_EMPTIED, StartOutcome.LOG_SET_ASIDE
@@ -239,3 +240,17 @@ def test_two_metadata_logs_of_one_broker(tmp_path: Path) -> None:
 
 def test_the_marks_of_directory_state_keep_a_broker_away() -> None:
     assert set(MARKS_OF_COPIES) == {directory_state.UNFINISHED, directory_state.NO_BROKER}
+
+
+def test_a_directory_that_lost_the_id_by_which_the_cluster_knows_it(tmp_path: Path) -> None:
+    """A broker gives it a new one, and waits for the old directory."""
+    log_dir = broker_dir(tmp_path)
+    path = log_dir / METADATA_DIR / "00000000000000000000.log"
+    path.unlink()
+    values = topic("t", A), partition(0, A), registration(1, B)
+    log(log_dir / METADATA_DIR, 0, batches(0, *values))
+    assert outcomes(log_dir) == []
+    meta_properties.write(str(log_dir), MetaProperties(1, "cluster", 1, None))
+    (problem,) = api.start_problems([str(log_dir)])
+    assert problem.outcome is StartOutcome.LOGS_NOT_SERVED
+    assert f"directory.id={partition_metadata.encode_uuid(B)}" in problem.repair
