@@ -16,6 +16,8 @@ from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.segment import Segment
 from storage.log.log_dir import list_log_dir
 from tests.compactor.small_log import END_OFFSET, build, patch
+from tests.storage.log.test_cluster_metadata import A, batches, topic
+from tests.storage.log.test_cluster_metadata import log as metadata_log
 from tests.support.file_states import state_of
 
 HALF = END_OFFSET // 2
@@ -176,6 +178,7 @@ def test_a_directory_that_stops_a_broker_is_found(partition: Path) -> None:
         (partition.parent / name).mkdir()
     (partition.parent / f"old-1.{'0' * 32}-delete").mkdir()
     meta_properties.write(str(partition.parent), MetaProperties(1, "cluster", 1, None))
+    metadata_log(partition.parent / "__cluster_metadata-0", 0, batches(0, topic("t", A)))
     assert only_problem(partition).startswith("lost+found, byte 0: not named like a partition")
 
 
