@@ -14,7 +14,7 @@ PAGES := tests/test_how_to.py tests/test_links.py tests/test_rule_numbers.py tes
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer test-browser test-sampling test-airflow test-alerts test-scheduled test-week test-cluster broker-test test-starts bench scaling dist lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer test-browser test-sampling test-obstacles test-airflow test-alerts test-scheduled test-week test-cluster broker-test test-starts bench scaling dist lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -119,6 +119,9 @@ test-browser: $(STAMP) ## open the HTML report in a headless Chromium: load, cli
 
 test-sampling: $(STAMP) ## write 200 random logs, or LOGS=N, and hold what plan --sample says of each against a dry run
 	$(PYTHON_OF_VENV) -m tests.sampling $(if $(LOGS),--logs $(LOGS))
+
+test-obstacles: $(STAMP) ## put 500 random obstacles, or COUNT=N, in the way of a run, and compare what doctor, plan and run say of it (as root: gives files to another user)
+	$(PYTHON_OF_VENV) -m tests.obstacles $(if $(COUNT),--count $(COUNT))
 
 bench: $(STAMP) ## time Kafka's cleaner, cp -r and ours in turn (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.bench

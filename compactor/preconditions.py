@@ -24,6 +24,7 @@ from compactor.host.printable import one_line
 from compactor.lock_support import require_working_locks
 from compactor.log_dir_lock import conditions_of
 from compactor.reason_codes import ReasonCode
+from compactor.round_report import LogReport
 from storage.errors import CorruptFileError, LogCompactionError
 
 _UNCHANGED = ". Nothing was changed"
@@ -50,6 +51,7 @@ class RunEnding:
     exit_code: ExitCode
     reason_code: ReasonCode
     obstacles: tuple[Obstacle, ...] = ()  # it would stop at the first, and change nothing
+    not_cleaned: tuple[LogReport, ...] = ()  # logs that it would set aside or fail at
 
 
 def obstacle_of(error: BaseException) -> Obstacle:

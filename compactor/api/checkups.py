@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from compactor.api import outlook, places
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.plans import plan
+from compactor.api.rules import KAFKAS_DEFAULTS
 from compactor.api.starts import start_problems
 from compactor.directory_state import require_may_change
 from compactor.doctor.checks import Check, Checkup, fail, warn
@@ -16,7 +17,6 @@ from compactor.exit_codes import error_line
 from compactor.host.clock import now_ms
 from compactor.host.shell_commands import compactor
 from compactor.preconditions import RunEnding
-from compactor.round_report import LogStatus
 from storage.errors import LogCompactionError
 
 
@@ -30,9 +30,11 @@ def doctor(log_dirs: Paths = (), start_spark: bool = False) -> Checkup:
     given = path_texts(log_dirs)
     if not given:
         return Checkup(machine, ())
-    ending, foreseen = _foreseen(given)
+    ending = _foreseen(given)
+    foreseen = Foreseen(ending.obstacles, ending.not_cleaned)
     of_log_dirs = tuple((path, _of_log_dir(path, given, foreseen)) for path in given)
-    said = {(check.found, check.advice) for _, checks in of_log_dirs for check in checks}
+    every = (*machine, *(check for _, checks in of_log_dirs for check in checks))
+    said = {(check.found, check.advice) for check in every}
     beside = [
         check
         for check in obstacle_checks(ending.obstacles)
@@ -41,14 +43,11 @@ def doctor(log_dirs: Paths = (), start_spark: bool = False) -> Checkup:
     return Checkup(machine, of_log_dirs, tuple(beside), ending)
 
 
-def _foreseen(log_dirs: Sequence[str]) -> tuple[RunEnding, Foreseen]:
+def _foreseen(log_dirs: Sequence[str]) -> RunEnding:
     try:
-        planned = plan(log_dirs)
+        return plan(log_dirs).run
     except (LogCompactionError, OSError) as error:
-        run = outlook.of_error(log_dirs, error)
-        return run, Foreseen(run.obstacles)
-    left = [log for log in planned.round_plan.not_cleaned if log.status is LogStatus.SET_ASIDE]
-    return planned.run, Foreseen(planned.run.obstacles, left)
+        return outlook.of_error(log_dirs, KAFKAS_DEFAULTS, error)
 
 
 def _of_log_dir(path: str, log_dirs: Sequence[str], run: Foreseen) -> tuple[Check, ...]:

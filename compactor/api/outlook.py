@@ -6,52 +6,108 @@ planned: what stands in records is known when they are read, and not before.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from cleaner_jobs.spark.local_dirs import given_local_dirs
 from compactor.api import places
 from compactor.api.own_places import require_blocks_elsewhere, require_temporary_elsewhere
-from compactor.api.premises import Premises, require_known_log_dirs
+from compactor.api.premises import Premises, plan_of, require_known_log_dirs
 from compactor.api.rules import Rules
+from compactor.api.turns import turns_of
 from compactor.exit_codes import (
     exit_code_of_statuses,
     reason_code_of_round,
 )
-from compactor.planning.room import require_room
+from compactor.host.java import find_java
+from compactor.planning.room import cores_of, places_of, require_room, with_room
 from compactor.planning.round_plan import RoundPlan
-from compactor.planning.space import SpaceFacts
+from compactor.planning.space import SpaceFacts, plan_space
 from compactor.preconditions import Obstacle, RunEnding, obstacle_of, obstacles, obstacles_to
+from compactor.reason_codes import ReasonCode
+from compactor.recovery.log_dir_recovery import recover_log_dir
+from compactor.recovery.recovery_account import problems_of
 from compactor.round_report import LogStatus
+from storage.errors import LogCompactionError
+from storage.files.overlay import OverlayFiles
+
+_NOT_WELL = (LogStatus.SET_ASIDE, LogStatus.FAILED)
+
+
+class Planned(NamedTuple):
+    """A plan, and what it was made by."""
+
+    round_plan: RoundPlan
+    problems: Mapping[
+        str, str
+    ]  # by path of the partition directory: why a log is known to be unfit
+    space: SpaceFacts | None  # what the round needs; None: nothing is to be cleaned
 
 
 def of_plan(
-    log_dirs: Sequence[str],
-    rules: Rules,
-    premises: Premises,
-    plan: RoundPlan,
-    space: SpaceFacts | None,
+    log_dirs: Sequence[str], rules: Rules, premises: Premises, planned: Planned
 ) -> RunEnding:
-    """log_dirs: as they were given. space: what the round needs; None: nothing is to be cleaned."""
+    """log_dirs: as they were given."""
     assumed = premises.config.assume_fully_replicated
     met = obstacles_before(log_dirs, assume_fully_replicated=assumed)
     met += obstacles_to(partial(require_known_log_dirs, rules, premises))
+    if not met and _is_any_cut_short(planned.round_plan):
+        try:
+            planned = _settled(rules, premises, planned.problems)
+        except (LogCompactionError, OSError) as error:
+            return _stopped([obstacle_of(error)])
+    plan, _, space = planned
     if space is not None:
-        met += obstacles_to(partial(require_room, plan, space[1]))
+        met += obstacles_to(
+            partial(require_room, plan, space[1]), partial(find_java, dict(os.environ))
+        )
     if met:
         return _stopped(met)
-    left_out = () if space is None else space[1].left_out
+    if space is not None:
+        plan = with_room(plan, space[1])
     statuses = [log.status for log in plan.not_cleaned]
-    statuses += [LogStatus.FAILED for log in plan.logs if log.path in left_out]
-    statuses += [LogStatus.WOULD_CLEAN for log in plan.logs if log.path not in left_out]
+    statuses += [LogStatus.WOULD_CLEAN] * len(plan.logs)
     deletes = any(log.estimate.by_rule for log in plan.retention)
-    code = exit_code_of_statuses(statuses)
-    return RunEnding(code, reason_code_of_round(statuses, deletes))
+    return RunEnding(
+        exit_code_of_statuses(statuses),
+        reason_code_of_round(statuses, deletes),
+        not_cleaned=tuple(log for log in plan.not_cleaned if log.status in _NOT_WELL),
+    )
 
 
-def of_error(log_dirs: Sequence[str], error: BaseException) -> RunEnding:
+def _is_any_cut_short(plan: RoundPlan) -> bool:
+    return any(log.reason_code is ReasonCode.CUT_SHORT for log in plan.not_cleaned)
+
+
+def _settled(rules: Rules, premises: Premises, problems: Mapping[str, str]) -> Planned:
+    """What a run plans that has settled first what was cut short, as each does; nothing is written.
+
+    Raise what it would end with.
+    """
+    files = OverlayFiles(premises.files)
+    try:
+        log_dirs = [path for each in premises.of_brokers for path in each.broker.log_dirs]
+        recovered = [recover_log_dir(path, files=files) for path in log_dirs]
+        problems = {**problems, **problems_of(recovered)}
+        found = plan_of(premises._replace(files=files), problems, with_files=False)
+        found = turns_of(rules, premises).within(found)
+        return Planned(found, problems, space_facts(found))
+    finally:
+        files.close()
+
+
+def space_facts(plan: RoundPlan) -> SpaceFacts | None:
+    """What there is room for, where something is to be cleaned."""
+    if not plan.logs:
+        return None
+    rooms = places_of(plan.logs)
+    return rooms.rooms, plan_space(plan.logs, rooms, cores_of(None))
+
+
+def of_error(log_dirs: Sequence[str], rules: Rules, error: BaseException) -> RunEnding:
     """Where the plan itself came to no end: a run, too, would end so, if not before."""
-    met = obstacles_before(log_dirs)
+    met = obstacles_before(log_dirs, assume_fully_replicated=rules.assume_fully_replicated)
     own = obstacle_of(error)
     return _stopped([*met, *([own] if own not in met else [])])
 

@@ -18,9 +18,8 @@ from compactor.broker_start.values import StartProblem
 from compactor.host.printable import counted
 from compactor.host.run_history import machine_pace
 from compactor.planning.expected import Estimates, Expected, expected_of
-from compactor.planning.room import cores_of, places_of
 from compactor.planning.round_plan import RoundPlan
-from compactor.planning.space import SpaceFacts, plan_space
+from compactor.planning.space import SpaceFacts
 from compactor.preconditions import RunEnding
 from compactor.remembered_logs import RememberedLogs
 from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
@@ -88,7 +87,7 @@ def plan(
         return _planned(given, rules, save, sample_bytes)
     except (LogCompactionError, OSError) as error:
         if save is None:  # else the error may be that of the file
-            account.current().run_ending = outlook.of_error(given, error)
+            account.current().run_ending = outlook.of_error(given, rules, error)
         raise
 
 
@@ -102,8 +101,10 @@ def _planned(
     remembered = RememberedLogs(paths, files=premises.files)
     planned = plan_of(premises, remembered.problems, with_files=False)
     found = turns_of(rules, premises).within(planned)
-    space = _space(found) if found.logs else None
-    ending = outlook.of_plan(log_dirs, rules, premises, found, space)
+    space = outlook.space_facts(found)
+    ending = outlook.of_plan(
+        log_dirs, rules, premises, outlook.Planned(found, remembered.problems, space)
+    )
     estimates = None if sample_bytes is None else _estimates(found, sample_bytes)
     pace = machine_pace(cache_dir(os.environ), premises.started_at_ms)
     expected = expected_of(found.logs, pace, estimates)
@@ -126,8 +127,3 @@ def _estimates(found: RoundPlan, sample_bytes: int) -> Estimates:
     from compactor.cleaning.sampling import sample  # with kernels, which no other plan needs
 
     return {log.path: sample(found, log, sample_bytes) for log in found.logs}
-
-
-def _space(found: RoundPlan) -> SpaceFacts:
-    rooms = places_of(found.logs)
-    return rooms.rooms, plan_space(found.logs, rooms, cores_of(None))

@@ -32,7 +32,7 @@ class Foreseen(NamedTuple):
     """What is known of a run on all log directories that were given."""
 
     obstacles: Sequence[Obstacle] = ()
-    set_aside: Sequence[LogReport] = ()  # logs that it would leave alone
+    not_cleaned: Sequence[LogReport] = ()  # logs that it would set aside or fail at
     log_dirs: Sequence[str] = ()  # all that were given
 
 
@@ -64,7 +64,7 @@ def log_dir_checks(log_dir: str, now_ms: int, run: Foreseen = NOTHING) -> list[C
     failed = obstacle_checks([o for o in run.obstacles if _is_in(o, log_dir)])
     subjects = {check.subject for check in failed}
     kept = [check for check in found if check.subject not in subjects]
-    return [*failed, *kept, *_set_aside(log_dir, run.set_aside)]
+    return [*failed, *kept, *_not_cleaned(log_dir, run.not_cleaned)]
 
 
 def obstacle_checks(obstacles: Iterable[Obstacle]) -> list[Check]:
@@ -86,7 +86,7 @@ def _is_in(obstacle: Obstacle, log_dir: str) -> bool:
     return path is not None and (path == log_dir or path.startswith(log_dir.rstrip("/") + "/"))
 
 
-def _set_aside(log_dir: str, reports: Iterable[LogReport]) -> list[Check]:
+def _not_cleaned(log_dir: str, reports: Iterable[LogReport]) -> list[Check]:
     own = [report for report in reports if report.log_dir == log_dir]
     if not own:
         return []
@@ -94,7 +94,7 @@ def _set_aside(log_dir: str, reports: Iterable[LogReport]) -> list[Check]:
         f"{printable(f'{log.topic}-{log.partition}')}: {log.reason}" for log in own[:_SHOWN]
     )
     more = f" and {len(own) - _SHOWN:,} more" if len(own) > _SHOWN else ""
-    found = f"a run would set aside {counted(len(own), 'log')}: {shown}{more}"
+    found = f"a run would not clean {counted(len(own), 'log')}: {shown}{more}"
     return [fail("logs", found, f"What helps: {compactor('plan', log_dir)}")]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from compactor.host.users import user_name
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import Reason
-from storage.file_names import SEGMENT_SUFFIXES, file_name
+from storage.file_names import SEGMENT_SUFFIXES, SWAP, file_name
 from storage.files.file_attributes import may_give, require_replaceable
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.segment import Segment
@@ -36,9 +36,11 @@ def why_not_changeable(
         return _reason(ReasonCode.NO_PERMISSION, partition.path, errno.EACCES)
     for segment in to_rewrite:
         for suffix in SEGMENT_SUFFIXES:
-            found = _why_not_replaceable(partition, file_name(segment.base_offset, suffix))
-            if found is not None:
-                return found
+            name = file_name(segment.base_offset, suffix)
+            for known_as in (name, name + SWAP):  # of which a run makes it first
+                found = _why_not_replaceable(partition, known_as)
+                if found is not None:
+                    return found
     return _why_epochs_stay(partition) if is_cut else None
 
 

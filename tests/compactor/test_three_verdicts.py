@@ -9,30 +9,28 @@ from typing import Any
 
 import pytest
 
+from compactor.cleaning import cleaner_manager
+from compactor.host import java
 from storage.formats import checkpoint, clean_shutdown, meta_properties, partition_metadata
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PartitionMetadata, encode_uuid
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.plan_logs import Shape, build
 from tests.compactor.test_cluster_settings import OTHER, registration
+from tests.compactor.test_log_dir_lock import other_process
+from tests.obstacles.loaded import load_all
 from tests.storage.log.test_cluster_metadata import A, B, batches, config, log, topic
 from tests.support.file_states import state_of
 from tests.support.local_command import Ended, run_command, use_local_rounds
 from tests.support.unprivileged import as_user, directory_for_all, give
 
+PLAIN_RUNNER = cleaner_manager._runner
 COMPACTED = "__consumer_offsets"  # whose policy is known without any settings
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Everything, before another user is at work: Python may stand where only this one may read."""
-    root = tmp_path_factory.mktemp("loaded")
-    build(root / "data", Shape(COMPACTED, 0))
-    with pytest.MonkeyPatch.context() as patches:
-        use_local_rounds(patches, root / "work")
-        Told(root / "data")
-        run_command("recover", root / "data")
-        run_command("log", "roll", root / "data", f"{COMPACTED}-0", "--yes")
+    load_all(tmp_path_factory.mktemp("loaded") / "all")
 
 
 @pytest.fixture
@@ -210,4 +208,32 @@ def test_a_run_beside_a_running_broker_is_foreseen_and_plan_ends_well(data: Path
     (data / clean_shutdown.CLEAN_SHUTDOWN).unlink()
     found = told(data)
     assert agreed(found) == (3, "unclean-shutdown")
+    with other_process(data / ".lock"):
+        found = told(data)
+    assert agreed(found) == (3, "broker-running")
     assert (found.plan.code, found.doctor.code) == (0, 4)
+
+
+def test_a_plan_that_fails_says_how_a_run_would_end_too(data: Path, place: Path) -> None:
+    found = told(data, place / "nowhere")
+    assert agreed(found) == (2, "wrong-usage")
+    assert found.plan.code == 2
+
+
+def test_a_swap_that_was_cut_short_is_no_obstacle(data: Path) -> None:
+    """A run settles it first: what it comes to then is planned without writing anything."""
+    for kind in ("index", "timeindex", "log"):
+        path = (data / LOG).with_suffix(f".{kind}")
+        path.rename(path.with_name(f"{path.name}.swap"))
+    found = told(data)
+    assert agreed(found) == (0, "done")
+    assert [log["reason_code"] for log in found.plan.summary["not_taken"]] == ["cut-short"]
+
+
+def test_a_machine_without_java_is_seen_before(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java, "_candidates", lambda *_: iter(()))
+    monkeypatch.setattr(cleaner_manager, "_runner", PLAIN_RUNNER)
+    found = Told(data)
+    assert {*found.of_run} == {(1, "spark-failed")}
+    assert "Java" in [c["subject"] for c in found.doctor.summary["machine"] if c["grade"] == "fail"]
+    assert found.run.summary["error"] == found.first_problem

@@ -1,0 +1,1 @@
+"""Random obstacles in the way of a run, and what `doctor`, `plan` and `run` say of it."""
