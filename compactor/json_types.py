@@ -30,6 +30,8 @@ def is_of_type(value: Any, type_: Any) -> bool:
         return any(is_of_type(value, each) for each in arguments)
     if origin in (dict, Mapping):
         return isinstance(value, dict) and all(is_of_type(v, arguments[1]) for v in value.values())
+    if origin is None:  # of no value that JSON has, such as a datetime
+        return False
     return isinstance(value, list) and _are_of_types(value, origin, arguments)
 
 

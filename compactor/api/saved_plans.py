@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from datetime import datetime
 from typing import get_type_hints
 
 from compactor.api.own_places import PROBLEM, log_dir_around
@@ -109,6 +110,8 @@ def _rules_document(rules: Rules) -> dict[str, object]:
     for name in (*_FILES, "metadata"):
         if isinstance(found[name], str):
             found[name] = os.path.abspath(found[name])
+    if isinstance(rules.as_of, datetime):
+        found["as_of"] = str(rules.as_of)
     return found
 
 
