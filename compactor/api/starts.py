@@ -28,15 +28,17 @@ def problems_by_broker(
     look = Look(files, depth, account.current().started_at_ms)
     try:
         brokers = [broker.log_dirs for broker in by_broker(log_dirs, files)]
-    except (ConfigError, CorruptFileError):  # a directory does not say whose it is
+    except (ConfigError, CorruptFileError, OSError):  # a directory does not say whose it is
         brokers = [tuple(log_dirs)]
     found: list[StartProblem] = []
     for own in brokers:
         try:
             others = [path for path in log_dirs if path not in own]
             found += problems_at_start(own, look, others)
-        except OSError as error:
-            unread = f"{error.filename}: {error.strerror}"
+        except (CorruptFileError, OSError) as error:
+            unread = (
+                f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            )
             account.current().notices.append(
                 f"{unread}: not checked what a broker comes to that starts here"
             )

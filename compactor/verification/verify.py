@@ -132,8 +132,10 @@ def _check_start(found: Verification, log_dir: str, only: str | None) -> None:
     below = os.path.join(log_dir, only or "", "")
     try:
         problems = problems_at_start([log_dir], Look(LOCAL, Depth.LOADING, now_ms()))
-    except OSError as error:
-        found.findings.append(finding_of(error, log_dir))
+    except (CorruptFileError, OSError) as error:
+        unread = finding_of(error, log_dir)
+        if not any(finding.path == unread.path for finding in found.findings):
+            found.findings.append(unread)
         problems = []
     found.start_problems = [
         p

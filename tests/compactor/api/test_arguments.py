@@ -18,7 +18,14 @@ STRANGE: Sequence[Any] = (
     *(None, "", b"x", 0, -1, 1.5, float("nan"), True, [], [1], (), {}, {"a": 1}, set(), object()),
     *(2**63, -(2**70), "x" * 1000, ["a", "b"], [None], [[]], Path("/nowhere/at/all"), int, type),
     *(ValueError("x"), "\0", "\ud800", 1j, range(3), bytearray(b"x"), memoryview(b"x"), ...),
-    *(datetime(2026, 1, 1), NotImplemented, "/nowhere/at/all", "a-0", api.Rules(), api.RunOptions()),
+    *(
+        datetime(2026, 1, 1),
+        NotImplemented,
+        "/nowhere/at/all",
+        "a-0",
+        api.Rules(),
+        api.RunOptions(),
+    ),
     api.Rules(max_logs="3"),  # type: ignore[arg-type]
 )
 UNRESTRICTED = {("what_was_changed", "error"), ("replay", "directory")}
