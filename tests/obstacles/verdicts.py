@@ -121,8 +121,8 @@ def _judged(seed: int, names: tuple[str, ...], said: _Said) -> Verdict:
             problems.append(f"doctor's checks that fail: {failed}, and a run ends with {run}")
     if said.before != said.behind_looks:
         problems.append("doctor or plan changed something")
-    if run["exit_code"] in (2, 3) and said.before != said.behind_run:
-        problems.append("a run that was refused changed something")
+    if run["exit_code"] in (2, 3) and not run["changed"] and said.before != said.behind_run:
+        problems.append("a run that was refused changed something, and does not say so")
     if run.get("error") and plan.get("run_would_end", {}).get("obstacles"):
         first = plan["run_would_end"]["obstacles"][0]
         if first["problem"] not in run["error"]:
