@@ -83,7 +83,7 @@ PAGES: dict[str, list[Step | NotRun]] = {
         Step(
             "compactor run /data/kafka --keep-originals /data/originals",
             code=4,
-            says=("as hard links", "compactor undo --discard", *CLEANED),
+            says=("as hard links", "to discard them: compactor undo", *CLEANED),
         ),
         Step("compactor verify /data/kafka", code=4, says=("1 finding",)),
         Step(
