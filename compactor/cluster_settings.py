@@ -105,10 +105,7 @@ class ClusterSettings:
         image = self.metadata.topics.get(topic) if self.metadata else None
         if image is None or self.node_id is None:
             return False
-        replicas = image.replicas.get(partition, ())
-        directories = image.directories.get(partition, ())
-        placed = zip(replicas, directories, strict=False)
-        return (self.node_id, directory_id) in placed
+        return image.directory_on(self.node_id, partition) == directory_id
 
     def why_of_another_topic(self, partition: PartitionListing) -> Reason | None:
         """Say why a log is not that of the topic that has its name today; None if it is.

@@ -1,13 +1,14 @@
 """`doctor`: whether this machine, and log directories on it, are fit for a run. Reads only."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from compactor.api import outlook, places
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.plans import plan
 from compactor.api.rules import KAFKAS_DEFAULTS
 from compactor.api.starts import start_problems
+from compactor.broker_start.values import StartProblem
 from compactor.directory_state import require_may_change
 from compactor.doctor.checks import Check, Checkup, fail, warn
 from compactor.doctor.log_dirs import Foreseen, log_dir_checks, obstacle_checks
@@ -32,9 +33,11 @@ def doctor(log_dirs: Paths = (), start_spark: bool = False) -> Checkup:
         return Checkup(machine, ())
     ending = _foreseen(given)
     foreseen = Foreseen(ending.obstacles, ending.not_cleaned)
-    of_log_dirs = tuple((path, _of_log_dir(path, given, foreseen)) for path in given)
-    every = (*machine, *(check for _, checks in of_log_dirs for check in checks))
-    said = {(check.found, check.advice) for check in every}
+    every, starts = _start_on_all(given)
+    foreseen = foreseen._replace(log_dirs=every)
+    of_log_dirs = tuple((path, _of_log_dir(path, foreseen, starts)) for path in given)
+    checks = (*machine, *(check for _, checks in of_log_dirs for check in checks))
+    said = {(check.found, check.advice) for check in checks}
     beside = [
         check
         for check in obstacle_checks(ending.obstacles)
@@ -50,30 +53,33 @@ def _foreseen(log_dirs: Sequence[str]) -> RunEnding:
         return outlook.of_error(log_dirs, KAFKAS_DEFAULTS, error)
 
 
-def _of_log_dir(path: str, log_dirs: Sequence[str], run: Foreseen) -> tuple[Check, ...]:
-    """log_dirs: all that were given, which a broker's start would look at together."""
+def _of_log_dir(
+    path: str, run: Foreseen, starts: Sequence[StartProblem] | None
+) -> tuple[Check, ...]:
+    """starts: of a start on all that were given; None: that cannot be said."""
     try:
         (local,) = places.log_dirs([path], to_write=False)
         require_may_change(local)
-        every = _all_of(local, log_dirs)
-        start = _start_checks(local, every)
-        return (*start, *log_dir_checks(local, now_ms(), run._replace(log_dirs=every)))
+        start = _start_checks(local, start_problems([local]) if starts is None else starts)
+        return (*start, *log_dir_checks(local, now_ms(), run))
     except (LogCompactionError, OSError) as error:
         return (fail("log directory", error_line(error)),)
 
 
-def _all_of(path: str, log_dirs: Sequence[str]) -> Sequence[str]:
+def _start_on_all(log_dirs: Sequence[str]) -> tuple[list[str], Sequence[StartProblem] | None]:
+    """The log directories, and what a start on all of them comes to."""
     try:
-        return [str(places.log_dirs([each], to_write=False)[0]) for each in log_dirs]
-    except (LogCompactionError, OSError):
-        return [path]  # the other one has a check of its own
+        every = [str(places.log_dirs([each], to_write=False)[0]) for each in log_dirs]
+        return every, start_problems(every)
+    except (LogCompactionError, OSError):  # each is then looked at by itself, and says so
+        return [], None
 
 
-def _start_checks(path: str, every: Sequence[str]) -> tuple[Check, ...]:
+def _start_checks(path: str, problems: Iterable[StartProblem]) -> tuple[Check, ...]:
     """A check only where a broker's start would not go well."""
     found = [
         problem
-        for problem in start_problems(every)
+        for problem in problems
         if problem.forbids_start and problem.path.startswith(os.path.join(path, ""))
     ]
     if not found:

@@ -16,10 +16,7 @@ from compactor.api.own_places import require_blocks_elsewhere, require_temporary
 from compactor.api.premises import Premises, plan_of, require_known_log_dirs
 from compactor.api.rules import Rules
 from compactor.api.turns import turns_of
-from compactor.exit_codes import (
-    exit_code_of_statuses,
-    reason_code_of_round,
-)
+from compactor.exit_codes import exit_code_of_statuses, reason_code_of_round
 from compactor.host.java import find_java
 from compactor.planning.room import cores_of, places_of, require_room, with_room
 from compactor.planning.round_plan import RoundPlan
@@ -39,9 +36,7 @@ class Planned(NamedTuple):
     """A plan, and what it was made by."""
 
     round_plan: RoundPlan
-    problems: Mapping[
-        str, str
-    ]  # by path of the partition directory: why a log is known to be unfit
+    problems: Mapping[str, str]  # by partition directory: why a log is known to be unfit
     space: SpaceFacts | None  # what the round needs; None: nothing is to be cleaned
 
 

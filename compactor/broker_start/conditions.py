@@ -23,6 +23,7 @@ from compactor.broker_start.values import (
     StartProblem,
     partition_in,
 )
+from compactor.directory_state import NO_BROKER, UNFINISHED
 from compactor.host.printable import printable
 from compactor.host.shell_commands import named, tool
 from compactor.reason_codes import ReasonCode
@@ -35,7 +36,7 @@ from storage.log.cluster_metadata import METADATA_DIR
 from storage.log.log_dir import is_unloadable
 
 QUORUM_STATE = "quorum-state"  # of the metadata log: JSON
-MARKS_OF_COPIES = ("compactor-unfinished-copy", "compactor-no-broker")  # directory_state
+MARKS_OF_COPIES = (UNFINISHED, NO_BROKER)
 _SKIPPED_DIRS = ("remote-log-index-cache",)
 _EMPTIED = {  # by checkpoint: what an empty one comes to
     checkpoint.RECOVERY_POINT: "after an unclean shutdown a broker then checks every segment",

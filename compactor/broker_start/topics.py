@@ -147,17 +147,16 @@ def _without_id(
         return _set_aside(path, missing)
     outcome, problem = found or (StartOutcome.LOG_EMPTIED, missing)
     code = ReasonCode.DAMAGED if found else ReasonCode.NO_TOPIC_ID
+    command = None
     if known is None:
         repair = (
             "Write the id of its topic into it, as two lines, version: 0 and topic_id: ID; "
             f"{kafka('topics', '--describe')} shows the id on another broker of the cluster."
         )
-        return StartProblem(
-            outcome=outcome, path=path, problem=problem, repair=repair, reason_code=code
-        )
-    id_, source = encode_uuid(known[0]), known[1]
-    repair = f"Write two lines into it, version: 0 and topic_id: {id_}, as {source} says."
-    command = tool("printf", _METADATA_FORMAT, id_, into=path)
+    else:
+        id_, source = encode_uuid(known[0]), known[1]
+        repair = f"Write two lines into it, version: 0 and topic_id: {id_}, as {source} says."
+        command = tool("printf", _METADATA_FORMAT, id_, into=path)
     return StartProblem(
         outcome=outcome,
         path=path,

@@ -116,12 +116,9 @@ class ClusterFacts(NamedTuple):
     def placed_in(self, partition: TopicPartition) -> UUID | None:
         """Give the id of the log directory of this node that a log is in; None: not told."""
         image = self.topics.get(partition[0])
-        if image is None:
+        if image is None or self.node_id is None:
             return None
-        replicas = image.replicas.get(partition[1], ())
-        directories = image.directories.get(partition[1], ())
-        placed = dict(zip(replicas, directories, strict=False))
-        return None if self.node_id is None else placed.get(self.node_id)
+        return image.directory_on(self.node_id, partition[1])
 
 
 def identity_of(directory: DirectoryFiles) -> MetaProperties | str | None:

@@ -58,6 +58,12 @@ class TopicImage(NamedTuple):
     replicas: Mapping[int, tuple[int, ...]]  # broker ids, by partition
     directories: Mapping[int, tuple[UUID, ...]]  # of these replicas; empty: not told
 
+    def directory_on(self, node_id: int, partition: int) -> UUID | None:
+        """Give the id of the log directory of a node's replica; None: not told, or none there."""
+        replicas = self.replicas.get(partition, ())
+        directories = self.directories.get(partition, ())
+        return dict(zip(replicas, directories, strict=False)).get(node_id)
+
 
 class ClusterMetadata(NamedTuple):
     """The state of a cluster as of an offset of its metadata log."""
