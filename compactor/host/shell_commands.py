@@ -94,7 +94,7 @@ def with_all_given(command: str, *operands: str, options: Sequence[str] = ()) ->
 def with_plan(path: str, log_dirs: Sequence[str]) -> str:
     """Return the run of a saved plan, which says nearly all itself. log_dirs: of the plan."""
     is_unclean = any(map(_unclean, log_dirs))
-    own = [*_with_value("--plan", path), *([_RECOVER_FIRST] if is_unclean else ())]
+    own = [*valued("--plan", path), *([_RECOVER_FIRST] if is_unclean else ())]
     return _spelled(_words("run", (), own, lambda name: name == "--allow-file-system"))
 
 
@@ -130,7 +130,12 @@ def kafka(program: str, *words: str, into: str | None = None) -> str:
 
 def option(name: str, value: str) -> str:
     """Return an option with its value, for a sentence."""
-    return _spelled((f"{name}={value}",) if value.startswith("-") else (name, value))
+    return _spelled(valued(name, value))
+
+
+def valued(name: str, value: str) -> tuple[str, ...]:
+    """Return the words of an option: one, where its value begins with a dash."""
+    return (f"{name}={value}",) if value.startswith("-") else (name, value)
 
 
 def _spelled(words: Sequence[str]) -> str:
@@ -152,14 +157,10 @@ def _words(
         for name, value in given.options:
             beside_own = name in own and name not in _REPEATED
             if name in takes and is_wanted(name) and name != _RECOVER_FIRST and not beside_own:
-                own += [name] if value is None else _with_value(name, value)
+                own += (name,) if value is None else valued(name, value)
     if any(operand.startswith("-") for operand in operands):
         return (PROGRAM, *command.split(), *own, _END, *operands)
     return (PROGRAM, *command.split(), *operands, *own)
-
-
-def _with_value(name: str, value: str) -> list[str]:
-    return [f"{name}={value}"] if value.startswith("-") else [name, value]
 
 
 def _unclean(path: str) -> bool:

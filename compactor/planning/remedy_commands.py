@@ -7,7 +7,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from compactor.host.shell_commands import as_user, compactor, given_the_owner_of, kafka, tool
+from compactor.host.shell_commands import (
+    as_user,
+    compactor,
+    given_the_owner_of,
+    kafka,
+    tool,
+    valued,
+)
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 from storage.formats import meta_properties
@@ -95,7 +102,7 @@ def clock(_: LogPlace) -> tuple[str, ...]:
 
 def of_open_transactions(log: LogPlace) -> tuple[str, ...]:
     """While the broker runs, and for a log whose broker stays stopped."""
-    partition = (*_valued("--topic", log.topic), "--partition", str(log.partition))
+    partition = (*valued("--topic", log.topic), "--partition", str(log.partition))
     found = kafka("transactions", "find-hanging", "--broker-id", _broker_id(log), *partition)
     if not log.open_since:
         return found, compactor("explain", log.log_dir, log.name)
@@ -138,11 +145,7 @@ def all_described() -> str:
 
 
 def _topic(log: LogPlace) -> tuple[str, ...]:
-    return "--entity-type", "topics", *_valued("--entity-name", log.topic)
-
-
-def _valued(option: str, value: str) -> tuple[str, ...]:
-    return (f"{option}={value}",) if value.startswith("-") else (option, value)
+    return "--entity-type", "topics", *valued("--entity-name", log.topic)
 
 
 def _broker_id(log: LogPlace) -> str:
