@@ -76,11 +76,24 @@ class ClusterSettings:
 
     def why_unproven(self, partition: PartitionListing) -> Reason | None:
         """Say why the metadata log does not prove what the policy of a log is; None: it does."""
-        if self.metadata is None or self.doubt is not None:
-            return self.doubt
+        return self.doubt or self._contradiction(partition)
+
+    def _contradiction(self, partition: PartitionListing) -> Reason | None:
+        """Say why a log shows that the metadata log does not know of it; None: it does not."""
+        if self.metadata is None:
+            return None
         topic_id = _topic_id(partition) if self.metadata.is_snapshot_alone else None
         found = contradiction_of(self.metadata, partition, topic_id)
         return None if found is None else found.doubt
+
+    @property
+    def _topics_doubt(self) -> Reason | None:
+        """Why the metadata log does not prove which topics there are; None: it does.
+
+        Whose settings they have is another question.
+        """
+        doubts = (each.doubt for each in self.findings if each.state is not State.IDENTITY_NEEDED)
+        return next((doubt for doubt in doubts if doubt is not None), None)
 
     def why_deleted(self, partition: PartitionListing) -> Reason | None:
         """Say that the cluster has no such topic; None if it has, or nobody knows.
@@ -89,14 +102,14 @@ class ClusterSettings:
         """
         if self.metadata is None or not self.is_deleted(partition.topic):
             return None
-        if self.why_unproven(partition) is not None:
+        if self._contradiction(partition) is not None:
             return None
         text = "its topic was deleted: the cluster's metadata log does not have it"
         return State.TOPIC_DELETED.reason(text)
 
     def is_deleted(self, topic: str) -> bool:
         """Say whether the metadata log has no such topic, and proves that the cluster has none."""
-        if self.metadata is None or self.doubt is not None or self.metadata.is_snapshot_alone:
+        if self.metadata is None or self._topics_doubt or self.metadata.is_snapshot_alone:
             return False
         return topic not in self.metadata.topics
 
@@ -124,7 +137,7 @@ class ClusterSettings:
             )
         if found == today:
             return None
-        unproven = self.why_unproven(partition)
+        unproven = self._topics_doubt or self._contradiction(partition)
         if unproven is not None:
             return unproven
         ids = f"{encode_uuid(found)}, and that of today's {encode_uuid(today)}"

@@ -81,9 +81,8 @@ class Planner:
         if exclude is not None and exclude.fullmatch(topic):
             text = f"left out: among the topics to exclude, {exclude.pattern!r}"
             return Refusal(Reason(ReasonCode.LEFT_OUT, text))
-        unproven = self._config.why_policy_is_unproven(partition)
-        if unproven is None and self._cluster is not None:
-            unproven = self._cluster.why_deleted(partition)
+        deleted = None if self._cluster is None else self._cluster.why_deleted(partition)
+        unproven = deleted or self._config.why_policy_is_unproven(partition)
         if unproven is not None:
             return Refusal(unproven)
         doubt = self._doubt(partition, survey)

@@ -119,7 +119,7 @@ def test_which_topics_need_compaction_what_blocks_the_others_and_is_it_safe(
     for line in (
         "blocked by min.compaction.lag.ms wait, or lower min.compaction.lag.ms",
         "nothing dirty but the active segment wait for a new segment, or begin one: compactor log",
-        "held back by: transaction start the broker, which ends it; if it hangs: compactor explain",
+        "held back by: transaction start the broker, which ends it; if it hangs, compactor explain",
         "It would take about",
         "needed at the peak",
         "A run would not be refused: no broker and no other run is at work here",

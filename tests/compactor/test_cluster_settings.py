@@ -283,6 +283,20 @@ def test_a_log_of_a_deleted_topic_is_passed_over(tmp_path: Path) -> None:
     assert reason(data, settings=COMPACT_EVERYTHING, include="t") == said
 
 
+BROKERS_OWN = config("log.cleaner.delete.retention.ms", "5", "1", 4)
+
+
+def test_which_topics_there_are_is_known_though_the_broker_is_not(tmp_path: Path) -> None:
+    """Single brokers have settings, and nothing says which broker this is: a whole metadata log
+    still says that a topic was deleted, or created anew."""
+    deleted = cluster(tmp_path / "deleted", topic("other", B), BROKERS_OWN)
+    anew = cluster(tmp_path / "anew", topic("t", OTHER), POLICY, BROKERS_OWN)
+    for data, said in ((deleted, "its topic was deleted: "), (anew, "its topic was deleted, and")):
+        (data / "meta.properties").unlink()
+        assert reason(data, settings=COMPACT_EVERYTHING, include="t").startswith(said)
+    assert reason(deleted).startswith("its topic was deleted: ")
+
+
 def test_a_log_of_a_topic_that_was_created_anew_is_passed_over(tmp_path: Path) -> None:
     data = cluster(tmp_path, topic("t", OTHER), POLICY)
     assert reason(data) == (
