@@ -69,6 +69,7 @@ class Config:
     checks_clock: bool = False  # a log written after the round's clock is left
     assume_fully_replicated: bool = False  # the high watermark is the log end offset (C-23.2)
     due: frozenset[tuple[str, int]] = frozenset()  # logs that are cleaned, however little is dirty
+    known_whole: bool = False  # a gap between segments is no missing segment
     # of a saved plan: how far each log may be cleaned, by directory, topic, partition; no other is
     ceilings: Mapping[tuple[str, str, int], int] | None = None
 

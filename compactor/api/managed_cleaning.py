@@ -78,6 +78,7 @@ class Cleaner:
                 any_clock=True,
                 no_metadata=True,
                 due=[log.partition for log in logs if log.is_due],
+                known_whole=True,
             )
             report = run([log_dir], rules, replace(self._options, work_dir=own, retention=False))
             self._on_report(report)

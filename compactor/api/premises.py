@@ -117,6 +117,7 @@ def _with_rules(config: Config, rules: Rules) -> Config:
         assume_fully_replicated=replicated,
         trusted_topics=frozenset(rules.trust_topic_configs),
         due=frozenset(rules.due),
+        known_whole=rules.known_whole,
     )
 
 

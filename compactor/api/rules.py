@@ -39,6 +39,8 @@ class Rules:
     order: Order = Order.GAIN
     # topic and partition of logs to be cleaned whatever part of them is dirty; no option says so
     due: Collection[tuple[str, int]] = ()
+    # every log holds what a manager has put into it: a gap is no missing segment; no option says so
+    known_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

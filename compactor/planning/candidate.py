@@ -71,6 +71,7 @@ class Judgement(NamedTuple):
     log_end_offset: int | None = None  # None: not looked up, which takes reading
     last_stable_offset: int | None = None  # likewise (C-4.5)
     is_due: bool = False  # whatever part of it is dirty
+    is_known_whole: bool = False  # a gap between its segments is no missing segment
 
     @property
     def is_eligible(self) -> bool:
@@ -201,7 +202,8 @@ def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Pr
     notes: tuple[str, ...] = ()
     if refusal is None and judgement.is_eligible:
         _check_lag(judgement, clock.now_ms)
-        _check_gaps(judgement)
+        if not judgement.is_known_whole:
+            _check_gaps(judgement)
         if clock.is_checked and has_younger_records(partition, to_rewrite, clock.now_ms):
             notes = (YOUNGER_RECORDS,)
         to_rewrite = tuple([_with_indexes(judgement, segment) for segment in to_rewrite])

@@ -137,8 +137,9 @@ class Planner:
             elsewhere = self._stray_entries.get(_key(partition), {})
             offsets = offsets._replace(cleaner=min(elsewhere.values(), default=None))
         judgement = judge(partition, survey.path, config, offsets, self._clock.now_ms)
-        if _key(partition) in self._config.due:
-            judgement = judgement._replace(is_due=True)
+        judgement = judgement._replace(
+            is_due=_key(partition) in self._config.due, is_known_whole=self._config.known_whole
+        )
         if judgement.is_eligible and self._config.ceilings is not None:
             ceiling = self._config.ceilings.get((survey.path, *_key(partition)))
             if ceiling is None:

@@ -69,3 +69,31 @@ def test_a_paused_log_is_left_alone(manager: LogManager) -> None:
     assert paused not in manager.clean_logs()
     manager.resume_cleaning(paused)
     assert manager.clean_logs() == [paused]
+
+
+def test_a_replica_of_a_cleaned_leader_is_cleaned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has begun a segment where the leader had no more of what was between: nothing is missing,
+    whatever keys it holds twice before."""
+    use_local_rounds(monkeypatch, tmp_path / "rounds")
+    for name in ("data", "work"):
+        (tmp_path / name).mkdir()
+    settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
+    options = ManagerOptions(
+        clock=lambda: NOW_MS,
+        scheduler=ManualScheduler(lambda: NOW_MS),
+        topic_settings={"t": settings},
+        intervals=BY_HAND,
+    )
+    cleaner = api.Cleaner(str(tmp_path / "work"))
+    with LogManager([str(tmp_path / "data")], options, cleaner) as manager:
+        log = manager.create(("t", 0))
+        log.append_as_follower(batch(0, NOW_MS, NOW_MS), 0)
+        log.roll()
+        log.append_as_follower(batch(100, NOW_MS), 0)
+        log.roll()
+        log.update_high_watermark(log.log_end_offset)
+        assert manager.clean_logs() == [("t", 0)]
+        kept = [record.offset for each in log.read(0).batches() for record in each.records()]
+        assert kept == [100]
