@@ -80,6 +80,7 @@ def test_a_replica_of_a_cleaned_leader_is_cleaned(
     for name in ("data", "work"):
         (tmp_path / name).mkdir()
     settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
+    settings["segment.bytes"] = "100"  # of which a batch of two records takes 79
     options = ManagerOptions(
         clock=lambda: NOW_MS,
         scheduler=ManualScheduler(lambda: NOW_MS),
@@ -90,9 +91,9 @@ def test_a_replica_of_a_cleaned_leader_is_cleaned(
     with LogManager([str(tmp_path / "data")], options, cleaner) as manager:
         log = manager.create(("t", 0))
         log.append_as_follower(batch(0, NOW_MS, NOW_MS), 0)
-        log.roll()
         log.append_as_follower(batch(100, NOW_MS), 0)
         log.roll()
+        assert [segment.base_offset for segment in log.segments] == [0, 100, 101]
         log.update_high_watermark(log.log_end_offset)
         assert manager.clean_logs() == [("t", 0)]
         kept = [record.offset for each in log.read(0).batches() for record in each.records()]
