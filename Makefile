@@ -10,6 +10,11 @@ CORES ?= logical
 ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 PAGES := tests/test_how_to.py tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
+# The Kafka that targets compare with: 4.1, 4.2, 4.3 or 4.4 (tests/oracle/versions.py).
+ifneq ($(KAFKA),)
+export ORACLE_KAFKA := $(KAFKA)
+endif
+
 # Images of containers often set this: each process would compile every module of ours and of the tests anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -42,7 +47,7 @@ check: $(STAMP) ## format, lint, types, import contracts, unit tests: before eac
 	.venv/bin/lint-imports
 	$(PYTHON_OF_VENV) -m pytest -q $(PAGES) tests/storage tests/cleaner_jobs tests/compactor
 
-conformance: $(STAMP) ## hold 200 random logs against Kafka's own cleaner (needs a JDK; fetches Kafka)
+conformance: $(STAMP) ## hold 200 random logs against Kafka's own cleaner; KAFKA=4.4 for another release, here and in test-engine (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.conformance
 
 test-crash: $(STAMP) ## cut runs short in every way, and recover each by Kafka and by ours; CRASH_STATES=N for a sample (needs a JDK; fetches Kafka)

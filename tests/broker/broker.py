@@ -15,7 +15,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.oracle import jars
+from tests.oracle import jars, versions
 
 POM = Path(__file__).with_name("pom.xml")
 START_SECONDS = STOP_SECONDS = 180
@@ -147,7 +147,7 @@ class Broker:
             raise BrokerError(f"formatting failed:\n{self._end_of_log()}")
 
     def _run(self, main: str, *arguments: str | Path) -> subprocess.Popen[bytes]:
-        class_path = f"{jars.fetched(POM)}/*"
+        class_path = f"{jars.fetched(POM, versions.chosen().release)}/*"
         command = [jars.tool("java"), *JAVA_OPTIONS, "-cp", class_path, main, *map(str, arguments)]
         with self.log.open("ab") as out:
             return subprocess.Popen(

@@ -24,7 +24,7 @@ from storage.log.manager.manager_options import BY_HAND
 from tests.bench.tables_side import chunk
 from tests.broker import clients
 from tests.broker.broker import POM, Broker
-from tests.oracle import jars
+from tests.oracle import jars, versions
 
 RECORDS, CHUNK = 1_000_000, 100_000
 TIMES = 3  # in one process, of which the last one counts
@@ -74,7 +74,7 @@ def main() -> None:
 
 def compiled(classes: Path) -> str:
     """The class path of the consumer."""
-    library = f"{jars.fetched(POM)}/*"
+    library = f"{jars.fetched(POM, versions.chosen().release)}/*"
     javac = [jars.tool("javac"), "-cp", library, "-d", str(classes), str(SOURCE)]
     subprocess.run(javac, check=True)
     return f"{library}:{classes}"

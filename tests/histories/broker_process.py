@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import IO, Any, Protocol, Self
 
 from tests.broker.broker import POM
-from tests.oracle import jars
+from tests.oracle import jars, versions
 
 JAVA_SOURCES = Path(__file__).parent / "java"
 JAVA_OPTIONS = (
@@ -35,7 +35,7 @@ class BrokerProcess:
     """Use it as a context manager."""
 
     def __enter__(self) -> Self:
-        library = jars.fetched(POM)
+        library = jars.fetched(POM, versions.VERSIONS["4.3"].release)
         sources = sorted(JAVA_SOURCES.glob("*.java"))
         classes = jars.kept("histories", [POM, *sources], lambda out: _compile(library, out))
         class_path = f"{classes}{os.pathsep}{library}/*"

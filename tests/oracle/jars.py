@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+RELEASE = "kafka.release"  # the property of a pom that is the release of Kafka
 IVY_PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
 IVY_SETTINGS = """<ivysettings>
   <settings defaultResolver="central"/>
@@ -42,9 +43,9 @@ def tool(name: str) -> str:
     return found
 
 
-def fetched(pom: Path) -> Path:
-    """The directory with the jars that pom names and all that they need at run time."""
-    return kept("jars", [pom], lambda out: _fetch(pom, out))
+def fetched(pom: Path, release: str) -> Path:
+    """The directory with the jars that pom names, of this Kafka, and all that they need to run."""
+    return kept(f"jars-{release}", [pom], lambda out: _fetch(pom, release, out))
 
 
 def kept(name: str, sources: Sequence[Path], fill: Callable[[Path], None]) -> Path:
@@ -94,10 +95,10 @@ def _make(target: Path, fill: Callable[[Path], None]) -> None:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _fetch(pom: Path, out: Path) -> None:
+def _fetch(pom: Path, release: str, out: Path) -> None:
     failures = []
     for name, fetch in (("Maven", _fetch_by_maven), ("Ivy", _fetch_by_ivy)):
-        problem = fetch(pom, out)
+        problem = fetch(pom, release, out)
         if problem is None:
             return
         failures.append(f"by {name}: {problem}")
@@ -106,16 +107,17 @@ def _fetch(pom: Path, out: Path) -> None:
     raise OracleUnavailableError("Kafka's jars cannot be fetched, " + "; ".join(failures))
 
 
-def _fetch_by_maven(pom: Path, out: Path) -> str | None:
+def _fetch_by_maven(pom: Path, release: str, out: Path) -> str | None:
     """Return None when done, else the problem."""
     maven = shutil.which("mvn")
     if maven is None:
         return "there is no mvn in PATH"
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={out}"]
-    return problem_of([maven, "-q", "-B", "-f", str(pom), *goal])
+    its_release = f"-D{RELEASE}={release}"
+    return problem_of([maven, "-q", "-B", "-f", str(pom), its_release, *goal])
 
 
-def _fetch_by_ivy(pom: Path, out: Path) -> str | None:
+def _fetch_by_ivy(pom: Path, release: str, out: Path) -> str | None:
     """Return None when done, else the problem."""
     pyspark = importlib.util.find_spec("pyspark")
     folders = pyspark.submodule_search_locations if pyspark else None
@@ -125,14 +127,14 @@ def _fetch_by_ivy(pom: Path, out: Path) -> str | None:
     with tempfile.TemporaryDirectory() as scratch:
         settings, module = Path(scratch) / "settings.xml", Path(scratch) / "ivy.xml"
         settings.write_text(IVY_SETTINGS.format(cache=Path(scratch) / "cache"))
-        module.write_text(ivy_module(pom))
+        module.write_text(ivy_module(pom, release))
         files = ["-settings", str(settings), "-ivy", str(module)]
         retrieve = ["-retrieve", f"{out}/{IVY_PATTERN}", "-types", "jar", "bundle", "-warn"]
         return problem_of([tool("java"), "-jar", str(jars[0]), *files, *retrieve])
 
 
-def ivy_module(pom: Path) -> str:
-    """The dependencies of pom in Ivy's words."""
+def ivy_module(pom: Path, release: str) -> str:
+    """The dependencies of pom, of this Kafka, in Ivy's words."""
     namespace = {"m": "http://maven.apache.org/POM/4.0.0"}
     lines = []
     for dependency in ElementTree.parse(pom).iterfind("m:dependencies/m:dependency", namespace):
@@ -140,6 +142,7 @@ def ivy_module(pom: Path) -> str:
             dependency.findtext(f"m:{tag}", namespaces=namespace)
             for tag in ("groupId", "artifactId", "version")
         )
+        version = release if version == f"${{{RELEASE}}}" else version
         names = f'org="{group}" name="{artifact}" rev="{version}"'
         lines.append(f'<dependency {names} conf="default->master,runtime"/>')
     head = '<ivy-module version="2.0"><info organisation="log-compactor" module="oracle"/>'

@@ -2,11 +2,12 @@
 
 import os
 import subprocess
-from collections.abc import Sequence
+import tempfile
 from pathlib import Path
 
-from tests.oracle import jars
+from tests.oracle import jars, versions
 from tests.oracle.jars import OracleUnavailableError
+from tests.oracle.versions import Version
 
 HERE = Path(__file__).parent
 JAVA_SOURCES = HERE / "java"
@@ -33,18 +34,43 @@ def run(verb: str, *arguments: str | Path, cwd: Path | None = None) -> str:
 def command(verb: str, *arguments: str | Path) -> list[str]:
     """The command line of one verb, after whatever has to be fetched and compiled for it."""
     java, javac = jars.tool("java"), jars.tool("javac")
-    library = jars.fetched(POM)
-    sources = sorted(JAVA_SOURCES.glob("*.java"))
+    version = versions.chosen()
+    library = jars.fetched(POM, version.release)
+    sources = sources_of(version)
     classes = jars.kept(
-        "classes", [POM, *sources], lambda out: _compile(javac, library, sources, out)
+        f"classes-{version.release}",
+        [POM, Path(versions.__file__), *sources],
+        lambda out: _compile(javac, library, version, out),
     )
     options = os.environ.get("ORACLE_JAVA_OPTS", DEFAULT_HEAP).split()
     class_path = f"{classes}{os.pathsep}{library}/*"
     return [java, *options, "-cp", class_path, "Oracle", verb, *map(str, arguments)]
 
 
-def _compile(javac: str, library: Path, sources: Sequence[Path], out: Path) -> None:
+def sources_of(version: Version) -> list[Path]:
+    """Those that all versions share, and its own, which take the place of others of their name."""
+    shared = JAVA_SOURCES.glob("*.java")
+    by_name = {p.name: p for p in shared if version.engine or not p.name.startswith("Engine")}
+    by_name |= {p.name: p for p in (JAVA_SOURCES / f"kafka-{version.name}").glob("*.java")}
+    return [by_name[name] for name in sorted(by_name)]
+
+
+def translated(source: Path, version: Version) -> str:
+    """What source says, in the words of this version."""
+    text = source.read_text(encoding="utf-8")
+    for words, its_words in version.words if source.parent == JAVA_SOURCES else ():
+        text = text.replace(words, its_words)
+    return text
+
+
+def _compile(javac: str, library: Path, version: Version, out: Path) -> None:
     options = ["-nowarn", "-Xlint:none", "-encoding", "UTF-8", "-cp", f"{library}/*"]
-    problem = jars.problem_of([javac, *options, "-d", str(out), *map(str, sources)])
+    with tempfile.TemporaryDirectory() as scratch:
+        sources = [Path(scratch) / source.name for source in sources_of(version)]
+        for source, copy in zip(sources_of(version), sources, strict=True):
+            copy.write_text(translated(source, version), encoding="utf-8")
+        problem = jars.problem_of([javac, *options, "-d", str(out), *map(str, sources)])
     if problem is not None:
-        raise OracleUnavailableError(f"the oracle does not compile: {problem}")
+        raise OracleUnavailableError(
+            f"the oracle does not compile on Kafka {version.release}: {problem}"
+        )

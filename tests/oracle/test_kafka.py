@@ -46,13 +46,13 @@ def test_without_maven_and_ivy_both_are_named(bare: Path) -> None:
 def test_a_fetch_that_fails_leaves_nothing_behind(bare: Path) -> None:
     for tool in ("java", "javac"):
         _install(bare, tool)
-    _install(bare, "mvn", "echo half a jar > ${7#*=}/kafka.jar; echo offline; exit 1")
+    _install(bare, "mvn", "echo half a jar > ${8#*=}/kafka.jar; echo offline; exit 1")
     with pytest.raises(jars.OracleUnavailableError, match="by Maven: offline; by Ivy"):
         kafka.run("dump", "x")
     assert [path.name for path in (bare / "cache").iterdir()] == [".lock"]
 
 
 def test_the_ivy_module_names_what_the_pom_names() -> None:
-    module = jars.ivy_module(kafka.POM)
+    module = jars.ivy_module(kafka.POM, "4.3.1")
     assert 'org="org.apache.kafka" name="kafka_2.13" rev="4.3.1"' in module
     assert module.count("<dependency ") == kafka.POM.read_text().count("<dependency>")

@@ -62,11 +62,11 @@ final class PartitionLog {
         return log;
     }
 
-    static void close(File logDir, UnifiedLog log) throws IOException {
-        TopicPartition tp = log.topicPartition();
-        log.flush(true);
-        long end = log.logEndOffset(), start = log.logStartOffset();
-        log.close();
+    static void close(File logDir, UnifiedLog closing) throws IOException {
+        TopicPartition tp = closing.topicPartition();
+        closing.flush(true);
+        long end = closing.logEndOffset(), start = closing.logStartOffset();
+        closing.close();
         writeCheckpoint(logDir, "recovery-point-offset-checkpoint", tp, end);
         writeCheckpoint(logDir, "log-start-offset-checkpoint", tp, start);
         Files.writeString(new File(logDir, ".kafka_cleanshutdown").toPath(), "{\"version\":0,\"brokerEpoch\":-1}");
