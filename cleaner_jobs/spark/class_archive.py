@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
+from storage.user_home import home_of
+
 CACHE_FOLDER = "log-compactor"
 MAKER_MODULE = "cleaner_jobs.spark.class_archive_job"
 MAKING_SECONDS = 180
@@ -19,7 +21,7 @@ SUBMITTED_VARIABLE = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the Pytho
 
 def cache_dir(environ: Mapping[str, str]) -> Path:
     """The user's folder for what can be made again."""
-    base = environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME") or "~").expanduser() / ".cache"
+    base = environ.get("XDG_CACHE_HOME") or Path(home_of(environ)) / ".cache"
     return Path(base) / CACHE_FOLDER
 
 

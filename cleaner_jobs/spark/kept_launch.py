@@ -33,7 +33,7 @@ LOOK_SECONDS = 0.01  # between two looks whether Java listens
 MAX_WORD_BYTES = 100_000  # of one word of a command line; Linux takes 131,071
 
 # Of those that begin with SPARK_, the ones that the launcher makes nothing of.
-OURS = frozenset({"SPARK_HOME", "SPARK_LOCAL_IP"})
+OURS = frozenset({"SPARK_HOME", "SPARK_LOCAL_IP", "SPARK_USER"})
 FOR_THE_LAUNCHER = frozenset({"PYSPARK_SUBMIT_ARGS", "HADOOP_CONF_DIR", "YARN_CONF_DIR"})
 
 

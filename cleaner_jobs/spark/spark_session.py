@@ -37,6 +37,7 @@ from cleaner_jobs.spark.submitted_log import quieten
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
 from cleaner_jobs.undisturbed import undisturbed
 from storage.errors import LogCompactionError
+from storage.user_home import has_name, home_of, name_of_user
 
 LOG_NAME = "spark.log"
 DEFAULT_MASTER = "local[*]"
@@ -202,13 +203,15 @@ def cause_of_failure(error: Exception) -> str:
 def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> dict[str, str]:
     """The options of a session whose Java is started here."""
     options = {**ALWAYS, "spark.master": master}
+    of_user = _user_options(environ)
     if not is_local(master):
-        return options
+        return {**options, JAVA_OPTIONS: " ".join(of_user)} if of_user else options
     own_directory = str(Path(work_dir).absolute())
     java_options = [
         LOCAL_JAVA_OPTIONS,
         f"-Dlog4j2.configurationFile={_log4j_file().as_uri()}",
         _quoted(f"-Djava.io.tmpdir={own_directory}"),  # where a Java that was killed leaves files
+        *of_user,
     ]
     archive = archive_path(environ)
     if archive.exists():
@@ -223,6 +226,13 @@ def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> d
         **_socket_options(own_directory),
         **_worker_options(),
     }
+
+
+def _user_options(environ: Mapping[str, str]) -> list[str]:
+    """What Java cannot find out of a user without a name: it says "?" for both."""
+    if has_name():
+        return []
+    return [_quoted(f"-Duser.home={home_of(environ)}"), f"-Duser.name={name_of_user()}"]
 
 
 def _quoted(option: str) -> str:
@@ -279,6 +289,8 @@ def _start_java_and_context(
 ) -> SparkContext:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers take python3 of PATH
     os.environ.setdefault("SPARK_HOME", str(spark_home(os.environ)))  # or it is searched for
+    if not has_name():
+        os.environ.setdefault("SPARK_USER", name_of_user())  # or Hadoop asks the system, and fails
     if is_local(options["spark.master"]):
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK["spark.driver.host"])
     else:

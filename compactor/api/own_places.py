@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cleaner_jobs.spark.local_dirs import LOCAL_DIR
 from compactor.exit_codes import UsageError
+from storage.user_home import home_of
 
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # in the order in which Python's tempfile looks
 _CACHES = ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR")
@@ -50,8 +51,8 @@ def _places(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if environ.get(name):
             yield name, environ[name]
     if not environ.get("XDG_CACHE_HOME"):
-        home = environ.get("HOME") or os.path.expanduser("~")
-        yield "XDG_CACHE_HOME is not set: the cache directory", os.path.join(home, ".cache")
+        cache = os.path.join(home_of(environ), ".cache")
+        yield "XDG_CACHE_HOME is not set: the cache directory", cache
     for name, separator in _SPARK.items():
         for path in filter(None, environ.get(name, "").split(separator)):
             yield name, path

@@ -19,6 +19,14 @@ from compactor.host import descriptor_limit
 from compactor.host.clock import now_ms
 from compactor.host.printable import counted, iso_time, size_text
 from compactor.host.version import version
+from storage.user_home import (
+    NOWHERE,
+    HomeTakenError,
+    has_name,
+    home_of,
+    is_stand_in,
+    name_of_user,
+)
 
 PACKAGES = ("pyspark", "pyarrow", "numba", "numpy", "fsspec", "xxhash", "typer", "rich")
 DRIVER_BYTES = 1 << 30  # Java's heap, as `session_options` asks for it
@@ -34,6 +42,7 @@ def machine_checks(environ: Mapping[str, str]) -> list[Check]:
         _versions(),
         _packages(),
         _memory(),
+        _user(environ),
         _open_files(),
         _temporary(),
         _cache(environ),
@@ -61,6 +70,25 @@ def _packages() -> Check:
     if absent:
         return fail("packages", f"not installed: {', '.join(absent)}", "pip install log-compactor")
     return ok("packages", ", ".join(versions))
+
+
+def _user(environ: Mapping[str, str]) -> Check:
+    subject = "user"
+    try:
+        home = home_of(environ)
+    except HomeTakenError as error:
+        return fail(subject, str(error))
+    if has_name():
+        return ok(subject, f"{name_of_user()}, whose home is {home}")
+    found = f"user {name_of_user()} has no name here (/etc/passwd), and its home is {home}"
+    if home != NOWHERE and not is_stand_in(home):
+        return ok(subject, found)
+    return warn(
+        subject,
+        found,
+        "Set HOME to a directory that this user can write to and that lasts: what the first run "
+        "prepares is kept there.",
+    )
 
 
 def _memory() -> Check:

@@ -28,9 +28,11 @@ from numba.core.caching import (
     FunctionCache,
     IndexDataCacheFile,
     InTreeCacheLocator,
+    UserWideCacheLocator,
 )
 
 from storage.kernels.processor import require_processor
+from storage.user_home import home_of
 
 require_processor()  # before a kernel is called: an instruction that is missing ends the process
 
@@ -68,6 +70,18 @@ def inlined(function: Function) -> Function:
     return cast(Function, njit(forceinline=True)(function))
 
 
+class _InTheHome(UserWideCacheLocator):
+    """Where a kernel is kept that cannot be kept beside its source, for a user without HOME, too.
+
+    numba would make a directory of the name ~ in the current one.
+    """
+
+    def get_cache_path(self) -> str:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(home_of(os.environ), ".cache")
+        source = self._py_file
+        return os.path.join(base, "numba", self.get_suitable_cache_subpath(source))  # type: ignore[no-untyped-call]
+
+
 class _BesideTheSource(InTreeCacheLocator):
     """Where a kernel is looked for last: there, whether or not anything can be written there."""
 
@@ -78,7 +92,13 @@ class _BesideTheSource(InTreeCacheLocator):
 class _KernelFormat(CompileResultCacheImpl):
     """As numba's, without what its kernels say of the source: the path that they were made at."""
 
-    _locator_classes = [*CompileResultCacheImpl._locator_classes, _BesideTheSource]  # noqa: RUF012
+    _locator_classes = [  # noqa: RUF012
+        *(
+            _InTheHome if each is UserWideCacheLocator else each
+            for each in CompileResultCacheImpl._locator_classes
+        ),
+        _BesideTheSource,
+    ]
 
     def reduce(self, compiled: Any) -> Any:
         library, *described, _text, is_reloaded, environments = super().reduce(compiled)  # type: ignore[no-untyped-call]

@@ -83,6 +83,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.stopped_log": "record_tables",
         "compactor.views": "report_schema",
         "compactor.views.page": "html",
+        "storage": "user_home",
         "storage.kernels": "kernel",
     },
     "a second process of a plan, and the pipe that its half comes through": {
