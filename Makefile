@@ -19,7 +19,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-histories test-lies test-errors test-writer test-browser test-sampling test-obstacles test-airflow test-alerts test-scheduled test-week test-cluster broker-test test-starts bench scaling dist lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-engine-pairs test-histories test-lies test-errors test-writer test-browser test-sampling test-obstacles test-airflow test-alerts test-scheduled test-week test-cluster broker-test test-starts bench scaling dist lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -84,6 +84,9 @@ test-engine-damage: $(STAMP) ## open small logs with every byte changed and cut 
 
 test-engine-threads: $(STAMP) ## one writer and four readers of a log, in threads, against a model, for an hour or MINUTES=N
 	$(PYTHON_OF_VENV) -m tests.engine.threads --minutes $(if $(MINUTES),$(MINUTES),60)
+
+test-engine-pairs: $(STAMP) ## every pair of operations of a log manager, in two threads and in two processes, 2,000 random schedules or SCHEDULES=N
+	$(PYTHON_OF_VENV) -m tests.engine.pairs $(if $(SCHEDULES),--schedules $(SCHEDULES))
 
 test-undo: $(STAMP) ## undo runs after every short sequence of what can happen meanwhile, and hold each undoing against a model
 	$(PYTHON_OF_VENV) -m tests.undo $(if $(UNDO_SEEDS),--count $(UNDO_SEEDS))

@@ -4,6 +4,7 @@ Source: Kafka, LocalLog; spec L-11.9, L-17.1, L-19, L-21.1, L-22.
 """
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -80,6 +81,8 @@ class LocalLog:
         self.place, self.segments, self._scheduler = place, segments, scheduler
         self.directory = directory
         self.recovery_point = 0
+        self.cuts = 0  # of the end, so far
+        self._flushed = threading.Lock()  # of how far it was synced, for who does without the log's
         self.end = OffsetMetadata(0)
         self.is_closed = False
         self.config = LogConfig()
@@ -226,6 +229,17 @@ class LocalLog:
             for segment in flushed:
                 segment.txn_index.is_new = False
 
+    def mark_flushed(self, offset: int, cuts: int) -> None:
+        """Note that what lay below an offset is on disk, unless the log was cut since it had so
+        many cuts: what lies there now may be something else."""
+        with self._flushed:
+            if cuts == self.cuts and offset > self.recovery_point:
+                self.recovery_point, self.flushed_ms = offset, self.place.clock()
+
+    def _note_cut(self) -> None:
+        with self._flushed:
+            self.cuts += 1
+
     def sync(self) -> None:
         """Sync all that there is; the recovery point stays."""
         for segment in self.segments:
@@ -281,6 +295,7 @@ class LocalLog:
 
     def truncate_to(self, offset: int) -> list[LogSegment]:
         """End the log at an offset; give the segments that this deletes."""
+        self._note_cut()
         gone = [segment for segment in self.segments if segment.base_offset > offset]
         self.remove(gone)
         active = self.segments.active
@@ -292,6 +307,7 @@ class LocalLog:
     def truncate_fully(self, offset: int) -> None:
         """Begin anew at an offset, with nothing."""
         self.require_open()
+        self._note_cut()
         *others, last = self.segments
         self.remove(others)
         self.replace(offset, last)

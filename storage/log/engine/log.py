@@ -361,10 +361,9 @@ class Log:
 
     # ---- life ---------------------------------------------------------------------------------
 
-    def close(self) -> None:
+    def close(self, for_good: bool = False) -> None:
         """Take a snapshot of the producers, and close all files. A second call does nothing new.
-
-        Kafka's broker flushes before; `with` does it, too.
+        Kafka's broker flushes before; `with` does it, too. for_good: refuse all that comes later.
         """
         with self._lock:
             self._local.require_open()
@@ -375,6 +374,7 @@ class Log:
                 self._local.segments.close()
 
             self._local.directory.guarded("closing", action)
+            self._local.is_closed = for_good
 
     def rename_directory(self, name: str, goes_on: bool) -> None:
         """Give the partition's directory another name in the same log directory.

@@ -75,9 +75,9 @@ def flush(parts: LogParts, offset: int, including: bool) -> None:
     def action() -> None:
         end = offset + 1 if including else offset
         if end > local.recovery_point:
+            cuts = local.cuts
             local.flush(end)
             local.require_open()
-            if offset > local.recovery_point:
-                local.recovery_point, local.flushed_ms = offset, parts.now_ms
+            local.mark_flushed(offset, cuts)
 
     local.directory.guarded("flushing", action)

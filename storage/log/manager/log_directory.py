@@ -150,8 +150,8 @@ class LogDirectory:
 
         Kafka lowers both afterwards. Here no crash leaves one above the log's end."""
         with nullcontext() if base is None else self._pauses.paused(partition), self.lock:
-            if base is not None:
-                self._lower(checkpoint.CLEANER_OFFSET, partition, base)
+            # of a log that was moved, its copy's active segment may begin below what was cleaned
+            self._lower(checkpoint.CLEANER_OFFSET, partition, end if base is None else base)
             self._lower(checkpoint.RECOVERY_POINT, partition, end)
             yield
 

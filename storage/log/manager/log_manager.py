@@ -161,7 +161,7 @@ class LogManager:
         def close(log: Log) -> LogError | None:
             try:
                 log.flush(force=True)
-                log.close()
+                log.close(for_good=True)  # the lock of its directory is about to be given back
             except LogError as error:
                 return error
             return None

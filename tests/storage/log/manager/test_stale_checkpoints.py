@@ -1,12 +1,16 @@
 """No checkpoint of a log directory says more of a log than the log holds: whoever cut it off."""
 
 import contextlib
+from collections.abc import Callable
 
 import pytest
 
+from storage.files.files import Files
 from storage.files.memory import MemoryFiles
+from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint, clean_shutdown
-from storage.log import LogManager, ManagerOptions
+from storage.log import Log, LogManager, ManagerOptions
+from storage.log.engine.errors import KafkaStorageError
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.manager.manager_options import BY_HAND
@@ -19,7 +23,7 @@ RECOVERY = f"/a/{checkpoint.RECOVERY_POINT}"
 BATCH_BYTES = len(batch(0, NOW_MS))
 
 
-def manager_of(disk: MemoryFiles) -> LogManager:
+def manager_of(disk: Files) -> LogManager:
     options = ManagerOptions(
         clock=lambda: NOW_MS,
         scheduler=ManualScheduler(lambda: NOW_MS),
@@ -122,6 +126,16 @@ def test_a_cleaners_checkpoint_that_cannot_be_read_keeps_no_log_closed(
         assert disk.read_bytes(CLEANER) == damage
 
 
+def test_a_cut_in_the_active_segment_lowers_what_a_move_has_left_above_its_base(
+    disk: MemoryFiles,
+) -> None:
+    """The copy of a log that was moved has segments of its own."""
+    checkpoint.write(CLEANER, {T0: 4}, disk)
+    with manager_of(disk) as manager:
+        manager.logs[T0].truncate_to(3)
+        assert checkpoint.read(CLEANER, disk) == {T0: 3}
+
+
 @pytest.mark.parametrize("by", ["the log", "the manager"])
 @pytest.mark.parametrize(("end", "is_full"), [(4, False), (2, False), (0, False), (1, True)])
 def test_a_truncation_lowers_the_recovery_point(
@@ -137,3 +151,59 @@ def test_a_truncation_lowers_the_recovery_point(
         else:
             manager.truncate_to({T0: end})
         assert checkpoint.read(RECOVERY, disk) == {T0: end}
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_flush_says_nothing_of_what_was_cut_off_meanwhile(
+    disk: MemoryFiles, is_full: bool
+) -> None:
+    """Else what is appended in its place counts as synced: Kafka's flush says so."""
+    cuts: list[Callable[[int], object]] = []
+
+    def before(operation: Operation) -> None:
+        if cuts and operation.name == "sync":
+            cuts.pop()(1)
+
+    with manager_of(WatchedFiles(disk, before)) as manager:
+        append(manager, 3)
+        log = manager.logs[T0]
+        cuts.append(log.truncate_fully if is_full else log.truncate_to)
+        log.flush()
+        assert (cuts, log.log_end_offset, log.recovery_point) == ([], 1, 1)
+        append(manager, 3)
+        assert log.recovery_point == 1
+
+
+AFTER_ITS_END: dict[str, Callable[[Log], object]] = {
+    "append": lambda log: log.append_as_leader(batch(0, NOW_MS)),
+    "roll": lambda log: log.roll(),
+    "truncate": lambda log: log.truncate_to(1),
+    "truncate fully": lambda log: log.truncate_fully(1),
+    "begin later": lambda log: log.increment_log_start(1),
+    "close": lambda log: log.close(),
+    "snapshot": lambda log: log.take_producer_snapshot(),
+}
+
+
+@pytest.mark.parametrize("what", AFTER_ITS_END)
+def test_a_log_is_not_changed_once_its_manager_is_closed(disk: MemoryFiles, what: str) -> None:
+    """Not even while the manager is closing: other logs are closed, and checkpoints written."""
+    found: list[bool] = []
+
+    def before(operation: Operation) -> None:
+        if RECOVERY in operation.paths and not found:
+            found.append(True)
+            names = {e.name: e.size_bytes for e in disk.list_directory("/a/t-0")}
+            with pytest.raises(KafkaStorageError):
+                AFTER_ITS_END[what](log)
+            assert {e.name: e.size_bytes for e in disk.list_directory("/a/t-0")} == names
+
+    files = WatchedFiles(disk, lambda each: before(each) if is_closing else None)
+    is_closing = False
+    manager = manager_of(files)
+    manager.start()
+    log = manager.logs[T0]
+    log.follow_end()
+    is_closing = True
+    assert manager.close() == []
+    assert found
