@@ -3,6 +3,7 @@
 Source: Kafka, LocalLog; spec L-11.9, L-17.1, L-19, L-21.1, L-22.
 """
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,8 +47,9 @@ class LogDirState:
             raise self.failed(what, error) from error
 
     def failed(self, what: str, error: OSError) -> KafkaStorageError:
-        """The directory is offline from now on; what to raise."""
-        self.is_offline = True
+        """The directory is offline from now on; what to raise. A file that another thread closed
+        says nothing of the disk."""
+        self.is_offline |= error.errno != errno.EBADF
         return KafkaStorageError(f"{what}: {error}")
 
 

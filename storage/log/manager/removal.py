@@ -69,6 +69,7 @@ def _move_cleaner_offset(
         before.move_cleaner_offset(partition, None, managed.found.current)
     if offset is not None or partition in after.read_or_none(checkpoint.CLEANER_OFFSET):
         after.move_cleaner_offset(partition, offset, managed.found.current)
+        after.note_opened(partition, copy, offset)  # which may end below the log
 
 
 def _queue_replaced(managed: ManagedLogs, partition: TopicPartition, source: Log) -> None:

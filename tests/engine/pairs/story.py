@@ -228,6 +228,7 @@ class Story:
         copy.follow_end()
         if copy.log_end_offset < source.log_end_offset:  # of what a cleaning took at the end
             own.is_known = False
+            self.cleaner.cleaned_to[own.partition] = None
         own.is_known, before = False, own.is_known
         self.manager.replace_with_future(own.partition)
         own.is_known = before
@@ -245,7 +246,8 @@ class Story:
 
     def read(self, own: OwnLog) -> None:
         log = self.manager.get(own.partition)
-        assert log is not None
+        if log is None:  # as the manager is closed
+            raise KeyError(own.partition)
         log.read(log.log_start_offset)
 
     def configure(self, own: OwnLog) -> None:

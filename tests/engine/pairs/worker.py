@@ -101,6 +101,7 @@ class Life:
         place = Place(LOCAL, self.dirs, f"{self.root}/work-{self.chance.random()}-", self._locked)
         story = Story(self.chance, place)
         story.manager.start()
+        story.manager.checkpoint_recovery_points()  # a start leaves those that were, as Kafka's
         story.logs = read_models(self.root)
         own = self.chance.choice(story.logs)
         for each in story.logs:
