@@ -19,7 +19,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-engine-pairs test-histories test-lies test-errors test-writer test-browser test-sampling test-obstacles test-airflow test-alerts test-scheduled test-week test-cluster broker-test test-starts bench scaling dist lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-engine-pairs test-histories test-sequences test-lies test-errors test-writer test-browser test-sampling test-obstacles test-airflow test-alerts test-scheduled test-week test-cluster broker-test test-starts bench scaling dist lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -65,6 +65,9 @@ test-kill: $(STAMP) ## kill -9 runs at random moments, in local mode and on a cl
 
 test-histories: $(STAMP) ## random histories of logs under brokers and under us, 10,000 of them or HISTORIES=N (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.histories $(if $(HISTORIES),--count $(HISTORIES))
+
+test-sequences: $(STAMP) ## compare logs by verify --against after random sequences of commands, ours and Kafka's, then with planted losses, 1,000 or SEQUENCES=N (needs a JDK; fetches Kafka)
+	$(PYTHON_OF_VENV) -m tests.sequences $(if $(SEQUENCES),--count $(SEQUENCES))
 
 test-engine: $(STAMP) ## replay 1,000 random scripts, or SCRIPTS=N, by Kafka's storage engine and by ours, as many with cleaning and recompression, 300 (or N) of a log manager, and recover --as-kafka where 300 (or N) of them open a log again; compare transcripts and files
 	$(PYTHON_OF_VENV) -m tests.engine --scripts $(if $(SCRIPTS),$(SCRIPTS),1000)

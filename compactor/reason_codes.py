@@ -46,6 +46,7 @@ class ReasonCode(StrEnum):
     CHANGED_MEANWHILE = "changed-meanwhile", "A file is not what it was when it was looked at."
     UNCLEAN_SHUTDOWN = "unclean-shutdown", "The broker did not stop cleanly: --recover-first."
     DIFFERS = "differs", "It is not what it was before, or not what its manifest says."
+    UNEXPLAINED = "unexplained", "Something is gone, and nothing that was given shows why."
     MOVING = "moving", "A broker was moving the log to another log directory."
     CUT_SHORT = (
         "cut-short",

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from compactor.api.tables import to_pandas as to_pandas
     from compactor.api.undoings import discard as discard
     from compactor.api.undoings import undo as undo
+    from compactor.api.verifications import known_of_cleanings as known_of_cleanings
     from compactor.api.verifications import verify as verify
     from compactor.api.verifications import verify_against as verify_against
     from compactor.api.verifications import verify_manifest as verify_manifest
@@ -93,7 +94,7 @@ if TYPE_CHECKING:
     from compactor.stopped_log.wanted_records import Isolation as Isolation
     from compactor.stopped_log.wanted_records import ReadRecord as ReadRecord
     from compactor.verification.cleaning_clock import CleaningClock as CleaningClock
-    from compactor.verification.cleaning_clock import read_run_report as read_run_report
+    from compactor.verification.run_reports import read_run_report as read_run_report
     from compactor.verification.verify import Verification as Verification
     from compactor.verification.verify_against import Comparison as Comparison
     from compactor.verification.verify_batches import Finding as Finding
@@ -129,7 +130,7 @@ _NAMES = {
     "compactor.api.starts": "start_problems",
     "compactor.api.tables": "to_arrow to_pandas",
     "compactor.api.undoings": "discard undo",
-    "compactor.api.verifications": "verify verify_against verify_manifest",
+    "compactor.api.verifications": "known_of_cleanings verify verify_against verify_manifest",
     "compactor.api.watches": "conditions_of_plan conditions_of_run met_by_plan met_by_run",
     "compactor.broker_start.values": "StartOutcome StartProblem forbid_start",
     "compactor.doctor.checks": "Check Checkup Grade",
@@ -150,7 +151,8 @@ _NAMES = {
     "compactor.stopped_log.changes": "Outcome",
     "compactor.stopped_log.log_offsets": "LogOffsets",
     "compactor.stopped_log.wanted_records": "Isolation ReadRecord",
-    "compactor.verification.cleaning_clock": "CleaningClock read_run_report",
+    "compactor.verification.cleaning_clock": "CleaningClock",
+    "compactor.verification.run_reports": "read_run_report",
     "compactor.verification.verify": "Verification",
     "compactor.verification.verify_against": "Comparison",
     "compactor.verification.verify_batches": "Finding",

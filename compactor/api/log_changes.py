@@ -114,7 +114,8 @@ def log_append(
     if codec.upper() not in Codec.__members__:
         raise UsageError(f"--codec {codec}: expected none, gzip, snappy, lz4 or zstd")
     change = additions.append(records, Codec[codec.upper()])
-    return change_log(log_dir, topic_partition, change, options)
+    outcome = change_log(log_dir, topic_partition, change, options)
+    return outcome._replace(appended=additions.appended(records, outcome.before.log_end))
 
 
 def log_abort(

@@ -4,10 +4,14 @@ Both only read, and take no lock.
 """
 
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from compactor.api import places
 from compactor.api.arguments import PathArg
 from compactor.api.changes import Listener, OnProgress
+from compactor.config import load_configs
 from compactor.copying.checking import check
 from compactor.copying.manifest import read as read_manifest
 from compactor.directory_state import require_whole
@@ -17,6 +21,7 @@ from compactor.host.progress import MANIFEST_STAGE, adding_up
 from compactor.verification import verify as verifier
 from compactor.verification import verify_against as comparer
 from compactor.verification.cleaning_clock import CleaningClock
+from compactor.verification.run_reports import read_run_reports
 from compactor.verification.verify import Verification
 from compactor.verification.verify_against import Comparison
 from compactor.verification.verify_batches import Finding
@@ -52,6 +57,27 @@ def verify_manifest(log_dir: PathArg, on_progress: OnProgress | None = None) -> 
     return list(check(path, manifest, adding_up(listener.advance), LOCAL))
 
 
+def known_of_cleanings(
+    run_reports: Sequence[str] = (),
+    topic_configs: str | Mapping[str, Mapping[str, Any]] | None = None,
+) -> CleaningClock:
+    """What is known of what was done to logs since a copy was made, for `verify_against`.
+
+    run_reports: files of `--report` of the runs, and of `undo` and `log …`, in any order.
+    topic_configs: settings of topics, a file or what would stand there. Raise UsageError,
+    ConfigError.
+    """
+    present_ms = now_ms()
+    known = read_run_reports(run_reports)
+    config = None
+    if topic_configs is not None:
+        (config,) = load_configs(None, topic_configs, {}, [None])
+    evidence = replace(
+        known.evidence, config=config, now_ms=present_ms if known.evidence.has_reports else None
+    )
+    return (known.clock or CleaningClock(present_ms))._replace(evidence=evidence)
+
+
 def verify_against(
     log_dir: PathArg,
     before: PathArg,
@@ -61,7 +87,8 @@ def verify_against(
 ) -> Comparison:
     """Compare a log directory with a copy from before a cleaning, record by record.
 
-    clock: what is known of the clock of the cleaning; None: only that it is not later than now.
+    clock: what is known of the clock of the cleaning, as of `known_of_cleanings`; None: only that
+    it is not later than now.
     Raise UsageError if a directory or the partition does not exist, RefusedError where the copy was
     never finished.
     """

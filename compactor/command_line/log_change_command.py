@@ -52,4 +52,5 @@ def result_of(name: str, wanted: SharedArguments, change: ChangeCall) -> Result:
         for line in (f"{log}: {what}", *new, *after):
             print_line(printable(line))
     begin = summary(f"log {name}", ExitCode.OK)
-    return Result(begin | change_document(outcome, wanted.dry_run), begin)
+    document = change_document(wanted.log.topic_partition, outcome, wanted.dry_run)
+    return Result(begin | document, begin)

@@ -24,6 +24,7 @@ from compactor.command_line.options import (
     Quiet,
     Report,
     RunReport,
+    TopicConfigs,
 )
 from compactor.command_line.requests import (
     NOTHING_GIVEN,
@@ -222,6 +223,7 @@ def verify(
     against: Against = None,
     as_of: AsOfCleaning = None,
     run_report: RunReport = None,
+    topic_configs: TopicConfigs = None,
     manifest: ManifestToo = False,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
@@ -230,7 +232,8 @@ def verify(
 ) -> Request:
     """Check every checksum, offset, index and snapshot, or compare with a copy from before.
 
-    With --against, every record is compared. Reads only.
+    With --against, every record is compared: each log is whole, or what was removed is shown by the
+    log start, delete horizons, reports or settings, or it is unexplained (exit code 4). Reads only.
 
     [dim]compactor verify /data/kafka orders-7[/]
 
@@ -241,7 +244,8 @@ def verify(
         topic_partition=topic_partition,
         against=against,
         as_of=as_of,
-        run_report=run_report,
+        run_reports=tuple(run_report or ()),
+        topic_configs=topic_configs,
         format=format_,
         manifest=manifest,
     )

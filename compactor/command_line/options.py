@@ -334,12 +334,12 @@ FailIf = Annotated[
     ),
 ]
 RunReport = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         metavar="FILE",
         rich_help_panel=LOGS,
-        help="with --against: the report of the run in between (run --report), to check every "
-        "delete horizon by its clock and delete.retention.ms",
+        help="with --against: the report (--report) of a run, undo or compactor log command in "
+        "between, which shows what it removed and set; may be repeated",
     ),
 ]
 Report = Annotated[

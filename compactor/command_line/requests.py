@@ -176,7 +176,8 @@ class VerifyArguments(NamedTuple):
     topic_partition: str | None
     against: str | None
     as_of: str | None
-    run_report: str | None
+    run_reports: tuple[str, ...]
+    topic_configs: str | None
     format: Format
     manifest: bool = False
 

@@ -25,6 +25,7 @@ from compactor.command_line.options import (
     Metadata,
     NoMetadata,
     OutputFormat,
+    Report,
     ServerProperties,
     Setting,
     TopicConfigs,
@@ -84,6 +85,7 @@ def _shared(  # one parameter an option: this is how typer learns of them
     set_: Setting = None,
     metadata: Metadata = None,
     allow_file_system: AllowFileSystem = None,
+    report: Report = None,
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> SharedArguments:
@@ -103,6 +105,7 @@ def _shared(  # one parameter an option: this is how typer learns of them
         allowed_file_systems=tuple(allow_file_system or ()),
         format=format_,
         debug=debug,
+        report=report,
     )
 
 

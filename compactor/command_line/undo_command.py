@@ -1,5 +1,7 @@
 """`undo`, from the words of the command line to lines and a result."""
 
+import os
+
 from compactor import api
 from compactor.command_line.requests import Format, Result, UndoArguments
 from compactor.exit_codes import ExitCode
@@ -25,5 +27,6 @@ def result_of(wanted: UndoArguments) -> Result:
         after = undo_report.after_undo(wanted.run_dir, reports, problems)
         for line in (*undo_report.lines(reports), *after):
             print_line(printable(line))
-    logs = {"logs": undo_report.documents(reports)}
+    undone = {"undone_run": os.path.basename(os.path.abspath(wanted.run_dir))}
+    logs = undone | {"logs": undo_report.documents(reports)}
     return Result(begin | logs | {"start_problems": start_documents(problems)}, begin)

@@ -50,19 +50,19 @@ def result_of(wanted: VerifyArguments) -> Result:
 def _require_against(wanted: VerifyArguments) -> None:
     if wanted.against is None and wanted.as_of is not None:
         raise UsageError(f"--as-of {wanted.as_of}: only with --against, for its delete horizons")
-    if wanted.against is None and wanted.run_report is not None:
-        raise UsageError(f"--run-report {wanted.run_report}: goes with --against")
-    if wanted.as_of is not None and wanted.run_report is not None:
+    if wanted.against is None and wanted.run_reports:
+        raise UsageError(f"--run-report {wanted.run_reports[0]}: goes with --against")
+    if wanted.against is None and wanted.topic_configs is not None:
+        raise UsageError(f"--topic-configs {wanted.topic_configs}: goes with --against")
+    if wanted.as_of is not None and wanted.run_reports:
         raise UsageError("--as-of: not with --run-report, which has the clock of the run")
 
 
 def _compared(wanted: VerifyArguments, progress: api.OnProgress) -> api.Comparison | None:
     if wanted.against is None:
         return None
-    clock = None
-    if wanted.run_report is not None:
-        clock = api.read_run_report(wanted.run_report)
-    elif wanted.as_of is not None:
-        clock = api.CleaningClock(api.as_of_ms(wanted.as_of), is_exact=True)
+    clock = api.known_of_cleanings(wanted.run_reports, wanted.topic_configs)
+    if wanted.as_of is not None:
+        clock = clock._replace(as_of_ms=api.as_of_ms(wanted.as_of), is_exact=True)
     only = wanted.topic_partition
     return api.verify_against(wanted.log_dir, wanted.against, only, clock, progress)

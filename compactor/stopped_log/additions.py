@@ -1,10 +1,11 @@
 """What is added to a log: records, as its leader adds them, and the end of a transaction."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from compactor.exit_codes import UsageError
-from compactor.stopped_log.changes import Change
+from compactor.stopped_log.changes import AppendedRecord, Change
 from compactor.stopped_log.log_offsets import open_transactions
 from compactor.stopped_log.opened_log import LogAtWork
 from storage.codecs.compression import Codec
@@ -57,6 +58,18 @@ def append(records: Sequence[NewRecord], codec: Codec) -> Change:
         )
 
     return Change("append", act, True, "there are no records to append")
+
+
+def appended(records: Sequence[NewRecord], first_offset: int) -> tuple[AppendedRecord, ...]:
+    """What is known of records in a report, by which they are found again."""
+    return tuple(
+        AppendedRecord(
+            offset,
+            None if record.key is None else hashlib.sha256(record.key).hexdigest(),
+            record.value is None,
+        )
+        for offset, record in enumerate(records, start=first_offset)
+    )
 
 
 def abort(producer_id: int) -> Change:

@@ -15,6 +15,14 @@ from compactor.stopped_log.log_offsets import Ends, ends_of
 from compactor.stopped_log.opened_log import LogAtWork
 
 
+class AppendedRecord(NamedTuple):
+    """A record that was added, so that it is known again."""
+
+    offset: int
+    key_sha256: str | None  # None: it has no key
+    is_tombstone: bool
+
+
 class Outcome(NamedTuple):
     """What came of a change, or would come."""
 
@@ -22,6 +30,7 @@ class Outcome(NamedTuple):
     before: Ends
     after: Ends
     is_changed: bool  # False: there is nothing to do
+    appended: tuple[AppendedRecord, ...] = ()  # for a report
 
 
 Act = Callable[[LogAtWork], str | None]  # what it does, in words; None: there is nothing to do

@@ -4,11 +4,10 @@ By default only that it is over. `--as-of` names its clock; the report of the ru
 and `delete.retention.ms` of each log, whose sum is the delete horizon that the run has set.
 """
 
-import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from compactor.exit_codes import UsageError
+from compactor.verification.evidence import NOTHING, Evidence, LogEvidence
 
 MAX_LONG = 2**63 - 1
 
@@ -20,6 +19,22 @@ class LogClock(NamedTuple):
     is_exact: bool = False
     delete_retention_ms: int | None = None  # None: not known
     horizons_from_ms: int | None = None  # of those that it has set; None: as_of_ms
+    evidence: LogEvidence = LogEvidence()
+
+    @property
+    def complete_as_of_ms(self) -> int | None:
+        """The clock of the last complete cleaning; None: not known."""
+        if not self.evidence.has_reports:
+            return self.as_of_ms if self.is_exact else None
+        complete = self.evidence.complete
+        return complete[-1].as_of_ms if complete else None
+
+    @property
+    def horizons(self) -> frozenset[int] | None:
+        """Every delete horizon that may have been set; None: not known."""
+        if self.evidence.has_reports:
+            return self.evidence.horizons
+        return None if self.horizon_ms is None else frozenset([self.horizon_ms])
 
     @property
     def horizon_ms(self) -> int | None:
@@ -40,39 +55,9 @@ class CleaningClock(NamedTuple):
     is_exact: bool = False
     delete_retention_ms: Mapping[tuple[str, int], int] = {}  # by topic and partition
     horizons_from_ms: int | None = None  # as of a log
+    evidence: Evidence = NOTHING
 
     def of(self, topic: str, partition: int) -> LogClock:
         retention_ms = self.delete_retention_ms.get((topic, partition))
-        return LogClock(self.as_of_ms, self.is_exact, retention_ms, self.horizons_from_ms)
-
-
-def read_run_report(path: str) -> CleaningClock:
-    """What the report of a run says (`compactor run --report`). UsageError if it is none."""
-    try:
-        with open(path, encoding="utf-8") as source:
-            document = json.load(source)
-        return _from_document(document)
-    except OSError as error:
-        raise UsageError(f"--run-report {path}: {error.strerror}") from error
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ) as error:
-        raise UsageError(f"--run-report {path}: is not a report of a run") from error
-
-
-def _from_document(document: Any) -> CleaningClock:
-    if document["command"] != "run" or document["dry_run"]:
-        raise ValueError("not of a run")
-    retention = {
-        (str(log["topic"]), int(log["partition"])): int(log["delete_retention_ms"])
-        for log in document["logs"]
-        if log["delete_retention_ms"] is not None
-    }
-    as_of_ms = int(document["as_of_ms"])
-    from_ms = int(document.get("horizons_from_ms", as_of_ms))  # older versions wrote none
-    return CleaningClock(as_of_ms, True, retention, from_ms)
+        evidence = self.evidence.of(topic, partition)
+        return LogClock(self.as_of_ms, self.is_exact, retention_ms, self.horizons_from_ms, evidence)

@@ -87,6 +87,8 @@ class Horizons:
 
     clock: LogClock
     set: dict[int, BatchPlace] = field(default_factory=dict)  # the first batch with each
+    # likewise by the segment before, of batches with tombstones: a cleaning takes whole segments
+    by_segment: dict[int, dict[int, BatchPlace]] = field(default_factory=dict)
     missing: BatchPlace | None = None  # the first batch that needs one and has none
     latest_reached_ms: int = -1  # of what is gone for it
 
@@ -96,15 +98,17 @@ class Horizons:
             latest = int(gone["base_timestamp"].max())
             self.latest_reached_ms = max(self.latest_reached_ms, latest)
 
-    def problems(self, is_cut_short: bool) -> Iterator[BatchProblem]:
-        """What no clock explains. is_cut_short: some of the log may not have been cleaned."""
-        expected = self.clock.horizon_ms
+    def problems(self, may_go_on: bool) -> Iterator[BatchProblem]:
+        """What no clock explains. may_go_on: some of the log may not have been cleaned."""
+        expected = self.clock.horizons
         latest_ms = max(self.set, default=-1)  # of the last cleaning, where there were several
         for horizon_ms, place in self.set.items():
             at = f"offset {place.offset}: delete horizon {horizon_ms}"
             if expected is not None:
-                if horizon_ms != expected:
-                    yield BatchProblem(place, f"{at}, the cleaning set {expected}")
+                if horizon_ms not in expected and not self._is_possible(horizon_ms):
+                    known = ", ".join(map(str, sorted(expected)))
+                    told = f"the cleaning set {known}" if known else "no report has a cleaning"
+                    yield BatchProblem(place, f"{at}, {told}")
             elif self.clock.is_exact and horizon_ms < self.clock.as_of_ms:
                 problem = f"{at} lies before the cleaning, which was at {self.clock.as_of_ms}"
                 yield BatchProblem(place, problem)
@@ -113,13 +117,41 @@ class Horizons:
                     f"{at} lies before {self.latest_reached_ms}, which the cleaning had reached"
                 )
                 yield BatchProblem(place, problem)
-        is_set = bool(self.set) if expected is None else expected <= MAX_LONG
-        if self.missing is not None and is_set and not is_cut_short:
+        yield from self._of_one_segment()
+        is_set = bool(self.set) if not expected else min(expected) <= MAX_LONG
+        if self.missing is not None and is_set and not may_go_on:
             problem = (
                 f"offset {self.missing.offset}: the batch has no delete horizon, but needs one: it "
                 "has a tombstone, or is a marker whose transaction has no data any more"
             )
             yield BatchProblem(self.missing, problem)
+
+    @property
+    def unreported(self) -> list[int]:
+        """Horizons that no report has, though they are possible."""
+        return [horizon_ms for horizon_ms in self.set if self.is_unreported(horizon_ms)]
+
+    def is_unreported(self, horizon_ms: int) -> bool:
+        """Whether no report has it, and a broker or a run that was killed may have set it."""
+        if not self.clock.evidence.has_reports or horizon_ms in (self.clock.horizons or ()):
+            return False
+        return self._is_possible(horizon_ms)
+
+    def _is_possible(self, horizon_ms: int) -> bool:
+        evidence = self.clock.evidence
+        now_ms = evidence.now_ms
+        return now_ms is not None and evidence.allows_horizon(horizon_ms, now_ms)
+
+    def _of_one_segment(self) -> Iterator[BatchProblem]:
+        for horizons in self.by_segment.values():
+            first, *others = horizons
+            for horizon_ms in others:
+                place = horizons[horizon_ms]
+                yield BatchProblem(
+                    place,
+                    f"offset {place.offset}: delete horizon {horizon_ms}, another batch of the "
+                    f"same segment has {first}; a cleaning sets the same in a segment",
+                )
 
 
 class _Kept(NamedTuple):
@@ -154,12 +186,20 @@ class HeaderCheck:
             return
         kept = _kept(new)
         was, is_known, is_marker_of, needs_as_marker = _matched(old, now, may, must)
+        is_one_round = self.horizons.clock.evidence.is_one_round
         had = (was["attributes"] & DELETE_HORIZON != 0) & (was["magic"] == MAGIC)
         may_be_set = ~had & (kept.has_null_value | is_marker_of)
         needs = ~had & (kept.has_null_value | needs_as_marker)
+        had_null_value = _had_null_value(old, now)
+        if not is_one_round:  # an earlier one may have found a tombstone that is gone by now
+            may_be_set = may_be_set | (~had & had_null_value)
         expected = _expected(was, now, kept, had)
+        if not is_one_round:
+            _allow_rounds(expected, was, now, kept)
         is_same = np.logical_and.reduce([was[name] == now[name] for name in _SAME_BYTES])
         is_same &= was["magic"] == MAGIC
+        of_tombstones = is_known & kept.has_null_value & (was["magic"] == MAGIC)
+        self._note_segments(now, was["segment"], of_tombstones & ~had)
         self._note_horizons(now, is_known & (kept.counts > 0), had, needs)
         sets = (now["attributes"] & DELETE_HORIZON != 0) & ~had
         is_whole = (
@@ -167,13 +207,23 @@ class HeaderCheck:
         )
         for row in np.flatnonzero(is_known & ~is_same).tolist():
             problem = _difference(expected[row], now[row])
-            if not problem and sets[row] and not may_be_set[row]:
+            horizon_ms = int(now["base_timestamp"][row])
+            is_set = sets[row] and not may_be_set[row]
+            if is_set and had_null_value[row] and self.horizons.is_unreported(horizon_ms):
+                is_set = False  # likewise
+            if not problem and is_set:
                 problem = "has a delete horizon, but no tombstone, and is no marker that needs one"
             if not problem and is_whole[row] and not sets[row] and not needs[row]:
                 problem = "was rebuilt, though nothing in it had to change"
             if problem:
                 place = _place(now[row])
                 yield BatchProblem(place, f"offset {place.offset}: the batch {problem}")
+
+    def _note_segments(self, now: Batches, segments: Int64Array, is_set: BoolArray) -> None:
+        is_set = is_set & (now["attributes"] & DELETE_HORIZON != 0)
+        for row in np.flatnonzero(is_set).tolist():
+            horizons = self.horizons.by_segment.setdefault(int(segments[row]), {})
+            horizons.setdefault(int(now["base_timestamp"][row]), _place(now[row]))
 
     def _note_horizons(
         self, now: Batches, is_known: BoolArray, had: BoolArray, needs: BoolArray
@@ -212,6 +262,27 @@ def _matched(
     is_known = np.where(is_same, was["last_offset"] == now["last_offset"], is_known)
     is_known &= now["magic"] == MAGIC
     return was, is_known, may[same] & is_same, must[same] & is_same
+
+
+def _had_null_value(old: Slice, now: Batches) -> BoolArray:
+    """Of each batch of v2: whether the one before with its offset had a tombstone."""
+    if not len(old.batches):
+        return np.zeros(len(now), np.bool_)
+    same = np.searchsorted(old.batches["base_offset"], now["base_offset"])
+    same = np.minimum(same, len(old.batches) - 1)
+    is_same = old.batches["base_offset"][same] == now["base_offset"]
+    had: BoolArray = is_same & _kept(old).has_null_value[same]
+    return had
+
+
+def _allow_rounds(expected: Batches, was: Batches, now: Batches, kept: _Kept) -> None:
+    """What the batch of an earlier round may have had, and the last one has left as it was."""
+    is_empty = kept.counts == 0
+    expected["max_timestamp"][is_empty] = now["max_timestamp"][is_empty]
+    spans = (was["magic"] != MAGIC) & ~is_empty
+    spans &= (now["base_offset"] <= kept.first_offset) & (now["last_offset"] >= kept.last_offset)
+    for name in ("base_offset", "last_offset"):
+        expected[name][spans] = now[name][spans]
 
 
 def _kept(one: Slice) -> _Kept:

@@ -47,11 +47,16 @@ class Overdue:
         path_of: Callable[[int], str],
     ) -> None:
         """latest: of each key, below the end of the cleaning. path_of: a segment's `.log` now."""
-        self._bounds, self._clock, self._latest, self._path_of = bounds, clock, latest, path_of
+        self._bounds, self._latest, self._path_of = bounds, latest, path_of
+        self._complete_to = bounds.complete_to or 0
+        self._as_of_ms = clock.complete_as_of_ms
         self._dirty_from = first_dirty_offset(before)
         bases = {before.log_start_offset, *(s.base_offset for s in before.listing.segments)}
         self._begins_with_segment = self._dirty_from in bases
-        self._last_batches = LastBatches(before.producers.entries)
+        known = before.producers
+        if self._as_of_ms is not None and self._as_of_ms < clock.as_of_ms:
+            known = before.known_at(self._as_of_ms)  # more than now
+        self._last_batches = LastBatches(known.entries)
         self._has_transactions = False
         self._findings: list[Finding] = []
 
@@ -73,10 +78,10 @@ class Overdue:
         The clock of the cleaning decides which producers a broker knew. The batch at the end of the
         cleaned range stays, whatever it is (C-10.5).
         """
-        if self._bounds.is_cut_short or not self._clock.is_exact:
+        if self._bounds.is_cut_short or self._as_of_ms is None:
             return
         is_empty = (after["records_count"] == 0) & (after["magic"] == MAGIC)
-        is_empty &= after["last_offset"] + 1 < self._bounds.end
+        is_empty &= after["last_offset"] + 1 < self._complete_to
         unneeded = (batch for batch in after[is_empty] if not self._last_batches.has(batch))
         for batch in islice(unneeded, self._room()):
             what = "an empty batch that is not the last of its producer"
@@ -97,14 +102,18 @@ class Overdue:
         """Rows of records, in their order, and the first reason that holds."""
         records = kept.records
         is_data = kept.before["attributes"] & CONTROL == 0
-        in_map = is_data & (records.offsets < self._bounds.end)
+        in_map = is_data & (records.offsets < self._complete_to)
         has_key = records.kinds & HAS_KEY != 0
         latest = self._latest.of(records.keys)
         superseded = in_map & has_key & (latest > records.offsets) & (latest >= self._dirty_from)
+        is_aborted = is_data & kept.aborted
+        if self._bounds.may_go_on:
+            superseded &= latest < self._complete_to
+            is_aborted &= records.offsets < self._complete_to
         if self._has_transactions and not self._begins_with_segment:
             superseded[:] = False  # Kafka may miss markers: then not all keys are in its map
         reasons = (
-            ("of an aborted transaction", is_data & kept.aborted),
+            ("of an aborted transaction", is_aborted),
             ("without a key", in_map & ~has_key),
             ("superseded by a later record of its key", superseded),
             ("that is a tombstone past its delete horizon", in_map & self._is_expired(kept)),
@@ -114,10 +123,10 @@ class Overdue:
             yield row, reasons[first[row]][0]
 
     def _is_expired(self, kept: Kept) -> BoolArray:
-        if not self._clock.is_exact:  # the cleaning may have been before the horizon
+        if self._as_of_ms is None:  # the cleaning may have been before the horizon
             return np.zeros(len(kept.before), np.bool_)
         has_horizon = kept.before["attributes"] & DELETE_HORIZON != 0
-        is_reached = kept.before["base_timestamp"] <= self._clock.as_of_ms
+        is_reached = kept.before["base_timestamp"] <= self._as_of_ms
         is_tombstone = kept.records.kinds & TOMBSTONE != 0
         expired: BoolArray = (
             has_horizon & (kept.before["magic"] == MAGIC) & is_reached & is_tombstone

@@ -6,14 +6,17 @@ from compactor.reason_codes import ReasonCode
 from compactor.verification.verify_batches import Finding
 
 MAX_FINDINGS = 20  # of one partition; then the rest is not looked at
-SUPERSEDED, EXPIRED, ABORTED, NULL_KEY, RETENTION, MARKERS = REASONS = (
+SUPERSEDED, EXPIRED, ABORTED, NULL_KEY, RETENTION, MARKERS, TRUNCATED = REASONS = (
     "superseded",
     "tombstone",
     "aborted",
     "null_key",
     "below_log_start",
     "marker",
+    "truncated",
 )
+
+REMOVALS = (EXPIRED, RETENTION, TRUNCATED)  # of what readers of the latest records had
 
 
 @dataclass(slots=True)
@@ -28,11 +31,17 @@ class Proof:
         0  # before the cleaning already, index and markers said different things
     )
     horizon_moments: int = 0  # of delete horizons that were set; each is that of a cleaning
+    unreported_moments: int = 0  # of them, that no report has
+    possible_removals: int = 0  # of them gone, by a cleaning that no report tells of
     findings: list[Finding] = field(default_factory=list)
 
     @property
     def is_full(self) -> bool:
         return len(self.findings) > MAX_FINDINGS
+
+    def take(self, found: Finding) -> None:
+        """Note a finding."""
+        self.find(*found)
 
     def find(
         self,

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compactor.verification.verify_batches import Finding, difference, finding_of
+from compactor.verification.evidence import LogEvidence
+from compactor.verification.verify_batches import Finding, difference, finding_of, unexplained
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, TXN_INDEX, file_name
 from storage.files import filesystem
@@ -23,6 +24,8 @@ from storage.log.log_dir import LogDirListing, PartitionListing
 from storage.log.producer_state import ExpiryClock, ProducerState, load_producer_state
 
 Checkpoints = Mapping[str, Mapping[checkpoint.TopicPartition, int]]  # by file name
+NO_END = 2**63 - 1
+NO_LOGS: Mapping[checkpoint.TopicPartition, int] = {}
 _PIECE_BYTES = 1024 * 1024
 _KEPT_CHECKPOINTS = (checkpoint.REPLICATION, checkpoint.RECOVERY_POINT)
 
@@ -44,6 +47,12 @@ class Side(NamedTuple):
     def ends(self) -> list[int]:
         """Where each segment ends."""
         return [*(s.base_offset for s in self.listing.segments[1:]), self.log_end_offset]
+
+    def known_at(self, as_of_ms: int) -> ProducerState:
+        """The producers that had not expired at a time."""
+        start, end = self.log_start_offset, self.log_end_offset
+        clock, is_clean = ExpiryClock(as_of_ms), self.has_clean_shutdown
+        return load_producer_state(self.listing, start, end, clock, is_clean)
 
     def loaded_from(self, log_start_offset: int, as_of_ms: int) -> ProducerState:
         """What a broker knows that starts on it with another log start."""
@@ -71,7 +80,19 @@ class Bounds:
     log_start_offset: int  # below it, retention
     end: int  # superseded records, null keys, tombstones: the end of the offset map
     rewritten_end: int  # aborted records and markers: the end of the segment that holds `end`
-    is_cut_short: bool  # something was cleaned, and no checkpoint says how far
+    log_end_offset: int  # of the log before; lower where a report says that it was truncated
+    # up to where all is gone that had to, by the checkpoint, at most `end`; None: it does not say
+    complete_to: int | None
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether something may have been cleaned, and no checkpoint says how far."""
+        return self.complete_to is None
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether a cleaning may have gone on behind what the checkpoint says."""
+        return self.complete_to is None or self.complete_to < self.end
 
 
 def read_checkpoints(path: str) -> Checkpoints:
@@ -107,31 +128,59 @@ def active_base(before: Side, after: Side) -> int:
     return max(before.active_base, after.active_base)
 
 
-def bounds_of(before: Side, after: Side) -> Bounds:
-    """How far the cleaning got, by the checkpoint after it."""
+NOTHING_KNOWN = LogEvidence()
+
+
+def bounds_of(before: Side, after: Side, evidence: LogEvidence = NOTHING_KNOWN) -> Bounds:
+    """How far cleanings got, by the checkpoint behind them and by reports of them."""
     is_cut_short = after.cleaned_to is None or after.cleaned_to == before.cleaned_to
     end = active_base(before, after)
     if after.cleaned_to is not None and not is_cut_short:
         end = min(after.cleaned_to, end)
-    segments = (*before.listing.segments, *after.listing.segments)
-    bases = [s.base_offset for s in segments if s.base_offset >= end]
-    return Bounds(after.log_start_offset, end, min(bases, default=end), is_cut_short)
+    complete_to = None if is_cut_short else end
+    end = max(end, *(each.end_offset or 0 for each in evidence.rounds), 0)
+    if evidence.has_reports and not evidence.is_one_round:  # one of them may have been cut short
+        end = max(end, active_base(before, after))
+    truncated_to = evidence.reported.truncated_to
+    log_end_offset, rewritten_end = before.log_end_offset, NO_END
+    if truncated_to is not None:
+        log_end_offset = min(log_end_offset, truncated_to)
+    else:
+        segments = (*before.listing.segments, *after.listing.segments)
+        bases = [s.base_offset for s in segments if s.base_offset >= end]
+        rewritten_end = min(bases, default=end)
+    return Bounds(
+        log_start_offset=after.log_start_offset,
+        end=end,
+        rewritten_end=rewritten_end,
+        log_end_offset=log_end_offset,
+        complete_to=complete_to,
+    )
 
 
-def check_offsets(before: Side, after: Side, as_of_ms: int) -> Iterator[Finding]:
+def check_offsets(
+    before: Side, after: Side, as_of_ms: int, evidence: LogEvidence = NOTHING_KNOWN
+) -> Iterator[Finding]:
     """Log start, log end, cleaner's checkpoint, open transactions, producers (C-15.3, C-17.1)."""
     path = after.listing.path
-    if after.log_end_offset < before.log_end_offset:
-        yield difference(
-            path, 0, f"log end offset {after.log_end_offset}, before {before.log_end_offset}"
+    truncated_to = evidence.reported.truncated_to
+    was_truncated = truncated_to is not None and truncated_to < before.log_end_offset
+    if after.log_end_offset < before.log_end_offset and not was_truncated:
+        problem = (
+            f"log end offset {after.log_end_offset}, before {before.log_end_offset}; the report of "
+            "compactor log truncate (--run-report) would explain it"
         )
+        yield unexplained(path, 0, problem)
     if after.log_start_offset < before.log_start_offset:
         yield difference(
             path, 0, f"log start offset {after.log_start_offset}, before {before.log_start_offset}"
         )
+    if was_truncated:
+        return  # producers and the cleaner's checkpoint went back with it
     yield from _check_cleaned_to(before, after)
     loaded = before.loaded_from(after.log_start_offset, as_of_ms)
     was = [state.first_unstable_offset for state in (before.producers, loaded)]
+    was.append(None if was[0] is None else max(was[0], after.log_start_offset))
     now = after.producers.first_unstable_offset
     has_grown = after.log_end_offset > before.log_end_offset
     if now not in was and not (has_grown and was[0] is not None):  # a marker may have ended it
@@ -189,34 +238,28 @@ def _check_cleaned_to(before: Side, after: Side) -> Iterator[Finding]:
         yield difference(after.listing.path, 0, problem + "it has moved back")
     if now > active:
         yield difference(after.listing.path, 0, problem + f"the active segment begins at {active}")
-    elif unstable is not None and now > unstable:
+    elif unstable is not None and now > max(unstable, after.log_start_offset):
         yield difference(
             after.listing.path, 0, problem + f"a transaction is open since offset {unstable}"
         )
 
 
-def check_log_start(before: Side, after: Side, checkpoints: Checkpoints) -> Iterator[Finding]:
-    """A log that begins later than before has a checkpoint that says so (C-18.4)."""
-    name = after.listing.topic, after.listing.partition
-    said = checkpoints[checkpoint.LOG_START].get(name)
-    if after.log_start_offset > before.log_start_offset and said != after.log_start_offset:
-        problem = (
-            f"the log begins at offset {after.log_start_offset}, before at "
-            f"{before.log_start_offset}, and {checkpoint.LOG_START} says {said}"
-        )
-        yield difference(after.listing.path, 0, problem)
-
-
 def check_checkpoints(
-    before: Checkpoints, after: Checkpoints, new: LogDirListing
+    before: Checkpoints,
+    after: Checkpoints,
+    new: LogDirListing,
+    truncated_to: Mapping[checkpoint.TopicPartition, int] = NO_LOGS,
 ) -> Iterator[Finding]:
     """High watermarks and recovery points do not go back, nor past the log end (C-15.3).
+
+    truncated_to: where logs ended, by the report of who did it.
 
     CorruptFileError, OSError where the end of a log cannot be read.
     """
     logs, path = {(log.topic, log.partition): log for log in new.partitions}, new.path
     for name in _KEPT_CHECKPOINTS:
         for (topic, partition), offset in before[name].items():
+            offset = min(offset, truncated_to.get((topic, partition), offset))
             now, log = after[name].get((topic, partition)), logs.get((topic, partition))
             if now is not None and now > offset and log is not None:
                 has_changed = now > log_dir.log_end_offset(log)
@@ -235,7 +278,7 @@ def check_untouched(before: Side, after: Side, bounds: Bounds) -> Iterator[Findi
         for s in side.listing.segments
         for suffix in (LOG, TXN_INDEX)
         if max(bounds.rewritten_end, bounds.log_start_offset) <= s.base_offset
-        and s.base_offset < before.log_end_offset
+        and s.base_offset < bounds.log_end_offset
     }
     has_grown = after.log_end_offset > before.log_end_offset
     of_active = file_name(before.active_base, "")
@@ -246,7 +289,7 @@ def check_untouched(before: Side, after: Side, bounds: Bounds) -> Iterator[Findi
             yield difference(other, 0, "has changed, though no cleaning changes it")
 
 
-def check_epochs(before: Side, after: Side) -> Iterator[Finding]:
+def check_epochs(before: Side, after: Side, bounds: Bounds) -> Iterator[Finding]:
     """A broker that loads the log finds the same leader epochs.
 
     It forgets those that begin at the log end or later, and cuts the first one at the log start:
@@ -259,11 +302,18 @@ def check_epochs(before: Side, after: Side) -> Iterator[Finding]:
     if is_same(one, other):
         return
     start = max(before.log_start_offset, after.log_start_offset)
-    end = min(before.log_end_offset, after.log_end_offset)
+    end = min(bounds.log_end_offset, after.log_end_offset)
     was, now = (_loaded_epochs(path, start, end) for path in (one, other))
     if was == now or (not before.has_clean_shutdown and set(was) < set(now)):
         return
     yield difference(other, 0, "has changed, though no cleaning changes it")
+
+
+def epochs_begin_at_start(side: Side) -> bool:
+    """Whether the leader epochs begin at the log start, or there are none."""
+    path = os.path.join(side.listing.path, LEADER_EPOCH_CHECKPOINT)
+    entries = leader_epoch_checkpoint.read(path)
+    return not entries or entries[0].start_offset >= side.log_start_offset
 
 
 def _loaded_epochs(path: str, start: int, end: int) -> list[EpochEntry]:

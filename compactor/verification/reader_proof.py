@@ -11,24 +11,17 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from compactor.verification.appended_records import AppendedRecords
 from compactor.verification.cleaning_clock import LogClock
+from compactor.verification.gone_records import Books, GoneRecords
 from compactor.verification.header_check import BatchProblem, HeaderCheck
 from compactor.verification.last_batches import LastBatches
+from compactor.verification.log_start_check import LogStartCheck
 from compactor.verification.overdue import Kept, Overdue
-from compactor.verification.proof import (
-    ABORTED,
-    EXPIRED,
-    MARKERS,
-    MAX_FINDINGS,
-    NULL_KEY,
-    RETENTION,
-    SUPERSEDED,
-    Proof,
-)
+from compactor.verification.proof import MAX_FINDINGS, TRUNCATED, Proof
 from compactor.verification.reader_bounds import Bounds, Side
 from compactor.verification.reader_kernels import (
     HAS_KEY,
-    TOMBSTONE,
     Int64Array,
     LatestOffsets,
     Secret,
@@ -43,11 +36,10 @@ from storage.files import filesystem
 from storage.formats import legacy_messages
 from storage.formats.batch_header import (
     CONTROL,
-    DELETE_HORIZON,
     LOG_APPEND_TIME,
     MAGIC,
 )
-from storage.formats.control_record import ControlType, decode_type
+from storage.formats.control_record import decode_type
 from storage.formats.java_text import through_java
 from storage.formats.record import Record
 from storage.formats.segment import Segment
@@ -67,14 +59,16 @@ _BATCH_FIELDS = (
 class PartitionProof:
     """Compares one partition with its copy from before."""
 
-    def __init__(self, sides: tuple[Side, Side], bounds: Bounds, secret: Secret, clock: LogClock):
+    def __init__(
+        self,
+        sides: tuple[Side, Side],
+        bounds: Bounds,
+        secret: Secret,
+        clock: LogClock,
+        log_start: LogStartCheck,
+    ) -> None:
         before, after = sides
-        self._before, self._after, self._bounds, self._as_of_ms = (
-            before,
-            after,
-            bounds,
-            clock.as_of_ms,
-        )
+        self._before, self._after, self._bounds = before, after, bounds
         self._header_check = HeaderCheck(clock)
         reached = [_reached(side, bounds) for side in sides]
         self._readers = [
@@ -82,10 +76,10 @@ class PartitionProof:
             for side, segments in zip(sides, reached, strict=True)
         ]
         self._indexes = RewrittenIndexes(before, after, reached[1])
-        self._txn_indexes = TxnIndexes(before.aborted(), before.log_end_offset)
+        self._txn_indexes = TxnIndexes(before.aborted(), bounds.log_end_offset)
         self._reached = reached[1]
         self._latest = LatestOffsets()
-        self._had_to = before.log_end_offset  # what is there from here on was appended since
+        self._had_to = bounds.log_end_offset  # what is there from here on was appended since
         self._overdue = Overdue(before, bounds, clock, self._latest, self._readers[1].path)
         self._markers = MarkerView()
         self._data_left = DataLeft()
@@ -93,6 +87,18 @@ class PartitionProof:
         first = [s.base_offset for s in after.listing.segments[:1]]
         self._deleted_to = min([bounds.log_start_offset, *first])  # with their segments
         self.proof = Proof()
+        horizons = self._header_check.horizons
+        books = Books(
+            before=before,
+            reader=self._readers[0],
+            bounds=bounds,
+            latest=self._latest,
+            horizons=horizons,
+            deleted_to=self._deleted_to,
+        )
+        self._gone = GoneRecords(books, clock, log_start, self.proof)
+        self._log_start = log_start
+        self._appended = AppendedRecords(after, bounds, secret, clock)
 
     def run(self) -> Proof:
         """Compare. Raise CorruptFileError where one of the logs is damaged."""
@@ -107,8 +113,12 @@ class PartitionProof:
             new.fill(taken_to)
             taken_to = min(old.covered_to, new.covered_to)
             self._compare(old.take(taken_to), new.take(taken_to))
+        self._gone.finish()
+        self._note(self._log_start.findings())
+        self._note(self._appended.findings())
         self.proof.horizon_moments = len(self._header_check.horizons.set)
-        self._note_problems(self._header_check.horizons.problems(self._bounds.is_cut_short))
+        self.proof.unreported_moments = len(self._header_check.horizons.unreported)
+        self._note_problems(self._header_check.horizons.problems(self._bounds.may_go_on))
         self._note(self._overdue.findings(is_disputed=self.proof.disputed_batches > 0))
         self._note(self._indexes.finish())
         end, start = self._bounds.rewritten_end, self._bounds.log_start_offset
@@ -154,27 +164,30 @@ class PartitionProof:
                 self._markers.marker(header.producer_id, header.base_offset, kind)
 
     def _compare(self, old: Slice | None, new: Slice | None) -> None:
-        old, new = old or NOTHING, new or NOTHING
-        self.proof.records_before += len(old.records.offsets)
-        self.proof.records_after += len(new.records.offsets)
+        all_old, all_new = old or NOTHING, new or NOTHING
+        old, new = all_old.below(self._had_to), all_new.below(self._had_to)
+        self.proof.gone[TRUNCATED] += len(all_old.records.offsets) - len(old.records.offsets)
+        self._appended.note(all_new.records.offsets[len(new.records.offsets) :])
+        self.proof.records_before += len(all_old.records.offsets)
+        self.proof.records_after += len(all_new.records.offsets)
         at = np.searchsorted(old.records.offsets, new.records.offsets)
         at = np.minimum(at, max(len(old.records.offsets) - 1, 0))
         if len(old.records.offsets):
             matched = old.records.offsets[at] == new.records.offsets
         else:
             matched = np.zeros(len(at), np.bool_)
-        self._check_new(new, ~matched & (new.records.offsets < self._had_to))
+        self._check_new(new, ~matched)
         self._check_kept(old, new, at[matched], matched)
         is_gone = np.ones(len(old.records.offsets), np.bool_)
         is_gone[at[matched]] = False
         data_left = self._data_left.before_markers(old, new)
         self._count_markers(old, is_gone, data_left)
-        self._check_gone(old, is_gone)
+        self._gone.check(old, is_gone)
         self._check_batches(old, new)
         self._overdue.check_batches(new.batches)
         self._note_problems(self._header_check.check(old, new, data_left))
-        self._note(self._indexes.take(new.batches))
-        self._txn_indexes.note(new.batches)
+        self._note(self._indexes.take(all_new.batches))
+        self._txn_indexes.note(all_new.batches)
 
     def _note(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
@@ -234,47 +247,6 @@ class PartitionProof:
         is_moved = _sequence(was, offset) != _sequence(now, offset)
         return "sequence number is" if is_moved else ""
 
-    def _check_gone(self, old: Slice, is_gone: BoolArray) -> None:
-        """Every data record that is gone needs a reason; the first that holds is counted."""
-        gone = old.records.of(is_gone)
-        batch = old.all_batches[gone.batches]
-        is_data = batch["attributes"] & CONTROL == 0
-        in_map = gone.offsets < self._bounds.end
-        has_key = gone.kinds & HAS_KEY != 0
-        reasons = (
-            (RETENTION, gone.offsets < self._deleted_to),
-            (ABORTED, old.aborted[gone.batches] & (gone.offsets < self._bounds.rewritten_end)),
-            (NULL_KEY, in_map & ~has_key),
-            (SUPERSEDED, in_map & has_key & (self._latest.of(gone.keys) > gone.offsets)),
-            (EXPIRED, in_map & (gone.kinds & TOMBSTONE != 0) & self._is_expired(batch)),
-        )
-        left = is_data
-        for reason, holds in reasons:
-            self.proof.gone[reason] += int((left & holds).sum())
-            if reason == EXPIRED:
-                self._header_check.horizons.note_reached(batch[left & holds])
-            left = left & ~holds
-        for row in np.flatnonzero(left)[: MAX_FINDINGS + 1].tolist():
-            self._find_gone(old, np.flatnonzero(is_gone)[row], bool(in_map[row] and has_key[row]))
-
-    def _find_gone(self, old: Slice, row: int, is_latest: bool) -> None:
-        what = "the latest record of its key" if is_latest else "a record"
-        if old.records.kinds[row] & TOMBSTONE:
-            what += ", a tombstone before its delete horizon,"
-        problem = f"offset {old.records.offsets[row]}: {what} is gone without a reason"
-        self._find(0, old, row, problem)
-
-    def _is_expired(self, batch: Batches) -> BoolArray:
-        """Whether tombstones of a batch may have gone (C-11.3, C-6.1)."""
-        horizon = (batch["attributes"] & DELETE_HORIZON != 0) & (batch["magic"] == MAGIC)
-        expired: BoolArray = horizon & (batch["base_timestamp"] <= self._as_of_ms)
-        segments = self._before.listing.segments
-        clean_to = max(self._before.cleaned_to or 0, self._before.log_start_offset)
-        clock = max((s.log_mtime_ns for s in segments if s.base_offset < clean_to), default=0)
-        times = np.array([s.log_mtime_ns for s in segments] or [0], np.int64)
-        expired |= (batch["magic"] != MAGIC) & (times[batch["segment"]] <= clock)
-        return expired
-
     def _count_markers(self, old: Slice, is_gone: BoolArray, data_left: Int64Array) -> None:
         """A marker that is gone had no data left."""
         disputed = self._markers.of(old.batches) != old.own_aborted
@@ -285,33 +257,12 @@ class PartitionProof:
         gone_rows = set(rows[is_gone & is_control[rows]].tolist())
         for row in np.flatnonzero(old.batches["attributes"] & CONTROL).tolist():
             if old.first + row in gone_rows:
-                self._check_gone_marker(old.batches[row], int(data_left[row]))
-
-    def _check_gone_marker(self, batch: np.void, data: int) -> None:
-        offset = int(batch["base_offset"])
-        if offset < self._deleted_to:
-            self.proof.gone[RETENTION] += int(batch["records_count"])
-            return
-        is_marker = batch["marker"] in (ControlType.ABORT, ControlType.COMMIT)
-        has_horizon = batch["attributes"] & DELETE_HORIZON != 0
-        problem = ""
-        if not is_marker:
-            problem = "a control record that is no marker is gone"
-        elif data >= 0:
-            problem = f"a marker is gone, and data of its transaction is left at offset {data}"
-        elif not has_horizon or batch["base_timestamp"] > self._as_of_ms:
-            problem = "a marker is gone before its delete horizon"
-        if problem:
-            path = self._readers[0].path(int(batch["segment"]))
-            self.proof.find(path, int(batch["position"]), f"offset {offset}: {problem}")
-        else:
-            self.proof.gone[MARKERS] += 1
-            self._header_check.horizons.note_reached(batch.reshape(1))
+                self._gone.check_marker(old.batches[row], int(data_left[row]))
 
     def _check_batches(self, old: Slice, new: Slice) -> None:
         """No batch is new, and none is gone that is the last of its producer (C-10.4)."""
         was, now = old.batches, new.batches
-        modern = now[(now["magic"] == MAGIC) & (now["base_offset"] < self._had_to)]
+        modern = now[now["magic"] == MAGIC]
         at = np.searchsorted(was["base_offset"], modern["base_offset"])
         known = was[np.minimum(at, len(was) - 1)] if len(was) else np.zeros(len(at), was.dtype)
         is_known = (known["attributes"] ^ modern["attributes"]) & READERS_BITS == 0

@@ -27,6 +27,16 @@ class Slice(NamedTuple):
         """Of the batches that begin in it."""
         return self.aborted[self.first : self.first + len(self.batches)]
 
+    def below(self, offset: int) -> "Slice":
+        """What of it is below an offset at which a batch begins."""
+        batches = int(np.searchsorted(self.batches["base_offset"], offset))
+        records = int(np.searchsorted(self.records.offsets, offset))
+        if batches == len(self.batches) and records == len(self.records.offsets):
+            return self
+        return self._replace(
+            batches=self.batches[:batches], records=self.records.of(slice(0, records))
+        )
+
 
 class Cursor:
     """One side, handed out range by range."""

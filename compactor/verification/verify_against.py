@@ -7,20 +7,22 @@ hide itself here. Shared are the readers of `storage/`: names, checkpoints, snap
 
 import os
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from compactor.exit_codes import UsageError
 from compactor.host.progress import AGAINST_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
-from compactor.verification.cleaning_clock import CleaningClock
+from compactor.verification.cleaning_clock import CleaningClock, LogClock
+from compactor.verification.evidence import accounts_for
+from compactor.verification.log_start_check import LogStartCheck
+from compactor.verification.proof import REMOVALS
 from compactor.verification.reader_bounds import (
     Checkpoints,
     bounds_of,
     check_checkpoints,
     check_epochs,
-    check_log_start,
     check_offsets,
     check_untouched,
     damage,
@@ -31,6 +33,7 @@ from compactor.verification.reader_bounds import (
 )
 from compactor.verification.reader_kernels import Secret
 from compactor.verification.reader_proof import PartitionProof
+from compactor.verification.soundness import Soundness
 from compactor.verification.verify_batches import Finding, difference
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
@@ -51,8 +54,13 @@ class Compared:
     gone: dict[str, int]
     disputed_batches: int
     horizon_moments: int
+    unreported_moments: int
+    possible_removals: int
     appended_from: int | None  # what was appended since begins there
+    log_end: int
     is_cut_short: bool
+    soundness: Soundness
+    log_start_shown_by: str
 
 
 @dataclass(slots=True)
@@ -88,7 +96,8 @@ def verify_against(
     try:
         checkpoints = read_checkpoints(before), read_checkpoints(log_dir)
         if only is None:
-            found.findings += check_checkpoints(*checkpoints, now)
+            truncated = clock.evidence.truncated_to
+            found.findings += check_checkpoints(*checkpoints, now, truncated)
     except (CorruptFileError, OSError) as error:
         found.findings.append(damage(error, log_dir))
         return found
@@ -131,19 +140,21 @@ class _Comparer:
         return was != now
 
     def _hold_changed(self, old: PartitionListing, new: PartitionListing) -> None:
+        clock = self._clock_of(old, new)
         before, after = (
-            read_side(listing, checkpoints, self._clock.as_of_ms, self._clean_shutdown)
+            read_side(listing, checkpoints, clock.as_of_ms, self._clean_shutdown)
             for listing, checkpoints in zip((old, new), self._checkpoints, strict=True)
         )
-        bounds = bounds_of(before, after)
-        findings = self._found.findings
-        findings += check_offsets(before, after, self._clock.as_of_ms)
-        findings += check_log_start(before, after, self._checkpoints[1])
+        bounds = bounds_of(before, after, clock.evidence)
+        findings: list[Finding] = []
+        findings += check_offsets(before, after, clock.as_of_ms, clock.evidence)
         findings += check_untouched(before, after, bounds)
-        findings += check_epochs(before, after)
-        clock = self._clock.of(new.topic, new.partition)
-        proof = PartitionProof((before, after), bounds, self._secret, clock).run()
+        findings += check_epochs(before, after, bounds)
+        said = self._checkpoints[1][checkpoint.LOG_START].get((new.topic, new.partition))
+        log_start = LogStartCheck(before, after, said, clock)
+        proof = PartitionProof((before, after), bounds, self._secret, clock, log_start).run()
         findings += proof.findings
+        self._found.findings += findings
         self._found.partitions.append(
             Compared(
                 name=new.name,
@@ -155,9 +166,41 @@ class _Comparer:
                 gone=proof.gone,
                 disputed_batches=proof.disputed_batches,
                 horizon_moments=proof.horizon_moments,
+                unreported_moments=proof.unreported_moments,
+                possible_removals=proof.possible_removals,
                 appended_from=(
-                    before.log_end_offset if after.log_end_offset > before.log_end_offset else None
+                    bounds.log_end_offset if after.log_end_offset > bounds.log_end_offset else None
                 ),
+                log_end=after.log_end_offset,
                 is_cut_short=bounds.is_cut_short,
+                soundness=_soundness(findings, proof.gone),
+                log_start_shown_by=log_start.shown_by,
             )
         )
+
+    def _clock_of(self, old: PartitionListing, new: PartitionListing) -> LogClock:
+        """What is known of the cleanings of one log, of which its checkpoints tell, too."""
+        clock = self._clock.of(new.topic, new.partition)
+        key = new.topic, new.partition
+        was, now = (entries[checkpoint.CLEANER_OFFSET].get(key) for entries in self._checkpoints)
+        start = max(
+            self._checkpoints[1][checkpoint.LOG_START].get(key, 0),
+            *(s.base_offset for s in new.segments[:1]),
+            0,
+        )
+        rounds = clock.evidence.complete
+        evidence = replace(
+            clock.evidence.of_copy_written(max((s.log_mtime_ns for s in old.segments), default=0)),
+            is_accounted_for=accounts_for(rounds, was, now, start),
+        )
+        if evidence.reported.truncated_to is not None:  # which lowers the checkpoint
+            evidence = replace(evidence, is_accounted_for=False)
+        if evidence.has_reports:
+            clock = clock._replace(as_of_ms=evidence.latest_ms, is_exact=bool(evidence.rounds))
+        return clock._replace(evidence=evidence)
+
+
+def _soundness(findings: list[Finding], gone: dict[str, int]) -> Soundness:
+    if findings:
+        return Soundness.UNEXPLAINED
+    return Soundness.REMOVED if any(gone[reason] for reason in REMOVALS) else Soundness.WHOLE

@@ -79,6 +79,11 @@ def difference(path: str, position: int, problem: str) -> Finding:
     return Finding(path, position, problem, ReasonCode.DIFFERS)
 
 
+def unexplained(path: str, position: int, problem: str) -> Finding:
+    """Something that is gone, and nothing that was given shows why."""
+    return Finding(path, position, problem, ReasonCode.UNEXPLAINED)
+
+
 def finding_of(error: CorruptFileError | OSError, path: str = "", then: str = "") -> Finding:
     """What an error says. path: where an error of the system names none. then: what it led to."""
     code = reason_code_of_problem(error)

@@ -5,7 +5,8 @@ from rich.text import Text
 
 from compactor.host.printable import counted, iso_time, printable
 from compactor.verification.cleaning_clock import CleaningClock
-from compactor.verification.proof import REASONS
+from compactor.verification.proof import REASONS, TRUNCATED
+from compactor.verification.soundness import Soundness
 from compactor.verification.verify_against import Compared, Comparison
 from compactor.views.fitting_table import Column, table_lines, whole_words
 
@@ -53,7 +54,7 @@ def _notes(found: Comparison) -> list[str]:
     notes = [_clock(found.clock)]
     notes += [
         f"{p.name}: the log started at offset {p.log_start_before} and starts at "
-        f"{p.log_start_offset} now; what lay below was deleted by retention"
+        f"{p.log_start_offset} now; what lay below was deleted ({p.log_start_shown_by} shows it)"
         for p in found.partitions
         if p.log_start_offset > p.log_start_before
     ]
@@ -62,7 +63,26 @@ def _notes(found: Comparison) -> list[str]:
         for p in found.partitions
         if p.is_cut_short and any(p.gone.values())
     ]
-    if not found.clock.is_exact:
+    notes += [
+        f"{p.name}: delete horizons of {p.unreported_moments:,} moments stand in no report, as of "
+        "a broker's cleaner or a run that was killed"
+        for p in found.partitions
+        if p.unreported_moments
+    ]
+    notes += [
+        f"{p.name}: {p.possible_removals:,} tombstones and markers went in a cleaning that no "
+        "report tells of; the cleaner's checkpoint or a delete horizon shows one, and "
+        "delete.retention.ms has passed since the copy was made"
+        for p in found.partitions
+        if p.possible_removals
+    ]
+    notes += [
+        f"{p.name}: {p.gone[TRUNCATED]:,} records from offset {p.appended_from or p.log_end} on "
+        "were deleted by compactor log truncate (--run-report shows it)"
+        for p in found.partitions
+        if p.gone[TRUNCATED]
+    ]
+    if not (found.clock.is_exact or found.clock.evidence.has_reports):
         notes += [
             f"{p.name}: delete horizons of {p.horizon_moments:,} moments were set, as by a run "
             "that was interrupted and one that completed it; --run-report checks each"
@@ -102,8 +122,17 @@ def _clock(clock: CleaningClock) -> str:
     return f"{held}, this machine's clock; --run-report or --as-of gives that of the cleaning"
 
 
+def _soundness(found: Comparison) -> str:
+    counts = [
+        f"{sum(p.soundness is soundness for p in found.partitions):,} {soundness}"
+        for soundness in Soundness
+    ]
+    return ", ".join(counts)
+
+
 def _summary(found: Comparison) -> str:
-    held = f"{counted(len(found.partitions), 'partition')} cleaned, {found.untouched:,} untouched"
+    held = f"{counted(len(found.partitions), 'partition')} changed, {found.untouched:,} untouched"
+    held += f" ({_soundness(found)})"
     if found.findings:
         return f"against {found.before}: {held}: {counted(len(found.findings), 'finding')}"
     return (

@@ -24,13 +24,18 @@ def change_lines(outcome: Outcome) -> list[str]:
     return lines
 
 
-def change_document(outcome: Outcome, is_dry_run: bool) -> JsonObject:
+def change_document(name: str, outcome: Outcome, is_dry_run: bool) -> JsonObject:
+    """name: of the log, as orders-0, which is one that there is."""
+    topic, _, partition = name.rpartition("-")
     return {
+        "topic": topic,
+        "partition": int(partition),
         "dry_run": is_dry_run,
         "changed": outcome.is_changed and not is_dry_run,
         "does": outcome.does,
         "before": _ends(outcome.before),
         "after": _ends(outcome.after),
+        "appended": [dict(record._asdict()) for record in outcome.appended],
     }
 
 

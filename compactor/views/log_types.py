@@ -7,6 +7,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from compactor.broker_start.values import StartOutcome
 from compactor.reason_codes import ReasonCode
+from compactor.verification.soundness import Soundness
 
 
 class Segments(TypedDict):
@@ -71,9 +72,20 @@ class Ends(TypedDict):
     size_bytes: int
 
 
+class AppendedRecord(TypedDict):
+    """A record that was added to a log, without its key and its value."""
+
+    offset: int
+    key_sha256: str | None
+    is_tombstone: bool
+
+
 class LogChange(TypedDict):
     """A change of one log, or what it would be."""
 
+    topic: NotRequired[str]
+    partition: NotRequired[int]
+    appended: NotRequired[list[AppendedRecord]]
     dry_run: NotRequired[bool]
     does: NotRequired[str]
     before: NotRequired[Ends]
@@ -174,6 +186,7 @@ class Comparison(TypedDict):
     records_before: int
     records_after: int
     gone: dict[str, int]
+    soundness: dict[Soundness, int]
     findings: int
 
 
@@ -184,9 +197,13 @@ class ComparedPartition(TypedDict):
     keys: int
     records_before: int
     records_after: int
+    soundness: Soundness
+    log_start_shown_by: str | None
     gone: dict[str, int]
     batches_of_disputed_transactions: int
     horizon_moments: int
+    unreported_moments: int
+    possible_removals: int
     appended_from: int | None
     checkpoint_missing: bool
 

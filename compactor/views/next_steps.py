@@ -115,7 +115,8 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
     if compared is not None and compared.findings:
         return [
             f"Next: start no broker on {printable(log_dir)}, and keep {printable(compared.before)} "
-            f"as it is. If the run has kept originals, {named('undo')} brings the logs back."
+            f"as it is. If the run has kept originals, {named('undo')} brings the logs back.",
+            *_sources(compared),
         ]
     if any(finding.reason_code is ReasonCode.LOG_MISSING for finding in found.findings):
         return [f"Next: {_BRING_BACK[0].lower()}{_BRING_BACK[1:]}"]
@@ -134,6 +135,17 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
             "disk gets no emptier."
         ]
     return []
+
+
+def _sources(compared: "Comparison") -> list[str]:
+    """What was not given, and may explain what is gone."""
+    evidence = compared.clock.evidence
+    sources = [] if evidence.has_reports else ["--run-report, the report of each command since"]
+    if evidence.config is None:
+        sources.append("--topic-configs, the settings of the topics")
+    if not sources:
+        return []
+    return [f"What may explain a finding, and was not given: {'; '.join(sources)}."]
 
 
 def after_configs(found: "Sequence[TopicConfiguration]") -> list[str]:

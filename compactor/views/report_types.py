@@ -226,6 +226,7 @@ class Undo(TypedDict):
     logs: NotRequired[list[UndoneLog]]
     discarded: NotRequired[str]
     start_problems: NotRequired[list[StartProblem]]
+    undone_run: NotRequired[str]
 
 
 class VerificationTotals(TypedDict):

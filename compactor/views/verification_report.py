@@ -2,6 +2,7 @@
 
 from compactor.host.printable import counted, iso_time, size_text
 from compactor.verification.proof import REASONS
+from compactor.verification.soundness import Soundness
 from compactor.verification.verify import Verification
 from compactor.verification.verify_against import Comparison
 from compactor.verification.verify_batches import Finding
@@ -42,6 +43,11 @@ def comparison_document(found: Comparison) -> JsonObject:
         "records_before": sum(p.records_before for p in held),
         "records_after": sum(p.records_after for p in held),
         "gone": {reason: sum(p.gone[reason] for p in held) for reason in REASONS},
+        "soundness": {
+            soundness.value: found.untouched * (soundness is Soundness.WHOLE)
+            + sum(p.soundness is soundness for p in held)
+            for soundness in Soundness
+        },
         "findings": len(found.findings),
     }
 
@@ -56,9 +62,15 @@ def partition_documents(found: Comparison) -> list[JsonObject]:
             "keys": p.keys,
             "records_before": p.records_before,
             "records_after": p.records_after,
+            "soundness": p.soundness.value,
+            "log_start_shown_by": (
+                p.log_start_shown_by if p.log_start_offset > p.log_start_before else None
+            ),
             "gone": p.gone,
             "batches_of_disputed_transactions": p.disputed_batches,
             "horizon_moments": p.horizon_moments,
+            "unreported_moments": p.unreported_moments,
+            "possible_removals": p.possible_removals,
             "appended_from": p.appended_from,
             "checkpoint_missing": p.is_cut_short,
         }

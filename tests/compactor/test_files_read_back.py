@@ -22,7 +22,7 @@ from compactor.originals.kept_manifest import FileMark, KeptRun, KeptStep, LogBe
 from compactor.planning import saved_plan
 from compactor.planning.saved_plan import ReviewedLog, ReviewedRetention, SavedPlan, SegmentMark
 from compactor.set_aside_memory import SetAside
-from compactor.verification import cleaning_clock
+from compactor.verification import run_reports
 from compactor.views.merged_table import merged_document, merged_view
 from compactor.watching.merged_reports import merged_reports
 from storage.errors import LogCompactionError
@@ -151,7 +151,7 @@ KINDS: dict[str, tuple[str, Callable[[Path], bytes], Reader]] = {  # name, docum
     "run report": (
         "u.json",
         lambda _: json.dumps(REPORT).encode(),
-        lambda p: cleaning_clock.read_run_report(str(p)),
+        lambda p: run_reports.read_run_report(str(p)),
     ),
 }
 

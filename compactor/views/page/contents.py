@@ -99,7 +99,14 @@ def verdict_of(document: JsonObject) -> Sentence:
         return Sentence(text or "No log needs compaction now.", mood)
     if document["command"] == "run":
         return Sentence(_of_run(document), mood)
+    if "against" in document:
+        return Sentence(_of_comparison(document["against"]), mood)
     return Sentence(f"{document['command']}: {document['status']}.", mood)
+
+
+def _of_comparison(against: JsonObject) -> str:
+    counts = (f"{count:,} {name}" for name, count in against["soundness"].items())
+    return f"Logs against {one_line(against['before'])}: {', '.join(counts)}."
 
 
 def _of_run(document: JsonObject) -> str:

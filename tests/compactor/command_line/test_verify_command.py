@@ -38,7 +38,7 @@ class TestVerifyAgainst:
     def test_the_same(self, log_dir: Path, copy: Path) -> None:
         ended = run_command("verify", log_dir, "--against", copy)
         assert ended.code == 0
-        assert "0 partitions cleaned, 1 untouched" in ended.out
+        assert "0 partitions changed, 1 untouched" in ended.out
         assert ended.summary["against"]["untouched_partitions"] == 1
 
     @pytest.mark.parametrize(

@@ -51,16 +51,26 @@ def producers(entry: ProducerEntry | None, unstable: int | None = None) -> Produ
     return ProducerState({entry.producer_id: entry} if entry else {}, unstable)
 
 
+def _bounds(end: int, rewritten_end: int, is_cut_short: bool) -> Bounds:
+    return Bounds(
+        log_start_offset=0,
+        end=end,
+        rewritten_end=rewritten_end,
+        log_end_offset=35,
+        complete_to=None if is_cut_short else end,
+    )
+
+
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        (None, 30, Bounds(0, 30, 30, is_cut_short=False)),
-        (None, 20, Bounds(0, 20, 20, is_cut_short=False)),
-        (10, 15, Bounds(0, 15, 20, is_cut_short=False)),  # the map ended inside a segment
-        (None, 33, Bounds(0, 30, 30, is_cut_short=False)),  # never into the active one
-        (None, None, Bounds(0, 30, 30, is_cut_short=True)),  # nobody says how far it came
-        (10, 10, Bounds(0, 30, 30, is_cut_short=True)),
-        (10, None, Bounds(0, 30, 30, is_cut_short=True)),
+        (None, 30, _bounds(30, 30, is_cut_short=False)),
+        (None, 20, _bounds(20, 20, is_cut_short=False)),
+        (10, 15, _bounds(15, 20, is_cut_short=False)),  # the map ended inside a segment
+        (None, 33, _bounds(30, 30, is_cut_short=False)),  # never into the active one
+        (None, None, _bounds(30, 30, is_cut_short=True)),  # nobody says how far it came
+        (10, 10, _bounds(30, 30, is_cut_short=True)),
+        (10, None, _bounds(30, 30, is_cut_short=True)),
     ],
 )
 def test_how_far_a_cleaning_may_have_gone(
@@ -127,15 +137,6 @@ def test_a_broker_knows_the_same_producers(
     """But one that has expired may be forgotten, unless its transaction is open (C-23.4)."""
     then, now = (side(producers=producers(entry)) for entry in (before, after))
     assert len([*reader_bounds.check_offsets(then, now, NOW_MS)]) == (not is_sound)
-
-
-@pytest.mark.parametrize(("said", "is_sound"), [(10, True), (9, False), (None, False)])
-def test_a_log_that_begins_later_has_a_checkpoint(said: int | None, is_sound: bool) -> None:
-    entries = {} if said is None else {("t", 0): said}
-    checkpoints = {checkpoint.LOG_START: entries}
-    found = [*reader_bounds.check_log_start(side(), side(log_start=10), checkpoints)]
-    assert (found == []) is is_sound
-    assert [*reader_bounds.check_log_start(side(), side(), checkpoints)] == []
 
 
 def test_high_watermarks_and_recovery_points_do_not_go_back(

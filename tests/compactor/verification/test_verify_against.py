@@ -158,6 +158,7 @@ def test_a_true_result_has_a_reason_for_all_that_is_gone(pair: Pair) -> None:
         "null_key": 1,
         "below_log_start": 0,
         "marker": 1,
+        "truncated": 0,
     }
     assert (held.records_before, held.records_after) == (18, 10)
     assert held.keys == 8  # a b c x y k d e

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+from compactor.config import Config
 from compactor.inspect.topic_settings import ConfigEntry, TopicConfiguration
 from compactor.originals.undo import UndoReport, UndoStatus
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
 from compactor.round_report import LogStatus
 from compactor.verification.cleaning_clock import CleaningClock
+from compactor.verification.evidence import Evidence
 from compactor.verification.verify import Verification
 from compactor.verification.verify_against import Comparison
 from compactor.verification.verify_batches import Finding
@@ -100,8 +102,12 @@ def test_after_a_proof_the_copy_may_go_and_without_one_it_may_not() -> None:
     assert after_verify("/data", sound, proven) == [
         "Next: remove /before when you are satisfied: until then the disk gets no emptier."
     ]
-    [kept] = after_verify("/data", sound, broken)
+    kept, sources = after_verify("/data", sound, broken)
     assert kept.startswith("Next: start no broker on /data, and keep /before as it is.")
+    assert "--run-report" in sources and "--topic-configs" in sources
+    evidence = Evidence(has_reports=True, config=Config())
+    told = replace(broken, clock=CleaningClock(0)._replace(evidence=evidence))
+    assert after_verify("/data", sound, told) == [kept]
     [fetched] = after_verify("/data", damaged, None)
     assert fetched.startswith("Next: fetch such a log again from a sound replica")
     # a copy that shares nothing may be the original of `run --output`

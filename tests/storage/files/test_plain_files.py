@@ -70,7 +70,7 @@ PLAIN: dict[str, dict[str, str]] = {
     },
     "readers of their own, which change nothing: what is verified, and what is shown": {
         "compactor.inspect": "dump",
-        "compactor.verification": "cleaning_clock reader_bounds reader_log reader_proof "
+        "compactor.verification": "run_reports reader_bounds reader_log reader_proof "
         "rewritten_indexes verify verify_batches verify_segment",
     },
     "files that are in no log directory: configuration, reports, caches, Java, the terminal": {

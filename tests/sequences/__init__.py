@@ -1,0 +1,1 @@
+"""Random sequences of our commands and Kafka's, then planted losses, for `verify --against`."""
