@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from compactor.host.shell_commands import named
 from compactor.verification.cleaning_clock import LogClock
 from compactor.verification.reader_bounds import Bounds, Side
 from compactor.verification.reader_kernels import Int64Array, Secret
@@ -53,5 +54,5 @@ class AppendedRecords:
                 is_expired = one.is_tombstone and (may_expire or offset < evidence.expired_below())
                 if is_superseded or is_expired:
                     continue
-            problem = f"offset {offset}: a record that compactor log append has added is gone"
+            problem = f"offset {offset}: a record that {named('log append')} has added is gone"
             yield unexplained(path, 0, f"{problem} without a reason")

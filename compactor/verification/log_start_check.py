@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from compactor.host.shell_commands import named
 from compactor.verification.cleaning_clock import LogClock
 from compactor.verification.reader_bounds import Side, epochs_begin_at_start
 from compactor.verification.reader_log import Records
@@ -65,8 +66,8 @@ class LogStartCheck:
             if not self._is_said:
                 problem = f"{begins}, and {checkpoint.LOG_START} does not say so"
                 sources = (
-                    "--run-report with the report of a run or of compactor log delete-records, or "
-                    "--topic-configs with retention.ms, would explain it"
+                    f"{BY_REPORT} with the report of a run or of {named('log delete-records')}, or "
+                    f"{BY_SETTINGS} with retention.ms, would explain it"
                 )
                 yield unexplained(path, 0, f"{problem}; {sources}")
             return
@@ -77,7 +78,7 @@ class LogStartCheck:
                 "as after a deletion"
             )
         if why_not is not None:
-            source = "--run-report with that of a run or of compactor log delete-records"
+            source = f"--run-report with that of a run or of {named('log delete-records')}"
             yield unexplained(path, 0, f"{begins}, {why_not}; {source} would explain it")
 
     def _why_not(self) -> str | None:

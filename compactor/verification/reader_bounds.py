@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from compactor.host.shell_commands import named
 from compactor.verification.evidence import LogEvidence
 from compactor.verification.verify_batches import Finding, difference, finding_of, unexplained
 from storage.errors import CorruptFileError
@@ -168,7 +169,7 @@ def check_offsets(
     if after.log_end_offset < before.log_end_offset and not was_truncated:
         problem = (
             f"log end offset {after.log_end_offset}, before {before.log_end_offset}; the report of "
-            "compactor log truncate (--run-report) would explain it"
+            f"{named('log truncate')} (--run-report) would explain it"
         )
         yield unexplained(path, 0, problem)
     if after.log_start_offset < before.log_start_offset:

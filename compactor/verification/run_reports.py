@@ -60,7 +60,7 @@ def _read(path: str) -> Document:
 
 
 def _refused(path: str) -> UsageError:
-    return UsageError(f"{OPTION} {path}: is not a report of compactor run, or of undo or log")
+    return UsageError(f"{OPTION} {path}: is not a report of a run, of undo or of a log command")
 
 
 class _Reports:
@@ -70,6 +70,7 @@ class _Reports:
         self._documents = documents
         self._logs: dict[LogKey, Reported] = {}
         self._rounds: dict[LogKey, dict[str, Round]] = {}  # by the id of the run
+        self._starts: dict[LogKey, dict[str, int]] = {}  # of logs, by the id of the run
         self._cut_short: list[Round] = []
         self._clock: CleaningClock | None = None
 
@@ -79,6 +80,9 @@ class _Reports:
                 _READERS[document["command"]](self, document)
             except _WRONG as error:
                 raise _refused(path) from error
+        for key, starts in self._starts.items():
+            for start in starts.values():
+                self._begins_at(key, start)
         logs = {
             key: _with_rounds(self._logs.get(key, Reported()), self._rounds.get(key, {}))
             for key in self._logs.keys() | self._rounds.keys()
@@ -110,9 +114,10 @@ class _Reports:
         self._clock = CleaningClock(as_of_ms, True, retention, from_ms)
 
     def _take_log(self, key: LogKey, log: Document, document: Document, one: Round) -> None:
+        run_id = str(document.get("run_id"))
         start = log.get("retention", {}).get("log_start_offset")
         if start is not None:
-            self._begins_at(key, int(start))
+            self._starts.setdefault(key, {})[run_id] = int(start)
         status = log.get("status", "cleaned")
         if status == "cleaned" and log.get("end_offset") is not None:
             first = log["first_dirty_offset"]
@@ -122,7 +127,7 @@ class _Reports:
             )
         elif status not in ("cleaned", "failed"):
             return
-        self._rounds.setdefault(key, {})[str(document.get("run_id"))] = one
+        self._rounds.setdefault(key, {})[run_id] = one
 
     def undo(self, document: Document) -> None:
         undone = document.get("undone_run")
@@ -130,6 +135,7 @@ class _Reports:
             key = str(log["topic"]), int(log["partition"])
             if undone is not None and log["status"] in _UNDONE:
                 self._rounds.get(key, {}).pop(str(undone), None)
+                self._starts.get(key, {}).pop(str(undone), None)
 
     def change(self, document: Document) -> None:
         """Of `log …`."""

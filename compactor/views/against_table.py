@@ -4,6 +4,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from compactor.host.printable import counted, iso_time, printable
+from compactor.host.shell_commands import named
 from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.proof import REASONS, TRUNCATED
 from compactor.verification.soundness import Soundness
@@ -78,7 +79,7 @@ def _notes(found: Comparison) -> list[str]:
     ]
     notes += [
         f"{p.name}: {p.gone[TRUNCATED]:,} records from offset {p.appended_from or p.log_end} on "
-        "were deleted by compactor log truncate (--run-report shows it)"
+        f"were deleted by {named('log truncate')} (--run-report shows it)"
         for p in found.partitions
         if p.gone[TRUNCATED]
     ]

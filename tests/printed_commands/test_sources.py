@@ -40,7 +40,12 @@ NOT_COMMANDS = {  # names with a version or of a Spark job, and what prints a fi
     "neither JSON nor what kafka-configs or kafka-topics --describe prints",
 }
 OF_DIRECTORIES = ("report", "configs", "doctor", "plan", "run", "recover", "verify", "undo", "dump")
-NEEDED = {"log abort": ("--producer-id", "7"), "log truncate": ("--to", "7")}
+NEEDED = {
+    "log abort": ("--producer-id", "7"),
+    "log append": ("--records", "/records"),
+    "log delete-records": ("--before", "7"),
+    "log truncate": ("--to", "7"),
+}
 EXAMPLES = re.compile(r"\[dim\](.*?)\[/\]", re.S)  # of docstrings that are the help
 # what makes words of a command; the first argument of most is the name of one of ours
 MAKERS = ("compactor", "about_file", "with_all_given", "named", "of_log", "of_each_directory")
