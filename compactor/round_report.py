@@ -118,6 +118,8 @@ class LogReport:
 
 # phases before the first task: what is done once for a machine, and the start of Spark
 FIRST_USE, SESSION = "first-use", "session"
+SESSION_END = "session-end"
+OTHER = "other"  # what no other phase times: proofs, checkpoints, files of the work directory
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,12 @@ def given_local_dirs(environ: Mapping[str, str], session: "SparkSession | None")
 
 
 def _given(session: "SparkSession | None") -> str:
-    from pyspark import SparkConf, SparkContext  # only here: most commands start no Spark
+    from pyspark import SparkConf  # only here: most commands start no Spark
 
     if session is not None:
         # not by getConf, which asks Java for each of its options
         return session.sparkContext._conf.get(LOCAL_DIR, "") or ""
-    SparkContext._ensure_initialized()  # connects to spark-submit's Java, which holds its options
+    from cleaner_jobs.spark.submitted_java import connect_to_java
+
+    connect_to_java()  # which holds the options of spark-submit
     return SparkConf().get(LOCAL_DIR, "") or ""

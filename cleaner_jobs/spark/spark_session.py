@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -33,6 +34,7 @@ from cleaner_jobs.spark.gateway import (
 )
 from cleaner_jobs.spark.local_dirs import LOCAL_DIR
 from cleaner_jobs.spark.own_session import HAS_SESSION, has_session
+from cleaner_jobs.spark.submitted_java import connect_to_java
 from cleaner_jobs.spark.submitted_log import quieten
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
 from cleaner_jobs.undisturbed import undisturbed
@@ -107,8 +109,8 @@ def start_spark(
     handler = signal.getsignal(signal.SIGINT)
     try:
         if SUBMITTED_VARIABLE in os.environ:
-            context = SparkContext(conf=_submitted_conf(master, app_name, extra or {}))
-            return _quiet(context)
+            conf = _submitted_conf(master, app_name, extra or {})
+            return _quiet(SparkContext(conf=conf))
         options = {
             **session_options(master or DEFAULT_MASTER, work_dir, os.environ),
             **(extra or {}),
@@ -142,7 +144,8 @@ def end_spark(context: SparkContext) -> None:
     stop the context first takes a second more: pyspark waits for its own accumulator server.
     """
     if not _end_java():
-        context.stop()
+        with suppress(*SPARK_ERRORS):  # Java has gone, and Spark with it
+            context.stop()
 
 
 def kill_java() -> None:
@@ -271,7 +274,7 @@ def _source() -> str:
 
 def _submitted_conf(master: str | None, app_name: str, extra: Mapping[str, str]) -> SparkConf:
     """What spark-submit was given, and ours where it says nothing."""
-    SparkContext._ensure_initialized()  # connects to spark-submit's Java, which holds its options
+    connect_to_java()  # which holds the options of spark-submit
     conf = SparkConf()
     ours = {**ALWAYS, **extra, "spark.app.name": app_name}
     local = is_local(conf.get("spark.master", master or DEFAULT_MASTER) or "")

@@ -53,7 +53,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.planning.uncleaned import NULL_KEYS, problem_report, stop_if_corrupt
 from compactor.retention.log_retention import CleanedGroup
 from compactor.retention.retention_round import LogName, apply_retention, estimate_retention
-from compactor.round_report import CleaningReport, LogReport, PhaseReport
+from compactor.round_report import OTHER, CleaningReport, LogReport, PhaseReport
 from storage.errors import CorruptFileError
 from storage.files.discarding import discard_directory
 from storage.files.files import Files
@@ -104,6 +104,11 @@ class _Stopwatch:
         yield
         self.phases.append(PhaseReport(name, time.monotonic() - began, log_bytes))
 
+    def phases_of(self, seconds: float) -> tuple[PhaseReport, ...]:
+        """Those of a round that took so long; they add up to it."""
+        other = seconds - sum(phase.seconds for phase in self.phases)
+        return (*self.phases, PhaseReport(OTHER, other, 0)) if self.phases else ()
+
 
 class _Cleaned(NamedTuple):
     """What became of the logs that a round took on."""
@@ -130,6 +135,7 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
         else:
             reports = write_checkpoints(plan, reports, settings.files)
             logs = _retain(plan, reports, settings, stopwatch, progress)
+    seconds = time.monotonic() - began
     return CleaningReport(
         version=version(),
         run_id=settings.run_id,
@@ -137,9 +143,9 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
         as_of_ms=plan.as_of_ms,
         horizons_from_ms=settings.horizons_from_ms,
         started_at_ms=settings.started_at_ms,
-        seconds=time.monotonic() - began,
+        seconds=seconds,
         logs=logs,
-        phases=tuple(stopwatch.phases),
+        phases=stopwatch.phases_of(seconds),
         notices=notices_of(plan),
     )
 

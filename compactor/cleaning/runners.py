@@ -16,7 +16,7 @@ from compactor.cleaning.task_runner import TaskRunner
 from compactor.errors import ConfigError
 from compactor.host.java import use_java
 from compactor.host.progress import ProgressSink
-from compactor.round_report import FIRST_USE, SESSION
+from compactor.round_report import FIRST_USE, SESSION, SESSION_END
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -76,15 +76,15 @@ def _spark(
     timed: Timed,
 ) -> Iterator["SparkContext"]:
     """A Spark of its own."""
-    from cleaner_jobs.spark.spark_session import end_spark, start_spark
-
     if SUBMITTED_VARIABLE not in os.environ:  # or Java is there already
         use_java(os.environ, cache_dir(os.environ))
     first_use.prepare(os.environ, progress.message, lambda: timed(FIRST_USE))
     with timed(SESSION):
+        from cleaner_jobs.spark.spark_session import end_spark, start_spark
+
         spark = start_spark(master, "log-compactor", facts.work_dir)
     try:
         yield spark
     finally:
-        with undisturbed():
+        with undisturbed(), timed(SESSION_END):
             end_spark(spark)

@@ -20,6 +20,7 @@ from compactor.round_report import (
     FIRST_USE,
     REPORT_SCHEMA_VERSION,
     SESSION,
+    SESSION_END,
     CleaningReport,
     Counts,
     LogReport,
@@ -34,7 +35,11 @@ from compactor.views.report_totals import dropped_by_reason, totals_of
 JsonObject = dict[str, Any]
 _RATED = ("scan", "rewrite", "copy")
 FEWEST_RATED_BYTES = 64 << 20
-_PHASE_WORDS = {FIRST_USE: "first use", SESSION: START_STAGE}  # Java, and Python's workers
+_PHASE_WORDS = {  # of Spark: of Java, and Python's workers
+    FIRST_USE: "first use",
+    SESSION: START_STAGE,
+    SESSION_END: "end Spark",
+}
 
 
 def to_line(document: JsonObject) -> str:

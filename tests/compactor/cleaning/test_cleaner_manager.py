@@ -308,5 +308,11 @@ def test_passed_over_logs_are_in_the_report_behind_the_others(
     plan = replace(round_of(plan_of(partition, GROUPS, 12)), not_cleaned=(other,))
     report = local.run(plan)
     assert [log.status for log in report.logs] == [LogStatus.CLEANED, LogStatus.PASSED_OVER]
-    assert [phase.name for phase in report.phases] == ["scan", "resolve", "rewrite", "swap"]
+    assert [phase.name for phase in report.phases] == [
+        "scan",
+        "resolve",
+        "rewrite",
+        "swap",
+        "other",
+    ]
     assert encode(keyed(12, "a")) == log_of(partition, 12).read_bytes()
