@@ -106,7 +106,7 @@ test-writer: $(STAMP) ## let another writer do every kind of harm between any tw
 test-airflow: $(STAMP) $(AIRFLOW_STAMP) ## run the example DAG in a real Airflow on real logs: done, nothing to do, lock held, damage, a condition, a kill; SCENARIO='nothing to do' for one
 	$(PYTHON_OF_VENV) -m tests.airflow $(if $(SCENARIO),"$(SCENARIO)")
 
-test-alerts: $(STAMP) ## hold the Prometheus alerts against a week of samples, and the metrics to the conventions, by promtool (from the path, or fetched from Debian)
+test-alerts: $(STAMP) ## hold the Prometheus alerts against a week of samples and two brokers on one host, and the metrics to the conventions, by promtool, Prometheus and node_exporter (from the path, or fetched from Debian)
 	$(PYTHON_OF_VENV) -m tests.alerts
 
 test-scheduled: $(STAMP) ## kill scheduled runs by SIGTERM, SIGINT, SIGHUP and SIGKILL at random moments, 50 or KILLS=N, and let the next ones run

@@ -1,10 +1,12 @@
 """The metrics of a plan or a run, for a collector of text files."""
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from compactor.exit_codes import UsageError
 from compactor.host.clock import now_ms
+from compactor.host.printable import printable
 from compactor.planning.round_plan import RoundPlan
 from compactor.round_report import CleaningReport
 from compactor.watching.measures import measures_of_plan
@@ -33,6 +35,7 @@ def metrics_of(
         ended_ms=now_ms(),
         seconds=ending["seconds"],
         version=ending["version"],
+        file=printable(os.path.abspath(path)),
     )
     plan = measures_of_plan(measured) if isinstance(measured, RoundPlan) else None
     run = measured if isinstance(measured, CleaningReport) else None

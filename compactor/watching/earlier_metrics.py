@@ -21,7 +21,10 @@ class Earlier(NamedTuple):
 
 
 def earlier(previous: bytes) -> Earlier:
-    """Read the file that is replaced; what cannot be read of it says nothing."""
+    """Read the file that is replaced; what cannot be read of it says nothing.
+
+    Which file a series names does not matter: it may have been moved, or name none.
+    """
     lines = [line for line in previous.splitlines() if line.startswith(_BEGINS)]
     try:
         families = list(text_string_to_metric_families(b"\n".join(lines).decode()))
@@ -32,8 +35,9 @@ def earlier(previous: bytes) -> Earlier:
     for sample in (sample for family in families for sample in family.samples):
         if not math.isfinite(sample.value):
             continue
-        if sample.name == SUCCESS and sample.labels.keys() == {"command"}:
-            success_s[sample.labels["command"]] = sample.value
-        elif sample.name == CLEANED and sample.labels.keys() == set(LOG_LABELS):
-            cleaned_s[tuple(sample.labels[label] for label in LOG_LABELS)] = sample.value
+        labels = {name: text for name, text in sample.labels.items() if name != "file"}
+        if sample.name == SUCCESS and labels.keys() == {"command"}:
+            success_s[labels["command"]] = sample.value
+        elif sample.name == CLEANED and labels.keys() == set(LOG_LABELS):
+            cleaned_s[tuple(labels[label] for label in LOG_LABELS)] = sample.value
     return Earlier(MappingProxyType(success_s), MappingProxyType(cleaned_s))

@@ -1,7 +1,9 @@
 """Prometheus metrics of a command, in the text format of a collector of text files. Pure.
 
-One file is of one command. Names, units and help follow Prometheus' conventions: base units, a
-timestamp instead of an age. docs/watching.md lists every metric.
+One file is of one command, and each series carries its path: collectors add none, so that without
+it the files of two brokers on one host would have the same series. Names, units and help follow
+Prometheus' conventions: base units, a timestamp instead of an age.
+docs/watching.md lists every metric.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -47,6 +49,7 @@ class Ending(NamedTuple):
     ended_ms: int
     seconds: float
     version: str
+    file: str  # absolute path of the metrics, which no other command on this host writes
 
 
 def metrics_text(
@@ -66,8 +69,14 @@ def metrics_text(
     if ending.command == "run":
         families.append(_cleaned(ending, run, before))
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(families))
+    registry.register(_Collected([_with_file(family, ending.file) for family in families]))
     return generate_latest(registry)
+
+
+def _with_file(family: Metric, file: str) -> Metric:
+    """Give every sample the label that makes its series this command's own."""
+    family.samples = [s._replace(labels={"file": file, **s.labels}) for s in family.samples]
+    return family
 
 
 class _Collected:

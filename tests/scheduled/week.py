@@ -18,7 +18,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from compactor.host.output import print_line
-from tests.alerts.__main__ import ALERTS, promtool_of
+from tests.alerts.__main__ import ALERTS
+from tests.alerts.programs import program_of
 from tests.scheduled.faults import FAULTS, NIGHT, NOON, Fault
 from tests.scheduled.nights import BEGIN_MS, Host, leftovers
 
@@ -123,7 +124,7 @@ def _sample(host: Host, hour: int, series: Series) -> None:
 
 def _held_against(folder: Path, series: Series, windows: Sequence[Window]) -> int:
     """By promtool: at each hour the alerts that are firing, and no others. Its exit code."""
-    promtool = promtool_of(folder)
+    promtool = program_of("promtool", folder)
     if promtool is None:
         print_line("promtool cannot be had here: no alert was held against these nights")
         return 0

@@ -14,12 +14,15 @@ COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
 
 
 def _values(path: Path, name: str) -> dict[tuple[str, ...], float]:
+    """By the values of labels, but for that of the file, which every series has."""
     families = text_string_to_metric_families(path.read_text())
     return {
-        tuple(value for _, value in sorted(sample.labels.items())): sample.value
+        tuple(value for label, value in sorted(sample.labels.items()) if label != "file"): (
+            sample.value
+        )
         for family in families
         for sample in family.samples
-        if sample.name == name
+        if sample.name == name and sample.labels["file"] == str(path)
     }
 
 

@@ -11,11 +11,12 @@ import pytest
 import yaml
 
 from compactor.exit_codes import ExitCode
-from compactor.watching.metrics import Ending, metrics_text
-from tests.compactor.watching.test_metrics import PLAN, PLANNED, RUN, samples
+from compactor.watching.metrics import metrics_text
+from tests.compactor.watching.test_metrics import PLAN, PLANNED, RAN, RUN, samples
 
 CONF = Path(__file__).parents[3] / "conf"
 OF_COLLECTORS = {"instance", "job"}  # labels that Prometheus adds when it collects
+IN_EVERY_SERIES = {"file"}
 
 
 def _rules() -> list[dict[str, Any]]:
@@ -38,7 +39,7 @@ def _queries() -> Iterator[Any]:
 
 
 def _labels_by_metric() -> dict[str, set[str]]:
-    run = metrics_text(Ending("run", 0, "ok", "done", 1, 1, "1"), run=RUN)
+    run = metrics_text(RAN, run=RUN)
     both = samples(run) | samples(metrics_text(PLANNED, plan=PLAN))
     return {name: {label for label, _ in labels} for name, labels in both}
 
@@ -52,7 +53,14 @@ def test_a_query_asks_for_what_there_is(query: str) -> None:
     for name, matchers in selectors:
         assert name in known
         asked = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers))
-        assert asked <= known[name] | OF_COLLECTORS, name
+        assert asked <= known[name] | OF_COLLECTORS | IN_EVERY_SERIES, name
+
+
+@pytest.mark.parametrize("query", [*_queries()])
+def test_a_query_keeps_the_files_of_one_host_apart(query: str) -> None:
+    """What sums or matches by the host does so by the file as well."""
+    for labels in re.findall(r"\b(?:by|on)\s*\(([^)]*)\)", query):
+        assert "instance" not in labels or "file" in labels.replace(" ", "").split(",")
 
 
 def test_the_dashboard_or_an_alert_asks_for_every_metric_of_a_log() -> None:

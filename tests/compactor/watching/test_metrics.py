@@ -14,7 +14,8 @@ from compactor.watching.measures import LogMeasures, Measures
 from compactor.watching.metrics import Ending, metrics_text
 
 PAGE = Path(__file__).parents[3] / "docs" / "watching.md"
-PLANNED = Ending("plan", 0, "ok", "done", 5_000_000, 1.5, "0.1.0")
+PLANNED = Ending("plan", 0, "ok", "done", 5_000_000, 1.5, "0.1.0", "/p/plan.prom")
+RAN = Ending("run", 0, "ok", "done", 5_000_000, 1.5, "0.1.0", "/p/run.prom")
 VALUES = {
     "dirty_ratio": 0.5,
     "dirty_bytes": 300,
@@ -61,11 +62,14 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 def samples(text: bytes) -> Samples:
+    """Without the label that every series has: the file."""
     found: Samples = {}
     for family in text_string_to_metric_families(text.decode()):
         assert family.documentation and family.type == "gauge", family
         for sample in family.samples:
-            key = sample.name, tuple(sorted(sample.labels.items()))
+            assert sample.labels["file"].endswith(".prom")
+            others = {name: value for name, value in sample.labels.items() if name != "file"}
+            key = sample.name, tuple(sorted(others.items()))
             assert key not in found, key
             found[key] = sample.value
     return found
@@ -97,7 +101,12 @@ def test_of_a_plan() -> None:
 
 
 def test_of_a_run() -> None:
-    found = samples(metrics_text(Ending("run", 4, "partial", "logs-failed", 9, 3, "1"), run=RUN))
+    found = samples(
+        metrics_text(
+            RAN._replace(exit_code=4, status="partial", reason_code="logs-failed", seconds=3),
+            run=RUN,
+        )
+    )
     assert found["compactor_run_phase_seconds", (("phase", "scan"),)] == 1.25
     assert found["compactor_run_is_dry", ()] == 0
     assert found["compactor_run_log_before_bytes", of_log("/data", "orders", 0)] == 1000
@@ -123,12 +132,37 @@ def test_of_a_run() -> None:
 def test_files_of_both_commands_have_no_sample_twice_and_the_same_help() -> None:
     """A collector of text files refuses both otherwise."""
     run, plan = (
-        metrics_text(Ending("run", 0, "ok", "done", 1, 1, "1"), run=RUN),
+        metrics_text(RAN, run=RUN),
         metrics_text(PLANNED, plan=PLAN),
     )
     assert samples(run).keys().isdisjoint(samples(plan))
     helps = [dict(re.findall(r"^# HELP (\S+) (.*)$", text.decode(), re.M)) for text in (run, plan)]
     assert all(helps[1].get(name, words) == words for name, words in helps[0].items())
+
+
+def test_files_of_two_brokers_have_no_series_in_common() -> None:
+    """Same host, same command, same paths of logs: two containers, for example."""
+
+    def series(text: bytes) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
+        families = text_string_to_metric_families(text.decode())
+        found = [(s.name, tuple(sorted(s.labels.items()))) for f in families for s in f.samples]
+        assert len(found) == len(set(found))
+        return set(found)
+
+    for ending, measured in ((PLANNED, {"plan": PLAN}), (RAN, {"run": RUN})):
+        files = (f"/p/{name}.prom" for name in ("one", "two"))
+        one, two = (series(metrics_text(ending._replace(file=f), **measured)) for f in files)
+        assert one and one.isdisjoint(two)
+
+
+@pytest.mark.parametrize("label", ["", ',file="/p/plan.prom"', ',file="/before/it/moved.prom"'])
+def test_times_are_taken_over_from_a_file_that_names_no_file_or_another(label: str) -> None:
+    previous = f'{SUCCESS}{{command="plan"{label}}} 5\n'.encode()
+    failed = samples(metrics_text(PLANNED._replace(exit_code=1), previous=previous))
+    assert failed[SUCCESS, (("command", "plan"),)] == 5
+    of_log = f'topic="orders",partition="0",log_dir="/data"{label}'
+    previous = f"compactor_run_log_cleaned_timestamp_seconds{{{of_log}}} 6\n".encode()
+    assert _cleaned(metrics_text(RAN._replace(exit_code=1), previous=previous)) == {"orders-0": 6}
 
 
 @pytest.mark.parametrize(("exit_code", "succeeds"), [(0, True), (5, True), (1, False), (4, True)])
@@ -154,7 +188,7 @@ def _cleaned(text: bytes) -> dict[str, float]:
 
 def test_the_time_of_a_cleaning_stays_until_the_next_one_of_that_log() -> None:
     def night(ended_ms: int, previous: bytes, *logs: LogReport) -> bytes:
-        ended = Ending("run", 0, "ok", "done", ended_ms, 1, "1")
+        ended = RAN._replace(ended_ms=ended_ms)
         return metrics_text(ended, run=replace(RUN, logs=logs), previous=previous)
 
     a, b = RUN.logs[0], replace(RUN.logs[0], partition=7)
@@ -165,7 +199,7 @@ def test_the_time_of_a_cleaning_stays_until_the_next_one_of_that_log() -> None:
     assert _cleaned(second) == {"orders-0": 1, "orders-7": 2}
     would = replace(b, status=LogStatus.WOULD_CLEAN)
     assert _cleaned(night(3_000, second, left, would)) == _cleaned(second)
-    failed = metrics_text(Ending("run", 1, "failed", "failed", 3_000, 1, "1"), previous=second)
+    failed = metrics_text(RAN._replace(exit_code=1, ended_ms=3_000), previous=second)
     assert _cleaned(failed) == _cleaned(second)
     assert _cleaned(night(4_000, failed, b)) == {"orders-7": 4}  # the other was deleted
 
@@ -181,8 +215,10 @@ def test_what_cannot_be_read_of_the_file_before_says_nothing(previous: bytes) ->
 
 
 def test_the_page_has_every_metric_with_its_labels() -> None:
-    rows = dict(re.findall(r"^\| `(compactor_\w+)` \|([^|]*)\|", PAGE.read_text("utf-8"), re.M))
-    run = metrics_text(Ending("run", 0, "ok", "done", 1, 1, "1"), run=RUN)
+    page = PAGE.read_text("utf-8")
+    assert "Every series has the label `file`" in page
+    rows = dict(re.findall(r"^\| `(compactor_\w+)` \|([^|]*)\|", page, re.M))
+    run = metrics_text(RAN, run=RUN)
     labels: dict[str, set[str]] = {}
     for name, of_sample in samples(run) | samples(metrics_text(PLANNED, plan=PLAN)):
         labels[name] = {label for label, _ in of_sample}
